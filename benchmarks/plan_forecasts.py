@@ -38,8 +38,8 @@ from typing import Any
 import numpy as np
 
 import tightrope as tr
-from tightrope.data.appending import append_episodes
 from tightrope.data.batches import batch_ends
+from tightrope.data.mixed_episodes import append_episodes
 from tightrope.data.stopping import find_decided_states
 
 DELTA = 0.001

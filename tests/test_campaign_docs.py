@@ -6,10 +6,9 @@ import re
 from pathlib import Path
 
 from tightrope.studies.cells import Protocol
-from tightrope.studies.online_page import online_section
-from tightrope.studies.online_records import ONLINE_FILE, read_online
+from tightrope.studies.online_cells import ONLINE_FILE, read_online
 from tightrope.studies.records import read_records
-from tightrope.studies.results_page import results_page
+from tightrope.studies.results_page import online_section, results_page
 
 DOCS = Path(__file__).parent.parent / "docs"
 RECORDS = DOCS / "results" / "records.jsonl"

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.data.accumulator import BatchAccumulator
-from tightrope.data.batches import Batches, batch_ends, next_end
+from tightrope.data.batches import BatchAccumulator, Batches, batch_ends, next_end
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.state_index import StateIndex

@@ -120,7 +120,7 @@ def test_the_document_has_what_a_report_needs(tmp_path: Path) -> None:
 
 
 def test_shadows_enclose_the_vertices() -> None:
-    from tightrope.learning.projections import shadows
+    from tightrope.learning.document import shadows
 
     result = learned("rover(4,4)", sets="expression", region="polytope")
     region, widths = result.region, result.widths

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tightrope.errors import InputError
-from tightrope.model.domain_vertices import domain_vertices
-from tightrope.model.parameters import LinearConstraint, Parameters
+from tightrope.model.parameters import LinearConstraint, Parameters, domain_vertices
 from tightrope.model.region_text import parse_box, parse_domain, parse_point
 
 

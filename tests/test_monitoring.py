@@ -15,7 +15,7 @@ from tightrope.monitoring.best_fit import BestFit
 from tightrope.monitoring.departures import free_prediction
 from tightrope.monitoring.looks import next_look
 from tightrope.monitoring.monitor import Monitor
-from tightrope.monitoring.returns import ReturnsWatch
+from tightrope.monitoring.promise import ReturnsWatch
 from tightrope.prism.load import load_prism_text
 
 TEXT = """mdp

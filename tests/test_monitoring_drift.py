@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.monitoring.best_fit import BestFit
+from tightrope.monitoring.best_fit import BestFit, log_chances
 from tightrope.monitoring.compensation import POWERS, Compensation
 from tightrope.monitoring.drift import log_weight
 from tightrope.monitoring.joint_bound import JointTerms, weigh_terms
-from tightrope.monitoring.predicting import log_chances
 from tightrope.prism.load import load_prism_text
 from tightrope.statistics.outcomes import Outcomes
 

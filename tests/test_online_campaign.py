@@ -16,12 +16,14 @@ from tightrope.report.learning_curve import Panel, RunCurve, Series, curves
 from tightrope.studies.online_campaign import run_online_campaign, run_online_cell
 from tightrope.studies.online_cells import (
     ONLINE_EPISODES,
+    ONLINE_FILE,
     ONLINE_INSTANCES,
     OnlineCell,
+    OnlineRecord,
     online_cells,
+    read_online,
+    thin,
 )
-from tightrope.studies.online_page import online_section
-from tightrope.studies.online_records import ONLINE_FILE, OnlineRecord, read_online, thin
 from tightrope.studies.online_tables import (
     groups,
     make_kept_table,
@@ -29,6 +31,7 @@ from tightrope.studies.online_tables import (
     soon_table,
     summary_lines,
 )
+from tightrope.studies.results_page import online_section
 
 RECORDED = Path(__file__).parent.parent / "docs" / "results" / ONLINE_FILE
 

@@ -16,9 +16,8 @@ from scipy.optimize import linprog
 
 import tightrope as tr
 from tightrope.cli.app import run
-from tightrope.data.appending import append_episodes
 from tightrope.data.batches import batch_ends
-from tightrope.data.mixed_episodes import MixedEpisodes
+from tightrope.data.mixed_episodes import MixedEpisodes, append_episodes
 from tightrope.data.stopping import find_decided_states
 from tightrope.formats.documents.coding import read_document
 from tightrope.formats.documents.plan import PlanDocument

@@ -10,7 +10,7 @@ import tightrope as tr
 from tightrope.cli.app import run as run_command
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.planned_draws import PlannedDraws, read_draws
-from tightrope.numerics.norm_program import least_norms
+from tightrope.numerics.cone_program import least_norms
 from tightrope.planning.directions import Directions
 from tightrope.planning.draws import (
     DrawDesign,

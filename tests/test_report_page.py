@@ -31,10 +31,10 @@ from tightrope.proof.problem import to_problem
 from tightrope.proof.solved import to_certificate
 from tightrope.report.draw_regions import pairs_of
 from tightrope.report.draw_widths import ranges_before_data
+from tightrope.report.picture import at_least, at_most, interval_text
 from tightrope.report.policy_map import MOST_BINS, PolicyMap, Variable, read_policy_map
 from tightrope.report.question_words import question_sentence
 from tightrope.report.regions import regions_beside
-from tightrope.report.rounding import at_least, at_most, interval_text
 from tightrope.report.run import Run, read_run
 from tightrope.report.statement import statement
 from tightrope.report.write import load_policies, load_run, write_report

@@ -27,8 +27,16 @@ from tightrope.solver.solve_sets import kernel_of, solve_sets
 from tightrope.statistics.estimates import event_intervals
 from tightrope.statistics.events import Budget
 from tightrope.studies.suite import load, parse_bench, question
-from tightrope.uncertainty.feasible import feasible
-from tightrope.uncertainty.sets import Sets, SetsKind, expression, parameter, rectangular, tied, untied
+from tightrope.uncertainty.sets import (
+    Sets,
+    SetsKind,
+    expression,
+    feasible,
+    parameter,
+    rectangular,
+    tied,
+    untied,
+)
 
 F = Fraction
 FAMILIES = ("rover(10,10)", "aircraft(20,10)", "betting(25)", "engagement(50)", "glider(11,9)", "parallel(5)")

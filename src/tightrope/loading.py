@@ -208,7 +208,7 @@ def is_continuous(source: str) -> bool:
 
         return is_explicit_ctmc(path)
     if kind == ".drn":
-        from tightrope.formats.drn.read_continuous import is_ctmc
+        from tightrope.formats.drn.continuous import is_ctmc
 
         return is_ctmc(path)
     with reading(path) as file:
@@ -231,7 +231,7 @@ def read_continuous(
     if kind in (".drn", ".tra") and request.constants:
         raise InputError(f"`const` does not go with {path.name}: only PRISM and JANI models have constants")
     if kind == ".drn":
-        from tightrope.formats.drn.read_continuous import read_rates_drn
+        from tightrope.formats.drn.continuous import read_rates_drn
 
         return PrismRates(read_rates_drn(path, box_text(request.params), request.domain))
     if kind == ".tra":

@@ -15,9 +15,8 @@ from functools import reduce
 
 import numpy as np
 
-from tightrope.answering.combine import as_number, as_truth, combine_values
+from tightrope.answering.combine import apply_filter, as_number, as_truth, combine_values
 from tightrope.answering.conditional import decide_branching
-from tightrope.answering.filters import apply_filter
 from tightrope.answering.multi_question import MultiAnswer, answer_multi
 from tightrope.answering.operators import Effort, Operators
 from tightrope.answering.quantile import find_quantile, read_threshold

@@ -27,9 +27,8 @@ from tightrope.answering.values import Bounds
 from tightrope.automata import formula as ltl
 from tightrope.automata.deterministic import Automaton
 from tightrope.automata.external import translate
-from tightrope.automata.factored_product import factored_model
 from tightrope.automata.formula import FALSE, TRUE, Formula
-from tightrope.automata.product import Letters, Product, product_of
+from tightrope.automata.product import Letters, Product, factored_model, product_of
 from tightrope.automata.strategy import Won, controller_rows
 from tightrope.automata.translation import is_co_safe, is_safe, progression, refuse_large
 from tightrope.automata.winning import states_meeting, winning_states

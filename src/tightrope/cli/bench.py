@@ -17,7 +17,7 @@ from tightrope.errors import InputError
 
 if TYPE_CHECKING:
     from tightrope.studies.campaign import Campaign
-    from tightrope.studies.online_records import OnlineRecord
+    from tightrope.studies.online_cells import OnlineRecord
     from tightrope.studies.records import Record
 
 

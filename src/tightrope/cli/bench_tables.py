@@ -13,7 +13,7 @@ from tightrope.formats.output_file import OutputFile, claim_file
 from tightrope.formats.written_by import FIGURE, GENERATED, TABLES
 
 if TYPE_CHECKING:
-    from tightrope.studies.online_records import OnlineRecord
+    from tightrope.studies.online_cells import OnlineRecord
     from tightrope.studies.records import Record
 
 
@@ -33,7 +33,7 @@ def print_records(records: list[Record], as_json: bool) -> None:
 
 def show_tables(directory: Path, output: Path | None, as_json: bool, overwrite: bool = False) -> None:
     """The tables of a directory's records, on stdout or in a file."""
-    from tightrope.studies.online_records import ONLINE_FILE, read_online
+    from tightrope.studies.online_cells import ONLINE_FILE, read_online
     from tightrope.studies.records import FILE_NAME, read_records
 
     claimed = None if output is None else claim_file(output, TABLES, overwrite)
@@ -86,8 +86,7 @@ def _render(records: list[Record], online: list[OnlineRecord], directory: Path, 
     """The tables in the format that the file's name asks for."""
     output = claimed.path
     from tightrope.studies.comparison import summary
-    from tightrope.studies.online_page import online_section
-    from tightrope.studies.results_page import results_page
+    from tightrope.studies.results_page import online_section, results_page
     from tightrope.studies.table_formats import latex_tables, text_summary, text_tables
     from tightrope.studies.tables import instance_tables
 
@@ -112,9 +111,8 @@ def _render(records: list[Record], online: list[OnlineRecord], directory: Path, 
 
 def _draw(online: list[OnlineRecord], page: OutputFile) -> str:
     """Draw the curves into `images` beside the page; where the page finds them."""
-    from tightrope.report.campaign_curves import write_campaign_curves
-    from tightrope.report.learning_curve import SUFFIXES
-    from tightrope.studies.online_page import CURVES
+    from tightrope.report.learning_curve import SUFFIXES, write_campaign_curves
+    from tightrope.studies.results_page import CURVES
 
     images = page.path.parent / "images"
     images.mkdir(exist_ok=True)

@@ -28,13 +28,12 @@ from tightrope.cli.check_composed import (
 )
 from tightrope.cli.check_domain import DomainQuestion, DomainSets, check_domain
 from tightrope.cli.check_timed import check_timed
-from tightrope.cli.model_source import LoadedModel, load_model
+from tightrope.cli.model_source import LoadedModel, load_embedded, load_model
 from tightrope.cli.options import DeviceName, option, parse_constants, require_coupled, require_device
 from tightrope.cli.output import memory_text, peak_memory, print_facts, print_json, print_table, warn
 from tightrope.cli.progress import phase_progress
 from tightrope.cli.questions import read_own_properties, read_properties
 from tightrope.cli.records import ModelOptions, list_given, refuse, refuse_options, takes
-from tightrope.cli.timed_model import load_embedded
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.atomic import atomic_write
 from tightrope.formats.documents.answers import Built, CheckAnswer

@@ -10,11 +10,11 @@ from msgspec import structs
 
 from tightrope.cli.check_composed import ComposedAnswer, SolveOptions, answer_composed
 from tightrope.cli.check_domain import DomainSets
+from tightrope.cli.model_source import TimedModel, load_timed
 from tightrope.cli.options import parse_constants
 from tightrope.cli.output import memory_text, peak_memory, print_facts, print_json, print_table, warn
 from tightrope.cli.progress import phase_progress
 from tightrope.cli.questions import Asked, AskedProperty
-from tightrope.cli.timed_model import TimedModel, load_timed
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.documents.answers import Built, CheckAnswer, DomainAnswer
 from tightrope.numerics.text import interval_text

@@ -111,7 +111,7 @@ def _export_rates(
     json: bool,
 ) -> None:
     """A chain in continuous time, as DRN or explicit files."""
-    from tightrope.cli.timed_model import load_timed
+    from tightrope.cli.model_source import load_timed
     from tightrope.formats.documents.answers import ExportAnswer
     from tightrope.formats.drn.continuous import write_rates
 
@@ -282,7 +282,7 @@ def _program(request: JaniRequest) -> tuple[Program, str | None]:
     from tightrope.formats.explicit_program import as_program
 
     if is_continuous(request.source):
-        from tightrope.cli.timed_model import load_timed
+        from tightrope.cli.model_source import load_timed
 
         timed = load_timed(request.source, quiet=True)
         if request.const:

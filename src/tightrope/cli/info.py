@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tightrope.cli.model_source import load_model
+from tightrope.cli.model_source import load_model, load_timed
 from tightrope.cli.options import Const, Domain, Json, Model, Param
 from tightrope.cli.output import group, print_facts, print_json
-from tightrope.cli.timed_model import load_timed
 from tightrope.formats.documents.answers import InfoAnswer
 from tightrope.loading import is_continuous
 from tightrope.model.continuous import ParametricCTMC

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from tightrope.cli.model_source import TimedModel, load_timed
 from tightrope.cli.options import parse_constants
 from tightrope.cli.output import group, memory_text, peak_memory, print_facts, print_json, print_table
 from tightrope.cli.progress import phase_progress
 from tightrope.cli.questions import read_properties
-from tightrope.cli.timed_model import TimedModel, load_timed
 from tightrope.errors import CannotCertify, InputError
 from tightrope.numerics.text import interval_text, text_above, text_below
 

@@ -285,8 +285,7 @@ def _read_mixture(policy: str, loaded: LoadedModel) -> tuple[list[float], list[P
 
 def _append(path: Path, loaded: LoadedModel, simulator: object, episodes: int, seed: int) -> Counts:
     """The counts of a file with so many episodes after them."""
-    from tightrope.data.appending import append_episodes
-    from tightrope.data.mixed_episodes import MixedEpisodes
+    from tightrope.data.mixed_episodes import MixedEpisodes, append_episodes
     from tightrope.data.reading import read_data
     from tightrope.data.simulator import Simulator
 

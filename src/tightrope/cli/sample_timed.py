@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tightrope.cli.model_source import load_timed
 from tightrope.cli.output import group, print_facts, print_json
-from tightrope.cli.timed_model import load_timed
 from tightrope.errors import InputError
 
 if TYPE_CHECKING:

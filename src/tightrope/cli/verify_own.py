@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tightrope.cli.model_source import LoadedModel, load_model
+from tightrope.cli.model_source import LoadedModel, load_embedded, load_model
 from tightrope.cli.options import parse_constants
 from tightrope.cli.output import warn
 from tightrope.cli.questions import read_properties
 from tightrope.cli.records import refuse_options
-from tightrope.cli.timed_model import load_embedded
 from tightrope.errors import InputError
 from tightrope.formats.policy import Policy
 from tightrope.loading import ModelRequest, is_continuous

@@ -16,8 +16,7 @@ from tightrope.cli.watch_promise import Promised, read_promise
 from tightrope.data.event_stream import Events, Excluded, split_at_excluded
 from tightrope.errors import InputError
 from tightrope.formats.atomic import check_target
-from tightrope.formats.documents.outcome import MovedFacts, SeenFacts, SuspectFacts
-from tightrope.formats.documents.watching import ReturnsFacts, WatchRecord
+from tightrope.formats.documents.outcome import MovedFacts, ReturnsFacts, SeenFacts, SuspectFacts, WatchRecord
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.checkpoint import load_monitor, save_monitor
 from tightrope.monitoring.following import Following

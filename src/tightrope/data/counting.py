@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tightrope.data.accumulator import BatchAccumulator
+from tightrope.data.batches import BatchAccumulator
 from tightrope.data.column_names import COST, EPISODE, STEP
 from tightrope.data.costs import CostTally
 from tightrope.data.follow import NEXT, FollowState, Marks, follow

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.data.accumulator import BatchAccumulator
-from tightrope.data.batches import batch_ends
+from tightrope.data.batches import BatchAccumulator, batch_ends
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.observations import ConvertObservation, ObservationMap

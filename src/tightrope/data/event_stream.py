@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.data.accumulator import BatchAccumulator
+from tightrope.data.batches import BatchAccumulator
 from tightrope.data.counting import PartCounter
 from tightrope.data.follow import MISSING, OUT_OF_ORDER, Marks
 from tightrope.data.intake import Intake

@@ -29,8 +29,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from tightrope.data.accumulator import BatchAccumulator
-from tightrope.data.batches import Batches, batch_ends
+from tightrope.data.batches import BatchAccumulator, Batches, batch_ends
 from tightrope.data.column_names import COST, EPISODE, STEP, TIME
 from tightrope.data.costs import CostSums
 from tightrope.data.counting import count_part

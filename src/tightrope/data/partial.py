@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tightrope.data.accumulator import BatchAccumulator
+from tightrope.data.batches import BatchAccumulator
 from tightrope.data.costs import CostSums, CostTally
 from tightrope.data.follow import (
     CLOSED,

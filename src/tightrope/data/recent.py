@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.data.accumulator import BatchAccumulator
+from tightrope.data.batches import BatchAccumulator
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.event_stream import Events, follow_events

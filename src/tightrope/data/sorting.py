@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tightrope.data.accumulator import BatchAccumulator
-from tightrope.data.batches import Batches
+from tightrope.data.batches import BatchAccumulator, Batches
 from tightrope.data.column_names import COST, EPISODE, STEP, TIME
 from tightrope.data.costs import CostSums, CostTally
 from tightrope.data.follow import HAS_TIME, IS_SORTED, OUT_OF_ORDER, START_LOW, FollowState, follow

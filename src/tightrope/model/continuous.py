@@ -25,10 +25,9 @@ from types import MappingProxyType
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.model.domain_vertices import domain_vertices
 from tightrope.model.expressions import Expressions
 from tightrope.model.numbers import Number
-from tightrope.model.parameters import Parameters, Point
+from tightrope.model.parameters import Parameters, Point, domain_vertices
 from tightrope.model.range_proof import name_point, prove_ranges
 from tightrope.model.ranges import ranges_over_box
 from tightrope.model.rewards import ParametricReward

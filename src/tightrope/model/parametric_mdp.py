@@ -15,11 +15,10 @@ from functools import cached_property
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.model.domain_vertices import domain_vertices
 from tightrope.model.expressions import Expressions
 from tightrope.model.mdp import MDP
 from tightrope.model.numbers import Number
-from tightrope.model.parameters import Parameters, Point
+from tightrope.model.parameters import Parameters, Point, domain_vertices
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.range_proof import name_point, prove_ranges, prove_signs
 from tightrope.model.ranges import denominators, numerators

@@ -31,9 +31,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
-from tightrope.model.domain_vertices import domain_vertices
 from tightrope.model.expressions import Expressions
-from tightrope.model.parameters import LinearConstraint, Parameters
+from tightrope.model.parameters import LinearConstraint, Parameters, domain_vertices
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.polynomial_array import PolynomialArray
 from tightrope.model.ranges import ranges_over_box, table_of

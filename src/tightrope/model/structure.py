@@ -4,12 +4,14 @@ Three CSR levels: the choices of state s are choice_start[s]..choice_start[s+1],
 choice c are transition_start[c]..transition_start[c+1], and each transition leads to successor[t].
 What a transition carries (a probability, an interval, an expression) belongs to the model that
 holds the structure.
+
+What a notebook or a terminal shows of a model are a few facts.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -20,7 +22,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
-from tightrope.model.described import sizes, structure_facts
 from tightrope.model.own_states import OwnStates
 from tightrope.model.rewards import ParametricReward
 from tightrope.model.rewards import RewardStructure as RewardStructure
@@ -33,6 +34,48 @@ if TYPE_CHECKING:
     from tightrope.model.objective import Objective
     from tightrope.prism.expand.program import Definitions
     from tightrope.problem import Problem
+
+
+MOST_NAMED = 8
+"""So many names are listed."""
+
+
+def sizes(structure: Structure) -> str:
+    """`225 states, 400 choices, 1,012 transitions`."""
+    counted = (
+        (structure.states, "state"),
+        (structure.choices, "choice"),
+        (structure.transitions, "transition"),
+    )
+    return ", ".join(f"{number:,} {what}{'' if number == 1 else 's'}" for number, what in counted)
+
+
+def structure_facts(structure: Structure) -> list[tuple[str, str]]:
+    """Names of states, actions, labels and rewards."""
+    facts = []
+    if structure.valuations:
+        facts.append(("variables", list_names(structure.valuations)))
+    elif structure.own_states is not None:
+        facts.append(("states", structure.own_states.listing()))
+    starts = structure.initial_states
+    shown = structure.state_name(starts[0])
+    facts.append(("initial", shown if len(starts) == 1 else f"{len(starts):,} states, such as {shown}"))
+    if names := [name for name in structure.action_names if name]:
+        facts.append(("actions", list_names(names)))
+    if structure.labels:
+        held = ((name, int(np.count_nonzero(members))) for name, members in structure.labels.items())
+        facts.append(("labels", list_names(f"{name} ({number:,})" for name, number in held)))
+    if structure.rewards:
+        facts.append(("rewards", list_names(name or '""' for name in structure.rewards)))
+    return facts
+
+
+def list_names(names: Iterable[str]) -> str:
+    """The first few names."""
+    every = list(names)
+    more = f", … ({len(every)})" if len(every) > MOST_NAMED else ""
+    return ", ".join(every[:MOST_NAMED]) + more
+
 
 UNLABELLED = ""
 """The action name of commands written `[]`."""

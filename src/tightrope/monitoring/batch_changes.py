@@ -19,8 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.monitoring.best_fit import BestFit
-from tightrope.monitoring.predicting import log_chances_of
+from tightrope.monitoring.best_fit import BestFit, log_chances_of
 from tightrope.monitoring.refit import refit
 from tightrope.numerics.arrays import FloatArray
 

@@ -30,9 +30,8 @@ from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.batch_changes import Change, Changes
 from tightrope.monitoring.batch_choices import SPARE, ChoiceEvidence
-from tightrope.monitoring.best_fit import BestFit
+from tightrope.monitoring.best_fit import BestFit, log_chances
 from tightrope.monitoring.departures import free_prediction
-from tightrope.monitoring.predicting import log_chances
 from tightrope.monitoring.refit import estimate
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.statistics.outcomes import Outcomes

@@ -10,6 +10,10 @@ rounding on the safe side). For any λ ≥ 0 and the rows A·x ≤ c of the doma
 x̂ maximises ℓ plus a log barrier of weight μ, where g = Aᵀλ for λ_i = μ/(c_i − A_i·x̂), so that the bound
 exceeds the maximum by μ per row. Products of parameters are coordinates of their own within McCormick's
 envelopes, which only raises the bound. Wherever Newton's method ends, the bound holds.
+
+Predictions of the model: logarithms of probabilities at an estimate, rounded down.
+
+Any point of the domain is a sound estimate, as long as it was known before what it predicts.
 """
 
 from __future__ import annotations
@@ -22,11 +26,36 @@ import numpy as np
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.refit import climb
 from tightrope.numerics.arrays import BoolArray, FloatArray
-from tightrope.numerics.rounding import error_factor, product_error, up
+from tightrope.numerics.rounding import UNIT, error_factor, product_error, up
 from tightrope.region.envelopes import coordinate_envelopes
 from tightrope.region.tangent_cuts import LogLikelihood
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
+
+HOPELESS = -1e250
+"""Below the logarithm of any positive probability, and finite however often it is added."""
+
+
+def log_chances(fit: BestFit, point: FloatArray) -> FloatArray | None:
+    """A lower bound on log f per expression at the free parameters `point`; None outside the domain."""
+    inside, found = log_chances_of(fit, point[None, :])
+    return found[0] if inside[0] else None
+
+
+def log_chances_of(fit: BestFit, points: FloatArray) -> tuple[BoolArray, FloatArray]:
+    """The same at many points [n, free]: which of them lie in the domain, and one row for each that does."""
+    functions = fit.functions
+    inside, x = fit.are_well_inside(points), fit.lift(points)
+    size = np.abs(x) @ np.abs(functions.linear).T + np.abs(functions.constant)
+    value = x @ functions.linear.T + functions.constant
+    value = value - functions.slack - error_factor(3 * x.shape[1] + 6) * size
+    if fit.coordinates.denominators:
+        value = value - 1.01 * fit.coordinates.reciprocal_error(points)[:, None] * size
+    logs = np.log(np.where(value > 0.0, value, 1.0))
+    found: FloatArray = np.where(value > 0.0, logs - 4.0 * UNIT * np.abs(logs), HOPELESS)
+    found[~inside] = HOPELESS
+    return inside, found
+
 
 BARRIER = 1e-4
 """The weight μ of the barrier: what the bound gives away per row of the domain, in nats."""

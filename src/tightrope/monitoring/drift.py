@@ -36,10 +36,9 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.monitoring.best_fit import BestFit
+from tightrope.monitoring.best_fit import BestFit, log_chances_of
 from tightrope.monitoring.compensation import FIRMNESS, POWERS, Compensation
 from tightrope.monitoring.joint_bound import JointTerms, weigh_terms
-from tightrope.monitoring.predicting import log_chances_of
 from tightrope.monitoring.refit import refit
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.statistics.outcomes import Outcomes

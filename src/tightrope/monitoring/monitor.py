@@ -28,11 +28,10 @@ import numpy as np
 from tightrope.data.steps import StepReader
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.monitoring.best_fit import BestFit
+from tightrope.monitoring.best_fit import BestFit, log_chances
 from tightrope.monitoring.departures import PartEvidence, Parts
 from tightrope.monitoring.drift import DriftEvidence
 from tightrope.monitoring.looks import FIRST_CANDIDATE, next_glance, next_look
-from tightrope.monitoring.predicting import log_chances
 from tightrope.monitoring.refit import estimate
 from tightrope.monitoring.suspects import Suspect, drift_suspect, part_suspects
 from tightrope.numerics.arrays import FloatArray, OffsetArray

@@ -28,8 +28,7 @@ from tightrope.coupled.frame import affine_at
 from tightrope.coupled.taylor import expand
 from tightrope.coupled.vertex_proof import VertexProof, occupancy
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.proof.coupled_tree import PrunedTree
-from tightrope.proof.hulls import Hull, HullFinder
+from tightrope.proof.coupled_tree import Hull, HullFinder, PrunedTree
 from tightrope.proof.region import with_region
 from tightrope.proof.rows import Name
 

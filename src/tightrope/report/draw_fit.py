@@ -17,8 +17,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from msgspec import UnsetType
 
 from tightrope.formats.documents.outcome import FitFacts, SeenFacts, SuspectFacts
-from tightrope.report.picture import Picture, Table
-from tightrope.report.rounding import number, shorten
+from tightrope.report.picture import Picture, Table, number, shorten
 from tightrope.report.run import Run
 from tightrope.report.style import FAINT, GREY, INK, SETS, TRUTH, legend_below, name_axes, plain, tell
 

@@ -15,8 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Polygon, Rectangle
 
-from tightrope.report.picture import Picture, Table
-from tightrope.report.rounding import interval_text, number, span_of
+from tightrope.report.picture import Picture, Table, interval_text, number, span_of
 from tightrope.report.run import Run
 from tightrope.report.style import (
     GREY,

@@ -18,8 +18,7 @@ from tightrope.formats.documents.outcome import Span
 from tightrope.formats.polynomial_text import PolynomialSyntaxError, parse_polynomial
 from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.ranges import ranges_over_box
-from tightrope.report.picture import Picture, Table
-from tightrope.report.rounding import interval_text, number, shorten
+from tightrope.report.picture import Picture, Table, interval_text, number, shorten
 from tightrope.report.run import Run
 from tightrope.report.style import GREY, SETS, legend_below, name_axes, tell
 

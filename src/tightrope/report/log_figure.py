@@ -16,7 +16,7 @@ from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_path
 from tightrope.formats.written_by import figure_metadata
 from tightrope.learning.point_estimates import PointEstimates
-from tightrope.report.rounding import shorten
+from tightrope.report.picture import shorten
 from tightrope.report.style import ACTIONS, GREY, PAPER, SETS, WIDTH, name_axes, plain
 
 SUFFIXES = (".png", ".svg", ".pdf")

@@ -28,11 +28,11 @@ from tightrope.report.draw_timings import TIMINGS
 from tightrope.report.draw_widths import WIDTHS
 from tightrope.report.picture import Picture, Table
 from tightrope.report.policy_map import PolicyMap
+from tightrope.report.question_words import explain_words
 from tightrope.report.run import Run, in_words
 from tightrope.report.statement import statement
 from tightrope.report.style import PAGE, columns_within
 from tightrope.report.svg import inline_svg
-from tightrope.report.words import explain_words
 
 PANELS = 6
 """Panels of regions that are shown at once; the others can be unfolded."""

@@ -15,7 +15,7 @@ from tightrope.learning.plan.target import Aim
 from tightrope.numerics.text import text_above
 from tightrope.report.draw_forecast import aim_of, forecast_figure
 from tightrope.report.page import asset, content_rules
-from tightrope.report.rounding import interval_text
+from tightrope.report.picture import interval_text
 from tightrope.report.run import in_words
 from tightrope.report.statement import confidence
 from tightrope.report.style import PAGE

@@ -33,9 +33,8 @@ from tightrope.report.draw_regions import BOXES, draw_pair, draw_regions, pairs_
 from tightrope.report.draw_timings import TIMINGS
 from tightrope.report.draw_widths import WIDTHS
 from tightrope.report.learning_curve import Panel, RunCurve, Series, draw_curves
-from tightrope.report.picture import Picture
+from tightrope.report.picture import Picture, at_least, at_most, number, span_of
 from tightrope.report.policy_map import PolicyMap, map_policies
-from tightrope.report.rounding import at_least, at_most, number, span_of
 from tightrope.report.run import Run
 from tightrope.report.statement import statement
 from tightrope.report.style import (
@@ -171,8 +170,8 @@ def plot_campaign(path: str | PathLike[str]) -> Figure:
     ...     print(error)
     there are no records: no file no-such-campaign
     """
-    from tightrope.report.campaign_curves import panels_of
-    from tightrope.studies.online_records import ONLINE_FILE, read_online
+    from tightrope.report.learning_curve import panels_of
+    from tightrope.studies.online_cells import ONLINE_FILE, read_online
 
     place = path_of(path)
     panels = panels_of(read_online(place / ONLINE_FILE if place.is_dir() else place))

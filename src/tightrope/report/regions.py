@@ -13,8 +13,8 @@ from dataclasses import replace
 from tightrope.data.counts import Counts
 from tightrope.errors import TightropeError
 from tightrope.formats.documents.result import RegionShape
+from tightrope.learning.document import region_shape
 from tightrope.learning.options import LearnOptions, decide
-from tightrope.learning.projections import region_shape
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.region.bounds import parameter_box
 from tightrope.region.build import build_region

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from tightrope.formats.documents.outcome import Outcome
+from tightrope.report.picture import at_least, at_most, interval_text, number
 from tightrope.report.question_words import quantity_of, question_sentence
-from tightrope.report.rounding import at_least, at_most, interval_text, number
 from tightrope.report.run import Run
 
 

@@ -17,9 +17,9 @@ from tightrope.formats.output_directory import add_file, check_added
 from tightrope.formats.output_file import OutputFile, claim_file
 from tightrope.formats.written_by import REPORT as REPORT_FILE
 from tightrope.report.page import page
+from tightrope.report.picture import interval_text
 from tightrope.report.plan_page import plan_page
 from tightrope.report.policy_map import PolicyMap, read_policy_map
-from tightrope.report.rounding import interval_text
 from tightrope.report.run import Run, read_run
 
 REPORT = "report.html"

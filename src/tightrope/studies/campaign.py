@@ -16,7 +16,7 @@ from tightrope.formats.manifest import Manifest, read_manifest
 from tightrope.formats.output_directory import refuse_other_kind
 from tightrope.studies.cells import Cell, CellLimits
 from tightrope.studies.engines import Engine
-from tightrope.studies.online_records import ONLINE_FILE, read_online
+from tightrope.studies.online_cells import ONLINE_FILE, read_online
 from tightrope.studies.records import FILE_NAME, Record, RecordFile, read_records
 
 KIND = "bench"

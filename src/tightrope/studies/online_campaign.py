@@ -17,8 +17,14 @@ from tightrope.errors import InputError
 from tightrope.problem import Problem
 from tightrope.studies.campaign import claim_campaign
 from tightrope.studies.machine import machine, versions
-from tightrope.studies.online_cells import ONLINE_METHODS, OnlineCell
-from tightrope.studies.online_records import ONLINE_FILE, OnlineFile, OnlineRecord, thin
+from tightrope.studies.online_cells import (
+    ONLINE_FILE,
+    ONLINE_METHODS,
+    OnlineCell,
+    OnlineFile,
+    OnlineRecord,
+    thin,
+)
 from tightrope.studies.suite import load, parse_bench, question
 
 Progress = Callable[[OnlineRecord, int, int], None]

@@ -4,16 +4,29 @@ The six learning instances of the paper, every kind of sets, δ = 0.001. Regions
 for the data are adaptive: the polytope of beta-binomial intervals, as close to the paper's as is sound, and
 beside it our likelihood region. Episodes a family are as many as show where the curves lead; more of them
 cost time, not validity.
+
+Records of learning curves: one JSON object a run, its updates as columns, thinned out.
+
+Episodes are cut into `CELLS` cells a decade, and of the updates in each the last one is kept; the numbers of
+updates, of broken guarantees and of uncertified solves are over all updates. Infinities are written as "inf".
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
 
-from tightrope.errors import InputError
+import numpy as np
+
+from tightrope.errors import InputError, Location
+from tightrope.numerics.arrays import FloatArray
 from tightrope.studies.instance import Instance
+from tightrope.studies.line_file import LineFile, whole_lines
 from tightrope.studies.suite import parse_bench
 
 ONLINE_INSTANCES = (
@@ -109,3 +122,126 @@ def _methods(text: str | None) -> list[str]:
                 hint=f"{suggestion}there are {', '.join(ONLINE_METHODS)}",
             )
     return [name for name in ONLINE_METHODS if name in wanted]
+
+
+ONLINE_FILE = "online.jsonl"
+FORMAT = "online 1"
+CELLS = 24
+COLUMNS = ("episode", "steps", "guarantee", "performance", "optimistic", "elapsed")
+
+
+@dataclass(frozen=True, eq=False)
+class OnlineRecord:
+    """What became of a run; `columns` are those of the updates that were kept."""
+
+    cell: OnlineCell
+    columns: Mapping[str, FloatArray]
+    facts: Mapping[str, Any] = field(hash=False)
+
+    @property
+    def updates(self) -> int:
+        return int(self.facts["updates"])
+
+    @property
+    def broken(self) -> int:
+        """Updates whose guarantee exceeds the true performance of its policy."""
+        return int(self.facts["broken"])
+
+    @property
+    def optimum(self) -> float:
+        return float(self.facts["optimum"])
+
+    @property
+    def maximises(self) -> bool:
+        return bool(self.facts["maximises"])
+
+    @property
+    def last(self) -> dict[str, float]:
+        return {name: float(column[-1]) for name, column in self.columns.items()}
+
+    def first_reaching(self, level: float, better: bool = False) -> float:
+        """The episodes after which the guarantee is as good as `level`, or `better`; ∞ where it never is."""
+        gain = self.columns["guarantee"] - level if self.maximises else level - self.columns["guarantee"]
+        good = gain > 1e-6 * abs(level) if better else gain >= 0
+        return float(self.columns["episode"][np.argmax(good)]) if good.any() else math.inf
+
+    def to_json(self) -> dict[str, Any]:
+        cell = self.cell
+        return {
+            "format": FORMAT,
+            "instance": cell.instance,
+            "method": cell.method,
+            "seed": cell.seed,
+            "episodes": cell.episodes,
+            "delta": cell.delta,
+            **{name: _plain(column) for name, column in self.columns.items()},
+            "facts": dict(self.facts),
+        }
+
+    @staticmethod
+    def from_json(fields: Mapping[str, Any]) -> OnlineRecord:
+        """Read what `to_json` wrote; a KeyError, TypeError or ValueError says it is no record."""
+        if fields["format"] != FORMAT or fields["method"] not in ONLINE_METHODS:
+            raise ValueError(f"of format {fields['format']}, method {fields['method']}")
+        cell = OnlineCell(
+            fields["instance"],
+            fields["method"],
+            int(fields["seed"]),
+            int(fields["episodes"]),
+            float(fields["delta"]),
+        )
+        columns = {name: np.array([float(value) for value in fields[name]]) for name in COLUMNS}
+        return OnlineRecord(cell, columns, dict(fields["facts"]))
+
+
+def thin(records: Sequence[Mapping[str, Any]]) -> dict[str, FloatArray]:
+    """The columns of the records that are kept: the first one, and the last one of every cell."""
+    kept: dict[int, Mapping[str, Any]] = {}
+    for record in records:
+        episode = record["episode"]
+        kept[-1 if episode == 0 else math.floor(CELLS * math.log10(episode))] = record
+    return {
+        name: np.array([float(kept[cell][name]) for cell in sorted(kept)], dtype=np.float64)
+        for name in COLUMNS
+    }
+
+
+class OnlineFile(LineFile):
+    """The records of a directory, held by this process alone while it is open."""
+
+    records: dict[OnlineCell, OnlineRecord]
+
+    def read(self) -> None:
+        self.records = {record.cell: record for record in read_online(self.path)}
+
+    def append(self, record: OnlineRecord) -> None:
+        self.append_line(json.dumps(record.to_json(), allow_nan=False))
+        self.records[record.cell] = record
+
+
+def read_online(path: Path) -> list[OnlineRecord]:
+    """All whole records of a file, the last one of every cell."""
+    records: dict[OnlineCell, OnlineRecord] = {}
+    for number, line in enumerate(whole_lines(path), start=1):
+        if not line.strip():
+            continue
+        try:
+            record = OnlineRecord.from_json(json.loads(line))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            text = line.decode("utf-8", "replace")[:200]
+            raise InputError(
+                f"this is not a record of a learning curve: {error}", Location(str(path), number, 1, text)
+            ) from None
+        records[record.cell] = record
+    return list(records.values())
+
+
+def _plain(values: Iterable[float]) -> list[float | int | str]:
+    """Seven digits are more than a curve needs; whole numbers as such."""
+    shown: list[float | int | str] = []
+    for value in values:
+        if not math.isfinite(value):
+            shown.append(str(float(value)))
+        else:
+            shown.append(int(value) if value == int(value) else float(f"{value:.7g}"))
+    return shown

@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tightrope.studies.figures import INFINITY, NOTHING, bound_text, seconds_text
-from tightrope.studies.online_cells import BASELINE, ONLINE_INSTANCES, ONLINE_METHODS
-from tightrope.studies.online_records import OnlineRecord
+from tightrope.studies.online_cells import BASELINE, ONLINE_INSTANCES, ONLINE_METHODS, OnlineRecord
 
 Row = tuple[str, ...]
 

@@ -28,10 +28,9 @@ from tightrope.formats.documents.answers import (
 )
 from tightrope.formats.documents.coding import json_schema
 from tightrope.formats.documents.files import DrawsDocument, ManifestDocument, PolicyDocument
-from tightrope.formats.documents.outcome import AverageAnswer
+from tightrope.formats.documents.outcome import AverageAnswer, WatchRecord
 from tightrope.formats.documents.plan import PlanDocument
 from tightrope.formats.documents.result import ResultDocument
-from tightrope.formats.documents.watching import WatchRecord
 
 DOCUMENTS: dict[str, type] = {
     "result-1": ResultDocument,

@@ -13,7 +13,8 @@ from tightrope.errors import InputError, Location
 from tightrope.formats.drn.body import Body, is_choice_line, is_state_line, is_transition_line
 from tightrope.formats.drn.values import Amount, ExactValues, Model
 from tightrope.formats.number_text import NumberValues
-from tightrope.formats.row_checks import (
+from tightrope.formats.text_file import (
+    fail_at_nth,
     first_duplicate,
     first_empty_row,
     first_outside,
@@ -21,7 +22,6 @@ from tightrope.formats.row_checks import (
     first_wrong_exact_sum,
     first_wrong_sum,
 )
-from tightrope.formats.text_file import fail_at_nth
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.polynomial import Polynomial

@@ -27,13 +27,15 @@ import numpy as np
 
 from tightrope.errors import InputError, Location
 from tightrope.formats.number_text import NumberValues
-from tightrope.formats.row_checks import (
+from tightrope.formats.text_file import (
+    fail,
+    fail_at_nth,
     first_duplicate,
     first_outside,
     first_unknown_state,
     first_wrong_sum,
+    shorten,
 )
-from tightrope.formats.text_file import fail, fail_at_nth, shorten
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.text_reading import reading
 

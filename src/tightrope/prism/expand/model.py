@@ -13,9 +13,14 @@ from types import MappingProxyType
 from tightrope.prism.expand.commands import CommandExpander
 from tightrope.prism.expand.composition import actions_of, compose
 from tightrope.prism.expand.constants import resolve_constants
-from tightrope.prism.expand.declarations import check_file, check_variables, find_used_names, state_variable
+from tightrope.prism.expand.declarations import (
+    check_file,
+    check_variables,
+    find_used_names,
+    initial_states,
+    state_variable,
+)
 from tightrope.prism.expand.expressions import Expander
-from tightrope.prism.expand.initial import initial_states
 from tightrope.prism.expand.inline import Inliner
 from tightrope.prism.expand.program import Program, StateVariable, Synchronisation
 from tightrope.prism.expand.renaming import copy_out

@@ -15,8 +15,8 @@ from math import comb
 from typing import TypeVar
 
 from tightrope.model.polynomial import Monomial, monomial_degree, multiply_monomials
+from tightrope.prism.explore.frame import Boolean, Integer
 from tightrope.prism.explore.graph import Graph
-from tightrope.prism.explore.nodes import Boolean, Integer
 from tightrope.prism.explore.ratio import Arithmetic, Number
 from tightrope.prism.parse.diagnostics import Complaint, position_of
 from tightrope.prism.parse.syntax import (

@@ -23,8 +23,7 @@ from tightrope.model.polynomial_array import PolynomialArray
 from tightrope.numerics.arrays import BoolArray, ExactIntegers
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.explore.compile import Compiled, Compiler, Ratio, Scope
-from tightrope.prism.explore.frame import Column, Frame
-from tightrope.prism.explore.nodes import Boolean
+from tightrope.prism.explore.frame import Boolean, Column, Frame
 from tightrope.prism.explore.ratio import Number, integers
 from tightrope.prism.parse.diagnostics import Complaint
 from tightrope.prism.parse.syntax import Expression

@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tightrope.prism.explore.frame import Frame
-from tightrope.prism.explore.nodes import VARIABLE, Boolean, Integer, Node, exact, machine
+from tightrope.prism.explore.frame import VARIABLE, Boolean, Frame, Integer, Node, exact, machine
 from tightrope.prism.parse.syntax import Position
 
 N = TypeVar("N", bound=Node)

@@ -15,7 +15,7 @@ import numpy as np
 
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.jit import inlined
-from tightrope.prism.explore.nodes import VARIABLE, Boolean, Integer, Node
+from tightrope.prism.explore.frame import VARIABLE, Boolean, Integer, Node
 
 (ADD, SUBTRACT, MULTIPLY, DIVIDE, MODULO, MINIMUM, MAXIMUM, CHOOSE) = range(8)
 (EQUAL, UNEQUAL, LESS, AT_MOST, MORE, AT_LEAST, AND, OR, NOT, REQUIRE) = range(8, 18)

@@ -20,6 +20,7 @@ from tightrope.numerics.arrays import OffsetArray
 from tightrope.prism.explore.assemble import Assembler
 from tightrope.prism.explore.compiled_command import CompiledCommand
 from tightrope.prism.explore.deferred import Deferred, Operation
+from tightrope.prism.explore.frame import Boolean
 from tightrope.prism.explore.instructions import Instructions, Untranslatable
 from tightrope.prism.explore.key_index import KeyIndex
 from tightrope.prism.explore.narrow_kernel import (
@@ -40,7 +41,6 @@ from tightrope.prism.explore.narrow_kernel import (
     pair_keys,
     walk,
 )
-from tightrope.prism.explore.nodes import Boolean
 from tightrope.prism.explore.probabilities import PolynomialProbabilities
 from tightrope.prism.explore.state_space import StateSpace
 from tightrope.prism.explore.synchronise import Group

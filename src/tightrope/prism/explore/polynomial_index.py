@@ -5,7 +5,7 @@ is a path: its terms, by increasing number of the monomial, lead from the root o
 polynomial 0) from node to node, and a node is its parent with one more term. Distinct coefficients
 are numbered first, so a node is a key of two words, and interning a batch takes one pass of the
 hash index per monomial. Equal polynomials end at the same node. Rational functions are polynomials here in
-more variables (`tightrope.model.reciprocals`); `has_quotients` says whether there are any.
+more variables (`tightrope.model.rational_function`); `has_quotients` says whether there are any.
 """
 
 from __future__ import annotations

@@ -24,8 +24,7 @@ from tightrope.prism.explore.assemble import Assembler, Rows, without
 from tightrope.prism.explore.compile import Compiler, Terms
 from tightrope.prism.explore.frame import Frame
 from tightrope.prism.explore.key_index import KeyIndex
-from tightrope.prism.explore.observe import observe
-from tightrope.prism.explore.parametric_rewards import polynomial_of_items
+from tightrope.prism.explore.observe import observe, polynomial_of_items
 from tightrope.prism.explore.polynomial_index import PolynomialIndex
 from tightrope.prism.explore.probabilities import ZERO, PolynomialProbabilities
 from tightrope.prism.explore.search import (

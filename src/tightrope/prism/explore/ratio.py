@@ -18,9 +18,8 @@ import numpy as np
 
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.expand.arithmetic import apply
-from tightrope.prism.explore.frame import Frame
+from tightrope.prism.explore.frame import Boolean, Frame, Integer
 from tightrope.prism.explore.graph import Graph
-from tightrope.prism.explore.nodes import Boolean, Integer
 from tightrope.prism.parse.diagnostics import Complaint
 from tightrope.prism.parse.syntax import Call, Position
 

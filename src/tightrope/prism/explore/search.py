@@ -6,12 +6,17 @@ appear are numbered in order. Nothing is computed state by state, and exact arit
 for each distinct combination of the variables that a probability depends on.
 
 The work on one frame is bounded (`_OUTCOMES`), so memory beyond the finished model stays small.
+
+`Relevance` says which commands can be enabled somewhere in a frame, without evaluating their guards.
+Generated models have thousands of commands, `[] s=17 & … -> …`, of which a frontier needs a few. A guard's
+single-variable conjuncts give each command a box of values (see `guard_ranges`); a command whose box misses
+the values of the frame is left out. The variable that most commands fix to one value is looked up directly.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,24 +27,71 @@ from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.rewards import ParametricReward
 from tightrope.model.structure import UNLABELLED, Structure, release
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.jit import is_interpreting
 from tightrope.prism.expand.program import Definitions, Program
 from tightrope.prism.explore.assemble import Assembler, Rows, without
 from tightrope.prism.explore.factors import find_factors
+from tightrope.prism.explore.frame import Boolean, Frame
 from tightrope.prism.explore.instructions import Untranslatable
 from tightrope.prism.explore.interval_probabilities import IntervalProbabilities
 from tightrope.prism.explore.interval_trees import TreeRows
 from tightrope.prism.explore.key_index import KeyIndex
 from tightrope.prism.explore.narrow import NARROW, NarrowSearch
-from tightrope.prism.explore.nodes import Boolean
 from tightrope.prism.explore.observe import Observations, observe
 from tightrope.prism.explore.probabilities import ZERO, PolynomialProbabilities, Probabilities
-from tightrope.prism.explore.relevance import Relevance
 from tightrope.prism.explore.state_space import StateSpace
 from tightrope.prism.explore.synchronise import Group, groups
 from tightrope.prism.parse.diagnostics import Complaint
 from tightrope.prism.parse.syntax import Expression, ModelType
+
+_MANY = 24
+"""With fewer commands it is not worth the while."""
+
+
+class Relevance:
+    """`groups(frame)`: those to run, each with the commands of it that matter."""
+
+    def __init__(self, groups: Sequence[Group], ranges: Sequence[tuple[int, int]]):
+        self._groups = groups
+        commands = [command for group in groups for part in group.parts for command in part]
+        self._few = len(commands) < _MANY
+        if self._few:
+            return
+        boxes = np.array([command.ranges for command in commands], dtype=np.int64)
+        self._low, self._high = boxes[:, :, 0], boxes[:, :, 1]
+        counts = [sum(len(part) for part in group.parts) for group in groups]
+        self._start: OffsetArray = np.cumsum([0, *counts])
+        fixed = (self._low == self._high) & np.array([low != high for low, high in ranges])
+        self._variable = int(fixed.sum(axis=0).argmax())
+        is_fixed = fixed[:, self._variable]
+        self._free: BoolArray = ~is_fixed
+        self._fixed: OffsetArray = np.flatnonzero(is_fixed)
+        self._fixed = self._fixed[np.argsort(self._low[self._fixed, self._variable], kind="stable")]
+        self._value: OffsetArray = self._low[self._fixed, self._variable]
+
+    def groups(self, frame: Frame) -> list[tuple[Group, BoolArray | None]]:
+        """In order; the flags say which commands of the group matter, None means all."""
+        if self._few:
+            return [(group, None) for group in self._groups]
+        flags = self._free.copy()
+        present = np.unique(frame.column(self._variable)).astype(np.int64)
+        first = np.searchsorted(self._value, present)
+        length = np.searchsorted(self._value, present, side="right") - first
+        within = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
+        flags[self._fixed[np.repeat(first, length) + within]] = True
+        open_commands = np.flatnonzero(flags)
+        columns = [frame.column(variable) for variable in range(self._low.shape[1])]
+        lowest = np.array([int(column.min()) for column in columns])
+        highest = np.array([int(column.max()) for column in columns])
+        touched = (self._low[open_commands] <= highest) & (self._high[open_commands] >= lowest)
+        flags[open_commands] = touched.all(axis=1)
+        owners = np.searchsorted(self._start, np.flatnonzero(flags), side="right") - 1
+        return [
+            (self._groups[number], flags[self._start[number] : self._start[number + 1]])
+            for number in np.unique(owners).tolist()
+        ]
+
 
 Progress = Callable[[int, int], None]
 """Called now and then with the numbers of states and transitions found so far."""

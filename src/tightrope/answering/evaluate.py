@@ -30,15 +30,8 @@ from tightrope.model.objective import Objective
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.prism.expand.check import check_arity
 from tightrope.prism.expand.traverse import children
+from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse.diagnostics import Complaint, Source, position_of
-from tightrope.prism.parse.property_syntax import (
-    Branching,
-    Filter,
-    Multi,
-    PropertyFile,
-    Quantile,
-    ValueOperator,
-)
 from tightrope.prism.parse.spelling import spell
 from tightrope.prism.parse.syntax import Call, Expression, Type
 from tightrope.prism.properties.resolve import PropertyOptions, formulas_of
@@ -62,7 +55,7 @@ class Evaluation:
     def __init__(
         self,
         model: MDP | IntervalMDP,
-        file: PropertyFile,
+        file: formulas.PropertyFile,
         options: PropertyOptions,
         effort: Effort,
         assume_support: float | None = None,
@@ -91,7 +84,7 @@ class Evaluation:
         except Complaint as complaint:
             raise complaint.in_source(Source(self.file.source, self.file.file)) from None
 
-    def several(self, asked: Multi) -> list[MultiAnswer]:
+    def several(self, asked: formulas.Multi) -> list[MultiAnswer]:
         """What is achieved of several objectives at once, from every initial state."""
 
         def solved(model: MDP | IntervalMDP, objective: Objective, policy: Policy | None) -> Solution:
@@ -119,9 +112,11 @@ class Evaluation:
         return self._formulas.states(expression)
 
     def _value(self, expression: Expression) -> Truth | Bounds:
-        if isinstance(expression, Multi):
+        if isinstance(expression, formulas.Multi):
             raise Complaint("multi(…) stands alone", expression.position)
-        if isinstance(expression, ValueOperator | Branching | Filter | Quantile):
+        if isinstance(
+            expression, formulas.ValueOperator | formulas.Branching | formulas.Filter | formulas.Quantile
+        ):
             known = self._done.get(id(expression))
             if known is None:
                 known = self._done[id(expression)] = (expression, self._operator(expression))
@@ -145,10 +140,12 @@ class Evaluation:
         ones = np.ones(self.structure.states)
         return reduce(Bounds.times, [as_number(self._value(base), base)] * int(number), Bounds(ones, ones))
 
-    def _operator(self, expression: ValueOperator | Branching | Filter | Quantile) -> Truth | Bounds:
-        if isinstance(expression, Branching):
+    def _operator(
+        self, expression: formulas.ValueOperator | formulas.Branching | formulas.Filter | formulas.Quantile
+    ) -> Truth | Bounds:
+        if isinstance(expression, formulas.Branching):
             return Truth.of(decide_branching(expression, self._formulas, self._support))
-        if isinstance(expression, Filter):
+        if isinstance(expression, formulas.Filter):
             if expression.kind == "range" and expression is not self._whole:
                 raise Complaint(
                     "the range of values is no number: filter(range, …) stands alone", expression.position
@@ -157,7 +154,7 @@ class Evaluation:
             if expression.states is not None:
                 restricted = self._formulas.states(expression.states)
             return apply_filter(expression, self._value(expression.operand), restricted)
-        if isinstance(expression, Quantile):
+        if isinstance(expression, formulas.Quantile):
             return self._quantile(expression)
         bounds, threshold = self._bounds(expression, self.effort.precision)
         if threshold is None:
@@ -165,12 +162,12 @@ class Evaluation:
         assert expression.comparison is not None
         return bounds.meets(expression.comparison, threshold)
 
-    def _bounds(self, operator: ValueOperator, precision: float) -> tuple[Bounds, Fraction | None]:
+    def _bounds(self, operator: formulas.ValueOperator, precision: float) -> tuple[Bounds, Fraction | None]:
         """Certified bounds of the value that an operator is about, and what it is compared with."""
         is_whole = operator is self._whole
         return self.operators.bounds(operator, precision, self._starts(operator), is_whole)
 
-    def _quantile(self, asked: Quantile) -> Bounds:
+    def _quantile(self, asked: formulas.Quantile) -> Bounds:
         """The least or largest bound for which a threshold is met."""
         threshold = read_threshold(asked)
         for constant in (*self._formulas.constants.types, *self.structure.valuations):
@@ -183,7 +180,7 @@ class Evaluation:
         wanted = np.zeros(self.structure.states, np.bool_)
         wanted[starts] = True
 
-        def decide(operator: ValueOperator) -> Truth:
+        def decide(operator: formulas.ValueOperator) -> Truth:
             bounds, limit = self.operators.bounds(operator, self.effort.precision, starts, False)
             assert operator.comparison is not None and limit is not None
             truth = bounds.meets(operator.comparison, limit)
@@ -206,7 +203,7 @@ class Evaluation:
     def _decided(self, expression: Expression) -> BoolArray:
         """Where a formula inside another one holds; every state must be decided."""
         value = as_truth(self._value(expression), expression)
-        if value.is_open.any() and isinstance(expression, ValueOperator):
+        if value.is_open.any() and isinstance(expression, formulas.ValueOperator):
             bounds, threshold = self._bounds(expression, min(FINEST, self.effort.precision))
             assert threshold is not None and expression.comparison is not None
             value = bounds.meets(expression.comparison, threshold)

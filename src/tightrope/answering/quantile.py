@@ -17,14 +17,8 @@ import numpy as np
 
 from tightrope.answering.values import Bounds, Truth
 from tightrope.numerics.arrays import BoolArray, FloatArray
+from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse.diagnostics import Complaint
-from tightrope.prism.parse.property_syntax import (
-    PathFormula,
-    PathOperator,
-    Quantile,
-    StepBound,
-    ValueOperator,
-)
 from tightrope.prism.parse.syntax import Expression, Literal, Name, Type, Unary
 from tightrope.prism.properties.shape import without_negation
 
@@ -32,7 +26,11 @@ MOST = 1 << 15
 """The largest k that is tried."""
 
 _FORM = 'quantile(min k, Pmax>=0.9 [ F{"cost"}<=k "goal" ])'
-_RISES = {PathOperator.EVENTUALLY: True, PathOperator.UNTIL: True, PathOperator.GLOBALLY: False}
+_RISES = {
+    formulas.PathOperator.EVENTUALLY: True,
+    formulas.PathOperator.UNTIL: True,
+    formulas.PathOperator.GLOBALLY: False,
+}
 
 
 @dataclass(frozen=True)
@@ -41,30 +39,30 @@ class Threshold:
 
     `has_limit`: without the bound the path is the limit of those with it."""
 
-    operator: ValueOperator
+    operator: formulas.ValueOperator
     rises: bool
     has_limit: bool
 
-    def at(self, k: int | None) -> ValueOperator:
+    def at(self, k: int | None) -> formulas.ValueOperator:
         """With a number in place of the variable; None: without a bound."""
         path, negated = without_negation(_path(self.operator))
-        assert isinstance(path, PathFormula) and path.bound is not None
+        assert isinstance(path, formulas.PathFormula) and path.bound is not None
         number = None if k is None else Literal(k, Type.INT, path.position)
         bound = None if number is None else _placed(path.bound, number)
         inner: Expression = replace(path, bound=bound)
         return replace(self.operator, path=Unary("!", inner, path.position) if negated else inner)
 
 
-def read_threshold(asked: Quantile) -> Threshold:
+def read_threshold(asked: formulas.Quantile) -> Threshold:
     """What is asked, or a complaint where the bound of one path is not the variable alone."""
     operator = asked.operand
-    if not isinstance(operator, ValueOperator) or operator.is_reward or operator.comparison is None:
+    if not isinstance(operator, formulas.ValueOperator) or operator.is_reward or operator.comparison is None:
         raise Complaint("a quantile is about one P with a threshold", asked.position, _FORM)
     if operator.condition is not None or not isinstance(operator.path, Expression):
         raise Complaint("a quantile is about a path with a bound", operator.position, _FORM)
     path, negated = without_negation(operator.path)
-    bound = path.bound if isinstance(path, PathFormula) else None
-    if not isinstance(path, PathFormula) or bound is None or path.operator not in _RISES:
+    bound = path.bound if isinstance(path, formulas.PathFormula) else None
+    if not isinstance(path, formulas.PathFormula) or bound is None or path.operator not in _RISES:
         raise Complaint(
             "a quantile is about F, G or U with a bound on steps or on a reward", operator.position, _FORM
         )
@@ -86,7 +84,7 @@ def read_threshold(asked: Quantile) -> Threshold:
 
 
 def find_quantile(
-    asked: Threshold, decide: Callable[[ValueOperator], Truth], wanted: BoolArray
+    asked: Threshold, decide: Callable[[formulas.ValueOperator], Truth], wanted: BoolArray
 ) -> tuple[Bounds, int]:
     """Bounds on the quantile in the states that are `wanted`, and how many k were tried."""
     known: dict[int, Truth] = {}
@@ -135,7 +133,7 @@ def _first(holds: Callable[[int], BoolArray], sought: BoolArray) -> FloatArray:
         at_least = np.where(now, at_least, np.maximum(at_least, k + 1))
 
 
-def _path(operator: ValueOperator) -> Expression:
+def _path(operator: formulas.ValueOperator) -> Expression:
     assert isinstance(operator.path, Expression)
     return operator.path
 
@@ -144,7 +142,7 @@ def _is(bound: Expression | None, variable: str) -> bool:
     return isinstance(bound, Name) and bound.name == variable
 
 
-def _placed(bound: StepBound, number: Literal) -> StepBound:
+def _placed(bound: formulas.StepBound, number: Literal) -> formulas.StepBound:
     if bound.lower is not None:
         return replace(bound, lower=number)
     return replace(bound, upper=number)

@@ -36,15 +36,9 @@ from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import bound_text
+from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse.diagnostics import Complaint, Source
 from tightrope.prism.parse.parser import parse_properties
-from tightrope.prism.parse.property_syntax import (
-    Property,
-    PropertyFile,
-    RewardFormula,
-    RewardOperator,
-    ValueOperator,
-)
 from tightrope.prism.properties.resolve import (
     PropertyOptions,
     formulas_of,
@@ -114,11 +108,11 @@ class LearnedAverage(Record):
         ]
 
 
-def is_average(property_: Property) -> bool:
+def is_average(property_: formulas.Property) -> bool:
     """Whether a property is one long-run average or share of time."""
     asked = property_.formula
-    path = asked.path if isinstance(asked, ValueOperator) else None
-    return isinstance(path, RewardFormula) and path.operator is RewardOperator.LONG_RUN
+    path = asked.path if isinstance(asked, formulas.ValueOperator) else None
+    return isinstance(path, formulas.RewardFormula) and path.operator is formulas.RewardOperator.LONG_RUN
 
 
 def learn_average(
@@ -155,8 +149,8 @@ def learn_average(
 
 def learn_average_of(
     model: ParametricMDP,
-    property_: Property,
-    file: PropertyFile,
+    property_: formulas.Property,
+    file: formulas.PropertyFile,
     read: PropertyOptions,
     counts: Counts,
     delta: float,
@@ -202,12 +196,12 @@ def learn_average_of(
 
 
 def _asked(
-    model: ParametricMDP, property_: Property, file: PropertyFile, read: PropertyOptions
+    model: ParametricMDP, property_: formulas.Property, file: formulas.PropertyFile, read: PropertyOptions
 ) -> tuple[FloatArray, Directions]:
     source, operator = Source(file.source, file.file), property_.formula
-    if not is_average(property_) or not isinstance(operator, ValueOperator):
+    if not is_average(property_) or not isinstance(operator, formulas.ValueOperator):
         raise source.error("a long-run average is wanted here: R=? [ S ] or S=? [ … ]", property_.position)
-    assert isinstance(operator.path, RewardFormula)
+    assert isinstance(operator.path, formulas.RewardFormula)
     try:
         if operator.comparison is not None:
             raise Complaint("learning needs a value to optimise, not a threshold", operator.position)

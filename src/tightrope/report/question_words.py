@@ -11,16 +11,8 @@ They are those of the glossary of the site, as far as this report uses them.
 from __future__ import annotations
 
 from tightrope.errors import TightropeError
+from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse.parser import parse_properties
-from tightrope.prism.parse.property_syntax import (
-    PathFormula,
-    PathOperator,
-    PropertyFile,
-    RewardFormula,
-    RewardOperator,
-    StepBound,
-    ValueOperator,
-)
 from tightrope.prism.parse.spelling import spell
 from tightrope.prism.parse.syntax import Binary, Expression, Label, Literal, Unary
 from tightrope.prism.properties.shape import is_simple_path
@@ -52,46 +44,46 @@ def _about(text: str) -> str:
     except TightropeError:
         return ""
     formula = file.properties[0].formula if file.properties else None
-    if not isinstance(formula, ValueOperator):
+    if not isinstance(formula, formulas.ValueOperator):
         return ""
-    if isinstance(formula.path, RewardFormula):
+    if isinstance(formula.path, formulas.RewardFormula):
         name = f" (“{formula.reward_name}”)" if formula.reward_name else ""
         return name + _span(formula.path, file)
     return f" of {_path(formula.path, file)}"
 
 
-def _span(formula: RewardFormula, file: PropertyFile) -> str:
+def _span(formula: formulas.RewardFormula, file: formulas.PropertyFile) -> str:
     """Over which time a reward is added up."""
     match formula.operator:
-        case RewardOperator.REACH if formula.target is not None:
+        case formulas.RewardOperator.REACH if formula.target is not None:
             return f" until reaching {_states(formula.target, file)}"
-        case RewardOperator.CUMULATIVE if formula.bound is not None:
+        case formulas.RewardOperator.CUMULATIVE if formula.bound is not None:
             extent = "in fewer than" if formula.bound_strict else "in the first"
             return f" {extent} {spell(formula.bound, file)} steps"
-        case RewardOperator.INSTANTANEOUS if formula.bound is not None:
+        case formulas.RewardOperator.INSTANTANEOUS if formula.bound is not None:
             return f" in step {spell(formula.bound, file)}"
-        case RewardOperator.LONG_RUN:
+        case formulas.RewardOperator.LONG_RUN:
             return " per step in the long run"
-        case RewardOperator.TOTAL:
+        case formulas.RewardOperator.TOTAL:
             return " in total"
     return " until a formula is satisfied"
 
 
-def _path(path: Expression, file: PropertyFile) -> str:
+def _path(path: Expression, file: formulas.PropertyFile) -> str:
     """What happens, as a noun phrase."""
-    if isinstance(path, PathFormula) and is_simple_path(path):
+    if isinstance(path, formulas.PathFormula) and is_simple_path(path):
         when = _steps(path.bound, file)
         match path.operator:
-            case PathOperator.EVENTUALLY:
+            case formulas.PathOperator.EVENTUALLY:
                 return f"reaching {_states(path.right, file)}{when}"
-            case PathOperator.GLOBALLY:
+            case formulas.PathOperator.GLOBALLY:
                 for_ = when.replace(" within", " for")
                 if (never := _find_negated(path.right)) is not None:
                     return f"never meeting {_states(never, file)}{for_}"
                 return f"always staying in {_states(path.right, file)}{for_}"
-            case PathOperator.NEXT:
+            case formulas.PathOperator.NEXT:
                 return f"being in {_states(path.right, file)} after one step"
-            case PathOperator.UNTIL if path.left is not None:
+            case formulas.PathOperator.UNTIL if path.left is not None:
                 if isinstance(path.left, Literal) and path.left.value is True:
                     return f"reaching {_states(path.right, file)}{when}"
                 goal = f"reaching {_states(path.right, file)}{when}"
@@ -106,7 +98,7 @@ def _find_negated(formula: Expression) -> Expression | None:
     return formula.operand if isinstance(formula, Unary) and formula.operator == "!" else None
 
 
-def _states(formula: Expression, file: PropertyFile) -> str:
+def _states(formula: Expression, file: formulas.PropertyFile) -> str:
     """The states that satisfy a formula."""
     if isinstance(formula, Label):
         return f"“{formula.name}”"
@@ -118,7 +110,7 @@ def _states(formula: Expression, file: PropertyFile) -> str:
     return f"a state with {spell(formula, file)}"
 
 
-def _steps(bound: StepBound | None, file: PropertyFile) -> str:
+def _steps(bound: formulas.StepBound | None, file: formulas.PropertyFile) -> str:
     if bound is None:
         return ""
     low = None if bound.lower is None else spell(bound.lower, file)

@@ -15,23 +15,9 @@ from itertools import product
 from tightrope.formats.jani.declarations import Transient, read_variables
 from tightrope.formats.jani.nodes import Node, Scope, conjunction, expression
 from tightrope.prism.expand.program import Synchronisation
-from tightrope.prism.parse.syntax import (
-    Assignment,
-    Binary,
-    Command,
-    Conditional,
-    Expression,
-    Literal,
-    Module,
-    Name,
-    Position,
-    RewardItem,
-    Type,
-    Update,
-    Variable,
-)
+from tightrope.prism.parse import syntax
 
-Earned = tuple[tuple[str, Expression], ...]
+Earned = tuple[tuple[str, syntax.Expression], ...]
 """What an edge assigns to transient variables, by name."""
 
 
@@ -39,12 +25,12 @@ Earned = tuple[tuple[str, Expression], ...]
 class Automaton:
     """An instance of an automaton: its module, and what edges and locations say of transient variables."""
 
-    module: Module
+    module: syntax.Module
     own_actions: dict[str | None, dict[Earned, str | None]]
-    in_state: dict[str, Expression]
+    in_state: dict[str, syntax.Expression]
     """The value of a transient variable in a state, where this automaton has a say in it."""
     transients: list[Transient]
-    initial: list[Expression]
+    initial: list[syntax.Expression]
     """Conditions on the initial states: locations, and what the automaton restricts."""
     written: dict[str | None, set[str]] = field(default_factory=dict)
     """Which variables the edges of an own action assign."""
@@ -72,7 +58,7 @@ class _Reader:
         self.locations = {each.name(): i for i, each in enumerate(node.each("locations"))}
         self.location = f"{name}_location"
 
-    def read(self, variables: list[Variable], own: list[Transient]) -> Automaton:
+    def read(self, variables: list[syntax.Variable], own: list[Transient]) -> Automaton:
         node, position = self.node, self.node.position
         if not self.locations:
             node.fail("an automaton needs a location")
@@ -81,9 +67,12 @@ class _Reader:
         if not starts:
             node.fail("an automaton needs an initial location")
         if len(self.locations) > 1:
-            low, high = (Literal(k, Type.INT, position) for k in (0, len(self.locations) - 1))
-            first = Literal(starts[0], Type.INT, position) if len(starts) == 1 else None
-            variables = [Variable(self.location, Type.INT, low, high, first, position), *variables]
+            low, high = (syntax.Literal(k, syntax.Type.INT, position) for k in (0, len(self.locations) - 1))
+            first = syntax.Literal(starts[0], syntax.Type.INT, position) if len(starts) == 1 else None
+            variables = [
+                syntax.Variable(self.location, syntax.Type.INT, low, high, first, position),
+                *variables,
+            ]
             if len(starts) > 1:
                 initial.append(_any([self._is_at(start, position) for start in starts], position))
         if node.has("restrict-initial"):
@@ -96,7 +85,7 @@ class _Reader:
             commands.append(command)
             assigned = {a.name for update in command.updates for a in update.assignments}
             written.setdefault(command.action, set()).update(assigned)
-        module = Module(self.name, tuple(variables), tuple(commands), position)
+        module = syntax.Module(self.name, tuple(variables), tuple(commands), position)
         return Automaton(module, groups, self._in_state(), own, initial, written)
 
     def _number(self, node: Node) -> int:
@@ -105,10 +94,15 @@ class _Reader:
             node.fail(f"there is no location '{node.text()}'")
         return found
 
-    def _is_at(self, number: int, position: Position) -> Expression:
-        return Binary("=", Name(self.location, position), Literal(number, Type.INT, position), position)
+    def _is_at(self, number: int, position: syntax.Position) -> syntax.Expression:
+        return syntax.Binary(
+            "=",
+            syntax.Name(self.location, position),
+            syntax.Literal(number, syntax.Type.INT, position),
+            position,
+        )
 
-    def _command(self, edge: Node, groups: dict[str | None, dict[Earned, str | None]]) -> Command:
+    def _command(self, edge: Node, groups: dict[str | None, dict[Earned, str | None]]) -> syntax.Command:
         edge.members(("location", "action", "rate", "guard", "destinations", "assignments"))
         if edge.has("rate") != self.has_rates:
             edge.fail(
@@ -126,19 +120,19 @@ class _Reader:
         updates, earned = [], []
         for destination in edge.each("destinations"):
             destination.members(("location", "probability", "assignments"))
-            probability: Expression = Literal(1, Type.INT, position)
+            probability: syntax.Expression = syntax.Literal(1, syntax.Type.INT, position)
             if destination.has("probability"):
                 probability = expression(destination.at("probability").at("exp"), self.scope)
             assignments, mine = self._assignments(destination)
             if len(self.locations) > 1:
-                target = Literal(self._number(destination.at("location")), Type.INT, position)
-                assignments.append(Assignment(self.location, target, destination.position))
+                target = syntax.Literal(self._number(destination.at("location")), syntax.Type.INT, position)
+                assignments.append(syntax.Assignment(self.location, target, destination.position))
             weight = probability
             if self.has_rates:
                 weight = expression(edge.at("rate").at("exp"), self.scope)
                 if destination.has("probability"):
-                    weight = Binary("*", weight, probability, position)
-            updates.append(Update(weight, None, (*before, *assignments), destination.position))
+                    weight = syntax.Binary("*", weight, probability, position)
+            updates.append(syntax.Update(weight, None, (*before, *assignments), destination.position))
             earned.append((probability, {**earned_before, **mine}))
         if not updates:
             edge.fail("an edge needs a destination")
@@ -147,9 +141,9 @@ class _Reader:
         total = _take_expectation(earned, position)
         if total not in known:
             known[total] = action if not known else f"{action or ''}#{len(known)}"
-        return Command(known[total], conjunction(parts, position), tuple(updates), position)
+        return syntax.Command(known[total], conjunction(parts, position), tuple(updates), position)
 
-    def _assignments(self, node: Node) -> tuple[list[Assignment], dict[str, Expression]]:
+    def _assignments(self, node: Node) -> tuple[list[syntax.Assignment], dict[str, syntax.Expression]]:
         """To variables, and to transient ones by name."""
         plain, earned, orders = [], {}, set()
         for each in node.each("assignments"):
@@ -164,7 +158,7 @@ class _Reader:
                     earned[name] = value
                 continue
             orders.add(each.at("index").value if each.has("index") else 0)
-            plain.append(Assignment(name, value, each.position))
+            plain.append(syntax.Assignment(name, value, each.position))
         if len(orders) > 1:
             node.fail(
                 "assignments one after the other (with different 'index') are not supported",
@@ -172,8 +166,8 @@ class _Reader:
             )
         return plain, earned
 
-    def _in_state(self) -> dict[str, Expression]:
-        found: dict[str, Expression] = {}
+    def _in_state(self) -> dict[str, syntax.Expression]:
+        found: dict[str, syntax.Expression] = {}
         for number, location in enumerate(self.node.each("locations")):
             location.members(("name", "transient-values", "x-momba-group"))
             for each in location.each("transient-values"):
@@ -185,13 +179,13 @@ class _Reader:
                 if len(self.locations) > 1:
                     position = each.position
                     otherwise = found.get(name, self.transients[name].default)
-                    value = Conditional(self._is_at(number, position), value, otherwise, position)
+                    value = syntax.Conditional(self._is_at(number, position), value, otherwise, position)
                 found[name] = value
         return found
 
 
 def _take_expectation(
-    earned: Sequence[tuple[Expression, Mapping[str, Expression]]], position: Position
+    earned: Sequence[tuple[syntax.Expression, Mapping[str, syntax.Expression]]], position: syntax.Position
 ) -> Earned:
     """What an edge earns: the same at every destination, or Σ probability · value."""
     names = dict.fromkeys(name for _, values in earned for name in values)
@@ -202,24 +196,24 @@ def _take_expectation(
             result.append((name, values[0]))
             continue
         pairs = zip(earned, values, strict=True)
-        terms = [Binary("*", p, value, position) for (p, _), value in pairs if value is not None]
-        total: Expression = terms[0]
+        terms = [syntax.Binary("*", p, value, position) for (p, _), value in pairs if value is not None]
+        total: syntax.Expression = terms[0]
         for term in terms[1:]:
-            total = Binary("+", total, term, position)
+            total = syntax.Binary("+", total, term, position)
         result.append((name, total))
     return tuple(result)
 
 
-def _any(parts: list[Expression], position: Position) -> Expression:
+def _any(parts: list[syntax.Expression], position: syntax.Position) -> syntax.Expression:
     result = parts[0]
     for part in parts[1:]:
-        result = Binary("|", result, part, position)
+        result = syntax.Binary("|", result, part, position)
     return result
 
 
 def synchronise(
     system: Node, automata: Sequence[Automaton]
-) -> tuple[tuple[Synchronisation, ...], dict[str, list[RewardItem]]]:
+) -> tuple[tuple[Synchronisation, ...], dict[str, list[syntax.RewardItem]]]:
     """What moves together, and what is earned by it, by the names of transient variables."""
     vectors: list[tuple[list[str | None], str | None, Node]] = []
     for sync in system.each("syncs"):
@@ -235,7 +229,7 @@ def synchronise(
                     alone = [action if i == number else None for i in range(len(automata))]
                     vectors.append((alone, action, system))
     found: list[Synchronisation] = []
-    rewards: dict[str, list[RewardItem]] = {}
+    rewards: dict[str, list[syntax.RewardItem]] = {}
     for number, automaton in enumerate(automata):
         for earned, own in automaton.own_actions.get(None, {}).items():
             _add([(number, earned, own)], None, system, found, rewards)
@@ -264,9 +258,9 @@ def _add(
     visible: str | None,
     node: Node,
     found: list[Synchronisation],
-    rewards: dict[str, list[RewardItem]],
+    rewards: dict[str, list[syntax.RewardItem]],
 ) -> None:
-    earned: dict[str, Expression] = {}
+    earned: dict[str, syntax.Expression] = {}
     for _, own, _ in parts:
         for name, value in own:
             if name in earned:
@@ -274,6 +268,6 @@ def _add(
             earned[name] = value
     key = f"{visible or ''}#{len(found)}" if earned else visible
     found.append(Synchronisation(key, tuple((i, own) for i, _, own in parts), (visible,)))
-    always = Literal(True, Type.BOOL, node.position)
+    always = syntax.Literal(True, syntax.Type.BOOL, node.position)
     for name, value in earned.items():
-        rewards.setdefault(name, []).append(RewardItem(True, key, always, value, node.position))
+        rewards.setdefault(name, []).append(syntax.RewardItem(True, key, always, value, node.position))

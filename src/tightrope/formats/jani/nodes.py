@@ -11,18 +11,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NoReturn
 
+from tightrope.prism.parse import syntax
 from tightrope.prism.parse.diagnostics import Complaint
-from tightrope.prism.parse.syntax import (
-    Binary,
-    Call,
-    Conditional,
-    Expression,
-    Literal,
-    Name,
-    Position,
-    Type,
-    Unary,
-)
 
 
 @dataclass
@@ -31,9 +21,9 @@ class Places:
 
     paths: list[str] = field(default_factory=list)
 
-    def position(self, path: str) -> Position:
+    def position(self, path: str) -> syntax.Position:
         self.paths.append(path)
-        return Position(len(self.paths), 1)
+        return syntax.Position(len(self.paths), 1)
 
 
 @dataclass(frozen=True)
@@ -45,7 +35,7 @@ class Node:
     places: Places
 
     @property
-    def position(self) -> Position:
+    def position(self) -> syntax.Position:
         return self.places.position(self.path)
 
     def fail(self, message: str, hint: str | None = None) -> NoReturn:
@@ -89,7 +79,7 @@ class Node:
 Scope = Mapping[str, str]
 """What a name of the file is called in our model; names that are not there keep theirs."""
 
-TRUE = Literal(True, Type.BOOL)
+TRUE = syntax.Literal(True, syntax.Type.BOOL)
 
 _BINARY = {
     "∨": "|",
@@ -110,17 +100,17 @@ _CALLS = {"%": "mod", "pow": "pow", "log": "log", "min": "min", "max": "max"}
 _ROUNDING = {"floor": "floor", "ceil": "ceil"}
 
 
-def expression(node: Node, scope: Scope) -> Expression:
+def expression(node: Node, scope: Scope) -> syntax.Expression:
     """An expression over the names in scope."""
     value, position = node.value, node.position
     if isinstance(value, bool):
-        return Literal(value, Type.BOOL, position)
+        return syntax.Literal(value, syntax.Type.BOOL, position)
     if isinstance(value, int):
-        return Literal(value, Type.INT, position)
+        return syntax.Literal(value, syntax.Type.INT, position)
     if isinstance(value, Fraction):
-        return Literal(value, Type.DOUBLE, position)
+        return syntax.Literal(value, syntax.Type.DOUBLE, position)
     if isinstance(value, str):
-        return Name(scope.get(value, value), position)
+        return syntax.Name(scope.get(value, value), position)
     if not isinstance(value, dict):
         node.fail("this is no expression")
     if "op" not in value:
@@ -134,44 +124,46 @@ def expression(node: Node, scope: Scope) -> Expression:
     return make(node, scope, operator, position)
 
 
-def _binary(node: Node, scope: Scope, operator: str, position: Position) -> Expression:
+def _binary(node: Node, scope: Scope, operator: str, position: syntax.Position) -> syntax.Expression:
     left, right = expression(node.at("left"), scope), expression(node.at("right"), scope)
     if operator in _CALLS:
-        return Call(_CALLS[operator], (left, right), position)
-    return Binary(_BINARY[operator], left, right, position)
+        return syntax.Call(_CALLS[operator], (left, right), position)
+    return syntax.Binary(_BINARY[operator], left, right, position)
 
 
-def _unary(node: Node, scope: Scope, operator: str, position: Position) -> Expression:
+def _unary(node: Node, scope: Scope, operator: str, position: syntax.Position) -> syntax.Expression:
     operand = expression(node.at("exp"), scope)
-    zero = Literal(0, Type.INT, position)
-    negative = Binary("<", operand, zero, position)
+    zero = syntax.Literal(0, syntax.Type.INT, position)
+    negative = syntax.Binary("<", operand, zero, position)
     if operator == "¬":
-        return Unary("!", operand, position)
+        return syntax.Unary("!", operand, position)
     if operator == "abs":
-        return Call("max", (operand, Unary("-", operand, position)), position)
+        return syntax.Call("max", (operand, syntax.Unary("-", operand, position)), position)
     if operator == "sgn":
-        positive = Binary(">", operand, zero, position)
-        ones = Literal(1, Type.INT, position), Literal(-1, Type.INT, position)
-        return Conditional(positive, ones[0], Conditional(negative, ones[1], zero, position), position)
+        positive = syntax.Binary(">", operand, zero, position)
+        ones = syntax.Literal(1, syntax.Type.INT, position), syntax.Literal(-1, syntax.Type.INT, position)
+        return syntax.Conditional(
+            positive, ones[0], syntax.Conditional(negative, ones[1], zero, position), position
+        )
     if operator == "trc":
-        ends = Call("ceil", (operand,), position), Call("floor", (operand,), position)
-        return Conditional(negative, *ends, position)
-    return Call(_ROUNDING[operator], (operand,), position)
+        ends = syntax.Call("ceil", (operand,), position), syntax.Call("floor", (operand,), position)
+        return syntax.Conditional(negative, *ends, position)
+    return syntax.Call(_ROUNDING[operator], (operand,), position)
 
 
-def _choice(node: Node, scope: Scope, operator: str, position: Position) -> Expression:
+def _choice(node: Node, scope: Scope, operator: str, position: syntax.Position) -> syntax.Expression:
     condition, then, otherwise = (expression(node.at(key), scope) for key in ("if", "then", "else"))
-    return Conditional(condition, then, otherwise, position)
+    return syntax.Conditional(condition, then, otherwise, position)
 
 
-_MAKERS: dict[str, Callable[[Node, Scope, str, Position], Expression]] = {
+_MAKERS: dict[str, Callable[[Node, Scope, str, syntax.Position], syntax.Expression]] = {
     **dict.fromkeys([*_BINARY, *_CALLS], _binary),
     **dict.fromkeys(["¬", "abs", "sgn", "trc", *_ROUNDING], _unary),
     "ite": _choice,
 }
 
 
-def conjunction(parts: list[Expression], position: Position) -> Expression:
+def conjunction(parts: list[syntax.Expression], position: syntax.Position) -> syntax.Expression:
     """All of them; true where there are none. Halved again and again, so that no pass has to go deep."""
     if not parts:
         return TRUE
@@ -179,4 +171,4 @@ def conjunction(parts: list[Expression], position: Position) -> Expression:
         return parts[0]
     middle = len(parts) // 2
     left, right = (conjunction(part, position) for part in (parts[:middle], parts[middle:]))
-    return Binary("&", left, right, position)
+    return syntax.Binary("&", left, right, position)

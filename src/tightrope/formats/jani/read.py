@@ -24,28 +24,15 @@ from tightrope.numerics.text_reading import reading
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program
 from tightrope.prism.load import BuildWords, PrismRates, build_model, build_rates
+from tightrope.prism.parse import syntax
 from tightrope.prism.parse.diagnostics import Complaint
-from tightrope.prism.parse.syntax import (
-    Binary,
-    Expression,
-    Formula,
-    LabelDefinition,
-    Literal,
-    Model,
-    ModelType,
-    Name,
-    RewardItem,
-    Rewards,
-    Type,
-    Variable,
-)
 
 _CTMC = re.compile(r'"type"\s*:\s*"ctmc"')
 _KNOWN = (
     *("jani-version", "name", "metadata", "type", "features", "actions", "constants", "variables"),
     *("restrict-initial", "properties", "automata", "system"),
 )
-_TYPES = {"dtmc": ModelType.DTMC, "mdp": ModelType.MDP, "ctmc": ModelType.CTMC}
+_TYPES = {"dtmc": syntax.ModelType.DTMC, "mdp": syntax.ModelType.MDP, "ctmc": syntax.ModelType.CTMC}
 
 
 def read_jani(
@@ -145,12 +132,14 @@ def _program(content: Any, places: Places, file: str, given: Mapping[str, str]) 
     in_state = _in_state(automata, transients)
     init, variables, modules = _initial(root, variables, automata)
     position = root.position
-    model = Model(
+    model = syntax.Model(
         type=_TYPES[kind],
         constants=tuple(read_constants(root)),
-        formulas=tuple(Formula(t.name, in_state.get(t.name, t.default), t.node.position) for t in transients),
+        formulas=tuple(
+            syntax.Formula(t.name, in_state.get(t.name, t.default), t.node.position) for t in transients
+        ),
         labels=tuple(
-            LabelDefinition(t.title, Name(t.name, position), t.node.position)
+            syntax.LabelDefinition(t.title, syntax.Name(t.name, position), t.node.position)
             for t in transients
             if t.is_label and t.title not in ("init", "deadlock")
         ),
@@ -192,9 +181,9 @@ def _automata(root: Node, taken: set[str], transients: Mapping[str, Transient]) 
     return found
 
 
-def _in_state(automata: list[Automaton], transients: list[Transient]) -> dict[str, Expression]:
+def _in_state(automata: list[Automaton], transients: list[Transient]) -> dict[str, syntax.Expression]:
     """What transient variables are in a state, where locations say so."""
-    found: dict[str, Expression] = {}
+    found: dict[str, syntax.Expression] = {}
     for automaton in automata:
         for name, value in automaton.in_state.items():
             if name in found:
@@ -205,8 +194,8 @@ def _in_state(automata: list[Automaton], transients: list[Transient]) -> dict[st
 
 
 def _initial(
-    root: Node, variables: list[Variable], automata: list[Automaton]
-) -> tuple[Expression | None, list[Variable], tuple[Any, ...]]:
+    root: Node, variables: list[syntax.Variable], automata: list[Automaton]
+) -> tuple[syntax.Expression | None, list[syntax.Variable], tuple[Any, ...]]:
     """A condition on the initial states where values alone do not say it, and variables to go with it."""
     restricted = [each for automaton in automata for each in automaton.initial]
     if root.has("restrict-initial"):
@@ -219,7 +208,7 @@ def _initial(
         return None, variables, modules
     position = root.position
     given = [
-        Binary("=", Name(each.name, each.position), each.initial, each.position)
+        syntax.Binary("=", syntax.Name(each.name, each.position), each.initial, each.position)
         for each in everything
         if each.initial is not None
     ]
@@ -231,23 +220,23 @@ def _initial(
     return conjunction([*given, *restricted], position), freed, modules
 
 
-def _without_value(variable: Variable) -> Variable:
-    return Variable(variable.name, variable.type, variable.low, variable.high, None, variable.position)
+def _without_value(variable: syntax.Variable) -> syntax.Variable:
+    return syntax.Variable(variable.name, variable.type, variable.low, variable.high, None, variable.position)
 
 
-def _steps(root: Node) -> tuple[Rewards, ...]:
+def _steps(root: Node) -> tuple[syntax.Rewards, ...]:
     """One for every step, or per unit of time, where a property counts that."""
     position = root.position
-    always = RewardItem(False, None, TRUE, Literal(1, Type.INT, position), position)
+    always = syntax.RewardItem(False, None, TRUE, syntax.Literal(1, syntax.Type.INT, position), position)
     name = TIME if root.at("type").value == "ctmc" else STEPS
-    return (Rewards(name, (always,), position),) if counts_steps(root) else ()
+    return (syntax.Rewards(name, (always,), position),) if counts_steps(root) else ()
 
 
 def _rewards(
     transients: list[Transient],
-    in_state: Mapping[str, Expression],
-    earned: Mapping[str, list[RewardItem]],
-) -> tuple[Rewards, ...]:
+    in_state: Mapping[str, syntax.Expression],
+    earned: Mapping[str, list[syntax.RewardItem]],
+) -> tuple[syntax.Rewards, ...]:
     """Numbers that are said of states or earned by edges, under the names of their variables."""
     found = []
     for each in transients:
@@ -258,6 +247,6 @@ def _rewards(
             each.node.fail(f"'{each.name}' is earned, so its initial value must be 0")
         items = list(earned.get(each.name, ()))
         if each.name in in_state:
-            items.insert(0, RewardItem(False, None, TRUE, Name(each.name, position), position))
-        found.append(Rewards(each.title or None, tuple(items), position))
+            items.insert(0, syntax.RewardItem(False, None, TRUE, syntax.Name(each.name, position), position))
+        found.append(syntax.Rewards(each.title or None, tuple(items), position))
     return tuple(found)

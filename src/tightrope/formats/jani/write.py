@@ -19,19 +19,7 @@ from tightrope.formats.atomic import atomic_write
 from tightrope.formats.jani.declarations import name_in_comment
 from tightrope.formats.written_by import JANI_MARK
 from tightrope.prism.expand.program import Program, StateVariable
-from tightrope.prism.parse.syntax import (
-    Binary,
-    Call,
-    Command,
-    Conditional,
-    Expression,
-    Literal,
-    ModelType,
-    Name,
-    RewardItem,
-    Type,
-    Unary,
-)
+from tightrope.prism.parse import syntax
 
 _LOCATION = "here"
 _OPERATORS = {"&": "∧", "|": "∨", "=>": "⇒", "<=>": "=", "!=": "≠", "<=": "≤", ">=": "≥"}
@@ -55,7 +43,7 @@ class _Writer:
                 "several initial states are not written as JANI", hint="write DRN or UMB, which have them"
             )
         self._program = program
-        self._has_rates = program.type is ModelType.CTMC
+        self._has_rates = program.type is syntax.ModelType.CTMC
         names = {variable.name for variable in program.variables} | set(program.parameters)
         self._labels = {label.name: _free(label.name, names) for label in program.labels}
         self._rewards = [_free(each.name or "reward", names) for each in program.rewards]
@@ -122,7 +110,7 @@ class _Writer:
                 values.append({"ref": name, "value": _total(items)})
         return values
 
-    def _edges(self, module: int, command: Command) -> list[dict[str, Any]]:
+    def _edges(self, module: int, command: syntax.Command) -> list[dict[str, Any]]:
         """One edge; in continuous time one for each update, as their rates compete."""
         if not self._has_rates:
             return [self._edge(module, command)]
@@ -133,7 +121,7 @@ class _Writer:
             edges.append({**edge, "rate": destination.pop("probability")})
         return edges
 
-    def _edge(self, module: int, command: Command) -> dict[str, Any]:
+    def _edge(self, module: int, command: syntax.Command) -> dict[str, Any]:
         earned = self._list_earnings(module, command)
         edge: dict[str, Any] = {"location": _LOCATION}
         if command.action is not None:
@@ -151,7 +139,7 @@ class _Writer:
             edge["destinations"].append(destination)
         return edge
 
-    def _list_earnings(self, module: int, command: Command) -> list[dict[str, Any]]:
+    def _list_earnings(self, module: int, command: syntax.Command) -> list[dict[str, Any]]:
         """What the synchronisations earn that a command takes part in, said by the first of their modules."""
         taking_part = [one for one in self._program.synchronisations if (module, command.action) in one.parts]
         told = [one.action for one in taking_part if one.parts[0][0] == module]
@@ -190,29 +178,29 @@ class _Writer:
         return {"elements": elements, "syncs": syncs}
 
 
-def json_expression(expression: Expression) -> Any:
+def json_expression(expression: syntax.Expression) -> Any:
     """An expression as JANI has it; numbers are decimals where they are exact, else quotients."""
     match expression:
-        case Literal(value):
+        case syntax.Literal(value):
             return _number(value)
-        case Name(name):
+        case syntax.Name(name):
             return name
-        case Unary("!", operand):
+        case syntax.Unary("!", operand):
             return {"op": "¬", "exp": json_expression(operand)}
-        case Unary(_, operand):
+        case syntax.Unary(_, operand):
             return {"op": "-", "left": 0, "right": json_expression(operand)}
-        case Binary(operator, left, right):
+        case syntax.Binary(operator, left, right):
             return _apply(_OPERATORS.get(operator, operator), left, right)
-        case Conditional(condition, then, otherwise):
+        case syntax.Conditional(condition, then, otherwise):
             keys = ("if", "then", "else")
             parts = (json_expression(each) for each in (condition, then, otherwise))
             return {"op": "ite", **dict(zip(keys, parts, strict=True))}
-        case Call("round", (operand,)):
-            half = Literal(Fraction(1, 2), Type.DOUBLE)
-            return {"op": "floor", "exp": json_expression(Binary("+", operand, half))}
-        case Call(function, (operand,)):
+        case syntax.Call("round", (operand,)):
+            half = syntax.Literal(Fraction(1, 2), syntax.Type.DOUBLE)
+            return {"op": "floor", "exp": json_expression(syntax.Binary("+", operand, half))}
+        case syntax.Call(function, (operand,)):
             return {"op": function, "exp": json_expression(operand)}
-        case Call(function, arguments):
+        case syntax.Call(function, arguments):
             result = json_expression(arguments[0])
             for each in arguments[1:]:
                 result = {
@@ -224,7 +212,7 @@ def json_expression(expression: Expression) -> Any:
     raise AssertionError(expression)
 
 
-def _apply(operator: str, left: Expression, right: Expression) -> dict[str, Any]:
+def _apply(operator: str, left: syntax.Expression, right: syntax.Expression) -> dict[str, Any]:
     return {"op": operator, "left": json_expression(left), "right": json_expression(right)}
 
 
@@ -237,23 +225,23 @@ def _number(value: int | Fraction | bool) -> Any:
     return {"op": "/", "left": value.numerator, "right": value.denominator}
 
 
-def _total(items: Sequence[RewardItem]) -> Any:
+def _total(items: Sequence[syntax.RewardItem]) -> Any:
     """Σ of the rewards whose guard holds."""
-    total: Expression | None = None
+    total: syntax.Expression | None = None
     for item in items:
-        zero = Literal(0, Type.INT)
+        zero = syntax.Literal(0, syntax.Type.INT)
         part = (
             item.reward
-            if isinstance(item.guard, Literal) and item.guard.value is True
-            else Conditional(item.guard, item.reward, zero)
+            if isinstance(item.guard, syntax.Literal) and item.guard.value is True
+            else syntax.Conditional(item.guard, item.reward, zero)
         )
-        total = part if total is None else Binary("+", total, part)
+        total = part if total is None else syntax.Binary("+", total, part)
     assert total is not None
     return json_expression(total)
 
 
 def _variable(variable: StateVariable, start: int) -> dict[str, Any]:
-    if variable.type is Type.BOOL:
+    if variable.type is syntax.Type.BOOL:
         return {"name": variable.name, "type": "bool", "initial-value": bool(start)}
     kind: Any = "int"
     if not variable.is_unbounded:

@@ -7,16 +7,8 @@ from fractions import Fraction
 
 from tightrope.prism.expand.expressions import Expander
 from tightrope.prism.expand.program import StateVariable, Synchronisation
+from tightrope.prism.parse import syntax
 from tightrope.prism.parse.diagnostics import Complaint, suggestion
-from tightrope.prism.parse.syntax import (
-    Assignment,
-    Command,
-    Expression,
-    Literal,
-    Module,
-    Type,
-    Update,
-)
 
 
 class CommandExpander:
@@ -24,7 +16,7 @@ class CommandExpander:
 
     def __init__(
         self,
-        modules: Sequence[Module],
+        modules: Sequence[syntax.Module],
         variables: Sequence[StateVariable],
         expander: Expander,
         synchronisations: Sequence[Synchronisation],
@@ -44,20 +36,20 @@ class CommandExpander:
             for update in command.updates
         )
 
-    def module(self, module: Module) -> Module:
+    def module(self, module: syntax.Module) -> syntax.Module:
         """The module with expanded commands."""
         commands = tuple(self._command(command, module) for command in module.commands)
-        return Module(module.name, module.variables, commands, module.position)
+        return syntax.Module(module.name, module.variables, commands, module.position)
 
-    def _command(self, command: Command, module: Module) -> Command:
-        guard = self._expander.plain(command.guard, Type.BOOL, "a guard", "a guard")
+    def _command(self, command: syntax.Command, module: syntax.Module) -> syntax.Command:
+        guard = self._expander.plain(command.guard, syntax.Type.BOOL, "a guard", "a guard")
         updates = tuple(self._update(update, command, module) for update in command.updates)
-        return Command(command.action, guard, updates, command.position)
+        return syntax.Command(command.action, guard, updates, command.position)
 
-    def _update(self, update: Update, command: Command, module: Module) -> Update:
+    def _update(self, update: syntax.Update, command: syntax.Command, module: syntax.Module) -> syntax.Update:
         probability = self._probability(update.probability)
         upper = None if update.upper is None else self._probability(update.upper)
-        if isinstance(probability, Literal) and isinstance(upper, Literal):
+        if isinstance(probability, syntax.Literal) and isinstance(upper, syntax.Literal):
             low, high = Fraction(probability.value), Fraction(upper.value)
             if low > high:
                 raise Complaint(f"the interval [{low}, {high}] is empty", update.position)
@@ -69,15 +61,17 @@ class CommandExpander:
         assignments = tuple(
             self._assignment(assignment, command, module) for assignment in update.assignments
         )
-        return Update(probability, upper, assignments, update.position)
+        return syntax.Update(probability, upper, assignments, update.position)
 
-    def _probability(self, expression: Expression) -> Expression:
+    def _probability(self, expression: syntax.Expression) -> syntax.Expression:
         if not self._is_interval:
             return self._expander.polynomial(expression, "a probability", quotients=True)
         what = "a model with interval probabilities"
-        return self._expander.plain(expression, Type.DOUBLE, "a probability", what)
+        return self._expander.plain(expression, syntax.Type.DOUBLE, "a probability", what)
 
-    def _assignment(self, assignment: Assignment, command: Command, module: Module) -> Assignment:
+    def _assignment(
+        self, assignment: syntax.Assignment, command: syntax.Command, module: syntax.Module
+    ) -> syntax.Assignment:
         variable = self._variables.get(assignment.name)
         if variable is None:
             raise Complaint(
@@ -96,10 +90,14 @@ class CommandExpander:
             )
         what = f"the new value of {variable.type.value} variable '{variable.name}'"
         value = self._expander.plain(assignment.value, variable.type, what, "an update")
-        return Assignment(assignment.name, value, assignment.position)
+        return syntax.Assignment(assignment.name, value, assignment.position)
 
     def _check_global(
-        self, variable: StateVariable, assignment: Assignment, command: Command, module: Module
+        self,
+        variable: StateVariable,
+        assignment: syntax.Assignment,
+        command: syntax.Command,
+        module: syntax.Module,
     ) -> None:
         sharing = self._moving_together.get((module.name, command.action))
         if sharing is not None:

@@ -16,20 +16,8 @@ from tightrope.prism.expand.expressions import Expander
 from tightrope.prism.expand.fold import fold, value_of
 from tightrope.prism.expand.program import StateVariable
 from tightrope.prism.expand.traverse import names
+from tightrope.prism.parse import syntax
 from tightrope.prism.parse.diagnostics import Complaint, position_of
-from tightrope.prism.parse.syntax import (
-    Binary,
-    Expression,
-    LabelDefinition,
-    Literal,
-    Model,
-    Module,
-    Name,
-    Position,
-    Type,
-    Unary,
-    Variable,
-)
 
 BUILT_IN_LABELS = ("init", "deadlock")
 
@@ -37,7 +25,7 @@ _LARGEST = 2**31 - 1
 """States keep their variables as 32-bit integers."""
 
 
-def check_file(model: Model) -> None:
+def check_file(model: syntax.Model) -> None:
     """Complain about double declarations that show before renamed modules are copied out."""
     _once(
         [
@@ -54,7 +42,7 @@ def check_file(model: Model) -> None:
     )
 
 
-def check_variables(model: Model, modules: Iterable[Module]) -> None:
+def check_variables(model: syntax.Model, modules: Iterable[syntax.Module]) -> None:
     """Complain about variables that share a name with each other, a constant or a formula."""
     _once(
         [
@@ -67,9 +55,9 @@ def check_variables(model: Model, modules: Iterable[Module]) -> None:
     )
 
 
-def find_used_names(model: Model, modules: Iterable[Module]) -> frozenset[str]:
+def find_used_names(model: syntax.Model, modules: Iterable[syntax.Module]) -> frozenset[str]:
     """Every name that stands in an expression of the file, renamed modules copied out."""
-    written: list[Expression | None] = [
+    written: list[syntax.Expression | None] = [
         *(constant.value for constant in model.constants),
         *(formula.expression for formula in model.formulas),
         *(label.expression for label in model.labels),
@@ -85,7 +73,7 @@ def find_used_names(model: Model, modules: Iterable[Module]) -> frozenset[str]:
     return frozenset(name.name for each in written if each is not None for name in names(each))
 
 
-def check_labels(labels: Iterable[LabelDefinition]) -> None:
+def check_labels(labels: Iterable[syntax.LabelDefinition]) -> None:
     """Complain about labels defined twice, or that every model has anyway."""
     labels = list(labels)
     for label in labels:
@@ -96,8 +84,8 @@ def check_labels(labels: Iterable[LabelDefinition]) -> None:
     _once(((label.name, label.position) for label in labels), 'label "{}" is defined twice')
 
 
-def _once(declared: Iterable[tuple[str, Position]], message: str) -> None:
-    first: dict[str, Position] = {}
+def _once(declared: Iterable[tuple[str, syntax.Position]], message: str) -> None:
+    first: dict[str, syntax.Position] = {}
     for name, position in declared:
         if name in first:
             raise Complaint(message.format(name), position, f"the first is in line {first[name].line}")
@@ -105,7 +93,7 @@ def _once(declared: Iterable[tuple[str, Position]], message: str) -> None:
 
 
 def state_variable(
-    variable: Variable, module: str | None, expander: Expander, has_init: bool
+    variable: syntax.Variable, module: str | None, expander: Expander, has_init: bool
 ) -> StateVariable:
     """The variable with its range and initial value; by default it starts at its lowest value, or at 0."""
     name = variable.name
@@ -121,13 +109,13 @@ def state_variable(
         high = _bound(variable.high, name, expander)
         if low > high:
             raise Complaint(f"the range [{low}..{high}] of '{name}' is empty", position_of(variable.low))
-    is_unbounded = variable.type is Type.INT and variable.low is None
+    is_unbounded = variable.type is syntax.Type.INT and variable.low is None
     initial = low
     if is_unbounded:
         low, high = -_LARGEST, _LARGEST
     if variable.initial is not None:
         what = f"the initial value of '{name}'"
-        if variable.type is Type.INT:
+        if variable.type is syntax.Type.INT:
             initial = expander.whole(variable.initial, what, "an initial value")
         else:
             initial = int(expander.constant(variable.initial, variable.type, what, "an initial value"))
@@ -139,7 +127,7 @@ def state_variable(
     return StateVariable(name, variable.type, low, high, initial, module, variable.position, is_unbounded)
 
 
-def _bound(expression: Expression, name: str, expander: Expander) -> int:
+def _bound(expression: syntax.Expression, name: str, expander: Expander) -> int:
     what = f"a bound of the range of '{name}'"
     value = expander.whole(expression, what, "the range of a variable")
     if abs(value) > _LARGEST:
@@ -151,7 +139,9 @@ _MOST_CANDIDATES = 200_000
 _MOST_STATES = 1_000_000
 
 
-def initial_states(predicate: Expression, variables: Sequence[StateVariable]) -> tuple[tuple[int, ...], ...]:
+def initial_states(
+    predicate: syntax.Expression, variables: Sequence[StateVariable]
+) -> tuple[tuple[int, ...], ...]:
     """The values of all variables in every state in which the predicate holds, the smallest first."""
     by_name = {variable.name: variable for variable in variables}
     fixed = {v.name: _literal(v, v.low) for v in variables if v.low == v.high}
@@ -166,8 +156,8 @@ def initial_states(predicate: Expression, variables: Sequence[StateVariable]) ->
             if not variable.low <= value <= variable.high:
                 raise _none(predicate)
             fixed.setdefault(name, _literal(variable, value))
-    open_conjuncts = [c for c in conjuncts if not (isinstance(c, Literal) and c.value is True)]
-    if any(isinstance(conjunct, Literal) for conjunct in open_conjuncts):
+    open_conjuncts = [c for c in conjuncts if not (isinstance(c, syntax.Literal) and c.value is True)]
+    if any(isinstance(conjunct, syntax.Literal) for conjunct in open_conjuncts):
         raise _none(predicate)
     mentioned, tried = _try_values(open_conjuncts, by_name, predicate)
     free = [v for v in variables if v.name not in fixed and v.name not in mentioned]
@@ -193,27 +183,31 @@ def initial_states(predicate: Expression, variables: Sequence[StateVariable]) ->
     return tuple(sorted(states))
 
 
-def _conjuncts(predicate: Expression) -> list[Expression]:
-    if isinstance(predicate, Binary) and predicate.operator == "&":
+def _conjuncts(predicate: syntax.Expression) -> list[syntax.Expression]:
+    if isinstance(predicate, syntax.Binary) and predicate.operator == "&":
         return _conjuncts(predicate.left) + _conjuncts(predicate.right)
     return [predicate]
 
 
-def _equation(conjunct: Expression) -> tuple[str, int] | None:
+def _equation(conjunct: syntax.Expression) -> tuple[str, int] | None:
     """The variable and value of `x = 3`, `3 = x`, `b` or `!b`."""
-    if isinstance(conjunct, Name):
+    if isinstance(conjunct, syntax.Name):
         return conjunct.name, 1
-    if isinstance(conjunct, Unary) and isinstance(conjunct.operand, Name):
+    if isinstance(conjunct, syntax.Unary) and isinstance(conjunct.operand, syntax.Name):
         return conjunct.operand.name, 0
-    if isinstance(conjunct, Binary) and conjunct.operator in ("=", "<=>"):
+    if isinstance(conjunct, syntax.Binary) and conjunct.operator in ("=", "<=>"):
         for one, other in ((conjunct.left, conjunct.right), (conjunct.right, conjunct.left)):
-            if isinstance(one, Name) and isinstance(other, Literal) and other.value == int(other.value):
+            if (
+                isinstance(one, syntax.Name)
+                and isinstance(other, syntax.Literal)
+                and other.value == int(other.value)
+            ):
                 return one.name, int(other.value)
     return None
 
 
 def _try_values(
-    conjuncts: list[Expression], variables: dict[str, StateVariable], predicate: Expression
+    conjuncts: list[syntax.Expression], variables: dict[str, StateVariable], predicate: syntax.Expression
 ) -> tuple[list[str], list[tuple[int, ...]]]:
     """The variables in the conjuncts, and their values that satisfy them all."""
     mentioned = [variables[n] for n in dict.fromkeys(name.name for c in conjuncts for name in names(c))]
@@ -234,10 +228,10 @@ def _try_values(
     return [variable.name for variable in mentioned], found
 
 
-def _literal(variable: StateVariable, value: int) -> Literal:
-    is_bool = variable.type is Type.BOOL
-    return Literal(bool(value) if is_bool else value, variable.type, variable.position)
+def _literal(variable: StateVariable, value: int) -> syntax.Literal:
+    is_bool = variable.type is syntax.Type.BOOL
+    return syntax.Literal(bool(value) if is_bool else value, variable.type, variable.position)
 
 
-def _none(predicate: Expression) -> Complaint:
+def _none(predicate: syntax.Expression) -> Complaint:
     return Complaint("no state satisfies init … endinit", position_of(predicate))

@@ -24,20 +24,12 @@ from tightrope.prism.expand.expressions import Expander
 from tightrope.prism.expand.inline import Inliner
 from tightrope.prism.expand.program import Program, StateVariable, Synchronisation
 from tightrope.prism.expand.renaming import copy_out
+from tightrope.prism.parse import syntax
 from tightrope.prism.parse.diagnostics import Complaint, Source, suggestion
-from tightrope.prism.parse.syntax import (
-    LabelDefinition,
-    Model,
-    Module,
-    ModuleRenaming,
-    RewardItem,
-    Rewards,
-    Type,
-)
 
 
 def expand(
-    model: Model,
+    model: syntax.Model,
     constants: Mapping[str, str] | None = None,
     synchronisations: tuple[Synchronisation, ...] | None = None,
 ) -> Program:
@@ -52,7 +44,9 @@ def expand(
         raise complaint.in_source(Source(model.source, model.file)) from None
 
 
-def _expand(model: Model, given: Mapping[str, str], ready: tuple[Synchronisation, ...] | None) -> Program:
+def _expand(
+    model: syntax.Model, given: Mapping[str, str], ready: tuple[Synchronisation, ...] | None
+) -> Program:
     check_file(model)
     formulas = Inliner({formula.name: formula.expression for formula in model.formulas}, "formulas")
     modules = copy_out(model, formulas)
@@ -94,7 +88,9 @@ def _expand(model: Model, given: Mapping[str, str], ready: tuple[Synchronisation
     )
 
 
-def _variables(model: Model, modules: tuple[Module, ...], expander: Expander) -> tuple[StateVariable, ...]:
+def _variables(
+    model: syntax.Model, modules: tuple[syntax.Module, ...], expander: Expander
+) -> tuple[StateVariable, ...]:
     has_init = model.init is not None
     variables = [state_variable(variable, None, expander, has_init) for variable in model.globals]
     for module in modules:
@@ -107,59 +103,63 @@ def _variables(model: Model, modules: tuple[Module, ...], expander: Expander) ->
 
 
 def _initial_values(
-    model: Model, variables: tuple[StateVariable, ...], expander: Expander
+    model: syntax.Model, variables: tuple[StateVariable, ...], expander: Expander
 ) -> tuple[tuple[int, ...], ...]:
     if model.init is None:
         return (tuple(variable.initial for variable in variables),)
     predicate = expander.plain(
-        model.init, Type.BOOL, "the condition between init and endinit", "init … endinit"
+        model.init, syntax.Type.BOOL, "the condition between init and endinit", "init … endinit"
     )
     return initial_states(predicate, variables)
 
 
 def _modules(
-    model: Model,
-    modules: tuple[Module, ...],
+    model: syntax.Model,
+    modules: tuple[syntax.Module, ...],
     variables: tuple[StateVariable, ...],
     expander: Expander,
     synchronisations: tuple[Synchronisation, ...],
-) -> tuple[Module, ...]:
+) -> tuple[syntax.Module, ...]:
     commands = CommandExpander(modules, variables, expander, synchronisations)
     result = []
     for written, module in zip(model.modules, modules, strict=True):
         try:
             result.append(commands.module(module))
         except Complaint as complaint:
-            if not isinstance(written, ModuleRenaming):
+            if not isinstance(written, syntax.ModuleRenaming):
                 raise
             note = f" (in module '{written.name}', renamed from '{written.base}')"
             raise Complaint(complaint.message + note, complaint.position, complaint.hint) from None
     return tuple(result)
 
 
-def _label(label: LabelDefinition, expander: Expander) -> LabelDefinition:
-    expression = expander.plain(label.expression, Type.BOOL, f'label "{label.name}"', "a label")
-    return LabelDefinition(label.name, expression, label.position)
+def _label(label: syntax.LabelDefinition, expander: Expander) -> syntax.LabelDefinition:
+    expression = expander.plain(label.expression, syntax.Type.BOOL, f'label "{label.name}"', "a label")
+    return syntax.LabelDefinition(label.name, expression, label.position)
 
 
 def _rewards(
-    model: Model, actions: frozenset[str], expander: Expander, is_interval: bool
-) -> tuple[Rewards, ...]:
-    def item_of(item: RewardItem) -> RewardItem:
+    model: syntax.Model, actions: frozenset[str], expander: Expander, is_interval: bool
+) -> tuple[syntax.Rewards, ...]:
+    def item_of(item: syntax.RewardItem) -> syntax.RewardItem:
         if item.action is not None and item.action not in actions:
             raise Complaint(
                 f"no command has the action '{item.action}'",
                 item.position,
                 suggestion(item.action, actions, "actions"),
             )
-        guard = expander.plain(item.guard, Type.BOOL, "the condition of a reward", "a reward's condition")
+        guard = expander.plain(
+            item.guard, syntax.Type.BOOL, "the condition of a reward", "a reward's condition"
+        )
         if is_interval:
-            reward = expander.plain(item.reward, Type.DOUBLE, "a reward", "a reward of an interval model")
+            reward = expander.plain(
+                item.reward, syntax.Type.DOUBLE, "a reward", "a reward of an interval model"
+            )
         else:
             reward = expander.polynomial(item.reward, "a reward")
-        return RewardItem(item.is_choice, item.action, guard, reward, item.position)
+        return syntax.RewardItem(item.is_choice, item.action, guard, reward, item.position)
 
     return tuple(
-        Rewards(rewards.name, tuple(item_of(item) for item in rewards.items), rewards.position)
+        syntax.Rewards(rewards.name, tuple(item_of(item) for item in rewards.items), rewards.position)
         for rewards in model.rewards
     )

@@ -14,16 +14,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from tightrope.errors import InputError, Location
+from tightrope.prism.parse import syntax
 from tightrope.prism.parse.diagnostics import Source
-from tightrope.prism.parse.syntax import (
-    Expression,
-    LabelDefinition,
-    ModelType,
-    Module,
-    Position,
-    Rewards,
-    Type,
-)
 
 Value = int | Fraction | bool
 """What a constant can be: an int, an exact rational (type double) or a bool."""
@@ -37,12 +29,12 @@ class StateVariable:
     """
 
     name: str
-    type: Type
+    type: syntax.Type
     low: int
     high: int
     initial: int
     module: str | None
-    position: Position
+    position: syntax.Position
     is_unbounded: bool = False
 
 
@@ -73,12 +65,12 @@ class Program:
     for properties, which may use them.
     """
 
-    type: ModelType
+    type: syntax.ModelType
     parameters: tuple[str, ...]
     variables: tuple[StateVariable, ...]
-    modules: tuple[Module, ...]
-    labels: tuple[LabelDefinition, ...]
-    rewards: tuple[Rewards, ...]
+    modules: tuple[syntax.Module, ...]
+    labels: tuple[syntax.LabelDefinition, ...]
+    rewards: tuple[syntax.Rewards, ...]
     constants: Mapping[str, Value]
     is_interval: bool
     source: str
@@ -86,18 +78,18 @@ class Program:
     synchronisations: tuple[Synchronisation, ...]
     initial_values: tuple[tuple[int, ...], ...]
     """The initial states, each as the values of all variables."""
-    formulas: Mapping[str, Expression] = field(default_factory=dict)
+    formulas: Mapping[str, syntax.Expression] = field(default_factory=dict)
 
     @property
     def has_unbounded(self) -> bool:
         """Whether a variable has no range of its own, so that nothing bounds the number of states."""
         return any(variable.is_unbounded for variable in self.variables)
 
-    def location(self, position: Position | None) -> Location:
+    def location(self, position: syntax.Position | None) -> Location:
         """The place in the source, with its line of text."""
         return Source(self.source, self.file).location(position)
 
-    def error(self, message: str, position: Position | None, hint: str | None = None) -> InputError:
+    def error(self, message: str, position: syntax.Position | None, hint: str | None = None) -> InputError:
         """An error that points into the source."""
         return Source(self.source, self.file).error(message, position, hint)
 
@@ -110,7 +102,7 @@ class Definitions:
     """
 
     constants: Mapping[str, Value] = field(default_factory=dict)
-    formulas: Mapping[str, Expression] = field(default_factory=dict)
+    formulas: Mapping[str, syntax.Expression] = field(default_factory=dict)
 
     @classmethod
     def of(cls, program: Program) -> Definitions:

@@ -12,32 +12,23 @@ from dataclasses import replace
 
 from tightrope.prism.expand.inline import Inliner
 from tightrope.prism.expand.traverse import rename
+from tightrope.prism.parse import syntax
 from tightrope.prism.parse.diagnostics import Complaint, suggestion
-from tightrope.prism.parse.syntax import (
-    Assignment,
-    Command,
-    Expression,
-    Model,
-    Module,
-    ModuleRenaming,
-    Update,
-    Variable,
-)
 
-Rewrite = Callable[[Expression], Expression]
+Rewrite = Callable[[syntax.Expression], syntax.Expression]
 
 
-def copy_out(model: Model, formulas: Inliner) -> tuple[Module, ...]:
+def copy_out(model: syntax.Model, formulas: Inliner) -> tuple[syntax.Module, ...]:
     """All modules of a model in their order, formulas and renamings written out."""
     by_name = {module.name: module for module in model.modules}
     known = _renamable(model)
-    done: dict[str, Module] = {}
+    done: dict[str, syntax.Module] = {}
 
-    def module_of(name: str, path: tuple[str, ...]) -> Module:
+    def module_of(name: str, path: tuple[str, ...]) -> syntax.Module:
         if name in done:
             return done[name]
         module = by_name[name]
-        if isinstance(module, Module):
+        if isinstance(module, syntax.Module):
             result = _rewritten(module, formulas.inline)
         else:
             if module.base not in by_name:
@@ -55,20 +46,22 @@ def copy_out(model: Model, formulas: Inliner) -> tuple[Module, ...]:
     return tuple(module_of(module.name, ()) for module in model.modules)
 
 
-def _renamable(model: Model) -> set[str]:
+def _renamable(model: syntax.Model) -> set[str]:
     """Every name a renaming may speak of: variables, constants and actions of the whole model."""
-    plain = [module for module in model.modules if isinstance(module, Module)]
+    plain = [module for module in model.modules if isinstance(module, syntax.Module)]
     found = {variable.name for variable in model.globals}
     found |= {constant.name for constant in model.constants}
     found |= {variable.name for module in plain for variable in module.variables}
     found |= {command.action for module in plain for command in module.commands if command.action}
     for module in model.modules:
-        if isinstance(module, ModuleRenaming):
+        if isinstance(module, syntax.ModuleRenaming):
             found |= {new for _, new in module.renaming}
     return found
 
 
-def _rename(base: Module, renaming: ModuleRenaming, known: set[str], formulas: Inliner) -> Module:
+def _rename(
+    base: syntax.Module, renaming: syntax.ModuleRenaming, known: set[str], formulas: Inliner
+) -> syntax.Module:
     mapping: dict[str, str] = {}
     for old, new in renaming.renaming:
         if old in mapping:
@@ -94,7 +87,7 @@ def _rename(base: Module, renaming: ModuleRenaming, known: set[str], formulas: I
             renaming.position,
         )
     copy = _rewritten(base, lambda expression: rename(expression, mapping))
-    return Module(
+    return syntax.Module(
         renaming.name,
         tuple(
             replace(variable, name=mapping[variable.name], position=renaming.position)
@@ -105,7 +98,7 @@ def _rename(base: Module, renaming: ModuleRenaming, known: set[str], formulas: I
     )
 
 
-def _with_new_names(command: Command, mapping: dict[str, str]) -> Command:
+def _with_new_names(command: syntax.Command, mapping: dict[str, str]) -> syntax.Command:
     updates = tuple(
         replace(
             update,
@@ -120,13 +113,13 @@ def _with_new_names(command: Command, mapping: dict[str, str]) -> Command:
     return replace(command, action=action, updates=updates)
 
 
-def _rewritten(module: Module, rewrite: Rewrite) -> Module:
+def _rewritten(module: syntax.Module, rewrite: Rewrite) -> syntax.Module:
     """The module with every expression rewritten."""
 
-    def optional(expression: Expression | None) -> Expression | None:
+    def optional(expression: syntax.Expression | None) -> syntax.Expression | None:
         return None if expression is None else rewrite(expression)
 
-    def variable_of(variable: Variable) -> Variable:
+    def variable_of(variable: syntax.Variable) -> syntax.Variable:
         return replace(
             variable,
             low=optional(variable.low),
@@ -134,18 +127,20 @@ def _rewritten(module: Module, rewrite: Rewrite) -> Module:
             initial=optional(variable.initial),
         )
 
-    def update_of(update: Update) -> Update:
+    def update_of(update: syntax.Update) -> syntax.Update:
         assignments = tuple(
-            Assignment(assignment.name, rewrite(assignment.value), assignment.position)
+            syntax.Assignment(assignment.name, rewrite(assignment.value), assignment.position)
             for assignment in update.assignments
         )
-        return Update(rewrite(update.probability), optional(update.upper), assignments, update.position)
+        return syntax.Update(
+            rewrite(update.probability), optional(update.upper), assignments, update.position
+        )
 
-    def command_of(command: Command) -> Command:
+    def command_of(command: syntax.Command) -> syntax.Command:
         updates = tuple(update_of(update) for update in command.updates)
-        return Command(command.action, rewrite(command.guard), updates, command.position)
+        return syntax.Command(command.action, rewrite(command.guard), updates, command.position)
 
-    return Module(
+    return syntax.Module(
         module.name,
         tuple(variable_of(variable) for variable in module.variables),
         tuple(command_of(command) for command in module.commands),

@@ -18,18 +18,8 @@ from tightrope.model.polynomial import Monomial, monomial_degree, multiply_monom
 from tightrope.prism.explore.frame import Boolean, Integer
 from tightrope.prism.explore.graph import Graph
 from tightrope.prism.explore.ratio import Arithmetic, Number
+from tightrope.prism.parse import syntax
 from tightrope.prism.parse.diagnostics import Complaint, position_of
-from tightrope.prism.parse.syntax import (
-    Binary,
-    Call,
-    Conditional,
-    Expression,
-    Literal,
-    Name,
-    Position,
-    Type,
-    Unary,
-)
 
 T = TypeVar("T")
 
@@ -71,31 +61,31 @@ class Compiler:
         self.graph = Graph(ranges)
         self.arithmetic = Arithmetic(self.graph)
 
-    def compile(self, expression: Expression) -> Compiled:
+    def compile(self, expression: syntax.Expression) -> Compiled:
         match expression:
-            case Literal():
+            case syntax.Literal():
                 return self._literal(expression)
-            case Name():
+            case syntax.Name():
                 return self._name(expression)
-            case Unary("!", operand):
+            case syntax.Unary("!", operand):
                 return self.graph.negation(self.truth(operand))
-            case Unary("-", operand):
+            case syntax.Unary("-", operand):
                 return self._negate(self.compile(operand))
-            case Binary():
+            case syntax.Binary():
                 return self._binary(expression)
-            case Conditional():
+            case syntax.Conditional():
                 return self._conditional(expression)
-            case Call():
+            case syntax.Call():
                 return self._call(expression)
         raise Complaint("this is not allowed here", position_of(expression))
 
-    def truth(self, expression: Expression) -> Boolean:
+    def truth(self, expression: syntax.Expression) -> Boolean:
         value = self.compile(expression)
         if not isinstance(value, Boolean):
             raise Complaint("a truth value is expected here, not a number", position_of(expression))
         return value
 
-    def number(self, expression: Expression) -> Number:
+    def number(self, expression: syntax.Expression) -> Number:
         """A number that does not depend on parameters."""
         value = self.compile(expression)
         if isinstance(value, Boolean):
@@ -110,23 +100,23 @@ class Compiler:
             )
         return value
 
-    def terms(self, expression: Expression) -> Terms:
+    def terms(self, expression: syntax.Expression) -> Terms:
         """A polynomial in the parameters, of degree 0 where none occurs."""
         return self._terms(self.compile(expression), expression)
 
-    def ratio(self, expression: Expression) -> Terms | Ratio:
+    def ratio(self, expression: syntax.Expression) -> Terms | Ratio:
         """A polynomial in the parameters, or a quotient of two."""
         value = self.compile(expression)
         return value if isinstance(value, Ratio) else self._terms(value, expression)
 
     # --- leaves ----------------------------------------------------------------------------
 
-    def _literal(self, literal: Literal) -> Compiled:
-        if literal.type is Type.BOOL:
+    def _literal(self, literal: syntax.Literal) -> Compiled:
+        if literal.type is syntax.Type.BOOL:
             return self.graph.truth(bool(literal.value))
-        return self.arithmetic.literal(Fraction(literal.value), literal.type is Type.INT)
+        return self.arithmetic.literal(Fraction(literal.value), literal.type is syntax.Type.INT)
 
-    def _name(self, name: Name) -> Compiled:
+    def _name(self, name: syntax.Name) -> Compiled:
         variable = self.scope.variables.get(name.name)
         if variable is not None:
             if name.name in self.scope.booleans:
@@ -139,7 +129,7 @@ class Compiler:
 
     # --- operators -------------------------------------------------------------------------
 
-    def _binary(self, expression: Binary) -> Compiled:
+    def _binary(self, expression: syntax.Binary) -> Compiled:
         graph = self.graph
         match expression.operator:
             case "+" | "-" | "*":
@@ -164,7 +154,7 @@ class Compiler:
             case relation:
                 return self._comparison(relation, expression)
 
-    def _comparison(self, relation: str, expression: Binary) -> Boolean:
+    def _comparison(self, relation: str, expression: syntax.Binary) -> Boolean:
         left = self.compile(expression.left)
         if isinstance(left, Boolean):
             same = self.graph.same(left, self.truth(expression.right))
@@ -187,7 +177,7 @@ class Compiler:
             total[monomial] = self.arithmetic.add(known, coefficient) if known else coefficient
         return total
 
-    def _product(self, left: Compiled, right: Compiled, place: Position | None) -> Compiled:
+    def _product(self, left: Compiled, right: Compiled, place: syntax.Position | None) -> Compiled:
         if isinstance(left, Number) and isinstance(right, Number):
             return self.arithmetic.multiply(left, right)
         if isinstance(left, Ratio) or isinstance(right, Ratio):
@@ -211,7 +201,7 @@ class Compiler:
             return Ratio(self._terms(self._negate(value.numerator)), value.denominator)
         return {m: self.arithmetic.negate(c) for m, c in self._terms(value).items()}
 
-    def _quotient(self, expression: Binary) -> Compiled:
+    def _quotient(self, expression: syntax.Binary) -> Compiled:
         left = self.compile(expression.left)
         right = self.compile(expression.right)
         if isinstance(left, Ratio) or isinstance(right, Ratio | dict):
@@ -223,7 +213,7 @@ class Compiler:
             return {m: self.arithmetic.divide(c, divisor, expression.position) for m, c in left.items()}
         return self.arithmetic.divide(self.number(expression.left), divisor, expression.position)
 
-    def _conditional(self, expression: Conditional) -> Compiled:
+    def _conditional(self, expression: syntax.Conditional) -> Compiled:
         condition = self.truth(expression.condition)
         then, otherwise = self.compile(expression.then), self.compile(expression.otherwise)
         if isinstance(then, Boolean):
@@ -246,7 +236,7 @@ class Compiler:
 
     # --- functions -------------------------------------------------------------------------
 
-    def _call(self, call: Call) -> Compiled:
+    def _call(self, call: syntax.Call) -> Compiled:
         if call.function == "pow":
             return self._power(call)
         arithmetic = self.arithmetic
@@ -268,7 +258,7 @@ class Compiler:
                 return arithmetic.logarithm(values[0], values[1], call)
         raise Complaint(f"the function '{call.function}' is unknown", call.position)
 
-    def _power(self, call: Call) -> Compiled:
+    def _power(self, call: syntax.Call) -> Compiled:
         base = self.compile(call.arguments[0])
         exponent = self.number(call.arguments[1])
         if not isinstance(base, dict | Ratio):
@@ -284,7 +274,7 @@ class Compiler:
             return Ratio(self._raised(top, times, call), self._raised(bottom, times, call))
         return self._raised(base, times, call)
 
-    def _raised(self, base: Terms, times: Integer, call: Call) -> Terms:
+    def _raised(self, base: Terms, times: Integer, call: syntax.Call) -> Terms:
         power: Terms = {(): self.arithmetic.literal(1, False)}
         for _ in range(times.low):
             power = self._terms(self._product(power, base, call.position))
@@ -295,7 +285,7 @@ class Compiler:
             result = self._choose(reached, power, result)
         return result
 
-    def _terms(self, value: Compiled, expression: Expression | None = None) -> Terms:
+    def _terms(self, value: Compiled, expression: syntax.Expression | None = None) -> Terms:
         if isinstance(value, Boolean):
             raise Complaint("a number is expected here, not a truth value", position_of_optional(expression))
         if isinstance(value, Ratio):
@@ -305,7 +295,7 @@ class Compiler:
             )
         return {(): value} if isinstance(value, Number) else value
 
-    def _parts(self, value: Compiled, expression: Expression | None = None) -> tuple[Terms, Terms]:
+    def _parts(self, value: Compiled, expression: syntax.Expression | None = None) -> tuple[Terms, Terms]:
         if isinstance(value, Ratio):
             return value.numerator, value.denominator
         return self._terms(value, expression), {(): self.arithmetic.literal(1, False)}
@@ -316,7 +306,7 @@ def _monomials(value: Terms | Ratio) -> list[Monomial]:
 
 
 def refuse_large(
-    left: Mapping[Monomial, object], right: Mapping[Monomial, object], place: Position | None
+    left: Mapping[Monomial, object], right: Mapping[Monomial, object], place: syntax.Position | None
 ) -> None:
     """Complain about a product that would be too large to handle, before it is computed."""
     degree = sum(max(map(monomial_degree, each), default=0) for each in (left, right))
@@ -333,16 +323,16 @@ def refuse_large(
         )
 
 
-def position_of_optional(expression: Expression | None) -> Position | None:
+def position_of_optional(expression: syntax.Expression | None) -> syntax.Position | None:
     return None if expression is None else position_of(expression)
 
 
-def _chain(expression: Binary) -> list[tuple[Expression, bool]]:
+def _chain(expression: syntax.Binary) -> list[tuple[syntax.Expression, bool]]:
     """The operands of `a + b - c …`, flattened on the left; true where one is subtracted."""
     operators = next(group for group in _CHAINS if expression.operator in group)
-    operands: list[tuple[Expression, bool]] = []
-    rest: Expression = expression
-    while isinstance(rest, Binary) and rest.operator in operators:
+    operands: list[tuple[syntax.Expression, bool]] = []
+    rest: syntax.Expression = expression
+    while isinstance(rest, syntax.Binary) and rest.operator in operators:
         operands.append((rest.right, rest.operator == "-"))
         rest = rest.left
     operands.append((rest, False))

@@ -15,19 +15,8 @@ from typing import cast
 
 from lark import Token, Transformer
 
+from tightrope.prism.parse import syntax
 from tightrope.prism.parse.diagnostics import Complaint, position_of, suggestion
-from tightrope.prism.parse.syntax import (
-    Binary,
-    Call,
-    Conditional,
-    Expression,
-    Label,
-    Literal,
-    Name,
-    Position,
-    Type,
-    Unary,
-)
 
 FUNCTIONS = ("min", "max", "floor", "ceil", "round", "pow", "mod", "log")
 
@@ -46,58 +35,58 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 class ExpressionBuilder(Transformer[Token, object]):
     """One method a rule; the argument holds the rule's parts in their order."""
 
-    def integer(self, parts: list[Token]) -> Expression:
-        return Literal(int(_check_number(parts[0])), Type.INT, at(parts[0]))
+    def integer(self, parts: list[Token]) -> syntax.Expression:
+        return syntax.Literal(int(_check_number(parts[0])), syntax.Type.INT, at(parts[0]))
 
-    def decimal(self, parts: list[Token]) -> Expression:
-        return Literal(Fraction(str(_check_number(parts[0]))), Type.DOUBLE, at(parts[0]))
+    def decimal(self, parts: list[Token]) -> syntax.Expression:
+        return syntax.Literal(Fraction(str(_check_number(parts[0]))), syntax.Type.DOUBLE, at(parts[0]))
 
-    def truth(self, parts: list[Token]) -> Expression:
-        return Literal(parts[0] == "true", Type.BOOL, at(parts[0]))
+    def truth(self, parts: list[Token]) -> syntax.Expression:
+        return syntax.Literal(parts[0] == "true", syntax.Type.BOOL, at(parts[0]))
 
-    def name(self, parts: list[Token]) -> Expression:
-        return Name(identifier(parts[0]), at(parts[0]))
+    def name(self, parts: list[Token]) -> syntax.Expression:
+        return syntax.Name(identifier(parts[0]), at(parts[0]))
 
-    def quoted(self, parts: list[Token]) -> Expression:
-        return Label(parts[0][1:-1], at(parts[0]))
+    def quoted(self, parts: list[Token]) -> syntax.Expression:
+        return syntax.Label(parts[0][1:-1], at(parts[0]))
 
-    def call(self, parts: list[Token | Expression]) -> Expression:
+    def call(self, parts: list[Token | syntax.Expression]) -> syntax.Expression:
         """`min(a, b)`, or `func(min, a, b)` as older files have it."""
         function = cast(Token, parts[0])
         if function not in FUNCTIONS:
             raise Complaint(
                 f"unknown function '{function}'", at(function), suggestion(function, FUNCTIONS, "functions")
             )
-        return Call(str(function), tuple(cast(list[Expression], parts[1:])), at(function))
+        return syntax.Call(str(function), tuple(cast(list[syntax.Expression], parts[1:])), at(function))
 
-    def unary(self, parts: list[Token | Expression]) -> Expression:
+    def unary(self, parts: list[Token | syntax.Expression]) -> syntax.Expression:
         operator = cast(Token, parts[0])
-        return Unary(str(operator), cast(Expression, parts[1]), at(operator))
+        return syntax.Unary(str(operator), cast(syntax.Expression, parts[1]), at(operator))
 
-    def conditional(self, parts: list[Expression]) -> Expression:
-        return Conditional(parts[0], parts[1], parts[2], position_of(parts[0]))
+    def conditional(self, parts: list[syntax.Expression]) -> syntax.Expression:
+        return syntax.Conditional(parts[0], parts[1], parts[2], position_of(parts[0]))
 
-    def left_chain(self, parts: list[Token | Expression]) -> Expression:
+    def left_chain(self, parts: list[Token | syntax.Expression]) -> syntax.Expression:
         return _chain_left(*_chain(parts))
 
-    def junction(self, parts: list[Token | Expression]) -> Expression:
+    def junction(self, parts: list[Token | syntax.Expression]) -> syntax.Expression:
         return _balance(*_chain(parts))
 
-    def sum(self, parts: list[Token | Expression]) -> Expression:
+    def sum(self, parts: list[Token | syntax.Expression]) -> syntax.Expression:
         return _balance(*_chain(parts))
 
-    def product(self, parts: list[Token | Expression]) -> Expression:
+    def product(self, parts: list[Token | syntax.Expression]) -> syntax.Expression:
         # Regrouping a quotient could divide by what is multiplied with, which may be 0.
         operands, operators = _chain(parts)
         return (_chain_left if "/" in operators else _balance)(operands, operators)
 
-    def lone_expression(self, parts: list[Expression]) -> Expression:
+    def lone_expression(self, parts: list[syntax.Expression]) -> syntax.Expression:
         return parts[0]
 
 
-def at(token: Token) -> Position:
+def at(token: Token) -> syntax.Position:
     """Where a token starts."""
-    return Position(token.line or 1, token.column or 1)
+    return syntax.Position(token.line or 1, token.column or 1)
 
 
 def identifier(token: Token) -> str:
@@ -128,19 +117,19 @@ def _check_number(token: Token) -> Token:
     return token
 
 
-def _chain(parts: Sequence[Token | Expression]) -> tuple[list[Expression], list[str]]:
+def _chain(parts: Sequence[Token | syntax.Expression]) -> tuple[list[syntax.Expression], list[str]]:
     """Operands and the operators between them."""
-    return cast(list[Expression], list(parts[::2])), [str(operator) for operator in parts[1::2]]
+    return cast(list[syntax.Expression], list(parts[::2])), [str(operator) for operator in parts[1::2]]
 
 
-def _chain_left(operands: Sequence[Expression], operators: Sequence[str]) -> Expression:
+def _chain_left(operands: Sequence[syntax.Expression], operators: Sequence[str]) -> syntax.Expression:
     result = operands[0]
     for operator, operand in zip(operators, operands[1:], strict=True):
-        result = Binary(operator, result, operand, position_of(result))
+        result = syntax.Binary(operator, result, operand, position_of(result))
     return result
 
 
-def _balance(operands: Sequence[Expression], operators: Sequence[str]) -> Expression:
+def _balance(operands: Sequence[syntax.Expression], operators: Sequence[str]) -> syntax.Expression:
     """a - b + c - d as (a - b) + (c - d): behind a minus, the right half changes its signs."""
     if len(operands) <= _LONGEST_LEFT_CHAIN:
         return _chain_left(operands, operators)
@@ -151,4 +140,4 @@ def _balance(operands: Sequence[Expression], operators: Sequence[str]) -> Expres
         right_operators = ["-" if operator == "+" else "+" for operator in right_operators]
     left = _balance(operands[:middle], operators[: middle - 1])
     right = _balance(operands[middle:], right_operators)
-    return Binary(joint, left, right, position_of(left))
+    return syntax.Binary(joint, left, right, position_of(left))

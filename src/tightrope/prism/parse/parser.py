@@ -24,6 +24,7 @@ from lark import Lark
 from lark.exceptions import UnexpectedInput
 from lark.lexer import PatternStr
 
+from tightrope.prism.parse import syntax
 from tightrope.prism.parse.diagnostics import Complaint, Source
 from tightrope.prism.parse.expression_builder import ExpressionBuilder
 from tightrope.prism.parse.fast_parser import FastParser, NotParsedError
@@ -32,24 +33,6 @@ from tightrope.prism.parse.property_builder import PropertyBuilder
 from tightrope.prism.parse.property_syntax import Property, PropertyFile, ValueOperator
 from tightrope.prism.parse.refusals import syntax_error
 from tightrope.prism.parse.spelling import spell
-from tightrope.prism.parse.syntax import (
-    ActionRenaming,
-    Composition,
-    Constant,
-    Expression,
-    Formula,
-    Hiding,
-    LabelDefinition,
-    Model,
-    ModelType,
-    Module,
-    ModuleName,
-    ModuleRenaming,
-    Parallel,
-    Position,
-    Rewards,
-    Variable,
-)
 
 
 def load_tables(start: str, builder: Any) -> Lark:
@@ -88,15 +71,15 @@ _BUILDERS: dict[str, type[ExpressionBuilder]] = {
 }
 
 
-def parse_model(text: str, file: str) -> Model:
+def parse_model(text: str, file: str) -> syntax.Model:
     """A model file as written: nothing is looked up, substituted or typed yet."""
     source = Source(text, file)
     items = cast(list[object], _parse(source, "model"))
-    types = cast(list[tuple[ModelType, Position]], _tuples_of(items, ModelType))
-    inits = cast(list[tuple[Expression, Position]], _tuples_of(items, Expression))
+    types = cast(list[tuple[syntax.ModelType, syntax.Position]], _tuples_of(items, syntax.ModelType))
+    inits = cast(list[tuple[syntax.Expression, syntax.Position]], _tuples_of(items, syntax.Expression))
     systems = [
-        cast(tuple[Composition, Position], item)
-        for kind in (ModuleName, Parallel, Hiding, ActionRenaming)
+        cast(tuple[syntax.Composition, syntax.Position], item)
+        for kind in (syntax.ModuleName, syntax.Parallel, syntax.Hiding, syntax.ActionRenaming)
         for item in _tuples_of(items, kind)
     ]
     if len(types) > 1:
@@ -105,18 +88,18 @@ def parse_model(text: str, file: str) -> Model:
         raise source.error("there is a second init … endinit", inits[1][1])
     if len(systems) > 1:
         raise source.error("there is a second system … endsystem", systems[1][1])
-    modules = tuple(item for item in items if isinstance(item, Module | ModuleRenaming))
+    modules = tuple(item for item in items if isinstance(item, syntax.Module | syntax.ModuleRenaming))
     if not modules:
         raise source.error("the model has no module", None, "a model looks like  mdp module m … endmodule")
-    return Model(
+    return syntax.Model(
         # PRISM takes a model without a type for an MDP.
-        type=types[0][0] if types else ModelType.MDP,
-        constants=tuple(item for item in items if isinstance(item, Constant)),
-        formulas=tuple(item for item in items if isinstance(item, Formula)),
-        labels=tuple(item for item in items if isinstance(item, LabelDefinition)),
-        globals=tuple(item for item in items if isinstance(item, Variable)),
+        type=types[0][0] if types else syntax.ModelType.MDP,
+        constants=tuple(item for item in items if isinstance(item, syntax.Constant)),
+        formulas=tuple(item for item in items if isinstance(item, syntax.Formula)),
+        labels=tuple(item for item in items if isinstance(item, syntax.LabelDefinition)),
+        globals=tuple(item for item in items if isinstance(item, syntax.Variable)),
         modules=modules,
-        rewards=tuple(item for item in items if isinstance(item, Rewards)),
+        rewards=tuple(item for item in items if isinstance(item, syntax.Rewards)),
         init=inits[0][0] if inits else None,
         source=text,
         file=file,
@@ -128,8 +111,8 @@ def parse_properties(text: str, file: str) -> PropertyFile:
     """Constants, labels and properties of a property file, or of an option's text."""
     items = cast(list[object], _parse(Source(text, file), "properties"))
     read = PropertyFile(
-        constants=tuple(item for item in items if isinstance(item, Constant)),
-        labels=tuple(item for item in items if isinstance(item, LabelDefinition)),
+        constants=tuple(item for item in items if isinstance(item, syntax.Constant)),
+        labels=tuple(item for item in items if isinstance(item, syntax.LabelDefinition)),
         properties=tuple(item for item in items if isinstance(item, Property)),
         source=text,
         file=file,
@@ -143,9 +126,9 @@ def parse_properties(text: str, file: str) -> PropertyFile:
     return replace(read, properties=tuple(_with_text(property_, read) for property_ in read.properties))
 
 
-def parse_expression(text: str, file: str) -> Expression:
+def parse_expression(text: str, file: str) -> syntax.Expression:
     """A lone expression, labels allowed."""
-    return cast(Expression, _parse(Source(text, file), "lone_expression"))
+    return cast(syntax.Expression, _parse(Source(text, file), "lone_expression"))
 
 
 def _with_text(property_: Property, file: PropertyFile) -> Property:

@@ -7,22 +7,10 @@ from typing import cast
 
 from lark import Token
 
+from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse.diagnostics import Complaint, position_of, suggestion
 from tightrope.prism.parse.expression_builder import at, identifier
 from tightrope.prism.parse.model_builder import DeclarationBuilder, Parts
-from tightrope.prism.parse.property_syntax import (
-    Branching,
-    Filter,
-    Multi,
-    PathFormula,
-    PathOperator,
-    Property,
-    Quantile,
-    RewardFormula,
-    RewardOperator,
-    StepBound,
-    ValueOperator,
-)
 from tightrope.prism.parse.refusals import PROPERTY_FORM, PROPERTY_WORDS
 from tightrope.prism.parse.syntax import Binary, Expression, Name, Position, Unary
 
@@ -41,12 +29,12 @@ class PropertyBuilder(DeclarationBuilder):
     def properties(self, parts: Parts) -> Parts:
         return parts
 
-    def property(self, parts: Parts) -> Property:
+    def property(self, parts: Parts) -> formulas.Property:
         name, formula, end = cast(tuple[Token | None, Expression, Token | None], tuple(parts))
         called = None if name is None else name[1:-1]
-        return Property(called, formula, "", position_of(formula), end is not None)
+        return formulas.Property(called, formula, "", position_of(formula), end is not None)
 
-    def probability(self, parts: Parts) -> ValueOperator:
+    def probability(self, parts: Parts) -> formulas.ValueOperator:
         operator, threshold, path = cast(tuple[Token, Threshold, Expression], tuple(parts[:3]))
         condition, close = cast(tuple[Expression | None, Token], tuple(parts[-2:]))
         if condition is not None and not _speaks_of_paths(condition):
@@ -57,11 +45,13 @@ class PropertyBuilder(DeclarationBuilder):
             )
         agent, nature = _directions(operator[1:])
         span = (operator.start_pos or 0, close.end_pos or 0)
-        return ValueOperator(False, None, agent, nature, *threshold, path, at(operator), span, condition)
+        return formulas.ValueOperator(
+            False, None, agent, nature, *threshold, path, at(operator), span, condition
+        )
 
-    def expectation(self, parts: Parts) -> ValueOperator:
+    def expectation(self, parts: Parts) -> formulas.ValueOperator:
         operator, structure, extrema, threshold, path, close = cast(
-            tuple[Token, Token | None, Token | None, Threshold, RewardFormula, Token], tuple(parts)
+            tuple[Token, Token | None, Token | None, Threshold, formulas.RewardFormula, Token], tuple(parts)
         )
         if extrema is not None and (extrema not in _EXTREMA or len(operator) > 1):
             raise Complaint(
@@ -72,13 +62,13 @@ class PropertyBuilder(DeclarationBuilder):
         agent, nature = _directions(str(extrema) if extrema else operator[1:])
         reward_name = None if structure is None else str(structure).strip('"')
         span = (operator.start_pos or 0, close.end_pos or 0)
-        return ValueOperator(True, reward_name, agent, nature, *threshold, path, at(operator), span)
+        return formulas.ValueOperator(True, reward_name, agent, nature, *threshold, path, at(operator), span)
 
-    def tail(self, parts: Parts) -> ValueOperator:
+    def tail(self, parts: Parts) -> formulas.ValueOperator:
         operator, structure, level, extrema = cast(
             tuple[Token, Token | None, Expression, Token | None], tuple(parts[:4])
         )
-        threshold, path, close = cast(tuple[Threshold, RewardFormula, Token], tuple(parts[4:]))
+        threshold, path, close = cast(tuple[Threshold, formulas.RewardFormula, Token], tuple(parts[4:]))
         if extrema is not None and extrema not in _EXTREMA:
             raise Complaint(
                 f"unexpected '{extrema}' after {operator}", at(extrema), 'CVaR{"cost",0.9}min=? [ F "goal" ]'
@@ -86,29 +76,31 @@ class PropertyBuilder(DeclarationBuilder):
         agent, nature = _directions(str(extrema or ""))
         name = None if structure is None else str(structure).strip('"')
         span = (operator.start_pos or 0, close.end_pos or 0)
-        return ValueOperator(True, name, agent, nature, *threshold, path, at(operator), span, tail=level)
+        return formulas.ValueOperator(
+            True, name, agent, nature, *threshold, path, at(operator), span, tail=level
+        )
 
-    def quantile(self, parts: Parts) -> Quantile:
+    def quantile(self, parts: Parts) -> formulas.Quantile:
         word, direction, variable, operand = cast(tuple[Token, Token, Token, Expression], tuple(parts))
-        return Quantile(direction == "min", identifier(variable), operand, at(word))
+        return formulas.Quantile(direction == "min", identifier(variable), operand, at(word))
 
-    def steady_state(self, parts: Parts) -> ValueOperator:
+    def steady_state(self, parts: Parts) -> formulas.ValueOperator:
         operator, threshold, states, close = cast(tuple[Token, Threshold, Expression, Token], tuple(parts))
         agent, nature = _directions(operator.removeprefix("LRA").removeprefix("S"))
         span = (operator.start_pos or 0, close.end_pos or 0)
-        share = RewardFormula(RewardOperator.LONG_RUN, states, None, False, at(operator))
-        return ValueOperator(False, None, agent, nature, *threshold, share, at(operator), span)
+        share = formulas.RewardFormula(formulas.RewardOperator.LONG_RUN, states, None, False, at(operator))
+        return formulas.ValueOperator(False, None, agent, nature, *threshold, share, at(operator), span)
 
-    def branching(self, parts: Parts) -> Branching:
+    def branching(self, parts: Parts) -> formulas.Branching:
         operator, path, _ = cast(tuple[Token, Expression, Token], tuple(parts))
-        return Branching(operator == "A", path, at(operator))
+        return formulas.Branching(operator == "A", path, at(operator))
 
-    def filter_query(self, parts: Parts) -> Filter:
+    def filter_query(self, parts: Parts) -> formulas.Filter:
         word, kind, operand, states = cast(tuple[Token, Token, Expression, Expression | None], tuple(parts))
         name = _FILTERS.get(str(kind), str(kind))
         if name not in FILTER_KINDS:
             raise Complaint(f"unknown filter '{kind}'", at(kind), suggestion(kind, FILTER_KINDS, "filters"))
-        return Filter(name, operand, states, at(word))
+        return formulas.Filter(name, operand, states, at(word))
 
     def filter_kind(self, parts: Parts) -> Token:
         return cast(Token, parts[0])
@@ -116,7 +108,7 @@ class PropertyBuilder(DeclarationBuilder):
     def call(self, parts: list[Token | Expression]) -> Expression:
         function = cast(Token, parts[0])
         if function == "multi":
-            return Multi(tuple(cast(list[Expression], parts[1:])), at(function))
+            return formulas.Multi(tuple(cast(list[Expression], parts[1:])), at(function))
         if function in PROPERTY_WORDS:
             raise Complaint(PROPERTY_WORDS[str(function)], at(function), PROPERTY_FORM)
         return super().call(parts)
@@ -129,76 +121,87 @@ class PropertyBuilder(DeclarationBuilder):
 
     # --- paths -----------------------------------------------------------------------------
 
-    def next_path(self, parts: Parts) -> PathFormula:
+    def next_path(self, parts: Parts) -> formulas.PathFormula:
         operator, operand = cast(tuple[Token, Expression], tuple(parts))
-        return PathFormula(PathOperator.NEXT, None, operand, None, at(operator))
+        return formulas.PathFormula(formulas.PathOperator.NEXT, None, operand, None, at(operator))
 
-    def unary_path(self, parts: Parts) -> PathFormula:
-        operator, bound, operand = cast(tuple[Token, StepBound | None, Expression], tuple(parts))
-        return PathFormula(PathOperator(str(operator)), None, operand, bound, at(operator))
+    def unary_path(self, parts: Parts) -> formulas.PathFormula:
+        operator, bound, operand = cast(tuple[Token, formulas.StepBound | None, Expression], tuple(parts))
+        return formulas.PathFormula(formulas.PathOperator(str(operator)), None, operand, bound, at(operator))
 
-    def binary_path(self, parts: Parts) -> PathFormula:
+    def binary_path(self, parts: Parts) -> formulas.PathFormula:
         left, operator, bound, right = cast(
-            tuple[Expression, Token, StepBound | None, Expression], tuple(parts)
+            tuple[Expression, Token, formulas.StepBound | None, Expression], tuple(parts)
         )
         if operator not in ("U", "W", "R"):  # Rmax between two formulas
             raise Complaint(f"unexpected '{operator}'", at(operator), "expected ']' or one of U, W and R")
         position = position_of(left) or at(operator)
-        return PathFormula(PathOperator(str(operator)), left, right, bound, position)
+        return formulas.PathFormula(formulas.PathOperator(str(operator)), left, right, bound, position)
 
-    def one_sided_bound(self, parts: Parts) -> StepBound:
+    def one_sided_bound(self, parts: Parts) -> formulas.StepBound:
         comparison, steps = cast(tuple[Token, Expression], tuple(parts))
         if comparison == "=":
-            return StepBound(steps, steps)
+            return formulas.StepBound(steps, steps)
         if comparison in ("<", "<="):
-            return StepBound(None, steps, upper_strict=comparison == "<")
-        return StepBound(steps, None, lower_strict=comparison == ">")
+            return formulas.StepBound(None, steps, upper_strict=comparison == "<")
+        return formulas.StepBound(steps, None, lower_strict=comparison == ">")
 
-    def reward_bound(self, parts: Parts) -> StepBound:
+    def reward_bound(self, parts: Parts) -> formulas.StepBound:
         return replace(self.one_sided_bound(parts[1:]), reward=str(parts[0]).strip('"'))
 
-    def window_bound(self, parts: Parts) -> StepBound:
+    def window_bound(self, parts: Parts) -> formulas.StepBound:
         lower, upper = cast(tuple[Expression, Expression], tuple(parts))
-        return StepBound(lower, upper)
+        return formulas.StepBound(lower, upper)
 
     # --- rewards ---------------------------------------------------------------------------
 
-    def path_reward(self, parts: Parts) -> RewardFormula:
+    def path_reward(self, parts: Parts) -> formulas.RewardFormula:
         path = cast(Expression, parts[0])
         position = position_of(path) or Position(1, 1)
         if isinstance(path, Name):
             word = PROPERTY_WORDS.get(path.name) or f"unexpected '{path.name}'"
             raise Complaint(word, position, "R takes F, C<=k, C, I=k, or a path formula")
-        if not isinstance(path, PathFormula) or path.operator is not PathOperator.EVENTUALLY:
-            return RewardFormula(RewardOperator.CO_SAFE, path, None, False, position)
+        if (
+            not isinstance(path, formulas.PathFormula)
+            or path.operator is not formulas.PathOperator.EVENTUALLY
+        ):
+            return formulas.RewardFormula(formulas.RewardOperator.CO_SAFE, path, None, False, position)
         if path.bound is not None:
             raise Complaint(
                 "R [ F … ] takes no bound on steps", position, "R [ C<=k ] adds up the rewards of k steps"
             )
-        return RewardFormula(RewardOperator.REACH, path.right, None, False, position)
+        return formulas.RewardFormula(formulas.RewardOperator.REACH, path.right, None, False, position)
 
-    def cumulative_reward(self, parts: Parts) -> RewardFormula:
+    def cumulative_reward(self, parts: Parts) -> formulas.RewardFormula:
         operator, comparison, steps = cast(tuple[Token, Token, Expression], tuple(parts))
-        return RewardFormula(RewardOperator.CUMULATIVE, None, steps, comparison == "<", at(operator))
+        return formulas.RewardFormula(
+            formulas.RewardOperator.CUMULATIVE, None, steps, comparison == "<", at(operator)
+        )
 
-    def late_reward(self, parts: Parts) -> RewardFormula:
+    def late_reward(self, parts: Parts) -> formulas.RewardFormula:
         operator, comparison, steps = cast(tuple[Token, Token, Expression], tuple(parts))
-        window = StepBound(steps, None, lower_strict=comparison == ">")
-        return RewardFormula(RewardOperator.WINDOW, None, None, False, at(operator), window)
+        window = formulas.StepBound(steps, None, lower_strict=comparison == ">")
+        return formulas.RewardFormula(formulas.RewardOperator.WINDOW, None, None, False, at(operator), window)
 
-    def window_reward(self, parts: Parts) -> RewardFormula:
+    def window_reward(self, parts: Parts) -> formulas.RewardFormula:
         operator, first, last = cast(tuple[Token, Expression, Expression], tuple(parts))
-        return RewardFormula(RewardOperator.WINDOW, None, None, False, at(operator), StepBound(first, last))
+        return formulas.RewardFormula(
+            formulas.RewardOperator.WINDOW, None, None, False, at(operator), formulas.StepBound(first, last)
+        )
 
-    def long_run_reward(self, parts: Parts) -> RewardFormula:
-        return RewardFormula(RewardOperator.LONG_RUN, None, None, False, at(cast(Token, parts[0])))
+    def long_run_reward(self, parts: Parts) -> formulas.RewardFormula:
+        return formulas.RewardFormula(
+            formulas.RewardOperator.LONG_RUN, None, None, False, at(cast(Token, parts[0]))
+        )
 
-    def instantaneous_reward(self, parts: Parts) -> RewardFormula:
+    def instantaneous_reward(self, parts: Parts) -> formulas.RewardFormula:
         operator, steps = cast(tuple[Token, Expression], tuple(parts))
-        return RewardFormula(RewardOperator.INSTANTANEOUS, None, steps, False, at(operator))
+        return formulas.RewardFormula(formulas.RewardOperator.INSTANTANEOUS, None, steps, False, at(operator))
 
-    def total_reward(self, parts: Parts) -> RewardFormula:
-        return RewardFormula(RewardOperator.TOTAL, None, None, False, at(cast(Token, parts[0])))
+    def total_reward(self, parts: Parts) -> formulas.RewardFormula:
+        return formulas.RewardFormula(
+            formulas.RewardOperator.TOTAL, None, None, False, at(cast(Token, parts[0]))
+        )
 
 
 def _directions(extrema: str) -> tuple[str | None, str | None]:
@@ -209,6 +212,6 @@ def _directions(extrema: str) -> tuple[str | None, str | None]:
 def _speaks_of_paths(formula: Expression) -> bool:
     if isinstance(formula, Binary):
         return _speaks_of_paths(formula.left) or _speaks_of_paths(formula.right)
-    return isinstance(formula, PathFormula) or (
+    return isinstance(formula, formulas.PathFormula) or (
         isinstance(formula, Unary) and _speaks_of_paths(formula.operand)
     )

@@ -9,81 +9,67 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from tightrope.prism.parse.property_syntax import (
-    Branching,
-    Filter,
-    Multi,
-    PathFormula,
-    PropertyFile,
-    Quantile,
-    StepBound,
-    ValueOperator,
-)
-from tightrope.prism.parse.syntax import (
-    Binary,
-    Call,
-    Conditional,
-    Expression,
-    Label,
-    Literal,
-    Name,
-    Unary,
-)
+from tightrope.prism.parse import property_syntax as formulas
+from tightrope.prism.parse import syntax
 
 
-def spell(expression: Expression, file: PropertyFile) -> str:
+def spell(expression: syntax.Expression, file: formulas.PropertyFile) -> str:
     """The text of a formula of a file; its operators P and R as they stand there."""
     return _Speller(file).text(expression)
 
 
 class _Speller:
-    def __init__(self, file: PropertyFile):
+    def __init__(self, file: formulas.PropertyFile):
         self._file = file
 
-    def text(self, expression: Expression) -> str:
+    def text(self, expression: syntax.Expression) -> str:
         match expression:
-            case ValueOperator():
+            case formulas.ValueOperator():
                 return self._file.text_of(expression)
-            case Branching(is_universal, path):
+            case formulas.Branching(is_universal, path):
                 return f"{'A' if is_universal else 'E'} [ {self.text(path)} ]"
-            case Filter(kind, operand, states):
+            case formulas.Filter(kind, operand, states):
                 parts = [kind, self.text(operand), *([] if states is None else [self.text(states)])]
                 return f"filter({', '.join(parts)})"
-            case Multi(objectives):
+            case formulas.Multi(objectives):
                 return f"multi({', '.join(self.text(part) for part in objectives)})"
-            case Quantile(is_least, variable, operand):
+            case formulas.Quantile(is_least, variable, operand):
                 return f"quantile({'min' if is_least else 'max'} {variable}, {self.text(operand)})"
-            case PathFormula(operator, left, right, bound):
+            case formulas.PathFormula(operator, left, right, bound):
                 begin = "" if left is None else f"{self.inner(left)} "
                 return f"{begin}{operator.value}{self._bound(bound)} {self.inner(right)}"
-            case Literal(value):
+            case syntax.Literal(value):
                 return _number(value)
-            case Name(name):
+            case syntax.Name(name):
                 return name
-            case Label(name):
+            case syntax.Label(name):
                 return f'"{name}"'
-            case Unary(operator, operand):
+            case syntax.Unary(operator, operand):
                 return f"{operator}{self.inner(operand)}"
-            case Binary(operator, left, right):
+            case syntax.Binary(operator, left, right):
                 return f"{self._operand(left, operator)} {operator} {self._operand(right, operator)}"
-            case Conditional(condition, then, otherwise):
+            case syntax.Conditional(condition, then, otherwise):
                 return f"{self.inner(condition)} ? {self.inner(then)} : {self.inner(otherwise)}"
-            case Call(function, arguments):
+            case syntax.Call(function, arguments):
                 return f"{function}({', '.join(self.text(argument) for argument in arguments)})"
         raise AssertionError(expression)
 
-    def inner(self, expression: Expression) -> str:
+    def inner(self, expression: syntax.Expression) -> str:
         """The same as part of something larger."""
         text = self.text(expression)
-        return f"({text})" if isinstance(expression, PathFormula | Binary | Conditional) else text
+        return (
+            f"({text})"
+            if isinstance(expression, formulas.PathFormula | syntax.Binary | syntax.Conditional)
+            else text
+        )
 
-    def _operand(self, expression: Expression, operator: str) -> str:
+    def _operand(self, expression: syntax.Expression, operator: str) -> str:
         """Comparisons stand in & and | without parentheses, and chains of & or | too."""
         tight = (operator, "=", "!=", "<", "<=", ">", ">=") if operator in "&|" else ()
-        is_clear = isinstance(expression, Binary) and expression.operator in tight
+        is_clear = isinstance(expression, syntax.Binary) and expression.operator in tight
         return self.text(expression) if is_clear else self.inner(expression)
 
-    def _bound(self, bound: StepBound | None) -> str:
+    def _bound(self, bound: formulas.StepBound | None) -> str:
         if bound is None:
             return ""
         if bound.reward is not None:

@@ -19,22 +19,17 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from tightrope.prism.expand.traverse import children
+from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse.diagnostics import Complaint, Source, position_of
-from tightrope.prism.parse.property_syntax import (
-    Branching,
-    Filter,
-    Multi,
-    PathFormula,
-    PathOperator,
-    PropertyFile,
-    Quantile,
-    RewardFormula,
-    RewardOperator,
-    ValueOperator,
-)
 from tightrope.prism.parse.syntax import Expression, Position, Unary
 
-STATE_OPERATORS = (ValueOperator, Branching, Filter, Multi, Quantile)
+STATE_OPERATORS = (
+    formulas.ValueOperator,
+    formulas.Branching,
+    formulas.Filter,
+    formulas.Multi,
+    formulas.Quantile,
+)
 """Operators whose value belongs to a state: what they hold is evaluated on its own."""
 
 
@@ -44,7 +39,7 @@ def nodes(expression: Expression) -> Iterator[Expression]:
     while stack:
         node = stack.pop()
         yield node
-        if isinstance(node, PathFormula):
+        if isinstance(node, formulas.PathFormula):
             stack.extend(part for part in (node.right, node.left) if part is not None)
         else:
             stack.extend(reversed(children(node)))
@@ -52,7 +47,7 @@ def nodes(expression: Expression) -> Iterator[Expression]:
 
 def is_path(expression: Expression) -> bool:
     """Whether it speaks of paths: a temporal operator stands outside of all P, A and E."""
-    return any(isinstance(node, PathFormula) for node in nodes(expression))
+    return any(isinstance(node, formulas.PathFormula) for node in nodes(expression))
 
 
 def has_operators(expression: Expression) -> bool:
@@ -71,14 +66,16 @@ def without_negation(path: Expression) -> tuple[Expression, bool]:
 def is_simple_path(expression: Expression) -> bool:
     """Whether a path formula is an until problem."""
     path, _ = without_negation(expression)
-    if not isinstance(path, PathFormula) or (path.bound is not None and path.bound.reward is not None):
+    if not isinstance(path, formulas.PathFormula) or (
+        path.bound is not None and path.bound.reward is not None
+    ):
         return False
     return not is_path(path.right) and not (path.left is not None and is_path(path.left))
 
 
-def is_plain(formula: Expression, file: PropertyFile) -> bool:
+def is_plain(formula: Expression, file: formulas.PropertyFile) -> bool:
     """Whether a property is one objective."""
-    if not isinstance(formula, ValueOperator) or any(
+    if not isinstance(formula, formulas.ValueOperator) or any(
         has_operators(label.expression) for label in file.labels
     ):
         return False
@@ -87,18 +84,22 @@ def is_plain(formula: Expression, file: PropertyFile) -> bool:
         return False
     if isinstance(path, Expression):
         return is_simple_path(path) and not has_operators(path)
-    if path.operator not in (RewardOperator.REACH, RewardOperator.CUMULATIVE, RewardOperator.TOTAL):
+    if path.operator not in (
+        formulas.RewardOperator.REACH,
+        formulas.RewardOperator.CUMULATIVE,
+        formulas.RewardOperator.TOTAL,
+    ):
         return False
     return path.target is None or not (has_operators(path.target) or is_path(path.target))
 
 
-def co_safe_path(path: RewardFormula) -> Expression | None:
+def co_safe_path(path: formulas.RewardFormula) -> Expression | None:
     """The path until which a reward is added up, where it is more than reaching a state."""
-    if path.operator is RewardOperator.CO_SAFE:
+    if path.operator is formulas.RewardOperator.CO_SAFE:
         return path.target
-    if path.operator is not RewardOperator.REACH or path.target is None or not is_path(path.target):
+    if path.operator is not formulas.RewardOperator.REACH or path.target is None or not is_path(path.target):
         return None
-    return PathFormula(PathOperator.EVENTUALLY, None, path.target, None, path.position)
+    return formulas.PathFormula(formulas.PathOperator.EVENTUALLY, None, path.target, None, path.position)
 
 
 def check_is_path(path: Expression, where: str = "the brackets") -> None:
@@ -113,16 +114,16 @@ def check_is_path(path: Expression, where: str = "the brackets") -> None:
 
 def first_temporal(expression: Expression) -> Position | None:
     """Where the first temporal operator inside stands."""
-    return next((node.position for node in nodes(expression) if isinstance(node, PathFormula)), None)
+    return next((node.position for node in nodes(expression) if isinstance(node, formulas.PathFormula)), None)
 
 
 EMBEDDED = "a chain in continuous time, with certificates,"
 """Whose answer is refused where it speaks of time: certificates are about its jumps."""
 
-_TIMELESS = (RewardOperator.REACH, RewardOperator.TOTAL, RewardOperator.CO_SAFE)
+_TIMELESS = (formulas.RewardOperator.REACH, formulas.RewardOperator.TOTAL, formulas.RewardOperator.CO_SAFE)
 
 
-def refuse_time(file: PropertyFile, subject: str = "a Markov automaton") -> None:
+def refuse_time(file: formulas.PropertyFile, subject: str = "a Markov automaton") -> None:
     """Refuse a file with a property that speaks of time or steps; `subject` is what cannot answer it."""
     for property_ in file.properties:
         for node in _parts(property_.formula):
@@ -135,15 +136,15 @@ def refuse_time(file: PropertyFile, subject: str = "a Markov automaton") -> None
 
 
 def _time_in(node: Any) -> str | None:
-    if isinstance(node, PathFormula):
+    if isinstance(node, formulas.PathFormula):
         if node.bound is not None:
             return "a bound on time, steps or rewards"
-        return "X" if node.operator is PathOperator.NEXT else None
-    if isinstance(node, RewardFormula) and node.operator not in _TIMELESS:
+        return "X" if node.operator is formulas.PathOperator.NEXT else None
+    if isinstance(node, formulas.RewardFormula) and node.operator not in _TIMELESS:
         return "rewards up to, at or after a time, or in the long run"
-    if isinstance(node, Quantile):
+    if isinstance(node, formulas.Quantile):
         return "a quantile"
-    return "CVaR" if isinstance(node, ValueOperator) and node.tail is not None else None
+    return "CVaR" if isinstance(node, formulas.ValueOperator) and node.tail is not None else None
 
 
 def _parts(node: Any) -> Iterator[Any]:

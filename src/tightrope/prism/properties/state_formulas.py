@@ -26,14 +26,8 @@ from tightrope.prism.expand.fold import fold, value_of
 from tightrope.prism.expand.inline import Inliner
 from tightrope.prism.expand.program import Definitions
 from tightrope.prism.expand.traverse import children, names, with_children
+from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse.diagnostics import Complaint, position_of, suggestion
-from tightrope.prism.parse.property_syntax import (
-    Branching,
-    PathFormula,
-    PropertyFile,
-    Quantile,
-    ValueOperator,
-)
 from tightrope.prism.parse.syntax import Expression, Label, Literal, Name, Position, Type
 from tightrope.prism.properties.shape import STATE_OPERATORS, has_operators, is_path
 
@@ -43,7 +37,7 @@ class StateFormulas:
 
     def __init__(
         self,
-        file: PropertyFile,
+        file: formulas.PropertyFile,
         structure: Structure,
         definitions: Definitions,
         given: Mapping[str, str],
@@ -150,7 +144,7 @@ class StateFormulas:
             column = f'"{expression.name}"'
             columns[column] = self.label(expression.name, expression.position)
             return Name(column, expression.position)
-        if isinstance(expression, PathFormula):
+        if isinstance(expression, formulas.PathFormula):
             raise Complaint(
                 f"{expression.operator.value} cannot stand here: a formula about states is wanted",
                 expression.position,
@@ -199,7 +193,7 @@ class StateFormulas:
                     f"'{name.name}' is not declared", name.position, f'a label is quoted: "{name.name}"'
                 )
 
-    def _check_declarations(self, file: PropertyFile, definitions: Definitions) -> None:
+    def _check_declarations(self, file: formulas.PropertyFile, definitions: Definitions) -> None:
         taken = {*self._variables, *definitions.constants, *definitions.formulas}
         for constant in file.constants:
             if constant.name in taken:
@@ -212,8 +206,8 @@ class StateFormulas:
 
 
 def _operator_name(expression: Expression) -> str:
-    if isinstance(expression, ValueOperator):
+    if isinstance(expression, formulas.ValueOperator):
         return "R" if expression.is_reward else "P"
-    if isinstance(expression, Branching):
+    if isinstance(expression, formulas.Branching):
         return "A" if expression.is_universal else "E"
-    return "quantile" if isinstance(expression, Quantile) else "filter"
+    return "quantile" if isinstance(expression, formulas.Quantile) else "filter"

@@ -10,8 +10,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import structs
-
 from tightrope import __version__
 from tightrope.cli import options
 from tightrope.cli.check_answer import PlainAnswer
@@ -22,6 +20,7 @@ from tightrope.cli.check_composed import (
     certify_composed,
     claim_figure,
     refuse_composed,
+    report_answers,
     require_curve,
     write_controller,
     write_figure,
@@ -30,13 +29,12 @@ from tightrope.cli.check_domain import DomainQuestion, DomainSets, check_domain
 from tightrope.cli.check_timed import check_timed
 from tightrope.cli.model_source import LoadedModel, load_embedded, load_model
 from tightrope.cli.options import DeviceName, option, parse_constants, require_coupled, require_device
-from tightrope.cli.output import memory_text, peak_memory, print_facts, print_json, print_table, warn
+from tightrope.cli.output import warn
 from tightrope.cli.progress import phase_progress
 from tightrope.cli.questions import read_own_properties, read_properties
 from tightrope.cli.records import ModelOptions, list_given, refuse, refuse_options, takes
 from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.atomic import atomic_write
-from tightrope.formats.documents.answers import Built, CheckAnswer
 from tightrope.formats.output_file import OutputFile, claim_file, refuse_same
 from tightrope.formats.policy import Policy
 from tightrope.formats.written_by import CERTIFICATE, POLICY
@@ -242,7 +240,7 @@ def check(asked: Request) -> None:
         else:
             for note in answered.notes:
                 warn(note)
-    _report(asked.model, loaded, answers, asked.json)
+    report_answers(asked.model, loaded, answers, asked.json)
     sys.stdout.flush()  # the answer comes before files, which may fail
     first = answers[0]
     if proof_file is not None:
@@ -332,28 +330,3 @@ def _write_policy(
     target.check()
     with atomic_write(target.path) as file:
         write_policy(chosen, file, loaded.model.hash(), certified)
-
-
-def _report(
-    source: str, loaded: LoadedModel, answers: Sequence[PlainAnswer | ComposedAnswer], as_json: bool
-) -> None:
-    if as_json:
-        results = [answer.record() for answer in answers]
-        seconds = {
-            "build": round(loaded.seconds, 6),
-            "solve": round(sum(answer.seconds for answer in answers), 6),
-        }
-        head = structs.asdict(results[0]) if len(results) == 1 else {"properties": results}
-        built = Built(loaded.model.states, not loaded.is_partial)
-        print_json(CheckAnswer(model=source, **head, built=built, seconds=seconds, peak_memory=peak_memory()))
-        return
-    for answer in answers:
-        facts = answer.facts()
-        if loaded.is_partial:
-            size = f"{loaded.model.states:,} states"
-            facts.append(("built", f"{size}, none behind targets or forbidden ones (--build-all)"))
-        facts.append(("seconds", f"{loaded.seconds:.3g} to build, {answer.seconds:.3g} to solve"))
-        facts.append(("memory", memory_text()))
-        print_facts(answer.text, facts)
-        if (table := answer.table()) is not None:
-            print_table("", *table)

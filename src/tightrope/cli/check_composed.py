@@ -9,18 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from tightrope.cli.check_answer import initial_facts, initial_record
-from tightrope.cli.output import warn
+from tightrope.cli.output import memory_text, peak_memory, print_facts, print_json, print_table, warn
 from tightrope.errors import InputError
-from tightrope.formats.documents.answers import PropertyAnswer, StateValue
+from tightrope.formats.documents.answers import Built, CheckAnswer, PropertyAnswer, StateValue
 from tightrope.model.initial_values import InitialValues
 from tightrope.numerics.text import text_above, text_below
 
 if TYPE_CHECKING:
     from tightrope.answering.answer import Answer
     from tightrope.cli.check_answer import PlainAnswer
+    from tightrope.cli.model_source import LoadedModel, TimedModel
     from tightrope.cli.questions import AskedProperty
     from tightrope.formats.output_file import OutputFile
     from tightrope.model.continuous import CTMC
@@ -271,3 +272,32 @@ def answer_composed(
     )
     shown = np.ones(model.states, np.bool_) if all_states else found.listed
     return ComposedAnswer(found, asked.what.name, shown)
+
+
+def report_answers(
+    source: str,
+    loaded: LoadedModel | TimedModel,
+    answers: Sequence[PlainAnswer | ComposedAnswer],
+    as_json: bool,
+) -> None:
+    """Print all answers, as one JSON object or as tables."""
+    if as_json:
+        results = [answer.record() for answer in answers]
+        seconds = {
+            "build": round(loaded.seconds, 6),
+            "solve": round(sum(answer.seconds for answer in answers), 6),
+        }
+        head = structs.asdict(results[0]) if len(results) == 1 else {"properties": results}
+        built = Built(loaded.model.states, not loaded.is_partial)
+        print_json(CheckAnswer(model=source, **head, built=built, seconds=seconds, peak_memory=peak_memory()))
+        return
+    for answer in answers:
+        facts = answer.facts()
+        if loaded.is_partial:
+            size = f"{loaded.model.states:,} states"
+            facts.append(("built", f"{size}, none behind targets or forbidden ones (--build-all)"))
+        facts.append(("seconds", f"{loaded.seconds:.3g} to build, {answer.seconds:.3g} to solve"))
+        facts.append(("memory", memory_text()))
+        print_facts(answer.text, facts)
+        if (table := answer.table()) is not None:
+            print_table("", *table)

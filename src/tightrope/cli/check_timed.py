@@ -6,17 +6,15 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from msgspec import structs
-
-from tightrope.cli.check_composed import ComposedAnswer, SolveOptions, answer_composed
+from tightrope.cli.check_composed import ComposedAnswer, SolveOptions, answer_composed, report_answers
 from tightrope.cli.check_domain import DomainSets
 from tightrope.cli.model_source import TimedModel, load_timed
 from tightrope.cli.options import parse_constants
-from tightrope.cli.output import memory_text, peak_memory, print_facts, print_json, print_table, warn
+from tightrope.cli.output import peak_memory, print_facts, print_json, warn
 from tightrope.cli.progress import phase_progress
 from tightrope.cli.questions import Asked, AskedProperty
 from tightrope.errors import CannotCertify, InputError
-from tightrope.formats.documents.answers import Built, CheckAnswer, DomainAnswer
+from tightrope.formats.documents.answers import DomainAnswer
 from tightrope.numerics.text import interval_text
 from tightrope.prism.properties.resolve import PropertyOptions
 
@@ -53,36 +51,10 @@ def check_timed(asked: Request, properties: Asked, how: SolveOptions) -> None:
     for answered in answers:
         for reading in answered.answer.readings:
             warn(reading)
-    _report(loaded, answers, asked.json)
+    report_answers(loaded.source, loaded, answers, asked.json)
     sys.stdout.flush()
     if not all(answer.is_answered for answer in answers):
         raise CannotCertify("; ".join(answer.trouble for answer in answers if not answer.is_answered))
-
-
-def _report(loaded: TimedModel, answers: Sequence[ComposedAnswer], as_json: bool) -> None:
-    if as_json:
-        results = [answer.record() for answer in answers]
-        seconds = {
-            "build": round(loaded.seconds, 6),
-            "solve": round(sum(answer.seconds for answer in answers), 6),
-        }
-        head = structs.asdict(results[0]) if len(results) == 1 else {"properties": results}
-        built = Built(loaded.model.states, not loaded.is_partial)
-        document = CheckAnswer(
-            model=loaded.source, **head, built=built, seconds=seconds, peak_memory=peak_memory()
-        )
-        print_json(document)
-        return
-    for answer in answers:
-        facts = answer.facts()
-        if loaded.is_partial:
-            size = f"{loaded.model.states:,} states"
-            facts.append(("built", f"{size}, none behind targets or forbidden ones (--build-all)"))
-        facts.append(("seconds", f"{loaded.seconds:.3g} to build, {answer.seconds:.3g} to solve"))
-        facts.append(("memory", memory_text()))
-        print_facts(answer.text, facts)
-        if (table := answer.table()) is not None:
-            print_table("", *table)
 
 
 def _check_domain(

@@ -47,12 +47,7 @@ class LoadedModel:
             return parse_point(at, names, "--at")
         if self.benchmark is not None:
             return self.benchmark.truth
-        if names:
-            raise InputError(
-                f"the model has parameters: {', '.join(names)}",
-                hint=f"say where to look with --at {','.join(f'{name}=…' for name in names)}",
-            )
-        return ()
+        return _refuse_missing_point(names)
 
     def property_text(self, prop: str | None) -> str:
         """The property that `--prop` gives; without it, a benchmark's own."""
@@ -98,12 +93,17 @@ class TimedModel:
         names = self.model.parameters.names
         if at is not None:
             return parse_point(at, names, "--at")
-        if names:
-            raise InputError(
-                f"the model has parameters: {', '.join(names)}",
-                hint=f"say where to look with --at {','.join(f'{name}=…' for name in names)}",
-            )
-        return ()
+        return _refuse_missing_point(names)
+
+
+def _refuse_missing_point(names: Sequence[str]) -> tuple[()]:
+    """The point of a model without parameters; one with parameters needs `--at`."""
+    if names:
+        raise InputError(
+            f"the model has parameters: {', '.join(names)}",
+            hint=f"say where to look with --at {','.join(f'{name}=…' for name in names)}",
+        )
+    return ()
 
 
 def load_timed(

@@ -69,6 +69,27 @@ def build_from_function(
     >>> tr.build_from_function(2, successors, labels={"home": lambda place: place == 4}).states
     5
     """
+    states, rows = explore(initial, successors)
+    choice_of_row = [(states[state], action) for state, action, _ in rows]
+    return build_from_rows(
+        rows,
+        parameters,
+        choice_rewards={
+            name: [amount_of(reward(x, a)) for x, a in choice_of_row]
+            for name, reward in (choice_rewards or {}).items()
+        },
+        transition_rewards={
+            name: [{s: reward(states[at], a, states[s]) for s in row} for at, a, row in rows]
+            for name, reward in (transition_rewards or {}).items()
+        },
+        **describe_states(states, labels, state_rewards, variables),
+    )
+
+
+def explore(
+    initial: State, successors: Callable[[State], Mapping[str, Mapping[State, Probability]]]
+) -> tuple[list[State], list[Row]]:
+    """All states that can be reached, in the order in which they are met, and their rows."""
     number: dict[State, int] = {initial: 0}
     states: list[State] = [initial]
     rows: list[Row] = []
@@ -85,26 +106,26 @@ def build_from_function(
                 row[number[successor]] = probability
             rows.append((at, action, row))
         at += 1
-    choice_of_row = [(states[state], action) for state, action, _ in rows]
-    return build_from_rows(
-        rows,
-        parameters,
-        states=len(states),
-        labels={name: [s for s, x in enumerate(states) if test(x)] for name, test in (labels or {}).items()},
-        state_rewards={
-            name: [amount_of(reward(x)) for x in states] for name, reward in (state_rewards or {}).items()
+    return states, rows
+
+
+def describe_states(
+    states: Sequence[State],
+    labels: Mapping[str, Callable[[State], bool]] | None,
+    state_rewards: Mapping[str, Callable[[State], Amount]] | None,
+    variables: Callable[[State], Mapping[str, int | bool]] | None,
+) -> dict[str, Any]:
+    """What functions of states say about all of them, as arguments of `build_from_rows`."""
+    rewards = (state_rewards or {}).items()
+    return {
+        "states": len(states),
+        "labels": {
+            name: [s for s, x in enumerate(states) if test(x)] for name, test in (labels or {}).items()
         },
-        choice_rewards={
-            name: [amount_of(reward(x, a)) for x, a in choice_of_row]
-            for name, reward in (choice_rewards or {}).items()
-        },
-        transition_rewards={
-            name: [{s: reward(states[at], a, states[s]) for s in row} for at, a, row in rows]
-            for name, reward in (transition_rewards or {}).items()
-        },
-        valuations=valuations_of(states, variables),
-        own_states=states,
-    )
+        "state_rewards": {name: [amount_of(reward(x)) for x in states] for name, reward in rewards},
+        "valuations": valuations_of(states, variables),
+        "own_states": states,
+    }
 
 
 def build_from_rows(

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.errors import InputError, check_type
-from tightrope.model.builder import Skeleton, State, amount_of, check_arguments, is_zero, valuations_of
+from tightrope.model.builder import Skeleton, State, check_arguments, describe_states, explore, is_zero
 from tightrope.model.built_rewards import Amount, BySuccessor, Named
 from tightrope.model.continuous import IntervalCTMC, ParametricCTMC, rate_box
 from tightrope.model.expression_table import ExpressionTable
@@ -68,35 +68,16 @@ def build_ctmc_from_function(
     >>> round(low, 4), round(high, 4)
     (0.1337, 0.1337)
     """
-    number: dict[State, int] = {initial: 0}
-    states: list[State] = [initial]
-    rows: list[RateRow] = []
-    at = 0
-    while at < len(states):
-        row: dict[int, Rate] = {}
-        for successor, rate in rates(states[at]).items():
-            if is_zero(rate):
-                continue
-            if successor not in number:
-                number[successor] = len(states)
-                states.append(successor)
-            row[number[successor]] = rate
-        rows.append((at, row))
-        at += 1
+    states, found = explore(initial, lambda state: {UNLABELLED: rates(state)})
+    rows = [(at, row) for at, _, row in found]
     return build_ctmc_from_rows(
         rows,
         parameters,
-        states=len(states),
-        labels={name: [s for s, x in enumerate(states) if test(x)] for name, test in (labels or {}).items()},
-        state_rewards={
-            name: [amount_of(reward(x)) for x in states] for name, reward in (state_rewards or {}).items()
-        },
         transition_rewards={
             name: [{s: reward(states[at], states[s]) for s in row} for at, row in rows]
             for name, reward in (transition_rewards or {}).items()
         },
-        valuations=valuations_of(states, variables),
-        own_states=states,
+        **describe_states(states, labels, state_rewards, variables),
     )
 
 

@@ -16,7 +16,7 @@ import stormpy
 
 import tightrope as tr
 from tightrope.automata.deterministic import Automaton, RabinPair
-from tightrope.automata.whole import reduced
+from tightrope.automata.whole import reduce_automaton
 from tightrope.certificate.checker import check
 from tightrope.certificate.format.archive import load
 from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
@@ -176,7 +176,7 @@ def test_reduced_automata_accept_the_same(tmp_path: Path) -> None:
     mark[1] = mark[2] = True
     none = np.zeros((4, 2), np.bool_)
     pairs = [RabinPair(mark, (mark,)), RabinPair(none, (mark,)), RabinPair(none, (mark, mark))]
-    small, kept = reduced(Automaton(successor), pairs)
+    small, kept = reduce_automaton(Automaton(successor), pairs)
     assert small.states == 2 and len(kept) == 1
     assert small.successor.tolist() == [[1, 0], [1, 0]] and kept[0].repeated[0].tolist() == [
         [False] * 2,

@@ -17,7 +17,7 @@ from tightrope.cli.app import main
 from tightrope.errors import InputError
 from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.polynomial import Polynomial
-from tightrope.model.polynomial_division import common_divisor, divided, normalised
+from tightrope.model.polynomial_division import common_divisor, divide, normalise
 from tightrope.model.ranges import ranges_over_box
 from tightrope.model.rational_function import RationalFunction, quotient
 from tightrope.prism.load import load_prism_text
@@ -70,9 +70,9 @@ def test_common_divisors_divide_and_leave_nothing_common() -> None:
     for _ in range(40):
         a, b, c = drawn(generator, 2, 3), drawn(generator, 1, 2), drawn(generator, 1, 2)
         shared = common_divisor(a * c, b * c)
-        rest = divided(shared, normalised(c)[0])
+        rest = divide(shared, normalise(c)[0])
         assert rest is not None, "what was multiplied in is part of the divisor"
-        left, right = divided(a * c, shared), divided(b * c, shared)
+        left, right = divide(a * c, shared), divide(b * c, shared)
         assert left is not None
         assert right is not None
         assert common_divisor(left, right) == Polynomial.constant(1)

@@ -253,7 +253,7 @@ def answer_property(
     elif isinstance(value, Truth):
         holds, fails = value.holds, value.fails
     found = evaluation.operators
-    steered = found.steered
+    steered = found.find_controller
     return Answer(
         text=property_.text,
         structure=model.structure,

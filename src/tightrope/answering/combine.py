@@ -84,7 +84,7 @@ def _arithmetic(operator: str, first: Bounds, second: Bounds) -> Truth | Bounds:
         return first.times(second)
     if operator == "/":
         return first.divided_by(second)
-    return first.compared(operator, second)
+    return first.compare(operator, second)
 
 
 def _conditional(

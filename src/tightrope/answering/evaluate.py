@@ -64,16 +64,16 @@ class Evaluation:
         self.structure = model.structure
         self.file, self.options, self.effort = file, options, effort
         self._support = Support.of(self.model)
-        self._formulas: StateFormulas = formulas_of(file, self.structure, options, self._decided)
-        self.operators = self._made_operators()
+        self._formulas: StateFormulas = formulas_of(file, self.structure, options, self._decide_states)
+        self.operators = self._make_operators()
         if isinstance(model, IntervalMDP) and model.factored is not None and assume_support is not None:
             self.operators.tell(JOINT_BOUNDS)
         self._whole: Expression | None = None
         self._top: Expression | None = None
         self._done: dict[int, tuple[Expression, Truth | Bounds]] = {}
 
-    def _made_operators(self) -> Operators:
-        made = (self.file, self.options, self.effort, self._formulas, self._decided)
+    def _make_operators(self) -> Operators:
+        made = (self.file, self.options, self.effort, self._formulas, self._decide_states)
         return Operators(self.model, *made)
 
     def value(self, expression: Expression, everywhere: bool = True) -> Truth | Bounds:
@@ -200,7 +200,7 @@ class Evaluation:
         states = range(self.structure.states)
         return np.array(self.structure.initial_states if operator is self._top else states)
 
-    def _decided(self, expression: Expression) -> BoolArray:
+    def _decide_states(self, expression: Expression) -> BoolArray:
         """Where a formula inside another one holds; every state must be decided."""
         value = as_truth(self._value(expression), expression)
         if value.is_open.any() and isinstance(expression, formulas.ValueOperator):

@@ -151,7 +151,7 @@ class Search:
         weights: FloatArray = np.maximum(found.x[:count], 0.0)
         return weights
 
-    def refuted(self, wanted: Sequence[Fraction], strict: Sequence[bool]) -> bool:
+    def is_refuted(self, wanted: Sequence[Fraction], strict: Sequence[bool]) -> bool:
         """Whether some weights show that thresholds cannot all be met."""
         for weights, limit in zip(self.weights, self.limits, strict=True):
             if not np.isfinite(limit):
@@ -205,7 +205,7 @@ def decide(trade: TradeOffs, wanted: Sequence[Fraction], strict: Sequence[bool])
         found = search.mixture(nearly, None)
         if found is not None:
             return search.result(found[0], 1.0, 1.0, "true")
-        if search.refuted(wanted, strict):
+        if search.is_refuted(wanted, strict):
             return search.result(None, 0.0, 0.0, "false")
         weights = search.open_weights(np.array([float(t) for t in wanted])) if search.points else None
         if weights is None or _is_tried(search, weights):
@@ -255,7 +255,7 @@ def _impossible(
     kept = [i for i, weights in enumerate(search.weights) if weights[number] == 0]
     alone = Search(search.trade)
     alone.weights, alone.limits = [search.weights[i] for i in kept], [search.limits[i] for i in kept]
-    return alone.refuted([Fraction(0) if t is None else t for t in wanted], strict)
+    return alone.is_refuted([Fraction(0) if t is None else t for t in wanted], strict)
 
 
 def curve(trade: TradeOffs, precision: float) -> Achieved:

@@ -91,7 +91,7 @@ class Operators:
         self.iterations = 0
         self.missed: list[str] = []
         self.believed = False
-        self.steered: Steered | None = None
+        self.find_controller: Steered | None = None
 
     def bounds(
         self, operator: ValueOperator, precision: float, starts: OffsetArray, is_whole: bool
@@ -152,7 +152,7 @@ class Operators:
             return self._conditional
         if not isinstance(path, RewardFormula):
             if expand_reward_bound(path, self._formulas, self.structure) is not None:
-                return self._rewarded
+                return self._solve_reward
             return self._plain if is_simple_path(path) else self._temporal
         if path.operator is RewardOperator.LONG_RUN:
             return self._long_run
@@ -163,7 +163,7 @@ class Operators:
     def _solver(self, precision: float) -> Solve:
         return lambda model, objective: self.solve(model, objective, precision)
 
-    def _noted(self, asked: Asked, *solutions: Solution) -> None:
+    def _note(self, asked: Asked, *solutions: Solution) -> None:
         for solution in solutions:
             self.iterations += solution.iterations
             if not solution.is_certified:
@@ -173,7 +173,7 @@ class Operators:
         """The same, of a solution that takes factors where the model has some."""
         if not solution.is_factored:
             self.tell_joint()
-        self._noted(asked, solution)
+        self._note(asked, solution)
 
     def _miss(self, asked: Asked, why: str) -> None:
         self.missed.append(f"{self.file.text_of(asked.operator)}: {why}")
@@ -194,14 +194,14 @@ class Operators:
         self._noted_factors(asked, solution)
         return Bounds(solution.lower, solution.upper)
 
-    def _rewarded(self, asked: Asked) -> Bounds:
+    def _solve_reward(self, asked: Asked) -> Bounds:
         assert isinstance(asked.operator.path, Expression)
         earned = expand_reward_bound(asked.operator.path, self._formulas, self.structure)
         assert earned is not None
         found = bound_rewarded(
             self._joint, earned, asked.directions, asked.starts, self._solver(asked.precision)
         )
-        self._noted(asked, found.solution)
+        self._note(asked, found.solution)
         return found.bounds
 
     def _temporal(self, asked: Asked) -> Bounds:
@@ -220,7 +220,7 @@ class Operators:
             self.effort.translator,
         )
         if self.effort.controller and asked.is_whole and not found.is_believed:
-            self.steered = found.steered(self.model)
+            self.find_controller = found.find_controller(self.model)
         self._believe(found)
         self._noted_factors(asked, found.solution)
         return found.bounds
@@ -257,7 +257,7 @@ class Operators:
         steps = steps_of(path.window, self._formulas, path.position)
         solver = self._solver(asked.precision)
         bounds, solutions = bound_window(self._joint, reward, steps, asked.directions, asked.starts, solver)
-        self._noted(asked, *solutions)
+        self._note(asked, *solutions)
         return bounds
 
     def _conditional(self, asked: Asked) -> Bounds:

@@ -48,7 +48,7 @@ class Threshold:
         path, negated = without_negation(_path(self.operator))
         assert isinstance(path, formulas.PathFormula) and path.bound is not None
         number = None if k is None else Literal(k, Type.INT, path.position)
-        bound = None if number is None else _placed(path.bound, number)
+        bound = None if number is None else _place(path.bound, number)
         inner: Expression = replace(path, bound=bound)
         return replace(self.operator, path=Unary("!", inner, path.position) if negated else inner)
 
@@ -142,7 +142,7 @@ def _is(bound: Expression | None, variable: str) -> bool:
     return isinstance(bound, Name) and bound.name == variable
 
 
-def _placed(bound: formulas.StepBound, number: Literal) -> formulas.StepBound:
+def _place(bound: formulas.StepBound, number: Literal) -> formulas.StepBound:
     if bound.lower is not None:
         return replace(bound, lower=number)
     return replace(bound, upper=number)

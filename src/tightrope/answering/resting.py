@@ -105,13 +105,13 @@ def rest_of(
     """`model` is the product with its probabilities, `lefts` what its memories leave of every formula, and
     `free` are the choices that earn and pay nothing."""
     components = maximal_end_components(Support.of(model), choices=free)
-    found = _stops(model, product, formulas, lefts, letters, free, components)
+    found = _find_stops(model, product, formulas, lefts, letters, free, components)
     stopping = np.array([stop.component for stop in found], np.int64)
-    smaller, own, place = _joined(model, components, stopping)
+    smaller, own, place = _join_components(model, components, stopping)
     return Resting(product, components, smaller, own, place, found)
 
 
-def _stops(
+def _find_stops(
     model: MDP | IntervalMDP,
     product: Product,
     formulas: Sequence[Formula],
@@ -154,7 +154,7 @@ def _stops(
     return stops
 
 
-def _joined(
+def _join_components(
     model: MDP | IntervalMDP, components: EndComponents, stopping: OffsetArray
 ) -> tuple[MDP | IntervalMDP, OffsetArray, OffsetArray]:
     """The model with one state for every component, a stop in each of `stopping`, and the state behind them;

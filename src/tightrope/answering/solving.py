@@ -88,9 +88,9 @@ def with_choices(
     )
     certain = np.ones(len(added))
 
-    def widened(values: FloatArray) -> FloatArray:
+    def widen(values: FloatArray) -> FloatArray:
         return np.concatenate([values, certain])[taken]
 
     if isinstance(model, MDP):
-        return MDP(built, widened(model.probability)), own[order]
-    return IntervalMDP(built, widened(model.lower), widened(model.upper)), own[order]
+        return MDP(built, widen(model.probability)), own[order]
+    return IntervalMDP(built, widen(model.lower), widen(model.upper)), own[order]

@@ -63,7 +63,7 @@ class PathBounds:
     reach: Reachability | None = None
     letters: Letters | None = None
 
-    def steered(self, model: MDP | IntervalMDP) -> Steered:
+    def find_controller(self, model: MDP | IntervalMDP) -> Steered:
         """The policy behind the bounds, as a controller of the model, and what it attains."""
         assert self.reach is not None and self.letters is not None
         policy = self.solution.policy

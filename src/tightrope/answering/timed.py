@@ -84,8 +84,10 @@ class TimedEvaluation(Evaluation):
         model = embed(chain) if isinstance(chain, CTMC) else embed_robustly(chain, True)
         super().__init__(model, file, options, effort)
 
-    def _made_operators(self) -> Operators:
-        return TimedOperators(self.chain, self.file, self.options, self.effort, self._formulas, self._decided)
+    def _make_operators(self) -> Operators:
+        return TimedOperators(
+            self.chain, self.file, self.options, self.effort, self._formulas, self._decide_states
+        )
 
     def _quantile(self, asked: Quantile) -> Bounds:
         raise Complaint("quantiles are not supported in continuous time", asked.position)
@@ -105,9 +107,9 @@ class TimedOperators(Operators):
     ):
         self.chain = chain
         self._deadline = monotonic() + effort.limits.seconds
-        super().__init__(self._embedded(True), file, options, effort, formulas, nested)
+        super().__init__(self._embed(True), file, options, effort, formulas, nested)
 
-    def _embedded(self, highest_rewards: bool) -> MDP | IntervalMDP:
+    def _embed(self, highest_rewards: bool) -> MDP | IntervalMDP:
         if isinstance(self.chain, CTMC):
             return embed(self.chain)
         return embed_robustly(self.chain, highest_rewards)
@@ -119,7 +121,7 @@ class TimedOperators(Operators):
         _refuse(operator, isinstance(self.chain, IntervalCTMC))
         if isinstance(self.chain, IntervalCTMC) and operator.is_reward:
             _, nature, _ = read_directions(operator, self.file, self.structure, self.options)
-            self.model = self._embedded(nature is Direction.MAX)
+            self.model = self._embed(nature is Direction.MAX)
             self.structure = self.model.structure
         path = operator.path
         if isinstance(path, RewardFormula):
@@ -147,16 +149,16 @@ class TimedOperators(Operators):
         complement = problem.complement != negated
         _, nature, _ = read_directions(operator, self.file, self.structure, self.options)
         maximise = (nature is Direction.MAX) != complement
-        later = self._unbounded(problem, maximise, precision) if bound.upper is None else None
+        later = self._solve_unbounded(problem, maximise, precision) if bound.upper is None else None
 
         def bounded(tail: float) -> tuple[Pair, int]:
             how = Horizon(bound.lower, tail, maximise, self._deadline)
             return until(self.chain, problem, bound, how, later)
 
-        low, high = self._refined(operator, bounded, precision, complement)
+        low, high = self._refine(operator, bounded, precision, complement)
         return Bounds(low, high)
 
-    def _unbounded(self, problem: PathProblem, maximise: bool, precision: float) -> Pair:
+    def _solve_unbounded(self, problem: PathProblem, maximise: bool, precision: float) -> Pair:
         direction = Direction.MAX if maximise else Direction.MIN
         objective = Objective(
             ObjectiveKind.UNTIL, direction, direction, target=problem.target, allowed=problem.allowed
@@ -165,7 +167,7 @@ class TimedOperators(Operators):
         self.iterations += solution.iterations
         return np.maximum(solution.lower, 0.0), np.minimum(solution.upper, 1.0)
 
-    def _refined(
+    def _refine(
         self,
         operator: ValueOperator,
         compute: Callable[[float], tuple[Pair, int]],
@@ -207,7 +209,7 @@ class TimedOperators(Operators):
         maximise = nature is Direction.MAX
         name = _reward_name(operator, self)
         is_moment = path.operator is RewardOperator.INSTANTANEOUS
-        earned = self._moment_rewards(name) if is_moment else self._earned(name, maximise)
+        earned = self._moment_rewards(name) if is_moment else self._find_earnings(name, maximise)
         floor = min(0.0, float(earned.min()))
         shifted = earned if floor == 0.0 else up(earned - floor)
         everything, nothing = np.ones(len(earned), np.bool_), np.zeros(len(earned))
@@ -228,10 +230,10 @@ class TimedOperators(Operators):
                 )
             return (low, high), steps
 
-        low, high = self._refined(operator, computed, precision)
+        low, high = self._refine(operator, computed, precision)
         return Bounds(low, high, abs(floor))
 
-    def _earned(self, name: str, highest: bool) -> FloatArray:
+    def _find_earnings(self, name: str, highest: bool) -> FloatArray:
         """What states earn per unit of time, transitions included."""
         if isinstance(self.chain, CTMC):
             return self.chain.earned[name]

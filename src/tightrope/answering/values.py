@@ -100,10 +100,10 @@ class Bounds:
         """Under a function that is exact on doubles and never falls: floor, ceil, round."""
         return Bounds(monotone(self.lower), monotone(self.upper))
 
-    def compared(self, comparison: str, other: Bounds) -> Truth:
+    def compare(self, comparison: str, other: Bounds) -> Truth:
         """`self < other` and its like."""
         if comparison in (">", ">="):
-            return other.compared("<" if comparison == ">" else "<=", self)
+            return other.compare("<" if comparison == ">" else "<=", self)
         if comparison == "<":
             return Truth(self.upper < other.lower, self.lower >= other.upper)
         if comparison == "<=":

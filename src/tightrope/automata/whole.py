@@ -36,7 +36,7 @@ def whole_automaton(formula: Formula, letters: Sequence[int]) -> tuple[Automaton
         pair = RabinPair(
             _wide(lost, len(letters)), (_wide(done if is_co_safe(formula) else ~lost, len(letters)),)
         )
-        return reduced(automaton, [pair])
+        return reduce_automaton(automaton, [pair])
     refuse_large(formula)
     _, left = progression(formula, letters)
     found = [
@@ -55,10 +55,10 @@ def whole_automaton(formula: Formula, letters: Sequence[int]) -> tuple[Automaton
         RabinPair(pair.avoided[columns[:, i]], tuple(mask[columns[:, i]] for mask in pair.repeated))
         for i, (_, pair) in enumerate(parts)
     ]
-    return reduced(together, pairs)
+    return reduce_automaton(together, pairs)
 
 
-def reduced(automaton: Automaton, pairs: list[RabinPair]) -> tuple[Automaton, list[RabinPair]]:
+def reduce_automaton(automaton: Automaton, pairs: list[RabinPair]) -> tuple[Automaton, list[RabinPair]]:
     """The same language with fewer pairs and states, which are numbered as they are first met."""
     kept: list[RabinPair] = []
     for place, pair in enumerate(pairs):
@@ -67,9 +67,9 @@ def reduced(automaton: Automaton, pairs: list[RabinPair]) -> tuple[Automaton, li
             kept.append(pair)
     marks = [mask for pair in kept for mask in (pair.avoided, *pair.repeated)]
     seen = np.array(marks, np.bool_).reshape(len(marks), *automaton.successor.shape)
-    block = _renumbered(np.moveaxis(seen, 0, -1).reshape(automaton.states, -1))
+    block = _renumber(np.moveaxis(seen, 0, -1).reshape(automaton.states, -1))
     while True:
-        finer = _renumbered(np.column_stack([block, block[automaton.successor]]))
+        finer = _renumber(np.column_stack([block, block[automaton.successor]]))
         if finer.max() == block.max():
             break
         block = finer
@@ -91,7 +91,7 @@ def _implies(pair: RabinPair, other: RabinPair) -> bool:
     )
 
 
-def _renumbered(rows: BoolArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _renumber(rows: BoolArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Equal rows by equal numbers."""
     return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
 

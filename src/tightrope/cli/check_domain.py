@@ -97,7 +97,7 @@ def check_domain(
         certificate.check()
         proof.save(certificate.path)
     if policy_out is not None:
-        from tightrope.learning.result_files import robust_policy
+        from tightrope.learning.exported import robust_policy
 
         found = robust_policy(result)
         policy_out.check()

@@ -78,7 +78,7 @@ def run_average(asked: Request) -> None:
     if claimed is not None:
         claimed.check()
         with atomic_write(claimed.path) as file:
-            write_policy(found.policy, file, loaded.model.hash(), _certified(found))
+            write_policy(found.policy, file, loaded.model.hash(), _certified_facts(found))
     if not found.is_certified:
         raise CannotCertify(f"{found.text}: the averages were not found closely enough")
 
@@ -87,7 +87,7 @@ def _status(found: LearnedAverage) -> str:
     return "certified" if found.is_certified else "limit"
 
 
-def _certified(found: LearnedAverage) -> CertifiedFacts:
+def _certified_facts(found: LearnedAverage) -> CertifiedFacts:
     return CertifiedFacts(
         question=found.text,
         lower=found.interval.lower,

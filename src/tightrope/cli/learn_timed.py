@@ -131,8 +131,8 @@ def _print(answer: RateAnswer) -> None:
         ("read as", "; ".join(log.read_as)),
         (
             "log",
-            f"{_counted(log.jumps, 'jump')} in {_counted(log.episodes, 'episode')}, time {log.time:.6g}, "
-            f"{_counted(log.censored, 'sojourn')} cut off",
+            f"{_count(log.jumps, 'jump')} in {_count(log.episodes, 'episode')}, time {log.time:.6g}, "
+            f"{_count(log.censored, 'sojourn')} cut off",
         ),
     ]
     if answer.value is None:
@@ -157,5 +157,5 @@ def _print(answer: RateAnswer) -> None:
     print_table("", ("rate", "lower", "upper", "events", "exposure", "events/exposure"), rows)
 
 
-def _counted(number: int, what: str) -> str:
+def _count(number: int, what: str) -> str:
     return f"{group(number)} {what}{'' if number == 1 else 's'}"

@@ -26,7 +26,7 @@ from tightrope.learning.online.journal import LIVE, Journal, claim_run
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.run import EnvironmentEpisodes, OnlineRun, SimulatedEpisodes, Source, Truth
 from tightrope.learning.online.update import CERTIFIED
-from tightrope.learning.products import observed
+from tightrope.learning.products import project_counts
 from tightrope.learning.result import LearningResult
 from tightrope.learning.result_files import RESULT, fill_results
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -174,7 +174,9 @@ def _write(
         command=["tightrope", *sys.argv[1:]],
         truth=subject.point_text(asked.at) if asked.env is None or asked.at else None,
     )
-    content = document([result], observed(learner.problem, learner.data.counts()), learner.options, setting)
+    content = document(
+        [result], project_counts(learner.problem, learner.data.counts()), learner.options, setting
+    )
     about = {
         "title": f"{asked.model.removeprefix('bench:')}: {subject.question.text}",
         "value": "value",

@@ -23,7 +23,7 @@ from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.documents.answers import CheckedFacts, VerifyAnswer
 from tightrope.formats.documents.outcome import Span
 from tightrope.numerics.text import interval_text
-from tightrope.proof.verification import compare, readings, tied
+from tightrope.proof.verification import compare, readings, tie_verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +87,7 @@ def verify(asked: Request) -> None:
                 print_json(_about_something_else(bound, trouble, loaded, time.perf_counter() - begin))
             raise CannotCertify(trouble)
     verdict = check(loaded.certificate, RATIONAL if asked.exact else LONGDOUBLE)
-    verdict = verdict if bound is None else tied(verdict, bound, words)
+    verdict = verdict if bound is None else tie_verdict(verdict, bound, words)
     if asked.json:
         print_json(_answer(verdict, loaded, time.perf_counter() - begin))
     else:

@@ -75,10 +75,10 @@ class Clock:
             part = shares[max(first - 1, 0) : first + at_once].copy()
             if first:
                 part[0] = 0.0  # these values have been counted
-            values = self._advanced(values, part, total, horizon.maximise)
+            values = self._advance(values, part, total, horizon.maximise)
             rest = first + at_once
             if rest < number and np.array_equal(
-                values, self._advanced(values, np.zeros(2), np.zeros(len(total)), horizon.maximise)
+                values, self._advance(values, np.zeros(2), np.zeros(len(total)), horizon.maximise)
             ):
                 total += float(shares[rest:].sum()) * values
                 break
@@ -86,7 +86,7 @@ class Clock:
             return total, error_factor(number * (self.width + 6) + 4), 0.0
         return total, error_factor(2 * number + 4), number * (4 * self.width + 12) * UNIT * 1.01
 
-    def _advanced(
+    def _advance(
         self, values: FloatArray, shares: FloatArray, total: FloatArray, maximise: bool
     ) -> FloatArray:
         """The values after len(shares) − 1 more steps; `total` grows on the way."""

@@ -147,10 +147,10 @@ def chain_of(model: ParametricMDP, objective: Objective, policy: Policy) -> Chai
     )
     if parametric is None:
         return made
-    return _with_earned(made, model, parametric, used, chance)
+    return _add_rewards(made, model, parametric, used, chance)
 
 
-def _with_earned(
+def _add_rewards(
     chain: Chain, model: ParametricMDP, reward: ParametricReward, used: OffsetArray, chance: FloatArray
 ) -> Chain:
     """The chain with the rewards of the choices in `used`, which the policy takes with these chances: entries

@@ -209,7 +209,7 @@ class _Counter:
         begins = np.flatnonzero(np.r_[True, ~follows])
         seen = episode[begins]
         if len(np.unique(seen)) < len(seen):
-            again = np.flatnonzero(_repeated(seen))
+            again = np.flatnonzero(_find_repeated(seen))
             raise _wrong(
                 table,
                 int(begins[again[0]]) + 1,
@@ -313,7 +313,7 @@ def _numbers(chunk: Chunk, name: str, table: DataTable) -> FloatArray:
     return np.array(values)
 
 
-def _repeated(values: OffsetArray) -> npt.NDArray[np.bool_]:
+def _find_repeated(values: OffsetArray) -> npt.NDArray[np.bool_]:
     """Where a value has occurred before."""
     _, first = np.unique(values, return_index=True)
     again = np.ones(len(values), dtype=np.bool_)

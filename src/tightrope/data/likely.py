@@ -83,7 +83,7 @@ class _Looker:
             taken = self.rows.taken
             if other.action is not None:
                 taken = other.action(self._actions())
-            if self._fitting(state, next_state, taken) == self._wanted():
+            if self._fitting(state, next_state, taken) == self._count_wanted():
                 return f"these look like {other.words}"
         return None
 
@@ -115,7 +115,7 @@ class _Looker:
             same = np.diff(self.rows.episode) == 0
         return np.flatnonzero(same & ~self.rows.ended[:-1])
 
-    def _wanted(self) -> int:
+    def _count_wanted(self) -> int:
         """The number of rows that a reading must explain."""
         return len(self._continues()) if self.columns.from_next_row else len(self.rows)
 

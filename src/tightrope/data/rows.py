@@ -127,15 +127,15 @@ class RowDecoder:
         place = (episode, step, time, placed, ended)
         return Rows(number, state, action, local, next_state, *place, problems, cost)
 
-    def mapped(self, chunk: Chunk, role: str, problems: ProblemCodes, name: str | None = None) -> Any:
+    def map_column(self, chunk: Chunk, role: str, problems: ProblemCodes, name: str | None = None) -> Any:
         """A column in the model's values."""
         column = chunk.columns[name or self.columns.roles[role]]
         return self.maps[role].apply(column, problems) if role in self.maps else column
 
     def _taken(self, chunk: Chunk, problems: ProblemCodes) -> Taken:
         columns = self.columns
-        action = self.mapped(chunk, ACTION, problems) if columns.action else None
-        choice = self.mapped(chunk, CHOICE, problems) if columns.choice else None
+        action = self.map_column(chunk, ACTION, problems) if columns.action else None
+        choice = self.map_column(chunk, CHOICE, problems) if columns.choice else None
         if not columns.from_next_row:
             return self.index.taken(action, choice, self.file, problems)
         own: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
@@ -166,10 +166,10 @@ class RowDecoder:
         if self.columns.by is StateNames.VARIABLES:
             values = {}
             for variable, name in zip(index.state_index.names, names, strict=True):
-                column = self.mapped(chunk, variable, problems, name)
+                column = self.map_column(chunk, variable, problems, name)
                 values[variable] = whole_numbers(column, name, self.file, problems)
             return index.state_index.states(values)
-        column = self.mapped(chunk, STATE, problems, names[0])
+        column = self.map_column(chunk, STATE, problems, names[0])
         if self.columns.by is StateNames.INDEX:
             return whole_numbers(column, names[0], self.file, problems)
         return own_states(column, names[0], self.file, index, problems)

@@ -116,8 +116,8 @@ class _Writer:
                 of_choice = [texts[e] for e in reward.expression.tolist()]
                 of_state: list[str] = []
             else:
-                of_choice = [] if reward.choice is None else [_signed(v) for v in reward.choice.tolist()]
-                of_state = [] if reward.state is None else [_signed(v) for v in reward.state.tolist()]
+                of_choice = [] if reward.choice is None else [_sign(v) for v in reward.choice.tolist()]
+                of_state = [] if reward.state is None else [_sign(v) for v in reward.state.tolist()]
             yield f'rewards "{name}"' if name else "rewards"
             for state, text in enumerate(of_state):
                 if text != "0":
@@ -172,6 +172,6 @@ def _word(value: object) -> str:
     return str(bool(value)).lower() if isinstance(value, np.bool_ | bool) else str(value)
 
 
-def _signed(value: float) -> str:
+def _sign(value: float) -> str:
     text = decimal_text(value)
     return text if value >= 0 else f"({text})"

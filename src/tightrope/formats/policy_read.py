@@ -109,7 +109,7 @@ class PolicyReader:
     def _entry(self, record: object, number: int) -> _Said:
         """An entry as a row [state, action, choice] or [state, steps], or as an object."""
         if isinstance(record, list) and len(record) in (2, 3):
-            state = self._state(self._valued(record[0]), number)
+            state = self._state(self._name_values(record[0]), number)
             if len(record) == 3:
                 return self._read_row(state, [(0, {"action": record[1], "choice": record[2]})], number)
             return self._read_row(state, self._runs(record[1], number), number)
@@ -127,7 +127,7 @@ class PolicyReader:
         chosen = [(step, self._choice(entry, state, number)) for step, entry in runs]
         return _Said(state, chosen, [(chosen[0][1], 1.0)])
 
-    def _valued(self, shown: object) -> object:
+    def _name_values(self, shown: object) -> object:
         """The values of a row by their names, as objects have them."""
         if self.state_of is None or not isinstance(shown, list) or len(shown) != len(self.variables):
             return shown

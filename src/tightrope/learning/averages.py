@@ -158,7 +158,7 @@ def learn_average_of(
 ) -> LearnedAverage:
     """The same for a property of a file."""
     begin = time.perf_counter()
-    reward, directions = _asked(model, property_, file, read)
+    reward, directions = _find_reward(model, property_, file, read)
     decisions = decide(model, counts, options)
     if decisions.sets in (SetsKind.UNTIED, SetsKind.COUPLED) or decisions.region is RegionKind.SLAB:
         raise InputError(
@@ -195,7 +195,7 @@ def learn_average_of(
     )
 
 
-def _asked(
+def _find_reward(
     model: ParametricMDP, property_: formulas.Property, file: formulas.PropertyFile, read: PropertyOptions
 ) -> tuple[FloatArray, Directions]:
     source, operator = Source(file.source, file.file), property_.formula

@@ -86,7 +86,7 @@ class PolicySolver:
 
     def robust(self, start: FloatArray | None = None) -> PolicyValue:
         """The policy with the best guarantee, and its interval."""
-        return self._with_far_end(self.guaranteed(start))
+        return self._with_far_end(self.find_guaranteed(start))
 
     def _with_far_end(self, guarantee: Solution) -> PolicyValue:
         """The policy with the other end of its interval."""
@@ -111,7 +111,7 @@ class PolicySolver:
         with Team(2) as team:
             guarantee, optimistic = team.run(
                 [
-                    lambda _: self.guaranteed(workspace=rest),
+                    lambda _: self.find_guaranteed(workspace=rest),
                     lambda _: self.optimistic(workspace=half),
                 ]
             )
@@ -119,12 +119,14 @@ class PolicySolver:
 
     def robust_among_all(self) -> PolicyValue:
         """Like `robust`, with the far end of any policy: what a certificate shows of policies by steps."""
-        guarantee = self.guaranteed()
+        guarantee = self.find_guaranteed()
         far = self._solve(self.kernel, self.objective.agent)
         low, high = (guarantee, far) if maximises(self.objective) else (far, guarantee)
         return self._between(guarantee.policy, low, high)
 
-    def guaranteed(self, start: FloatArray | None = None, workspace: Workspace | None = None) -> Solution:
+    def find_guaranteed(
+        self, start: FloatArray | None = None, workspace: Workspace | None = None
+    ) -> Solution:
         """The policy with the best guarantee; `start` are values to look from, say those of fewer data."""
         self.progress("solve: the robust policy")
         return self._solve(self.kernel, self.objective.agent.opposite, None, start, workspace)

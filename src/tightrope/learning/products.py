@@ -38,17 +38,17 @@ def base_of(problem: Problem) -> Model:
     return problem.base if isinstance(problem, ProductProblem) else problem.model
 
 
-def lifted(problem: Problem, counts: Counts) -> Counts:
+def lift_counts(problem: Problem, counts: Counts) -> Counts:
     """Counts of the model that data speak of, for the model that is solved."""
     return problem.lift(counts) if isinstance(problem, ProductProblem) else counts
 
 
-def observed(problem: Problem, counts: Counts) -> Counts:
+def project_counts(problem: Problem, counts: Counts) -> Counts:
     """Counts of the model that is solved, for the one that data speak of."""
     return problem.project(counts) if isinstance(problem, ProductProblem) else counts
 
 
-def followed(problem: Problem, transitions: OffsetArray) -> OffsetArray:
+def follow_episode(problem: Problem, transitions: OffsetArray) -> OffsetArray:
     """An episode of the model that data speak of, in the one that is solved."""
     return problem.follow(transitions) if isinstance(problem, ProductProblem) else transitions
 

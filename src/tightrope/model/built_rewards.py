@@ -108,15 +108,15 @@ def _polynomials(
 
 
 def _has_parameters(values: Sequence[Amount] | None) -> bool:
-    return any(isinstance(value, Polynomial) and not value.is_constant for value in _listed(values))
+    return any(isinstance(value, Polynomial) and not value.is_constant for value in _list_values(values))
 
 
 def _floats(values: Sequence[Amount] | None) -> FloatArray | None:
     if values is None:
         return None
-    plain = [float(v.constant_term) if isinstance(v, Polynomial) else v for v in _listed(values)]
+    plain = [float(v.constant_term) if isinstance(v, Polynomial) else v for v in _list_values(values)]
     return np.asarray(plain, dtype=np.float64)
 
 
-def _listed(values: Any) -> list[Any]:
+def _list_values(values: Any) -> list[Any]:
     return [] if values is None else list(values)

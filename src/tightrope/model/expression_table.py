@@ -45,7 +45,7 @@ class ExpressionTable:
         return len(self._rows)
 
     def add(self, function: Function) -> int:
-        polynomial = self._reciprocals.extended(function)
+        polynomial = self._reciprocals.extend(function)
         row = sorted((self._number(m), c.numerator, c.denominator) for m, c in polynomial.terms.items())
         return self._intern(tuple(row))
 

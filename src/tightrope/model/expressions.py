@@ -143,7 +143,7 @@ class Expressions(Record):
     def is_rational(self) -> BoolArray:
         return self.denominator_of >= 0
 
-    def _extended(self, points: FloatArray) -> FloatArray:
+    def _extend(self, points: FloatArray) -> FloatArray:
         """Points [n, d] with the values of all 1/g behind them."""
         columns = [points]
         for g in self.denominators:
@@ -236,7 +236,7 @@ class Expressions(Record):
         """x^m for every monomial; `theta` is one point [d] or many [n, d]."""
         points = np.atleast_2d(np.asarray(theta, dtype=np.float64))
         if self.denominators:
-            points = self._extended(points)
+            points = self._extend(points)
         values = np.ones((len(points), len(self.monomials)))
         for column, monomial in enumerate(self.monomials):
             for parameter, exponent in monomial:

@@ -48,13 +48,13 @@ def reduce_quotients(tops: PolynomialArray, bottoms: PolynomialArray) -> Reduced
         one = PolynomialArray.constant(RationalArray.constant(1, len(tops)))
         bottoms = PolynomialArray.where(zero, one, bottoms)
     monomials = sorted(bottoms.terms, key=monomial_order)
-    whole, factor = _normalised([bottoms.terms[m] for m in monomials])
+    whole, factor = _normalise([bottoms.terms[m] for m in monomials])
     kept = {m: RationalArray.from_integers(whole[j]) for j, m in enumerate(monomials)}
     divided = tops.divide(factor)
     return Reduced(divided, PolynomialArray(kept, len(tops)), _coprime(divided, monomials, whole))
 
 
-def _normalised(columns: list[RationalArray]) -> tuple[ExactIntegers, RationalArray]:
+def _normalise(columns: list[RationalArray]) -> tuple[ExactIntegers, RationalArray]:
     """Coprime whole coefficients (a row per monomial), positive at the first that is not 0, and the factor
     that was taken out."""
     top = np.stack([column.numerator for column in columns])

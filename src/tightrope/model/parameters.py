@@ -145,9 +145,9 @@ class Parameters(Record):
         if unknown := [name for name in values if name not in self.names]:
             close = get_close_matches(str(unknown[0]), self.names, 1)
             meant = f"did you mean '{close[0]}'? " if close else ""
-            raise InputError(f"{unknown[0]!r} is not a parameter", hint=meant + self._listed())
+            raise InputError(f"{unknown[0]!r} is not a parameter", hint=meant + self._list_bounds())
         if missing := [name for name in self.names if name not in values]:
-            raise InputError(f"no value for parameter '{missing[0]}'", hint=self._listed())
+            raise InputError(f"no value for parameter '{missing[0]}'", hint=self._list_bounds())
         return tuple(exact_argument(values[name], f"parameter '{name}'") for name in self.names)
 
     def _by_position(self, values: Any) -> tuple[Fraction, ...]:
@@ -160,7 +160,7 @@ class Parameters(Record):
             raise InputError(
                 f"the point has {len(values)} values for {len(self.names)} "
                 f"parameter{'' if len(self.names) == 1 else 's'}",
-                hint=self._listed(),
+                hint=self._list_bounds(),
             )
         given = list(values)
         return tuple(
@@ -175,7 +175,7 @@ class Parameters(Record):
         ]
         return ", ".join([*parts, *(constraint.text(self.names) for constraint in self.constraints)])
 
-    def _listed(self) -> str:
+    def _list_bounds(self) -> str:
         return f"the parameters are: {', '.join(self.names) or 'none'}"
 
 

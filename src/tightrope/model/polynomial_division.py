@@ -22,16 +22,16 @@ _Column = dict[int, Polynomial]
 
 
 def common_divisor(left: Polynomial, right: Polynomial) -> Polynomial:
-    """The greatest common divisor, as `normalised` writes it."""
+    """The greatest common divisor, as `normalise` writes it."""
     if not left.terms:
-        return normalised(right)[0] if right.terms else right
+        return normalise(right)[0] if right.terms else right
     if not right.terms:
-        return normalised(left)[0]
+        return normalise(left)[0]
     if left.is_constant or right.is_constant:
         return _ONE
     for one, other in ((left, right), (right, left)):
         if one.degree == 1:
-            return normalised(one)[0] if divided(other, one) is not None else _ONE
+            return normalise(one)[0] if divide(other, one) is not None else _ONE
     first, second = set(left.variables), set(right.variables)
     if alone := first.symmetric_difference(second):
         variable = min(alone)
@@ -41,10 +41,10 @@ def common_divisor(left: Polynomial, right: Polynomial) -> Polynomial:
     contents = [_common(_column(side, variable).values()) for side in (left, right)]
     parts = [_exactly(side, content) for side, content in zip((left, right), contents, strict=True)]
     shared = common_divisor(*contents)
-    return normalised(shared * _primitive_divisor(parts[0], parts[1], variable))[0]
+    return normalise(shared * _primitive_divisor(parts[0], parts[1], variable))[0]
 
 
-def divided(left: Polynomial, right: Polynomial) -> Polynomial | None:
+def divide(left: Polynomial, right: Polynomial) -> Polynomial | None:
     """left / right where that is a polynomial, None where it is not."""
     if right.is_constant:
         return left / right.constant_term
@@ -67,7 +67,7 @@ def divided(left: Polynomial, right: Polynomial) -> Polynomial | None:
     return Polynomial(quotient)
 
 
-def normalised(polynomial: Polynomial) -> tuple[Polynomial, Fraction]:
+def normalise(polynomial: Polynomial) -> tuple[Polynomial, Fraction]:
     """(p, c) with polynomial = c·p: p has coprime whole coefficients, positive at its lowest monomial."""
     coefficients = polynomial.terms.values()
     shared = math.lcm(*(c.denominator for c in coefficients))
@@ -115,7 +115,7 @@ def _common(polynomials: Iterable[Polynomial]) -> Polynomial:
 
 
 def _exactly(left: Polynomial, right: Polynomial) -> Polynomial:
-    quotient = divided(left, right)
+    quotient = divide(left, right)
     assert quotient is not None
     return quotient
 

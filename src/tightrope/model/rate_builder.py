@@ -235,13 +235,13 @@ def _interval_chain(structure: Structure, rates: Sequence[Rate], earned: _Earned
             [value.constant_term for value in earned.per_time(name, [as_polynomial(f[side]) for f in flows])]
             for side in (0, 1)
         )
-        spans[name] = (_rounded(least, False), _rounded(most, True))
+        spans[name] = (_round(least, False), _round(most, True))
     own = np.arange(len(rates), dtype=np.int32)
     structure = replace(structure, rewards=rewards)
-    return IntervalCTMC(structure, own, _rounded(ends[0], False), _rounded(ends[1], True), spans)
+    return IntervalCTMC(structure, own, _round(ends[0], False), _round(ends[1], True), spans)
 
 
-def _rounded(values: Sequence[Fraction], upwards: bool) -> FloatArray:
+def _round(values: Sequence[Fraction], upwards: bool) -> FloatArray:
     exact = RationalArray.from_fractions(list(values))
     return exact.to_float_up() if upwards else exact.to_float_down()
 

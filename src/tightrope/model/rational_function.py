@@ -14,7 +14,7 @@ from typing import Any
 
 from tightrope.model.numbers import Number
 from tightrope.model.polynomial import Polynomial, Quotient, as_polynomial
-from tightrope.model.polynomial_division import common_divisor, divided, normalised
+from tightrope.model.polynomial_division import common_divisor, divide, normalise
 
 _ONE = Polynomial.constant(1)
 
@@ -127,7 +127,7 @@ def quotient(numerator: Polynomial, denominator: Polynomial) -> Function:
     if denominator.is_constant:
         return numerator / denominator.constant_term
     if not numerator.is_constant:
-        whole = divided(numerator, denominator)
+        whole = divide(numerator, denominator)
         if whole is not None:
             return whole
         # What is of degree 1 has no divisor but itself.
@@ -136,7 +136,7 @@ def quotient(numerator: Polynomial, denominator: Polynomial) -> Function:
             numerator, denominator = _part(numerator, shared), _part(denominator, shared)
     elif not numerator.terms:
         return numerator
-    bottom, factor = normalised(denominator)
+    bottom, factor = normalise(denominator)
     return RationalFunction(numerator / factor, bottom)
 
 
@@ -155,6 +155,6 @@ def as_function(value: Function | Number) -> Function:
 
 
 def _part(polynomial: Polynomial, divisor: Polynomial) -> Polynomial:
-    result = divided(polynomial, divisor)
+    result = divide(polynomial, divisor)
     assert result is not None
     return result

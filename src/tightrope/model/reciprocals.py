@@ -29,7 +29,7 @@ class Reciprocals:
     def denominators(self) -> tuple[Polynomial, ...]:
         return tuple(self._listed)
 
-    def extended(self, function: Function) -> Polynomial:
+    def extend(self, function: Function) -> Polynomial:
         """The function as a polynomial in the parameters and the reciprocals."""
         if not isinstance(function, RationalFunction):
             return function
@@ -58,7 +58,7 @@ def without_unused(expressions: Expressions) -> Expressions:
         return expressions
     size = len(expressions.parameter_names)
     new_number = {size + old: size + new for new, old in enumerate(kept.tolist())}
-    monomials = [_renumbered(monomial, new_number) for monomial in expressions.monomials]
+    monomials = [_renumber(monomial, new_number) for monomial in expressions.monomials]
     order = sorted(range(len(monomials)), key=lambda m: monomial_order(monomials[m]))
     place = np.empty(len(order), dtype=np.int32)
     place[order] = np.arange(len(order))
@@ -73,5 +73,5 @@ def without_unused(expressions: Expressions) -> Expressions:
     )
 
 
-def _renumbered(monomial: Monomial, place: dict[int, int]) -> Monomial:
+def _renumber(monomial: Monomial, place: dict[int, int]) -> Monomial:
     return tuple((place.get(index, index), exponent) for index, exponent in monomial)

@@ -140,7 +140,7 @@ class Changes:
             if inside[number]:
                 candidate.point, candidate.log_chance = points[number, 0], found[number]
 
-    def weighed(self, log_chance: FloatArray, start: FloatArray) -> list[tuple[float, Change]]:
+    def weigh_candidates(self, log_chance: FloatArray, start: FloatArray) -> list[tuple[float, Change]]:
         """log(w·E) of the candidates that promise something."""
         return [
             (change.log_weight + change.log_evidence(self.fit, start), change)

@@ -148,7 +148,7 @@ class BatchTest:
         return max(found, key=lambda each: each[0], default=None)
 
     def _weigh(self) -> list[tuple[float, Change]]:
-        return self.changes.weighed(self.log_chance, self.best)
+        return self.changes.weigh_candidates(self.log_chance, self.best)
 
     @property
     def _total(self) -> float:

@@ -221,7 +221,7 @@ class Monitor:
         """The likelihood of the model over its domain."""
         return self._fit
 
-    def fitted(self) -> FloatArray:
+    def fit_probabilities(self) -> FloatArray:
         """Probabilities of all expressions at the parameters that fit the data best."""
         x = self._fit.maximiser.lifted(self._fit.maximiser.estimate(self._seen * self._fit.informative))
         return self._fit.functions.linear @ x + self._fit.functions.constant

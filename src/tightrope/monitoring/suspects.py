@@ -74,7 +74,7 @@ def part_suspects(
     monitor: Monitor, kind: str, evidence: PartEvidence, log_e: FloatArray, most: int
 ) -> list[Suspect]:
     """The parts with the most evidence against them."""
-    fitted = monitor.fitted()
+    fitted = monitor.fit_probabilities()
     parts = evidence.parts
     structure = monitor.model.structure
     names = monitor.model.parameters.names

@@ -95,7 +95,7 @@ def lower_end(
     for _ in range(_PASSES):
         before = low
         for curve, limit in zip(curves, limits, strict=True):
-            low = max(low, _excluded(curve, limit, low, high))
+            low = max(low, _exclude(curve, limit, low, high))
         if (low - before) * 1000 <= high - low:
             break
     return low
@@ -124,7 +124,7 @@ def _curve(groups: Sequence[Group], spread: Spread, scale: int) -> Curve:
     return constant, linear, bend
 
 
-def _excluded(curve: Curve, limit: Fraction, low: Fraction, high: Fraction) -> Fraction:
+def _exclude(curve: Curve, limit: Fraction, low: Fraction, high: Fraction) -> Fraction:
     """Up to where values from `low` on are excluded by this exponent; `low` where it does not say."""
     constant, linear, bend = curve
     if linear + 2 * bend * low > 0 or constant + (linear + bend * low) * low < limit:

@@ -126,7 +126,7 @@ def design_draws(
         first = np.mean([shares for shares, _ in known], axis=0) if known else even
         per_money = each / experiments.price[:, None, None]
         problem = _Problem(per_money, criterion, past, spend)
-        money, distance, steps = problem.improved(0.9 * first + 0.1 * even)
+        money, distance, steps = problem.improve(0.9 * first + 0.1 * even)
     draws = money / experiments.price
     best: FloatArray = draws / draws.sum()
     share: FloatArray = (1.0 - EVENLY) * best + EVENLY * even
@@ -189,7 +189,7 @@ class _Problem:
     past: FloatArray
     spend: float
 
-    def improved(self, share: FloatArray) -> tuple[FloatArray, float, int]:
+    def improve(self, share: FloatArray) -> tuple[FloatArray, float, int]:
         """Multiplicative steps, until the distance from the best is small."""
         found, distance, steps = share, np.inf, 0
         for number in range(STEPS):

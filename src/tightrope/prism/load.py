@@ -108,7 +108,7 @@ def build_model(program: Program, **said: Unpack[BuildWords]) -> PrismModel:
             hint="check, info, export, sample and learn take such models, in Python tr.load and tr.answer",
         )
     parameters = narrow_domain(Parameters.unit_box(program.parameters), said.get("box"), said.get("domain"))
-    return PrismModel(*_explored(explore_until, program, parameters, said))
+    return PrismModel(*_explore(explore_until, program, parameters, said))
 
 
 def build_rates(program: Program, **said: Unpack[BuildWords]) -> PrismRates:
@@ -125,10 +125,10 @@ def build_rates(program: Program, **said: Unpack[BuildWords]) -> PrismRates:
     parameters = narrow_domain(rate_box(program.parameters), said.get("box"), said.get("domain"))
     if (warn := said.get("warn")) is not None:
         _warn_of_ranges(parameters, warn)
-    return PrismRates(*_explored(explore_rates, program, parameters, said))
+    return PrismRates(*_explore(explore_rates, program, parameters, said))
 
 
-def _explored(
+def _explore(
     explore: Callable[[Program, Expression | None, Parameters, Progress | None, Warn | None], tuple[M, bool]],
     program: Program,
     parameters: Parameters,

@@ -38,7 +38,7 @@ from tightrope.numerics.arrays import IndexArray
 from tightrope.proof.asked import Asked
 from tightrope.proof.coupled import with_coupled_proofs
 from tightrope.proof.data import data_of
-from tightrope.proof.learned_temporal import relearned, require_proved
+from tightrope.proof.learned_temporal import learn_again, require_proved
 from tightrope.proof.problem import to_problem
 from tightrope.proof.quotients import refuse_quotients
 from tightrope.proof.region import (
@@ -76,7 +76,7 @@ def certificate_of(
     if isinstance(result.problem, ProductProblem) and result.problem.asked is not None:
         if counts.model_hash != result.problem.base.hash():
             counts = result.problem.project(counts)
-        result, asked = relearned(result, counts)
+        result, asked = learn_again(result, counts)
     if result.value is not None and result.value.policy.structure is not result.model.structure:
         raise InputError(
             "certificates are about policies without memory, and a controller is given",

@@ -30,7 +30,7 @@ from tightrope.region.region import RegionKind
 from tightrope.uncertainty.sets import SetsKind
 
 
-def relearned(result: LearningResult, counts: Counts) -> tuple[LearningResult, Asked]:
+def learn_again(result: LearningResult, counts: Counts) -> tuple[LearningResult, Asked]:
     """The result over the product of a certificate, and what is asked in its words; `counts` are those of
     the model. Coupled sets become rectangular ones: their proofs are about policies without memory."""
     problem, decisions = result.problem, result.decisions

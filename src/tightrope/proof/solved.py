@@ -30,7 +30,7 @@ def to_certificate(
     bounds = float(solution.lower[initial]), float(solution.upper[initial])
     claim = to_claim("value" if policy is None else "given policy", bounds, policy)
     if isinstance(solution.kernel, FactoredKernel):
-        claim = _lifted(claim, solution.kernel.rows)
+        claim = _lift_claim(claim, solution.kernel.rows)
     return Certificate(problem, (claim,), (value_hints(solution, policy),), about=to_words(about or {}))
 
 
@@ -43,7 +43,7 @@ def to_claim(name: str, bounds: tuple[float, float], policy: Policy | None) -> C
     return Claim(name, "randomised", *bounds, weight=policy.probability)
 
 
-def _lifted(claim: Claim, rows: FactoredRows) -> Claim:
+def _lift_claim(claim: Claim, rows: FactoredRows) -> Claim:
     """A claim about the game that independent factors make."""
     choice, weight = claim.choice, claim.weight
     return replace(

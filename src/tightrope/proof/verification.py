@@ -98,10 +98,10 @@ def verify(
         if trouble is not None:
             raise CannotCertify(trouble)
         words = readings(loaded, own)
-    return tied(check(loaded, RATIONAL if exact else LONGDOUBLE), bound, words)
+    return tie_verdict(check(loaded, RATIONAL if exact else LONGDOUBLE), bound, words)
 
 
-def tied(verdict: Verdict, bound: Mapping[str, bool | None], words: tuple[str, ...] = ()) -> Verdict:
+def tie_verdict(verdict: Verdict, bound: Mapping[str, bool | None], words: tuple[str, ...] = ()) -> Verdict:
     """A verdict beside what was found to be the user's own, and how that was read: an automaton that is the
     translation of the user's property means what it says."""
     assumes = [one for one in verdict.assumes if one != MEANING or not bound["property"]]

@@ -76,7 +76,7 @@ def coordinate_envelopes(
     rows, bounds = envelope_rows(coordinates.products, lower, upper)
     if not coordinates.denominators:
         return rows, bounds
-    pairs, products = coordinates.hinged()
+    pairs, products = coordinates.list_hinges()
     size, count = len(lower), len(pairs)
     wider_lower, wider_upper = (np.concatenate([end, np.zeros(count)]) for end in (lower, upper))
     above, ends = envelope_rows(pairs, wider_lower, wider_upper)

@@ -133,7 +133,7 @@ def maxima_along(
     matrix = np.concatenate([kept.matrix, eye, -eye])
     bound = np.concatenate([kept.bound, np.full(2 * len(centre), 1.0 + 1e-9)])
     start = (centre - kept.centre) / kept.half
-    search = likelihood.rescaled(kept.centre, kept.half)
+    search = likelihood.rescale(kept.centre, kept.half)
     return kept.to_x(support_points(search, matrix, bound, start, normals * kept.half))
 
 

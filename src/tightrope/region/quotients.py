@@ -37,8 +37,8 @@ def quotient_rows(
     expressions = events.outcomes.model.expressions
     tops, bottoms = _sides(coordinates, expressions, events.expression[chosen].astype(np.int64))
     times = events.multiplicity[chosen].astype(np.float64)
-    above = _combined(coordinates, tops, times, bottoms, -intervals.upper[chosen])
-    below = _combined(coordinates, tops, -times, bottoms, intervals.lower[chosen])
+    above = _combine(coordinates, tops, times, bottoms, -intervals.upper[chosen])
+    below = _combine(coordinates, tops, -times, bottoms, intervals.lower[chosen])
     return (above.linear, up(above.slack - above.constant)), (below.linear, up(below.slack - below.constant))
 
 
@@ -53,13 +53,13 @@ def quotient_bounds(
     lower, upper = lower.copy(), upper.copy()
     rows, tops, bottoms, most = rows[kept], tops.take(kept), bottoms.take(kept), most[kept]
     if len(rows):
-        upper[rows] = _lowered(region, (tops, np.ones(len(rows)), bottoms), most, upper[rows], lower[rows])
-        raised = _lowered(region, (tops, -np.ones(len(rows)), bottoms), most, -lower[rows], -upper[rows])
+        upper[rows] = _lower(region, (tops, np.ones(len(rows)), bottoms), most, upper[rows], lower[rows])
+        raised = _lower(region, (tops, -np.ones(len(rows)), bottoms), most, -lower[rows], -upper[rows])
         lower[rows] = -raised
     return lower, upper
 
 
-def _lowered(
+def _lower(
     region: Region,
     quotients: tuple[AffineFunctions, FloatArray, AffineFunctions],
     most: FloatArray,
@@ -73,7 +73,7 @@ def _lowered(
     c = bound.copy()
     for _ in range(_STEPS):
         at = c[active]
-        difference = _combined(
+        difference = _combine(
             region.coordinates, tops.take(active), factor[active], bottoms.take(active), -at
         )
         _, largest = function_bounds(region, difference)
@@ -97,14 +97,14 @@ def _sides(
         expressions.denominator_of[rows].astype(np.int64)
     )
     sign = np.sign(coordinates.lower[len(coordinates.free) + expressions.denominator_of[rows]])
-    return _signed(tops, sign), _signed(bottoms, sign)
+    return _sign(tops, sign), _sign(bottoms, sign)
 
 
-def _signed(functions: AffineFunctions, sign: FloatArray) -> AffineFunctions:
+def _sign(functions: AffineFunctions, sign: FloatArray) -> AffineFunctions:
     return AffineFunctions(functions.linear * sign[:, None], functions.constant * sign, functions.slack)
 
 
-def _combined(
+def _combine(
     coordinates: Coordinates, left: AffineFunctions, a: FloatArray, right: AffineFunctions, b: FloatArray
 ) -> AffineFunctions:
     """a·left + b·right, with what rounding adds to the slack."""

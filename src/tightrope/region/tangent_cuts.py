@@ -31,7 +31,7 @@ class LogLikelihood:
         self.weight = weight[used]
         self.level = level
 
-    def rescaled(self, origin: FloatArray, scale: FloatArray) -> LogLikelihood:
+    def rescale(self, origin: FloatArray, scale: FloatArray) -> LogLikelihood:
         """The same function of y with x = origin + scale·y, in plain float64: for searching, not for
         proving.
         """

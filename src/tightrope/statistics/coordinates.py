@@ -82,7 +82,7 @@ class Coordinates(Record):
             free = tuple(range(len(parameters)))
             substitution = tuple(Polynomial.variable(i) for i in free)
         given = expressions.denominators
-        inner = tuple(_replaced(g, substitution) for g in given)
+        inner = tuple(_replace(g, substitution) for g in given)
         extended = (*substitution, *(Polynomial.variable(len(free) + k) for k in range(len(given))))
         wanted: set[Monomial] = set()
         for monomial in expressions.monomials:
@@ -137,7 +137,7 @@ class Coordinates(Record):
         return self._affine(list(self.denominators))
 
     @remember
-    def hinged(self) -> tuple[tuple[tuple[int, int], ...], AffineFunctions]:
+    def list_hinges(self) -> tuple[tuple[tuple[int, int], ...], AffineFunctions]:
         """For every denominator the coordinates of its hinge and of its reciprocal, and their product."""
         number = {monomial: j for j, monomial in enumerate(self.monomials)}
         first = len(self.free)
@@ -295,7 +295,7 @@ def _without_hinges(polynomial: Polynomial, denominators: Sequence[Polynomial], 
     return result
 
 
-def _replaced(polynomial: Polynomial, substitution: Sequence[Polynomial]) -> Polynomial:
+def _replace(polynomial: Polynomial, substitution: Sequence[Polynomial]) -> Polynomial:
     result = Polynomial({})
     for monomial, coefficient in polynomial.terms.items():
         result = result + _substitute(monomial, substitution) * coefficient

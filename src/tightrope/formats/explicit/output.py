@@ -50,7 +50,7 @@ class ExplicitOutput:
         """Refuse if one of the files must not or cannot be written."""
         main = [self.base.with_name(self.base.name + suffix) for suffix in (".tra", ".lab", ".sta")]
         rewards = [file for files in reward_files(self.base).values() for file in files.values()]
-        known = self._recorded()
+        known = self._read_record()
         for file in dict.fromkeys((*main, *rewards, *targets)):
             check_target(file)
             if self.overwrite or not os.path.lexists(file):
@@ -61,7 +61,7 @@ class ExplicitOutput:
 
     def write(self, model: MDP | IntervalMDP | ParametricMDP | ParametricCTMC | CTMC) -> list[Path]:
         """Write the model; all files that were written, the record last."""
-        known = self._recorded()
+        known = self._read_record()
         own = {self.base.with_name(name) for name in known if _is_known(self.base.with_name(name), known)}
         written = write_explicit(model, self.base, check=self.check, stale=own)
         content = {
@@ -73,7 +73,7 @@ class ExplicitOutput:
             file.write(json.dumps(content, indent=1) + "\n")
         return [*written, self.record]
 
-    def _recorded(self) -> dict[str, str]:
+    def _read_record(self) -> dict[str, str]:
         """{name: digest} of the files that were written before."""
         check_target(self.record)
         if not os.path.lexists(self.record):

@@ -62,7 +62,7 @@ def certify_robust(
     best = maximises(solver.objective)
     initial = solver.kernel.structure.initial
     if coupled_gap is None and not with_interval:
-        found = solver.guaranteed(start)
+        found = solver.find_guaranteed(start)
         end = float((found.lower if best else found.upper)[initial])
         stopped = () if found.is_certified else (found.status.value,)
         return Robust(found.policy.at(0), end, middle(found), stopped)

@@ -122,7 +122,7 @@ class OnlineLearner:
         self._collect_into(GrowingCounts(model, planned_episodes, *self.looks))
         self._begun_with = None if data is None else data.design
         if data is not None:
-            self.data.begin_with(products.lifted(problem, data))
+            self.data.begin_with(products.lift_counts(problem, data))
         coupled = self.options.sets is SetsKind.COUPLED
         no_bets = why_no_bets(model, self.objective) if coupled else "sets are not coupled"
         self.decisions = decide(model, self.data.counts(), self.options, no_bets)
@@ -214,7 +214,7 @@ class OnlineLearner:
         if self._reader is None:
             self._reader = StepReader(products.base_of(self.problem).structure, self._states)
         found = self._reader.transitions(episode, f"episode {self.episodes}")
-        self.data.add(products.followed(self.problem, found))
+        self.data.add(products.follow_episode(self.problem, found))
         answer = self.answer_alarm()
         if answer is Answer.STOP:
             return replace(self.update(), status=STOPPED)
@@ -256,7 +256,7 @@ class OnlineLearner:
         """Everything `learn` says about the data so far: the robust policy, its interval, the ledger."""
         learner = Learner(
             self.problem,
-            products.observed(self.problem, self.data.counts()),
+            products.project_counts(self.problem, self.data.counts()),
             self.delta,
             options=self.options,
             progress=self.progress,

@@ -128,7 +128,7 @@ class OnlineRun:
             so_far += [float(record["guarantee"]) for record in journal.records if self._counts(record)]
             yield from journal.records
         else:
-            yield from self._recorded(learner.update(), begin, so_far)
+            yield from self._keep_record(learner.update(), begin, so_far)
         while learner.episodes < self.episodes and not learner.is_reached:
             last = self.episodes if learner.guard is None else next_portion(learner.episodes)
             before = learner.data.before[0]
@@ -136,22 +136,22 @@ class OnlineRun:
             answer = learner.answer_alarm()
             if answer is Answer.STOP:
                 stopped = replace(learner.preview(), status=STOPPED)
-                yield from self._recorded(stopped, begin, so_far, final=True)
+                yield from self._keep_record(stopped, begin, so_far, final=True)
                 return
             if answer is Answer.RESTART:
                 so_far.clear()
-                yield from self._recorded(learner.update(), begin, so_far)
+                yield from self._keep_record(learner.update(), begin, so_far)
             elif learner.data.update_is_due:
-                yield from self._recorded(learner.update(), begin, so_far)
+                yield from self._keep_record(learner.update(), begin, so_far)
             elif learner.episodes >= self.episodes:
-                yield from self._recorded(learner.preview(), begin, so_far, final=True)
+                yield from self._keep_record(learner.preview(), begin, so_far, final=True)
 
     def _counts(self, record: Mapping[str, Any]) -> bool:
         """Whether the guarantee of an earlier record holds together with those that follow."""
         guard = self.learner.guard
         return not record["final"] and (guard is None or record["drift"]["restarts"] == guard.restarts)
 
-    def _recorded(
+    def _keep_record(
         self, update: Update, begin: float, so_far: list[float], final: bool = False
     ) -> Iterator[dict[str, Any]]:
         """The record of an update, which is on the disk when it comes out; the checkpoint too. `so_far` are

@@ -118,7 +118,7 @@ class Planner:
             nothing = Found(gap_now, None, math.nan, exploration=made, next_episodes=following)
             return self._answer(PlanStatus.EXPLORE, nothing)
         value = self._value()
-        asked = self._asked(value)
+        asked = self._find_width(value)
         hangs_on = main_combinations(self.stage.information, directions, self.stage.past)
         found = Found(gap_now, asked, value, hangs_on=hangs_on)
         if asked is not None and self._is_reached(gap_now, asked, value):
@@ -145,7 +145,7 @@ class Planner:
         solution = solve(plain, self.objective, policy=self.judged.policy, precision=1e-6)
         return 0.5 * float(solution.lower[model.initial] + solution.upper[model.initial])
 
-    def _asked(self, value: float) -> float | None:
+    def _find_width(self, value: float) -> float | None:
         """The aim as a width; None where a budget is given."""
         target = self.target
         if target.aim is Aim.BUDGET:
@@ -181,13 +181,13 @@ class Planner:
         for way in ways:
             same = next((one.name for one in ways if np.array_equal(one.occupancy, way.occupancy)), way.name)
             forecasts[way.name] = forecasts.get(same) or forecaster(way.occupancy)
-            needed[way.name] = needed.get(same) or self._needed(forecasts[way.name], found.gap_asked)
+            needed[way.name] = needed.get(same) or self._forecast_needed(forecasts[way.name], found.gap_asked)
         amount = min((need.expected for need in needed.values()), default=math.inf)
         for _ in range(_ROUNDS):
             made = self._design(min(max(amount, float(FEWEST)), float(MOST_EPISODES)))
             designed = Collected(DESIGNED, self._occupancy(made))
             forecasts[DESIGNED] = forecaster(designed.occupancy)
-            needed[DESIGNED] = self._needed(forecasts[DESIGNED], found.gap_asked)
+            needed[DESIGNED] = self._forecast_needed(forecasts[DESIGNED], found.gap_asked)
             reached = needed[DESIGNED].expected
             if not math.isfinite(reached) or 0.5 * amount <= reached:
                 break
@@ -228,7 +228,7 @@ class Planner:
         policies = {judged: self.judged.policy, OPTIMISTIC: optimistic, UNIFORM: Policy.uniform(model)}
         return [Collected(name, self.stage.episodes.occupancy(policy)) for name, policy in policies.items()]
 
-    def _needed(self, forecast: Forecast, asked: float | None) -> Gap:
+    def _forecast_needed(self, forecast: Forecast, asked: float | None) -> Gap:
         """Episodes, as expected and at the edges."""
         if asked is None:
             return Gap(self.target.amount, self.target.amount, self.target.amount)

@@ -78,7 +78,7 @@ class _Parts:
 
     def of(self, part: Composition) -> _Part:
         if isinstance(part, ModuleName):
-            return self._named(part)
+            return self._name_part(part)
         if isinstance(part, Parallel):
             left, right = self.of(part.left), self.of(part.right)
             if len(left.ways) * len(right.ways) > _MOST:
@@ -96,7 +96,7 @@ class _Parts:
             mapping[old] = new
         return _rename(inner, mapping)
 
-    def _named(self, part: ModuleName) -> _Part:
+    def _name_part(self, part: ModuleName) -> _Part:
         number = self._number.get(part.name)
         if number is None:
             raise Complaint(

@@ -271,10 +271,10 @@ class Compiler:
             raise Complaint(f"a polynomial of degree {times.high} is beyond {_LARGEST_DEGREE}", call.position)
         if isinstance(base, Ratio):
             top, bottom = base.numerator, base.denominator
-            return Ratio(self._raised(top, times, call), self._raised(bottom, times, call))
-        return self._raised(base, times, call)
+            return Ratio(self._raise_to_power(top, times, call), self._raise_to_power(bottom, times, call))
+        return self._raise_to_power(base, times, call)
 
-    def _raised(self, base: Terms, times: Integer, call: syntax.Call) -> Terms:
+    def _raise_to_power(self, base: Terms, times: Integer, call: syntax.Call) -> Terms:
         power: Terms = {(): self.arithmetic.literal(1, False)}
         for _ in range(times.low):
             power = self._terms(self._product(power, base, call.position))

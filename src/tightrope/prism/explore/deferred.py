@@ -75,7 +75,7 @@ class Deferred:
         position = self._entries.insert(entries.reshape(-1, 1).astype(np.int64))
         fresh = len(self._entries) - len(self._number_of_entry)
         if fresh:
-            self._number_of_entry.append(self._numbered(np.zeros(fresh, dtype=np.int32)))
+            self._number_of_entry.append(self._number_rows(np.zeros(fresh, dtype=np.int32)))
         numbers: IndexArray = self._number_of_entry.values[position]
         return numbers.reshape(entries.shape)
 
@@ -88,7 +88,7 @@ class Deferred:
             depth = self._depth.values[first] + 1
             if operation is not Operation.SHARE:
                 depth = np.maximum(depth, self._depth.values[second] + 1)
-            number.append(self._numbered(depth))
+            number.append(self._number_rows(depth))
         result: IndexArray = number.values[pair]
         return result
 
@@ -110,7 +110,7 @@ class Deferred:
                     entry[number[now]] = compute(operation, entry[left], other)
         return entry
 
-    def _numbered(self, depth: IndexArray) -> IndexArray:
+    def _number_rows(self, depth: IndexArray) -> IndexArray:
         first = len(self._depth)
         self._depth.append(depth)
         return np.arange(first, len(self._depth), dtype=np.int32)

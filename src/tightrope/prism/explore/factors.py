@@ -117,7 +117,7 @@ class _Search:
         """The states with these numbers."""
         keys, first = self._states.keys[numbers], self._rows.choice_start[numbers]
         frame = self._space.frame(keys)
-        found = [_enabled(group, frame) for group in self._groups]
+        found = [_find_enabled(group, frame) for group in self._groups]
         counts = [[_count(part, frame.size) for part in parts] for parts in found]
         several = [np.prod(count, axis=0) for count in counts]
         total = np.sum(several, axis=0)
@@ -190,7 +190,7 @@ def _combine(frame: Frame, parts: Enabled, count: Sequence[OffsetArray], taking:
     return Combinations(row, place, factor, Factors.of(sides))
 
 
-def _enabled(group: Group, frame: Frame) -> Enabled:
+def _find_enabled(group: Group, frame: Frame) -> Enabled:
     return [
         [(command, mask) for command in part if (mask := command.enabled(frame)) is not None]
         for part in group.parts

@@ -92,19 +92,19 @@ class IntervalProbabilities(Probabilities):
         pair = self._pairs[operation].insert(((left.astype(np.int64) << 32) | right).reshape(-1, 1))
         result = self._results[operation]
         for key in self._pairs[operation].keys[len(result) :, 0].tolist():
-            result.append(self._combined(operation, key >> 32, key & 0xFFFFFFFF))
+            result.append(self._combine(operation, key >> 32, key & 0xFFFFFFFF))
         return np.array(result, dtype=np.int32)[pair]
 
-    def _combined(self, operation: Operation, left: int, right: int) -> int:
+    def _combine(self, operation: Operation, left: int, right: int) -> int:
         written, narrowed = self._bounds[left], self._narrowed[left]
         if operation is Operation.SHARE:
-            return self.intern(_scaled(written, Fraction(1, right)), _scaled(narrowed, Fraction(1, right)))
+            return self.intern(_scale(written, Fraction(1, right)), _scale(narrowed, Fraction(1, right)))
         other, other_narrowed = self._bounds[right], self._narrowed[right]
         if operation is Operation.SUM:
             return self.intern(_sum(written, other), _sum(narrowed, other_narrowed))
         for one, (low, high) in ((left, other), (right, written)):
             if low == high:
-                return self.intern(_scaled(self._bounds[one], low), _scaled(self._narrowed[one], low))
+                return self.intern(_scale(self._bounds[one], low), _scale(self._narrowed[one], low))
         self.is_outer = True
         return self.intern((narrowed[0] * other_narrowed[0], narrowed[1] * other_narrowed[1]))
 
@@ -172,7 +172,7 @@ class IntervalDistribution(Distribution):
         self._told_apart.add(tuple(upper))
 
 
-def _scaled(bounds: Bounds, factor: Fraction) -> Bounds:
+def _scale(bounds: Bounds, factor: Fraction) -> Bounds:
     return bounds[0] * factor, bounds[1] * factor
 
 

@@ -139,7 +139,7 @@ class _RateReward:
                 some = taken[once]
                 inner = frame.select(row[some])
                 gained = _values(terms, inner) * self._rates.table.polynomials(rate[some].astype(np.int64))
-                total = _added(total, row[some], gained, frame.size)
+                total = _add_rows(total, row[some], gained, frame.size)
                 taken = np.delete(taken, once)
         self._time[part] = self._table.add_array(total)
 
@@ -161,7 +161,9 @@ def _values(terms: Terms, frame: Frame) -> PolynomialArray:
     return PolynomialArray({m: number.array(frame) for m, number in terms.items()}, frame.size)
 
 
-def _added(total: PolynomialArray, rows: OffsetArray, gained: PolynomialArray, size: int) -> PolynomialArray:
+def _add_rows(
+    total: PolynomialArray, rows: OffsetArray, gained: PolynomialArray, size: int
+) -> PolynomialArray:
     """`total` with `gained` added in some rows, each of which occurs once."""
     place: OffsetArray = np.full(size, -1, dtype=np.int64)
     place[rows] = np.arange(len(rows))

@@ -47,7 +47,7 @@ Both = tuple[Formula, Formula]
 
 
 MOST_STARTS = 200
-"""With choices every state that is asked for is a problem of its own."""
+"""With choices every state that is asked for is a separate problem."""
 
 
 def bound_quotient(

@@ -294,7 +294,7 @@ class Operators:
     def _begin_anew(
         self, asked: Asked, both: tuple[Both, Both], atoms: list[BoolArray]
     ) -> tuple[Bounds, BoolArray]:
-        """With choices or intervals: every state is a problem of its own."""
+        """With choices or intervals: every state is a separate problem."""
         starts, states = asked.starts, self.structure.states
         if len(starts) > MOST_STARTS:
             if not asked.is_whole:

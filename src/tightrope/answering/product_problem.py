@@ -1,6 +1,6 @@
 """A temporal question about a parametric model, as a plain one about a product: what learning works on.
 
-The product of the model with the automaton of the formula is a parametric model of its own, over the same
+The product of the model with the automaton of the formula is again a parametric model, over the same
 parameters. Its choices carry the model's expressions, so events are tied across copies as in the model; every
 observation is counted once, at one copy (`lift`). The question becomes that of reaching states in which the
 formula is won (`automata.winning`), under the condition that no transition of the true model vanishes. A

@@ -4,7 +4,7 @@ Inside a maximal end component the agent reaches every state from every other on
 there is the same everywhere in it. What is left are the choices that leave components: the states of the
 quotient are the components and all other states, and after finitely many of its choices, on average, a play
 has come to rest: no policy takes them for ever. `stopping` gives every component a choice to stop, which wins
-with a probability of its own, and the states `won` and `lost` behind.
+with its own probability, and the states `won` and `lost` behind.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def bound_rewarded(
 
 
 def through_choices(model: MDP | IntervalMDP) -> MDP | IntervalMDP:
-    """The model in which every choice leads to a state of its own first."""
+    """The model in which every choice leads to a new state first."""
     structure, states = model.structure, model.states
     choices = structure.choices
     built = Structure(

@@ -39,7 +39,7 @@ class Won:
 
     @cached_property
     def part(self) -> MDP | IntervalMDP:
-        """The component as a model of its own."""
+        """The component as a model."""
         return part_of(self.model, self.members, self.internal)
 
     @property

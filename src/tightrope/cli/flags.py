@@ -54,7 +54,7 @@ def _option(match: re.Match[str]) -> str:
         return match[0]
     if value in (None, "True", "False"):
         return OPTIONS[name]
-    if value.startswith("["):  # an option of its own for each
+    if value.startswith("["):  # its own option for each
         return " ".join(f"{OPTIONS[name]} {entry}" for entry in _QUOTED.findall(value))
     return f"{OPTIONS[name]} {_quote(value)}"
 

@@ -148,7 +148,7 @@ def learn(asked: Request) -> None:
     explained. With --sets all, every kind of sets is solved and compared. With --sets coupled, nature picks
     one parameter vector for the whole run, as the true system does: the tightest interval, still certified.
 
-    Whether the data fit the model is tested apart, at a level of its own ("model fit"). After a change that
+    Whether the data fit the model is tested apart, at its own level ("model fit"). After a change that
     'watch' has found, --since leaves out what came before it.
 
     Example: tightrope learn 'bench:betting(50)' --data data.parquet --delta 0.001 -o results

@@ -2,7 +2,7 @@
 
 What a MODEL can be: `tightrope.loading`.
 
-Models in continuous time are loaded by functions of their own.
+Models in continuous time are loaded by their own functions.
 """
 
 from __future__ import annotations

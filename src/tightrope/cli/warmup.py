@@ -132,7 +132,7 @@ def warm_up(jobs: int | None = None) -> Iterator[tuple[str, int, int, int]]:
 
 
 def run_example(name: str) -> int:
-    """Run one example in a directory of its own; the number of kernels that were compiled."""
+    """Run one example in its own directory; the number of kernels that were compiled."""
     from numba.core import event
 
     from tightrope.cli.app import run

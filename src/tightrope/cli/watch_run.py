@@ -241,7 +241,7 @@ class _Watching:
             typer.echo(f"read as: {self.log.read_as}", err=self.asked.json)
 
     def report(self, final: bool = False, told: bool = False) -> None:
-        """One line of JSON, or a line for people; in the end, or where `told`, a table of what departs."""
+        """One line of JSON, or a line for people; in the end, or with `told`, also a table of suspects."""
         self.monitor.look()
         monitor, returns = self.monitor, self.returns
         suspects = monitor.explain(SHOWN) if final or monitor.alarm else []

@@ -1,6 +1,6 @@
 """Branch and bound over the region: cells with a bound each, refined where the bound is not yet real.
 
-Every cell of the tree is enclosed by a Taylor model of its own; what holds on a cell is the better of its own
+Every cell of the tree is enclosed by its own Taylor model; what holds on a cell is the better of its own
 bound and its parent's, and what holds on the region is the worst among the leaves, or the rectangular bound
 where that is better. The leaf whose bound is furthest from what an instantiation attains is split next, in
 the direction in which the value bends most. A cell without a frame or without a model keeps its parent's

@@ -201,7 +201,7 @@ def begin_episode(step: int, has_steps: bool, notes: OffsetArray) -> None:
 
 @kernel
 def end_episode(rows: int, is_open: bool, notes: OffsetArray) -> None:
-    """Note that an episode of so many rows is over, without a word of its end where it `is_open`."""
+    """Note that an episode of so many rows is over; its end is not marked where it `is_open`."""
     notes[LONGEST] = max(notes[LONGEST], rows)
     if is_open:
         notes[OPEN_ENDS] += 1

@@ -1,6 +1,6 @@
 """Random numbers that depend on what they are drawn for, not on who draws them when.
 
-Every episode has a generator of its own, seeded from (seed, stream, number of the episode), so the
+Every episode has its own generator, seeded from (seed, stream, number of the episode), so the
 same seed gives the same episodes whatever the number of threads or the order in which they run.
 
 The generator is xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom number generators",

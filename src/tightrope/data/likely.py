@@ -2,7 +2,7 @@
 fits.
 
 Only ever a hint: nothing is counted under a reading that nobody chose. It is looked for in the first rows,
-and told where the reading taken fails for a good part of them and the other for none.
+and reported where the reading taken fails for a good part of them and the other for none.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ nobody but who collected the data can know that it does not. So the following ma
 * rows that were dropped because they could not be read or explained;
 * steps that are missing within an episode or at its beginning;
 * actions whose outcome the log does not have, where the model allows more than one;
-* episodes that stop without a word of their end, in a log that marks ends, unless they stop in a state that
+* episodes whose end is not marked, in a log that marks ends, unless they stop in a state that
   nothing leaves or all at the same length, the longest of all: a cap.
 
 No loss is: an episode that was truncated after complete steps, the end of a log (but for its very last

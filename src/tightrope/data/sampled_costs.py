@@ -7,7 +7,7 @@
 | `uniform:W` | uniform between mean − W and mean + W |
 | `normal:S` | normal with the standard deviation S |
 
-Costs are drawn in the order of the steps from a stream of their own, so that the steps of a seed are the same
+Costs are drawn in the order of the steps from their own stream, so that the steps of a seed are the same
 with and without them.
 """
 

@@ -1,7 +1,7 @@
 """Data of a model under a controller with memory.
 
 The model is walked beside the controller's memory, where the controller is an ordinary policy
-(`tightrope.formats.controller`). What was seen is told in transitions of the model: copies that differ in
+(`tightrope.formats.controller`). What was seen is counted in transitions of the model: copies that differ in
 what was remembered count together.
 """
 

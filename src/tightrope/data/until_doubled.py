@@ -1,4 +1,4 @@
-"""Episodes simulated under a policy until an update is due: compiled, and the same in whatever portions.
+"""Episodes simulated under a policy until an update is due: compiled, the same however the run is divided.
 
 Episode n draws from the generator of its own number (`tightrope.data.generator`), so a run that goes on
 later, or somewhere else, sees what it would have seen without the break.

@@ -256,5 +256,5 @@ class _ControllerReader(PolicyReader):
         for remembered in (memory, following):
             if isinstance(remembered, bool) or not isinstance(remembered, int) or remembered < 0:
                 raise self._error(f"row {number}: {json.dumps(remembered)} is not a memory's number")
-        state = self._state(self._valued(shown), number)
+        state = self._state(self._name_values(shown), number)
         return state, memory, self._choice({"action": action, "choice": local}, state, number), following

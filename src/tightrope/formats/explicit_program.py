@@ -1,6 +1,6 @@
 """A model of states and transitions as a program of one module, for formats that hold programs.
 
-The state is told by the model's variables, or by its number where it has none that tell states apart. Every
+A state is named by the model's variables, or by its number where no variables distinguish states. Every
 choice is a command, deadlocks stay without one. Numbers are exact: polynomials and quotients as they are,
 doubles by their shortest decimals, which must sum to exactly 1. The program is written as PRISM text and read
 by the one reader of such texts, so that it means what that text means.

@@ -32,7 +32,7 @@ MOST_VERTEX_DIMENSIONS = 7
 """Up to here the vertices of a region are enumerated, and rectangular sets cost no linear programs."""
 
 WITHOUT_REGION = (SetsKind.UNTIED, SetsKind.TIED)
-"""Sets that are intervals of their own and need no region."""
+"""Sets that are plain intervals and need no region."""
 
 
 COUPLED_GAP = 0.02

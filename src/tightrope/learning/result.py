@@ -149,7 +149,7 @@ class LearningResult(Shown, Record):
     * `robust`: the policy with the best guarantee, and its interval.
     * `optimistic`: the policy that is best if nature is kind; its value bounds what any policy can reach.
     * `verdict`: words about an empty region, else None; tied sets were then used instead.
-    * `fit`: do the data fit the model? A test at a level of its own; None where there are no data.
+    * `fit`: do the data fit the model? A test at its own level; None where there are no data.
     * `binding`: the events that hold the region in place.
     * `seconds` by phase, each as if this result had been computed alone.
     * `synthesis`: with coupled sets, how the robust policy was found and how far from the best it can be.

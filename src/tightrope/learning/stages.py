@@ -9,7 +9,7 @@ cover the truth with probability at least 1 − δ as long as transitions with t
 probability, whatever it is: they use nothing else about the expressions.
 
 Regions that compare parameters with each other are rarely empty even where the model is wrong, and no region
-sees that the parameters have changed. So all data are tested apart, at a level α of its own
+sees that the parameters have changed. So all data are tested apart, at a separate level α
 (`tightrope.monitoring.model_fit`). It changes no result and no guarantee rests on it; a model that is
 contradicted is a warning.
 """

@@ -41,6 +41,7 @@ from tightrope.numerics.rationals import RationalArray
 State = TypeVar("State", bound=Hashable)
 
 Probability = Function | Number | tuple[Number, Number]
+Value = TypeVar("Value", bound=Probability)
 Row = tuple[int, str, Mapping[int, Probability]]
 """(state, action, {successor: probability}); a state may have several rows with one action."""
 
@@ -87,16 +88,16 @@ def build_from_function(
 
 
 def explore(
-    initial: State, successors: Callable[[State], Mapping[str, Mapping[State, Probability]]]
-) -> tuple[list[State], list[Row]]:
+    initial: State, successors: Callable[[State], Mapping[str, Mapping[State, Value]]]
+) -> tuple[list[State], list[tuple[int, str, Mapping[int, Value]]]]:
     """All states that can be reached, in the order in which they are met, and their rows."""
     number: dict[State, int] = {initial: 0}
     states: list[State] = [initial]
-    rows: list[Row] = []
+    rows: list[tuple[int, str, Mapping[int, Value]]] = []
     at = 0
     while at < len(states):
         for action, distribution in successors(states[at]).items():
-            row: dict[int, Probability] = {}
+            row: dict[int, Value] = {}
             for successor, probability in distribution.items():
                 if is_zero(probability):
                     continue

@@ -3,7 +3,7 @@
 A state is one of the model's own states (`tightrope.model.own_states`), or the values of its variables: a
 mapping by name, a sequence in the order of their declaration, or a text ("x=3,y=4"). A label that holds in a
 single state names that state. A bare number is a state only where the model's author calls states by numbers,
-or where numbers are all that a model has for names: environments number their states in ways of their own,
+or where numbers are all that a model has for names: environments number their states in their own ways,
 and nothing would show a wrong reading.
 
 A choice is its action's name, or its number within its state, counted from 0. Where all actions of a state

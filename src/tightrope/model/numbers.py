@@ -7,7 +7,7 @@
 | `1/3`, `2/7`, `np.float64(1)/3` | the fraction it was computed as: 1/3, 2/7 |
 
 A float holds a rational that hardly anybody meant. One that prints with at most 15 digits was written as a
-decimal: every such decimal has a float of its own, so that is what it stands for. One with more digits was
+decimal: every such decimal has its own float, so that is what it stands for. One with more digits was
 computed. If the simplest fraction within half a unit of its last place has a denominator of at most a
 million, it is that fraction: about one random float in ten thousand has such a neighbour by chance. Otherwise
 it is the decimal that it prints as, all 16 or 17 digits of it. Half a unit is measured in the number's own

@@ -222,7 +222,7 @@ def _as_reward(name: str, values: Sequence[Polynomial], names: tuple[str, ...]) 
 
 
 def _interval_chain(structure: Structure, rates: Sequence[Rate], earned: _Earned) -> IntervalCTMC:
-    """Bounds rounded outward; every transition has a rate of its own within its interval."""
+    """Bounds rounded outward; every transition has its own rate within its interval."""
     pairs = [rate if isinstance(rate, tuple) else (rate, rate) for rate in rates]
     ends = [[_constant(_polynomial(pair[side]), "rates") for pair in pairs] for side in (0, 1)]
     rewards, spans = {}, {}

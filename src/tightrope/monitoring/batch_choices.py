@@ -73,7 +73,7 @@ class ChoiceEvidence:
     def begin(
         self, transition: OffsetArray, count: OffsetArray, log_chance: FloatArray, is_free: BoolArray
     ) -> None:
-        """Take in the first batch, where signatures that are free were predicted by mixtures of their own.
+        """Take in the first batch, where signatures that are free were predicted by their own mixtures.
 
         What is left of such a signature without one of its choices is predicted by a mixture, too.
         """

@@ -8,7 +8,7 @@ rounding on the safe side). For any λ ≥ 0 and the rows A·x ≤ c of the doma
     g·x = λ·(A·x) + (g − Aᵀλ)·x ≤ λ·c + Σ_j max over the box of (g − Aᵀλ)_j·x_j.
 
 x̂ maximises ℓ plus a log barrier of weight μ, where g = Aᵀλ for λ_i = μ/(c_i − A_i·x̂), so that the bound
-exceeds the maximum by μ per row. Products of parameters are coordinates of their own within McCormick's
+exceeds the maximum by μ per row. Products of parameters are separate coordinates within McCormick's
 envelopes, which only raises the bound. Wherever Newton's method ends, the bound holds.
 
 Predictions of the model: logarithms of probabilities at an estimate, rounded down.

@@ -1,4 +1,4 @@
-"""Ways in which data can depart from a model, each predicted by a distribution of its own.
+"""Ways in which data can depart from a model, each predicted by its own distribution.
 
 For any predictive distribution q of the outcomes given the past, q(data)/p_θ*(data) is a non-negative
 martingale under the truth θ*, whatever policy collects the data. A departure k predicts the outcomes of one
@@ -97,7 +97,7 @@ class Parts:
     def choices(outcomes: Outcomes) -> Parts:
         """One part per choice that shares its distribution, or some of whose successors share a probability.
 
-        Every successor is an outcome of its own here.
+        Every successor is a separate outcome here.
         """
         model = outcomes.model
         owner = model.signatures.of_choice

@@ -9,7 +9,7 @@ is concave in the coordinates (`compensation` says what S is). For any shares π
     log Σ exp(base − g(θ)) ≥ Σ π·base − Σ π·log π − Σ π·g(θ)          (Gibbs)
 
 and Σ π·g is a log-likelihood with mixed counts less a convex function: one upper bound over the domain for
-all terms together. The sum of bounds of single terms is smaller, because each would take a θ of its own.
+all terms together. The sum of bounds of single terms is smaller, because each would take its own θ.
 Whatever the shares are the bound holds; it is best where they are the terms' shares of the sum at the θ that
 makes it least, towards which a few rounds go.
 """

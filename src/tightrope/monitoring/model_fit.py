@@ -1,6 +1,6 @@
 """`ModelFit`: what a test of the model says about the data of a result, in numbers and in words.
 
-The test is that of `tightrope.monitoring.batch_test`, at a level α of its own: it changes no interval and
+The test is that of `tightrope.monitoring.batch_test`, at its own level α: it changes no interval and
 spends nothing of a guarantee's δ.
 """
 

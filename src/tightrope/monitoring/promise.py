@@ -3,7 +3,7 @@
 What is promised is a bound on the expected return from the initial state on. Returns are bounded by what any
 path of the model can bring; on the side that the promise does not need they are cut off where that is far
 away: if costs are at most m on average, so are costs that are cut off at any height. Rewards that are
-promised to be at least m need an upper limit of their own, else nothing can ever contradict the promise.
+promised to be at least m need their own upper limit, else nothing can ever contradict the promise.
 
 The test (`returns`) uses the model only to say what an episode returned; that probabilities are right is not
 assumed. It assumes that wherever an episode takes a choice that the policy may take, the policy took it.

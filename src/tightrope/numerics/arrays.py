@@ -1,4 +1,4 @@
-"""The array types of the house, so that signatures say what an array holds."""
+"""The array types of this package, so that signatures say what an array holds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 """Values: probabilities, bounds, rewards."""
 
 IndexArray: TypeAlias = npt.NDArray[np.int32]
-"""Indices of states, expressions, actions: one a transition or a choice."""
+"""Indices of states, expressions, actions: one per transition or choice."""
 
 OffsetArray: TypeAlias = npt.NDArray[np.int64]
 """Starts of rows in a CSR layout, keys, counts."""
@@ -29,7 +29,7 @@ def read_only(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
     """The array itself if it cannot be written to, or a view of it that cannot.
 
     numba compiles a kernel once for arrays that can be written to and once for those that cannot: where a
-    kernel only reads what may come as either, its caller hands over this.
+    kernel only reads an array that may be either, its caller passes this one.
     """
     if not array.flags.writeable:
         return array

@@ -59,7 +59,7 @@ def kernel_directory(source: Path) -> Path | None:
 
 @cache
 def _base() -> Path | None:
-    """The place for folders of kernels: the user's word, beside the source, or a directory of their own."""
+    """The place for folders of kernels: the user's word, beside the source, or a directory of the user."""
     if SETTINGS.CACHE_DIR:
         return Path(SETTINGS.CACHE_DIR) if _takes_files(Path(SETTINGS.CACHE_DIR)) else _nowhere()
     beside = PACKAGE / "__pycache__"

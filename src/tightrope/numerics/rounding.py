@@ -1,7 +1,7 @@
 """Outward rounding: how a float64 computation becomes a bound on the real number it approximates.
 
 One operation in round-to-nearest is off by at most half a unit in the last place, so `down` and `up`
-enclose its exact result. A sum of n products, in whatever order and with or without fused operations,
+enclose its exact result. A sum of n products, in any order and with or without fused operations,
 is off by at most γ(n)·Σ|aᵢ||bᵢ| with γ(n) = n·u/(1 − n·u), u = 2⁻⁵³ (Higham, *Accuracy and Stability of
 Numerical Algorithms*, §3.1). `product` returns a matrix product with that error bound; the bound itself
 is computed in floating point and therefore taken a little too large (`_SPARE` covers its own rounding

@@ -146,7 +146,7 @@ def find_directions(
 def expression_directions(
     information: Information, objective: Objective, policy: Policy, matrix: FloatArray
 ) -> Directions | None:
-    """The same where nature picks every probability from an interval of its own (expression sets).
+    """The same where nature picks every probability from its own interval (expression sets).
 
     With half widths h_j of the successors of a choice, max Σ Δ_j·V_j over |Δ_j| ≤ h_j, ΣΔ_j = 0 is the least
     Σ h_j·|V_j − m| over all m, attained at the median of V weighted by h. So the directions are those of the

@@ -36,7 +36,7 @@ def estimate_jointly(
 ) -> tuple[RateEvents, RateRegion]:
     """The region of all affine rates together, and intervals of all rates; both hold with 1 − delta.
 
-    Classes that are not affine have intervals of their own, each with its share of delta.
+    Classes that are not affine have their own intervals, each with its share of delta.
     """
     classes = RateClasses.of(model)
     likelihood, chosen = likelihood_of(model, classes, jumps, waited)

@@ -64,7 +64,7 @@ def aim_of(plan: PlanDocument) -> str:
 
 
 def forecast_figure(plan: PlanDocument, medium: Medium = PAPER) -> Figure:
-    """A figure of its own."""
+    """A new figure."""
     with medium.style():
         size = (medium.width, HEIGHT * medium.type_size / PAPER.type_size)
         figure = Figure(figsize=size, layout="constrained")

@@ -125,7 +125,7 @@ def regions_size(run: Run) -> tuple[float, float]:
 
 
 def regions_figure(run: Run) -> Figure | None:
-    """The grid as a figure of its own; None where no region has a shadow."""
+    """The grid as a new figure; None where no region has a shadow."""
     if not pairs_of(run):
         return None
     with PAPER.style():

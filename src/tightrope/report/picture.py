@@ -91,7 +91,7 @@ class Picture:
     applies: Callable[[Run], bool] = lambda run: True
 
     def figure(self, run: Run, medium: Medium = PAPER) -> Figure:
-        """A figure of its own, which no global state of matplotlib knows of."""
+        """A new figure, which no global state of matplotlib knows of."""
         with medium.style():
             size = (medium.width, self.height(run) * medium.type_size / PAPER.type_size)
             figure = Figure(figsize=size, layout="constrained")

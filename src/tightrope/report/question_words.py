@@ -1,6 +1,6 @@
 """A property as a question in words, for readers who do not know the notation.
 
-The common properties get a sentence of their own; of others it says that a formula is to be satisfied. The
+The common properties get their own sentence; of others it says that a formula is to be satisfied. The
 notation itself is always shown beside it, so nothing hangs on the wording.
 
 The words of a report, each with a sentence for people who have not read the method's paper.

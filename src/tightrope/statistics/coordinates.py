@@ -4,11 +4,11 @@ Exact steps lead from parameters θ to coordinates x:
 
 * Equalities of the domain (Σθ = 1, fixed parameters) are solved by Gaussian elimination over the rationals;
   the remaining free parameters span the affine hull of the domain.
-* Every monomial of degree ≥ 2 becomes a coordinate of its own, built by a chain of products of two earlier
+* Every monomial of degree ≥ 2 becomes a coordinate, built by a chain of products of two earlier
   coordinates (paper, Appendix "Linear relaxations": z₁ = θ₁θ₂, z₂ = z₁θ₃, …; squares are products of a
   coordinate with itself). The products are kept so that McCormick envelopes can be written down.
 
-* The reciprocal r = 1/g of every denominator is a coordinate of its own, behind the free parameters, and
+* The reciprocal r = 1/g of every denominator is a coordinate, too, behind the free parameters, and
   products go on from there: f/g is affine in the monomials of f times r. Those of g times r add up to 1;
   one of them, the `hinge` times r, is therefore no coordinate but an affine function of the others. The
   monomials of f and g are coordinates as well, since l ≤ f/g ≤ u is linear in them.

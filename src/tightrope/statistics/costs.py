@@ -120,7 +120,7 @@ class CostEvents:
         return len(self.polynomials)
 
     def expressions(self, names: tuple[str, ...]) -> Expressions:
-        """The events as a table of their own."""
+        """The events as a table."""
         monomials = tuple(sorted({m for g in self.polynomials for m in g.terms}, key=monomial_order))
         number = {monomial: i for i, monomial in enumerate(monomials)}
         rows = [

@@ -1,6 +1,6 @@
 """Where cells run: on this machine, or on the workers of a Dask cluster; through joblib either way.
 
-Every cell is a process of its own wherever it runs (`isolation`), so the local engine needs threads only to
+Every cell is a process wherever it runs (`isolation`), so the local engine needs threads only to
 wait for them. Records come back one by one as cells end, in any order. When a Dask worker dies its cells die
 with it and Dask runs them again elsewhere; only the coordinating process writes records, so none is lost or
 doubled.

@@ -1,4 +1,4 @@
-"""Every cell in a process of its own, under limits that can only hit that cell.
+"""Every cell in its own process, under limits that can only hit that cell.
 
 A watchdog reads the process's memory and the clock some twenty times a second and kills the process (with
 whatever it started) when one of them is over its limit. The clock starts anew when building begins; loading

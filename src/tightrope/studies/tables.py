@@ -2,7 +2,7 @@
 
 Where several seeds were run, a row shows the seed with the median relative gap, a run that happened, and
 how many seeds there are. The paper's figures are those of the table that gives building and solving
-apart; ellipsoids are in a table of their own, and where tables differ most of them count. Nothing is
+apart; ellipsoids are in their own table, and where tables differ most of them count. Nothing is
 compared that was not run under the same protocol.
 """
 

@@ -38,7 +38,7 @@ def write_explicit(
 ) -> list[Path]:
     """Writes `path.tra`, `.lab`, `.sta` and the reward files; returns what was written.
 
-    Reward structures have files of their own: m.srew and m.trew where there is one, m1.srew,
+    Reward structures have their own files: m.srew and m.trew where there is one, m1.srew,
     m1.trew, m2.srew, … where there are several, as PRISM numbers them. `check` may refuse the names before
     anything is written; files among `stale` that would be read as parts of the model are removed.
 

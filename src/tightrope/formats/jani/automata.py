@@ -1,7 +1,7 @@
 """Automata of a JANI file as modules, and what moves together as synchronisations.
 
 A location is a variable of the module, unless there is only one. An edge is a command; edges of one action
-that earn different things get actions of their own inside the module, so that every synchronisation earns one
+that earn different things get their own actions inside the module, so that every synchronisation earns one
 thing. Where the destinations of an edge earn different things, it earns their expectation, on which alone
 values depend.
 """

@@ -1,8 +1,8 @@
 """Tables for notebooks: pyarrow tables of what a model's states, choices and transitions are said to be.
 
-States are told as their author calls them: a column per variable, or a column `state` of own states or, where
-there are none, of indices. Names of variables are kept; a column of ours that has the name of a variable gets
-an underscore at its end.
+States are shown by the names of their author: a column per variable, or a column `state` of own states or,
+where there are none, of indices. Names of variables are kept; a column of ours that has the name of a
+variable gets an underscore at its end.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class SimulatedEpisodes:
 
 @dataclass(frozen=True, eq=False)
 class EnvironmentEpisodes:
-    """Episodes of an environment, which is reset with a seed of its own for every one of them."""
+    """Episodes of an environment, which is reset with its own seed for every one of them."""
 
     environment: SteppedEnvironment
     seed: int

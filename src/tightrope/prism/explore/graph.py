@@ -168,7 +168,7 @@ class Graph:
         return self._integer("checked", (a,), run, low, high, fails=True, extra=(wrong, bound, position))
 
     def opaque(self, children: Sequence[Node], run: Callable[[Frame], Any], low: int, high: int) -> Integer:
-        """A node with a computation of its own, never interned."""
+        """A node with its own computation, never interned."""
         variables = frozenset[int]().union(*(child.variables for child in children))
         return Integer(run, variables, True, low, high)
 

@@ -2,7 +2,7 @@
 
 The explorer handles probabilities as numbers of a table only. `Probabilities` says what the table
 must do: evaluate the updates of a command for some rows, and add, multiply and share entries. Here
-for polynomials in the parameters; intervals have a file of their own.
+for polynomials in the parameters; intervals have their own file.
 """
 
 from __future__ import annotations

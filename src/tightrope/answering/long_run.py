@@ -7,7 +7,7 @@ the same for all of them. For any vector h, with T the optimal backup of one ste
 
 (the policy that is greedy for h attains the left side, whatever nature does; nature's answer to h, or nobody,
 keeps every policy below the right one). Relative value iteration, damped so that periods do no harm, looks
-for an h, in a chain from where linear systems lead (`chain_bias`); what counts are one backup of it with
+for an h, in a chain from where linear systems lead (below); what counts are one backup of it with
 safe rounding and these two ends. From outside, a play ends in some component: in the quotient
 (`answering.quotient`) a component is one state, with a choice to stop that
 wins with the probability (g − floor) / (largest − floor), and the largest probability of winning is the

@@ -5,8 +5,8 @@ path of the model can bring; on the side that the promise does not need they are
 away: if costs are at most m on average, so are costs that are cut off at any height. Rewards that are
 promised to be at least m need their own upper limit, else nothing can ever contradict the promise.
 
-The test (`returns`) uses the model only to say what an episode returned; that probabilities are right is not
-assumed. It assumes that wherever an episode takes a choice that the policy may take, the policy took it.
+The test (`ReturnsWatch`) uses the model only to say what an episode returned; that probabilities are right is
+not assumed. It assumes that wherever an episode takes a choice that the policy may take, the policy took it.
 
 Does a policy still perform as promised? A test on its returns alone, without any model.
 

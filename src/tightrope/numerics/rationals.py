@@ -167,7 +167,7 @@ class RationalArray:
         if len(starts) == 0:
             return RationalArray.constant(0, 0)
         if self.numerator.dtype != object and self.denominator.dtype != object:
-            common = math.lcm(*np.unique(self.denominator).tolist())
+            common = math.lcm(*set(self.denominator.tolist()))
             longest = int(np.diff(np.append(starts, len(self))).max())
             if common * max(_magnitude(self.numerator), 1) * longest < _LIMIT:
                 total = np.add.reduceat(self.numerator * (common // self.denominator), starts)

@@ -24,7 +24,7 @@
 
 `read_drn` reads what Storm writes, `write_drn` writes what Storm reads. The reader's parts: the
 header (`header`), the lines of the model (`body`), what stands behind the colons
-(`values`), comments of our own (`notes`), and the checks of the whole (`assemble`).
+(`values`), our own comments (`notes`), and the checks of the whole (`assemble`).
 """
 
 from __future__ import annotations

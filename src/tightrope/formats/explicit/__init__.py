@@ -3,8 +3,8 @@
 | file | holds | see |
 |---|---|---|
 | `m.tra` | transitions, with probabilities or intervals, and actions | `transitions` |
-| `m.lab` | labels, "init" among them | `states` |
-| `m.sta` | the values of the variables in each state | `states` |
+| `m.lab` | labels, "init" among them | `read` |
+| `m.sta` | the values of the variables in each state | `read` |
 | `m.srew`, `m1.srew`, … | rewards of states | `rewards` |
 | `m.trew`, `m1.trew`, … | rewards of transitions | `rewards` |
 

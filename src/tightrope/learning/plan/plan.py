@@ -76,12 +76,12 @@ class DrawPlanner(Planner):
             return Corrected(formula, found.gap_now)
 
         forecasts = {EVEN: curve(experiments.information.mean(axis=0))}
-        needed = {EVEN: self._needed(forecasts[EVEN], found.gap_asked)}
+        needed = {EVEN: self._forecast_needed(forecasts[EVEN], found.gap_asked)}
         amount = needed[EVEN].expected
         for _ in range(MOST_ROUNDS):
             made = self._draws(experiments, min(max(amount, float(FEWEST)), float(MOST_EPISODES)))
             forecasts[DESIGNED] = curve(made.matrix)
-            needed[DESIGNED] = self._needed(forecasts[DESIGNED], found.gap_asked)
+            needed[DESIGNED] = self._forecast_needed(forecasts[DESIGNED], found.gap_asked)
             reached = needed[DESIGNED].expected
             if not math.isfinite(reached) or 0.7 * amount <= reached:
                 break

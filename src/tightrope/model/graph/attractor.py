@@ -9,6 +9,10 @@ opt is "some" for a player who takes part and "every" for one who opposes. Both 
 states and look at a choice's row again only if nature may cut the transition in question, so constant
 support costs linear time. `attract` numbers states as it draws them: whoever is drawn reaches a smaller
 number with positive probability against every opposition, which is the ranking certificates speak of.
+
+Where nature has nothing to say, `attract_in_passes` goes before: states are mostly numbered as they were
+found, so a few passes through them, back and forth, draw most of what there is to be drawn, and read memory
+in order where a worklist jumps about in it.
 """
 
 from __future__ import annotations
@@ -17,9 +21,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tightrope.model.graph.support import GraphArrays, can_stay, must_enter, must_stay
+from tightrope.model.graph.support import ForwardArrays, GraphArrays, can_stay, must_enter, must_stay
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
+
+MOST_PASSES = 8
+"""Passes through all states before a worklist does the rest."""
 
 
 class Ranked(NamedTuple):
@@ -36,6 +43,52 @@ class Ranked(NamedTuple):
 
 
 @kernel
+def attract_in_passes(
+    graph: ForwardArrays, within: BoolArray, open_choice: BoolArray, agent_joins: bool, found: Ranked
+) -> tuple[int, bool]:
+    """`attract` where a possible transition into the set is all that is needed, as far as passes through the
+    states go: how many were added, and whether that is all.
+    """
+    choice_start, transition_start, successor, possible = graph
+    drawn, rank, witness = found
+    states = len(within)
+    left = 0
+    for s in range(states):
+        left += within[s] and not drawn[s]
+    added = 0
+    for number in range(MOST_PASSES):
+        if left == 0:
+            return added, True
+        before = added
+        for i in range(states):
+            s = states - 1 - i if number % 2 == 0 else i
+            if drawn[s] or not within[s]:
+                continue
+            through = -1
+            for c in range(choice_start[s], choice_start[s + 1]):
+                if not open_choice[c]:
+                    continue
+                enters = False
+                for t in range(np.uint64(transition_start[c]), np.uint64(transition_start[c + 1])):
+                    if drawn[successor[t]] and possible[t]:
+                        enters = True
+                        break
+                if enters:
+                    through = c
+                else:
+                    through = through if agent_joins else -1
+                if enters == agent_joins:
+                    break
+            if through >= 0:
+                added += 1
+                drawn[s], witness[s], rank[s] = True, through, added
+        left -= added - before
+        if added == before:
+            return added, True
+    return added, False
+
+
+@kernel
 def attract(
     graph: GraphArrays,
     within: BoolArray,
@@ -43,9 +96,10 @@ def attract(
     agent_joins: bool,
     nature_joins: bool,
     found: Ranked,
+    already: int,
 ) -> int:
     """Extend `found` in place; its ranks count up from 1 (0 for those drawn at the start), the witness is the
-    agent's choice. Returns how many were added.
+    agent's choice. Returns how many were added, with those that were `already`, in ranks up to that number.
     """
     choice_start, transition_start, successor, lower, upper, possible = graph[:6]
     predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
@@ -85,8 +139,8 @@ def attract(
             witness[s] = c
             queue[size] = s
             size += 1
-            rank[s] = size - seeds
-    return size - seeds
+            rank[s] = size - seeds + already
+    return size - seeds + already
 
 
 @kernel

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tightrope.model.graph.attractor import Ranked, attract, settle
+from tightrope.model.graph.attractor import Ranked, attract, attract_in_passes, settle
 from tightrope.model.graph.support import (
     GraphArrays,
     Support,
@@ -65,6 +65,15 @@ def almost_sure(
         inside = drawn.states
 
 
+def surely_drawn(support: Support, target: BoolArray, some: BoolArray, choices: BoolArray) -> BoolArray:
+    """`almost_sure` in a Markov chain, of which `some` reach the target with positive probability, through
+    each other: whoever meets no state that misses it for certain. One choice per state is among `choices`.
+    """
+    missed = Ranked.begin(~some)
+    attract_into(support, some & ~target, choices, True, True, missed)
+    return ~missed.states
+
+
 def avoiding(
     support: Support,
     missed: BoolArray,
@@ -98,7 +107,10 @@ def attract_into(
     """`attractor.attract` on a support, or its engine's."""
     if support.engine is not None:
         return support.engine.attract(support.kept, within, choices, agent, nature, *found)
-    return attract(support.arrays, within, choices, agent, nature, found)
+    drawn, is_all = 0, False
+    if nature or support.is_constant:  # who is against it can cut nothing
+        drawn, is_all = attract_in_passes(support.forward, within, choices, agent, found)
+    return drawn if is_all else attract(support.arrays, within, choices, agent, nature, found, drawn)
 
 
 def _settle(

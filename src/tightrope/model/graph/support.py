@@ -88,6 +88,15 @@ class GraphArrays(NamedTuple):
     choice_state: IndexArray
 
 
+class ForwardArrays(NamedTuple):
+    """What loops take that only ask where transitions lead."""
+
+    choice_start: OffsetArray
+    transition_start: OffsetArray
+    successor: IndexArray
+    possible: BoolArray
+
+
 @dataclass(frozen=True, eq=False)
 class Support:
     """The graph of a model as nature's bounds make it; `lower` and `upper` per transition.
@@ -154,6 +163,11 @@ class Support:
         transition = np.empty(entries, np.int32)
         _predecessors(self.structure.successor, self.possible, start, transition)
         return start, transition
+
+    @property
+    def forward(self) -> ForwardArrays:
+        s = self.structure
+        return ForwardArrays(s.choice_start, s.transition_start, s.successor, self.possible)
 
     @cached_property
     def arrays(self) -> GraphArrays:

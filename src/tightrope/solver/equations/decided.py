@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.model.graph.qualitative import almost_sure, avoiding, positive
+from tightrope.model.graph.attractor import Ranked
+from tightrope.model.graph.qualitative import almost_sure, avoiding, positive, surely_drawn
 from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.solver.equations.equations import Equations, Meaning
@@ -15,12 +16,15 @@ from tightrope.solver.equations.recurrence import endless_reward
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """`states` have exactly `value`; where it is ∞, `layer` and `witness` show it (see `Solution`)."""
+    """`states` have exactly `value`; where it is ∞, `layer` and `witness` show it (see `Solution`).
+
+    `progress` ranks the states from which those who own progress make it, where that has been found out."""
 
     states: BoolArray
     value: FloatArray
     layer: OffsetArray
     witness: OffsetArray
+    progress: Ranked | None = None
 
 
 def decide(support: Support, equations: Equations) -> Decision:
@@ -38,23 +42,24 @@ def decide(support: Support, equations: Equations) -> Decision:
     if equations.meaning is Meaning.REACH:
         target = equations.fixed & (equations.value > 0)
         reaches = {"agent_reaches": system.agent_maximises, "nature_reaches": system.nature_maximises}
-        some = positive(support, target, within=undecided, choices=system.enabled, **reaches).states
+        ranked = positive(support, target, within=undecided, choices=system.enabled, **reaches)
+        some = ranked.states
         if some.all():  # nothing else can happen to a play: it cannot miss the target for ever
             sure = some
+        elif support.is_constant and equations.agent_has_no_choice:
+            sure = surely_drawn(support, target, some, system.enabled)
         else:
             within = undecided & some
             sure = almost_sure(support, target, within=within, choices=system.enabled, **reaches).states
         value[sure] = 1.0
-        return Decision(undecided & (~some | sure), value, layer, witness)
+        return Decision(undecided & (~some | sure), value, layer, witness, ranked)
     if equations.meaning is Meaning.REWARD:
         reaches = {"agent_reaches": not system.agent_maximises, "nature_reaches": not system.nature_maximises}
-        sure = almost_sure(
-            support, equations.fixed, within=undecided, choices=system.enabled, **reaches
-        ).states
-        missed = avoiding(support, ~sure, choices=system.enabled, **reaches)
+        ranked = almost_sure(support, equations.fixed, within=undecided, choices=system.enabled, **reaches)
+        missed = avoiding(support, ~ranked.states, choices=system.enabled, **reaches)
         value[missed.states] = np.inf
         known = missed.states | _free_of_charge(support, equations)
-        return Decision(known, value, missed.rank.astype(np.int64), missed.witness)
+        return Decision(known, value, missed.rank.astype(np.int64), missed.witness, ranked)
     rewarded = system.enabled & (system.reward > 0)
     endless = endless_reward(
         support,

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 
 import numpy as np
 
@@ -62,6 +63,15 @@ class Equations:
     @property
     def can_idle(self) -> bool:
         return self.meaning is not Meaning.DISCOUNTED
+
+    @cached_property
+    def agent_has_no_choice(self) -> bool:
+        """Whether at most one choice of every state that is not fixed is the agent's to take."""
+        structure, enabled = self.system.structure, self.system.enabled
+        if structure.is_chain:
+            return True
+        open_choices = np.add.reduceat(enabled.astype(np.int32), structure.choice_start[:-1])
+        return bool(np.all(self.fixed | (open_choices <= 1)))
 
     def with_policy(self, policy: OffsetArray) -> Equations:
         """The same equations with one choice per state."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.model.graph.attractor import Ranked
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.solver.equations.decided import Decision
 from tightrope.solver.equations.equations import Equations, Meaning
@@ -45,7 +46,9 @@ def certify(
     if equations.can_idle:
         owns = equations.agent_owns
         open_choice = judged.good if owns else backend.upload(system.enabled)
-        drawn = _draw(bounds, open_choice, judged.slack, owns)
+        drawn = _keep_progress(bounds, decision.progress, open_choice) or _draw(
+            bounds, open_choice, judged.slack, owns
+        )
         if equations.owners_maximise:
             low_holds &= drawn.is_complete
         else:
@@ -97,6 +100,23 @@ class _Drawn:
     ranking: OffsetArray
     policy: OffsetArray
     is_complete: bool
+
+
+def _keep_progress(bounds: _Bounds, known: Ranked | None, open_choice: Any) -> _Drawn | None:
+    """The ranking by which the graph has decided, where it is one of just the states that need one, and, if
+    the agent is to follow it, through choices that are open.
+    """
+    backend, equations = bounds.backend, bounds.equations
+    nature_picks = equations.nature_owns and backend.kernel.lower is not backend.kernel.upper
+    if known is None or nature_picks or backend.xp is not np:
+        return None
+    within = bounds.needs_rank
+    if not np.array_equal(within, known.states & ~equations.fixed):
+        return None
+    if equations.agent_owns and not open_choice[known.witness[within]].all():
+        return None
+    ranking = known.rank.astype(np.int64)
+    return _Drawn(ranking, known.witness, True)
 
 
 def _draw(bounds: _Bounds, open_choice: Any, slack: Any, agent_joins: bool) -> _Drawn:

@@ -12,6 +12,7 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetA
 from tightrope.numerics.jit import inlined, kernel
 from tightrope.solver.equations.system import CLOSED, EXIT, BlockArrays, SystemArrays
 from tightrope.solver.nature.exact_pouring import pour_safely, spread_exactly
+from tightrope.solver.nature.plain_mean import mean_safely
 from tightrope.solver.nature.pouring import UNDERFLOW
 from tightrope.solver.nature.records import ModelArrays, Scratch
 
@@ -42,15 +43,12 @@ def best_exit(
 
 
 @inlined
-def safe_step(x: float, c: int, reward: FloatArray, discount: FloatArray, upward: bool) -> float:
-    """reward(c) + discount(c)·x, rounded to the side of `upward`."""
-    r = reward[c] if len(reward) > 0 else 0.0
-    discounted = len(discount) > 0
-    if discounted:
-        x *= discount[c]
-    if (discounted or r != 0.0) and not np.isinf(x) and not (x == 0.0 and r == 0.0):
-        error = STEP_ERROR * (abs(r) + abs(x)) + UNDERFLOW
-        x = x + r + error if upward else x + r - error
+def safe_step(x: float, reward: float, discount: float, upward: bool) -> float:
+    """reward + discount·x, rounded to the side of `upward`. (Numbers, not arrays: see `records`.)"""
+    x *= discount
+    if (discount != 1.0 or reward != 0.0) and not np.isinf(x) and not (x == 0.0 and reward == 0.0):
+        error = STEP_ERROR * (abs(reward) + abs(x)) + UNDERFLOW
+        x = x + reward + error if upward else x + reward - error
     return x
 
 
@@ -69,6 +67,7 @@ def safe_groups(
     choice_start, transition_start, successor, lower, upper, plain = model
     order, key, mass = scratch
     reward, discount, mode, leader, agent_maximises, nature_maximises = system[:6]
+    rewarded, discounted = len(reward) > 0, len(discount) > 0
     group_start, member, visit, _ = block
     told = True
     for i in range(len(group_start) - 1):
@@ -86,6 +85,8 @@ def safe_groups(
                     if offset < 0:
                         continue
                     x = values[successor[first + offset]]
+                elif plain:
+                    x = mean_safely(first, last, successor, lower, values, upward)
                 else:
                     x = pour_safely(
                         first,
@@ -103,7 +104,7 @@ def safe_groups(
                         mass,
                     )
                 told &= not np.isnan(x)
-                x = safe_step(x, c, reward, discount, upward)
+                x = safe_step(x, reward[c] if rewarded else 0.0, discount[c] if discounted else 1.0, upward)
                 best = max(best, x) if agent_maximises else min(best, x)
         out[g] = best
     return told
@@ -124,6 +125,7 @@ def backward_pass(
     choice_start, transition_start, successor, lower, upper, plain = model
     order, key, mass = scratch
     reward, discount, mode, _, agent_maximises, nature_maximises, floor, ceiling, slack = system
+    rewarded, discounted = len(reward) > 0, len(discount) > 0
     done = 0
     for s in states:
         told = True
@@ -134,40 +136,46 @@ def backward_pass(
             if mode[c] == CLOSED:
                 continue
             first, last = transition_start[c], transition_start[c + 1]
-            a = pour_safely(
-                first,
-                last,
-                successor,
-                lower,
-                upper,
-                plain,
-                low,
-                nature_maximises,
-                False,
-                exactly,
-                order,
-                key,
-                mass,
-            )
+            if plain:
+                a = mean_safely(first, last, successor, lower, low, False)
+            else:
+                a = pour_safely(
+                    first,
+                    last,
+                    successor,
+                    lower,
+                    upper,
+                    plain,
+                    low,
+                    nature_maximises,
+                    False,
+                    exactly,
+                    order,
+                    key,
+                    mass,
+                )
             told &= not np.isnan(a)
-            a = safe_step(a, c, reward, discount, False)
-            b = pour_safely(
-                first,
-                last,
-                successor,
-                lower,
-                upper,
-                plain,
-                high,
-                nature_maximises,
-                True,
-                exactly,
-                order,
-                key,
-                mass,
-            )
+            a = safe_step(a, reward[c] if rewarded else 0.0, discount[c] if discounted else 1.0, False)
+            if plain:
+                b = mean_safely(first, last, successor, lower, high, True)
+            else:
+                b = pour_safely(
+                    first,
+                    last,
+                    successor,
+                    lower,
+                    upper,
+                    plain,
+                    high,
+                    nature_maximises,
+                    True,
+                    exactly,
+                    order,
+                    key,
+                    mass,
+                )
             told &= not np.isnan(b)
-            b = safe_step(b, c, reward, discount, True)
+            b = safe_step(b, reward[c] if rewarded else 0.0, discount[c] if discounted else 1.0, True)
             if agent_maximises:
                 if taken < 0 or a > best_low:
                     best_low, taken = a, c
@@ -203,25 +211,30 @@ def safe_choice_values(
     _, transition_start, successor, lower, upper, plain = model
     order, key, mass = scratch
     reward, discount, nature_maximises = system.reward, system.discount, system.nature_maximises
+    rewarded, discounted = len(reward) > 0, len(discount) > 0
     told = True
     for c in range(choices[0], choices[1]):
-        x = pour_safely(
-            transition_start[c],
-            transition_start[c + 1],
-            successor,
-            lower,
-            upper,
-            plain,
-            values,
-            nature_maximises,
-            upward,
-            exactly,
-            order,
-            key,
-            mass,
-        )
+        first, last = transition_start[c], transition_start[c + 1]
+        if plain:
+            x = mean_safely(first, last, successor, lower, values, upward)
+        else:
+            x = pour_safely(
+                first,
+                last,
+                successor,
+                lower,
+                upper,
+                plain,
+                values,
+                nature_maximises,
+                upward,
+                exactly,
+                order,
+                key,
+                mass,
+            )
         told &= not np.isnan(x)
-        out[c] = safe_step(x, c, reward, discount, upward)
+        out[c] = safe_step(x, reward[c] if rewarded else 0.0, discount[c] if discounted else 1.0, upward)
     return told
 
 

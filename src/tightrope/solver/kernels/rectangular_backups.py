@@ -131,6 +131,7 @@ def backward_pass(
     vertex_of, vertex, link, table, used = region.pool
     q, work = region.direction, region.work
     reward, discount, mode, _, agent_maximises, nature_maximises, floor, ceiling, slack = system
+    rewarded, discounted = len(reward) > 0, len(discount) > 0
     best = np.empty(2)
     for s in states:
         best[0] = -np.inf if agent_maximises else np.inf
@@ -169,7 +170,7 @@ def backward_pass(
                     q,
                     work,
                 )
-                x = safe_step(x, c, reward, discount, upward)
+                x = safe_step(x, reward[c] if rewarded else 0.0, discount[c] if discounted else 1.0, upward)
                 better = x > best[side] if agent_maximises else x < best[side]
                 if side == attained and (taken < 0 or better):
                     taken = c
@@ -200,6 +201,7 @@ def safe_values(
     vertex_of, vertex, link, table, used = region.pool
     q, work = region.direction, region.work
     reward, discount, nature_maximises = system.reward, system.discount, system.nature_maximises
+    rewarded, discounted = len(reward) > 0, len(discount) > 0
     for i in range(len(choices)):
         c = choices[i]
         x = inner_safely(
@@ -229,7 +231,7 @@ def safe_values(
             q,
             work,
         )
-        out[i] = safe_step(x, c, reward, discount, upward)
+        out[i] = safe_step(x, reward[c] if rewarded else 0.0, discount[c] if discounted else 1.0, upward)
 
 
 @kernel
@@ -246,6 +248,7 @@ def exit_values(
     """Overwrite the values of choices that are left out, and of those at which nature picks its way out."""
     transition_start, successor, upper = model.transition_start, model.successor, model.upper
     reward, discount, mode, leader, _, nature_maximises = system[:6]
+    rewarded, discounted = len(reward) > 0, len(discount) > 0
     for i in range(len(choices)):
         c = choices[i]
         if mode[c] == CLOSED:
@@ -255,7 +258,12 @@ def exit_values(
             offset = best_exit(first, last, successor, upper, values, nature_maximises, leader, home[i])
             out[i] = nothing
             if offset >= 0:
-                out[i] = safe_step(values[successor[first + offset]], c, reward, discount, upward)
+                out[i] = safe_step(
+                    values[successor[first + offset]],
+                    reward[c] if rewarded else 0.0,
+                    discount[c] if discounted else 1.0,
+                    upward,
+                )
 
 
 @kernel

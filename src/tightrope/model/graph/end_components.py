@@ -46,6 +46,7 @@ def maximal_end_components(
     inside = np.ones(structure.states, np.bool_) if within is None else within.copy()
     alive = np.ones(structure.choices, np.bool_) if choices is None else choices.copy()
     connects = support.possible if nature_stays else support.certain
+    nature_stays = nature_stays and not support.is_constant  # who can cut nothing has nothing to join with
     usable = np.empty(structure.transitions, np.bool_)
     while True:
         _usable(

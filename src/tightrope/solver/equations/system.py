@@ -87,6 +87,10 @@ class System:
         """∞ where there are no rewards."""
         return float(self.reward.min(initial=np.inf))
 
+    @cached_property
+    def has_exits(self) -> bool:
+        return bool(np.any(self.mode == EXIT))
+
     def with_groups(self, leader: IndexArray, mode: ChoiceModes) -> System:
         return replace(self, leader=leader, mode=mode)
 

@@ -30,10 +30,13 @@ T = TypeVar("T")
 
 
 class Improvement(NamedTuple):
-    """A robust sweep: its largest relative change, and whether every group kept its choice."""
+    """A robust sweep: its largest relative change, whether every group kept its choice, and whether all but a
+    few did.
+    """
 
     change: float
     is_same_policy: bool
+    is_settling: bool = False
 
 
 class Around(NamedTuple):

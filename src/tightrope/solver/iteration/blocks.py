@@ -83,6 +83,11 @@ class BlockSolver:
         """Relative shift below which rounding errors of one backup are of the same size."""
         return self.backend.kernel.backup_error(self.system)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether nature has nothing to decide."""
+        return self.backend.kernel.lower is self.backend.kernel.upper
+
     def solve(
         self,
         portion: Portion,
@@ -98,8 +103,7 @@ class BlockSolver:
         block = self.backend.open_block(self.equations, self.system, portion, lower, worker)
         measure = Measure(self.system, self.goal.relative, progress, block.xp)
         around = block.look_around(lower, upper, self.goal.relative and self.system.unit == 0)
-        nature_has_choices = self.backend.kernel.lower is not self.backend.kernel.upper
-        policies = PolicyIteration(block, self.equations, progress, nature_has_choices)
+        policies = PolicyIteration(block, self.equations, progress, not self.is_plain)
         patience = progress.patience_for(block.groups)
         rounds = Rounds(block, self.system, measure, progress, policies, patience)
         ends = block.state_vector(lower), block.state_vector(upper)
@@ -231,8 +235,9 @@ class _Refinement:
         reference = self.measure.reference(middle)
         most = max(2 * (progress.iterations - before), 100)
         if progress.may_factorise(block.groups):
-            most = min(most, 60 + block.groups // 10)
-        away, used = find_margins(block, self.low, reference, most)
+            most = min(most, progress.patience_for(block.groups))
+        is_cheap = self.rounds.patience == 0 and self.solver.is_plain
+        away, used = find_margins(block, self.low, reference, 0 if is_cheap else most)
         progress.iterations += used
         if away is None:
             return None

@@ -19,6 +19,9 @@ PATIENCE = 1500
 LITTLE_FILL = 8.0
 """Entries of the factors per entry of the equations up to which large blocks are factorised, too."""
 
+TELLING = 2
+"""How many times as large a block must be for its fill to show how fill grows."""
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -47,7 +50,7 @@ class Progress:
 
     `largest` is the largest absolute value so far; it matters where values are signed. `fill` is the number
     of entries of the factors per entry of the equations, in the largest block factorised so far, which had
-    `filled_groups` groups.
+    `filled_groups` groups; `growth` the power of the size with which it has grown up to there.
     """
 
     budget: Budget
@@ -55,6 +58,7 @@ class Progress:
     largest: float = 0.0
     fill: float = 0.0
     filled_groups: int = 0
+    growth: float = 0.5
 
     @property
     def limit(self) -> Status | None:
@@ -81,16 +85,24 @@ class Progress:
 
     def note_fill(self, groups: int, fill: float) -> None:
         """A block of so many groups has been factorised, with `fill` entries of the factors per entry."""
+        if self.filled_groups > 0 and groups >= TELLING * self.filled_groups:
+            grown = math.log(fill / self.fill) / math.log(groups / self.filled_groups)
+            self.growth = min(max(grown, 0.0), 0.5)
         if groups >= self.filled_groups:
             self.fill, self.filled_groups = fill, groups
 
     def _expect_fill(self, groups: int) -> float:
         """What the largest block factorised so far says of one of so many groups: fill grows with size, on a
-        grid about with its square root. Infinite where nothing is known.
+        grid at most with its square root. Infinite where nothing is known.
         """
         if self.filled_groups == 0:
             return float("inf")
-        return self.fill * math.sqrt(max(1.0, groups / self.filled_groups))
+        return self.fill * max(1.0, groups / self.filled_groups) ** self.growth
+
+    @property
+    def sweeps_per_factorisation(self) -> int:
+        """How many sweeps one costs, roughly."""
+        return int(4 * self.fill**2)
 
     def may_factorise(self, groups: int) -> bool:
         if groups <= LARGEST_FACTORISATION:

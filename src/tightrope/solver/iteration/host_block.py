@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,16 @@ from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.solver.equations.system import CLOSED, Block, ChoiceModes, Rows, System, longest_choices
 from tightrope.solver.iteration.around import look_around
 from tightrope.solver.iteration.backend import Around, Improvement
+from tightrope.solver.iteration.relaxation import Relaxation, keep_values
 from tightrope.solver.kernels.answered import sweep_answered
-from tightrope.solver.kernels.frozen import solve_frozen, sweep_frozen
+from tightrope.solver.kernels.frozen import Factors, factorise_frozen, sweep_frozen
 from tightrope.solver.kernels.kernel import Kernel
 
 LARGEST = 1e300
 """Where iterates are cut off: nothing within a block becomes infinite."""
+
+FEW_CHANGES = 0.01
+"""Part of the groups that may change their choice while the policy counts as settling."""
 
 
 @dataclass(eq=False)
@@ -87,6 +92,9 @@ class HostBlock:
     distance: IndexArray
     scratch: Scratch
     rows: Rows
+    relaxation: Relaxation = field(default_factory=Relaxation)
+    kept: list[tuple[OffsetArray, Factors]] = field(default_factory=list)
+    """The choices kept when the block was last factorised, and their factors; empty or one."""
     xp: Any = field(default=np, repr=False)
 
     @staticmethod
@@ -146,7 +154,8 @@ class HostBlock:
         before = self.rows.choice.copy()
         block = self._backwards if backwards else self.block
         change = self._sweep(self.shared.bounded, block, values, shift, unit)
-        return Improvement(change, np.array_equal(before, self.rows.choice))
+        changed = np.count_nonzero(before != self.rows.choice)
+        return Improvement(change, changed == 0, changed <= FEW_CHANGES * len(before))
 
     def evaluate(self, values: FloatArray, shift: FloatArray, unit: float, most: int, goal: float) -> int:
         return self.sweep_kept(values, shift, unit, most, goal)[0]
@@ -155,8 +164,17 @@ class HostBlock:
         self, values: FloatArray, shift: FloatArray, unit: float, most: int, goal: float
     ) -> tuple[int, float]:
         """See `evaluate`; with the last change."""
-        sweeps = sweep_answered if self.shared.answers_are_cheap else sweep_frozen
-        return sweeps(self.shared.bounded, self.block, self.rows, shift, values, unit, most, goal)
+        bounded = self.shared.bounded
+        if self.shared.answers_are_cheap:
+            return sweep_answered(bounded, self.block, self.rows, shift, values, unit, most, goal)
+
+        def sweep(most: int, factor: float) -> tuple[int, float]:
+            return sweep_frozen(bounded, self.block, self.rows, shift, values, unit, most, goal, factor)
+
+        def keep() -> Callable[[], None]:
+            return keep_values(partial(self.take, values), partial(self.put, values))
+
+        return self.relaxation.sweep(sweep, keep, most, goal)
 
     def answer(self, values: FloatArray, shift: FloatArray, unit: float) -> float:
         return self._follow(self.rows.choice.copy(), values, shift, unit)
@@ -178,7 +196,20 @@ class HostBlock:
         return self.shared.kernel.sweep(system, block, values, shift, unit, self.rows, workspace)
 
     def factorise(self, values: FloatArray, shift: FloatArray) -> float:
-        return solve_frozen(self.shared.bounded, self.block, self.rows, shift, values, self.scratch.place)
+        factors = self._factors()
+        if factors is None or not factors.solve(self.shared.bounded, self.block, self.rows, shift, values):
+            return 0.0
+        return factors.fill
+
+    def _factors(self) -> Factors | None:
+        """Those of the choices kept; nature's answers are no choices of the rows, and may have changed."""
+        if self.kept and np.array_equal(self.kept[0][0], self.rows.choice):
+            return self.kept[0][1]
+        self.kept.clear()
+        factors = factorise_frozen(self.block, self.rows, self.scratch.place)
+        if factors is not None and self.shared.kernel.lower is self.shared.kernel.upper:
+            self.kept.append((self.rows.choice.copy(), factors))
+        return factors
 
     def find_progress(self, values: FloatArray) -> OffsetArray | None:
         return find_progress(self.shared.support, self.shared.system, self.block, values)
@@ -206,11 +237,13 @@ class HostBlock:
     ) -> tuple[int, float]:
         """See `count_steps`, in place: (sweeps done, last change)."""
         counting, rows = self.shared.counting, self._unrewarded
-        return sweep_frozen(counting, self.block, rows, reference, counted, 1e-300, most, tolerance)
+        factor = self.relaxation.accepted if most > 1 else 1.0
+        return sweep_frozen(counting, self.block, rows, reference, counted, 1e-300, most, tolerance, factor)
 
     def factorise_steps(self, values: FloatArray, reference: FloatArray) -> FloatArray | None:
         counted, counting = self.scratch.zeros, self.shared.counting
-        solved = solve_frozen(counting, self.block, self._unrewarded, reference, counted, self.scratch.place)
+        factors, rows = self._factors(), self._unrewarded
+        solved = factors is not None and factors.solve(counting, self.block, rows, reference, counted)
         found = counted[self._lead]
         counted[self.block.member] = 0.0
         return found if solved else None

@@ -25,7 +25,7 @@ def find_margins(
     block: BlockBackend, values: StateVector, reference: GroupVector, most: int
 ) -> tuple[GroupVector | None, int]:
     """(w, sweeps used) for the choices kept at `values`; None where neither `most` sweeps nor a factorisation
-    find it: the choices may never leave the block.
+    find it: the choices may never leave the block. Without any sweep it is factorised whatever its size.
     """
     if block.is_stuck or not bool((reference > 0.0).all()):
         return None, 0
@@ -38,6 +38,6 @@ def find_margins(
         if change <= needed:
             return found, used
         tolerance = needed
-    if block.groups <= LARGEST_FACTORISATION:
+    if most == 0 or block.groups <= LARGEST_FACTORISATION:
         return block.factorise_steps(values, reference), used + 1
     return None, used

@@ -86,6 +86,8 @@ class Rounds:
                 if policies.evaluate(values, shift, unit, tolerance):
                     if self.patience > 0:
                         in_vain, pure, burst, self.patience = 0, 0, FIRST_BURST, 0
+                    if not policies.nature_has_choices:  # sweeps do not run in circles, and are cheaper
+                        waiting = progress.iterations - start + progress.sweeps_per_factorisation
                     continue
                 if policies.can_start_again:
                     restarts += 1
@@ -96,5 +98,7 @@ class Rounds:
             goal, most = max(min(change, 1.0) * FROZEN_GOAL, tolerance * 0.2), FROZEN_SWEEPS
             if improvement.is_same_policy:
                 goal, most = tolerance * 0.2, 4 * FROZEN_SWEEPS
+            elif improvement.is_settling:
+                most = 4 * FROZEN_SWEEPS
             progress.iterations += block.evaluate(values, shift, unit, most, goal)
         return False

@@ -8,6 +8,9 @@ comes out is a candidate until `tightrope.solver.iteration.blocks` has verified 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
 from tightrope.numerics.arrays import FloatArray, IndexArray
@@ -27,12 +30,15 @@ def sweep_frozen(
     unit: float,
     most: int,
     tolerance: float,
+    relaxation: float = 1.0,
 ) -> tuple[int, float]:
     """Up to `most` Gauss–Seidel sweeps, fewer once the relative change is within `tolerance`: (sweeps,
-    last change).
+    last change). With `relaxation` values move that many times as far; the change is still what it would
+    be without.
     """
     within = float(system.floor), float(system.ceiling)
-    return _sweep_rows(within, block.arrays, rows, shift, values, unit, most, tolerance)
+    steps = float(unit), float(tolerance), float(relaxation)
+    return _sweep_rows(within, block.arrays, rows, shift, values, most, steps)
 
 
 @kernel
@@ -42,11 +48,11 @@ def _sweep_rows(
     rows: Rows,
     shift: FloatArray,
     values: FloatArray,
-    unit: float,
     most: int,
-    tolerance: float,
+    steps: tuple[float, float, float],
 ) -> tuple[int, float]:
     floor, ceiling = within
+    unit, tolerance, relaxation = steps
     group_start, member, _, _ = block
     row_start, row_end, column, weight, self_weight, reward = rows[:6]
     groups = len(group_start) - 1
@@ -69,6 +75,8 @@ def _sweep_rows(
                 scale = max(abs(x), unit)
                 if abs(x - old) > change * scale:  # rarely true, and divisions are slow
                     change = abs(x - old) / scale
+                if relaxation != 1.0:
+                    x = min(max(old + relaxation * (x - old), floor), ceiling)
                 values[s] = x
                 if not is_lone:
                     for m in range(group_start[g] + 1, group_start[g + 1]):
@@ -78,19 +86,48 @@ def _sweep_rows(
     return most, change
 
 
-def solve_frozen(
-    system: System, block: Block, rows: Rows, shift: FloatArray, values: FloatArray, place: IndexArray
-) -> float:
-    """Solve the frozen equations by sparse LU and store the solution; 0 (and nothing stored) if they have
-    none, else the factors' entries per entry of the equations.
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """The sparse LU factors of a block's equations under the choices kept."""
 
-    `place` is scratch over all states. Equations without a solution belong to a frozen policy that never
-    stops."""
+    matrix: Any
+    factors: Any
+    row: IndexArray
+    outer: IndexArray
+    """The group of every entry that leads out of the block, and where it is among the rows' entries."""
+
+    @property
+    def fill(self) -> float:
+        """Entries of the factors per entry of the equations."""
+        return float(self.factors.nnz / self.matrix.nnz)
+
+    def solve(self, system: System, block: Block, rows: Rows, shift: FloatArray, values: FloatArray) -> bool:
+        """Store the solution for the values around the block, where there is a sensible one."""
+        right = rows.reward + shift
+        np.add.at(right, self.row, rows.weight[self.outer] * values[rows.column[self.outer]])
+        if not np.all(np.isfinite(right)):
+            return False
+        solution = self.factors.solve(right)
+        scale = np.abs(solution).max(initial=0.0) + 1.0
+        sensible = np.all(np.isfinite(solution)) and bool(
+            np.all(np.abs(self.matrix @ solution - right) <= 1e-6 * scale)
+        )
+        if not sensible or solution.min(initial=0.0) < system.floor - scale * 1e-3:
+            return False
+        solution = np.clip(solution, system.floor, system.ceiling)
+        values[block.member] = np.repeat(solution, np.diff(block.group_start))
+        return True
+
+
+def factorise_frozen(block: Block, rows: Rows, place: IndexArray) -> Factors | None:
+    """The factors of the frozen equations; None if they have no solution: they belong to a frozen policy that
+    never stops. `place` is scratch over all states.
+    """
     from scipy import sparse
-    from scipy.sparse.linalg import splu
+    from scipy.sparse.linalg import splu  # with small panels: rows have two or three entries
 
     if np.any(rows.self_weight >= 1.0):  # a group that stays for certain: singular, and SuperLU would print
-        return 0.0
+        return None
     groups = len(block)
     place[block.member] = np.repeat(np.arange(groups, dtype=np.int32), np.diff(block.group_start))
     length = rows.row_end - rows.row_start[:-1]
@@ -102,32 +139,28 @@ def solve_frozen(
     )
     target = place[rows.column[entry]]
     place[block.member] = -1
-    weight = rows.weight[entry]
     inside = target >= 0
-    right = rows.reward + shift
-    outer = ~inside
-    np.add.at(right, row[outer], weight[outer] * values[rows.column[entry[outer]]])
     diagonal = np.arange(groups, dtype=np.int32)
     matrix = sparse.csc_matrix(
         (
-            np.concatenate([1.0 - rows.self_weight, -weight[inside]]),
+            np.concatenate([1.0 - rows.self_weight, -rows.weight[entry[inside]]]),
             (np.concatenate([diagonal, row[inside]]), np.concatenate([diagonal, target[inside]])),
         ),
         shape=(groups, groups),
     )
-    if not np.all(np.isfinite(right)):
-        return 0.0
     try:
-        factors = splu(matrix)
-        solution = factors.solve(right)
+        return Factors(matrix, splu(matrix, relax=1, panel_size=4), row[~inside], entry[~inside])
     except RuntimeError:  # exactly singular
+        return None
+
+
+def solve_frozen(
+    system: System, block: Block, rows: Rows, shift: FloatArray, values: FloatArray, place: IndexArray
+) -> float:
+    """Solve the frozen equations by sparse LU and store the solution; 0 (and nothing stored) if they have
+    none, else the factors' entries per entry of the equations.
+    """
+    factors = factorise_frozen(block, rows, place)
+    if factors is None or not factors.solve(system, block, rows, shift, values):
         return 0.0
-    scale = np.abs(solution).max(initial=0.0) + 1.0
-    sensible = np.all(np.isfinite(solution)) and bool(
-        np.all(np.abs(matrix @ solution - right) <= 1e-6 * scale)
-    )
-    if not sensible or solution.min(initial=0.0) < system.floor - scale * 1e-3:
-        return 0.0
-    solution = np.clip(solution, system.floor, system.ceiling)
-    values[block.member] = np.repeat(solution, np.diff(block.group_start))
-    return float(factors.nnz / matrix.nnz)
+    return factors.fill

@@ -26,6 +26,7 @@ from tightrope.numerics.record import Record
 from tightrope.numerics.unit_sums import SUM_UNIT
 from tightrope.solver.equations.system import Block, Rows, System
 from tightrope.solver.kernels import backups
+from tightrope.solver.kernels.plain_sweep import sweep_plain
 from tightrope.solver.kernels.robust_sweep import sweep_groups
 from tightrope.solver.nature.pouring import natural_order
 from tightrope.solver.nature.records import ModelArrays, Scratch
@@ -123,6 +124,8 @@ class IntervalKernel(Record):
         workspace: IntervalWorkspace,
     ) -> float:
         scratch = workspace.scratch
+        if self.is_plain and not system.has_exits:
+            return sweep_plain(self.arrays, system.arrays, block.arrays, rows, values, shift, unit)
         return sweep_groups(self.arrays, scratch, system.arrays, block.arrays, rows, values, shift, unit)
 
     def backward(

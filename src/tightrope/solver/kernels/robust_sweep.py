@@ -89,8 +89,8 @@ def sweep_groups(
         # the row of the choice taken
         first, last = transition_start[taken], transition_start[taken + 1]
         scale = discount[taken] if discounted else 1.0
-        keep = taken == row_choice[g] and (row_swing[g] >= 0 or (plain and mode[taken] != EXIT))
-        if keep and not plain:
+        keep = taken == row_choice[g] and row_swing[g] >= 0
+        if keep:
             keep = still_best(row_start[g], row_swing[g], row_end[g], column, values, nature_maximises)
         row_choice[g] = taken
         if keep:

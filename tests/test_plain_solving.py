@@ -107,10 +107,11 @@ def test_drawing_goes_on_where_passes_end() -> None:
 
 
 def assert_progress(support: Support, found: Ranked, target: np.ndarray, agent: bool) -> None:
-    """Whoever was drawn has a smaller rank among the successors, through its witness or through every choice."""
+    """Whoever was drawn meets a smaller rank, through its witness or through every choice."""
     structure = support.structure
     for s in np.flatnonzero(found.states & ~target):
-        mine = [found.witness[s]] if agent else range(structure.choice_start[s], structure.choice_start[s + 1])
+        first, last = structure.choice_start[s : s + 2]
+        mine = [found.witness[s]] if agent else range(first, last)
         for c in mine:
             t = np.arange(structure.transition_start[c], structure.transition_start[c + 1])
             to = structure.successor[t[support.possible[t]]]

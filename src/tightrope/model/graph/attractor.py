@@ -25,7 +25,7 @@ from tightrope.model.graph.support import ForwardArrays, GraphArrays, can_stay, 
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 
-MOST_PASSES = 8
+MOST_PASSES = 32
 """Passes through all states before a worklist does the rest."""
 
 

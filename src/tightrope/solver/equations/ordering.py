@@ -8,8 +8,7 @@ merged into one block: sweeps run in the same order and the overhead a block cos
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,6 +28,9 @@ MERGED_IN_SMALL_ONES = 4096
 beside its sweeps would otherwise be most of the work.
 """
 
+MERGED_IN_PLAIN_ONES = 16_384
+"""The same for ordinary models, whose components are swept one after the other within a block."""
+
 
 @dataclass(frozen=True, eq=False)
 class HostPortion:
@@ -42,8 +44,11 @@ class HostPortion:
     is_large: bool = False
 
 
-def portions(components: Components, leader: IndexArray, skip: BoolArray) -> Iterator[HostPortion]:
-    """Portions of the states in the order of `components`; those in `skip` are left out.
+def portions(
+    components: Components, leader: IndexArray, skip: BoolArray, merged: int = MERGED_IN_SMALL_ONES
+) -> Iterator[HostPortion]:
+    """Portions of the states in the order of `components`; those in `skip` are left out. Small components are
+    merged up to `merged` states.
 
     Groups (equal `leader`) lie within one component, or the component graph was made with them joined."""
     cyclic = np.flatnonzero(components.cyclic)
@@ -59,14 +64,19 @@ def portions(components: Components, leader: IndexArray, skip: BoolArray) -> Ite
         if position < len(components.order):
             stretches.append((position, len(components.order), False))
     else:
-        stretches = _merge(components)
+        stretches = [(a, b, bool(kind)) for a, b, kind in _merge(components, merged).tolist()]
     for first, last, is_cyclic in stretches:
         states = components.order[first:last]
         connected = is_cyclic and components.component[states[0]] == components.component[states[-1]]
         states = states[~skip[states]]
         if len(states) == 0:
             continue
-        yield HostPortion(_groups(states, leader), is_cyclic, connected)
+        block = _groups(states, leader)
+        if is_cyclic and not connected:
+            of_group = components.component[block.member[block.group_start[:-1]]]
+            ends = np.append(np.flatnonzero(np.diff(of_group)) + 1, len(of_group))
+            block = replace(block, parts=ends)
+        yield HostPortion(block, is_cyclic, connected)
 
 
 def level_portions(
@@ -167,38 +177,43 @@ def _sort_levels(states: IndexArray, level: IndexArray, ends: OffsetArray, order
         place[level[s] - 1] += 1
 
 
-def _merge(components: Components) -> list[tuple[int, int, bool]]:
-    """Neighbouring components joined up to a size; stretches without a cycle stay passes."""
+def _merge(components: Components, merged: int) -> OffsetArray:
+    """Neighbouring components joined up to a size, as rows (first, last, whether cyclic); stretches without a
+    cycle stay passes.
+    """
     start, cyclic = components.start, components.cyclic
     is_small = np.diff(start)[cyclic].mean() <= SMALL_COMPONENT
-    most = MERGED_IN_SMALL_ONES if is_small else MERGED_STATES
-    change = np.flatnonzero(np.diff(cyclic.astype(np.int8))) + 1
-    runs = np.concatenate([[0], change, [len(cyclic)]])
-    stretches: list[tuple[int, int, bool]] = []
-    for a, b in pairwise(runs):
-        first, last, is_cyclic = int(start[a]), int(start[b]), bool(cyclic[a])
-        small = last - first < most
-        if stretches and small and stretches[-1][1] - stretches[-1][0] < most:
-            before = stretches.pop()
-            stretches.append((before[0], last, before[2] or is_cyclic))
-        elif is_cyclic and not small:
-            stretches.extend(_split(components, int(a), int(b), most))
+    most = merged if is_small else MERGED_STATES
+    stretches = np.empty((len(cyclic), 3), np.int64)
+    return stretches[: _merge_into(start, cyclic, most, stretches)]
+
+
+@kernel
+def _merge_into(start: OffsetArray, cyclic: BoolArray, most: int, stretches: OffsetArray) -> int:
+    count, a = 0, 0
+    while a < len(cyclic):
+        b = a + 1
+        while b < len(cyclic) and cyclic[b] == cyclic[a]:
+            b += 1
+        first, last, is_cyclic = start[a], start[b], cyclic[a]
+        is_small = last - first < most
+        if count > 0 and is_small and stretches[count - 1, 1] - stretches[count - 1, 0] < most:
+            stretches[count - 1, 1] = last
+            stretches[count - 1, 2] = stretches[count - 1, 2] or is_cyclic
+        elif is_cyclic and not is_small:  # cut into pieces of at least `most` states, the last may be smaller
+            k = a
+            while k < b:
+                end = k + 1
+                while end < b and start[end] < start[k] + most:
+                    end += 1
+                stretches[count, 0], stretches[count, 1], stretches[count, 2] = start[k], start[end], 1
+                count += 1
+                k = end
         else:
-            stretches.append((first, last, is_cyclic))
-    return stretches
-
-
-def _split(components: Components, first: int, last: int, most: int) -> list[tuple[int, int, bool]]:
-    """A long run of cyclic components cut into pieces of at least `most` states (the last may be smaller)."""
-    start = components.start
-    pieces: list[tuple[int, int, bool]] = []
-    k = first
-    while k < last:
-        end = int(np.searchsorted(start, start[k] + most))
-        end = min(max(end, k + 1), last)
-        pieces.append((int(start[k]), int(start[end]), True))
-        k = end
-    return pieces
+            stretches[count, 0], stretches[count, 1], stretches[count, 2] = first, last, is_cyclic
+            count += 1
+        a = b
+    return count
 
 
 def _groups(states: IndexArray, leader: IndexArray) -> Block:

@@ -110,12 +110,14 @@ class Block:
 
     Sweeps under frozen choices go through the groups in order. Robust ones follow `visit`, a permutation of
     the groups that suits the memory of the model better (empty: in order), from its end if `backwards`.
+    `parts` are the ends of stretches of groups of which none leads to a later one (empty: there is one).
     """
 
     group_start: OffsetArray
     member: IndexArray
     visit: IndexArray = field(default_factory=lambda: np.zeros(0, np.int32))
     backwards: bool = False
+    parts: OffsetArray = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @staticmethod
     def of_states(states: IndexArray) -> Block:

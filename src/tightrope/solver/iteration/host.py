@@ -20,8 +20,15 @@ from tightrope.numerics.jit import kernel as compiled
 from tightrope.numerics.team import Team
 from tightrope.solver.equations.equations import Equations, Meaning, find_loops
 from tightrope.solver.equations.layers import layers
-from tightrope.solver.equations.ordering import HostPortion, level_portions, level_states, portions
-from tightrope.solver.equations.system import System
+from tightrope.solver.equations.ordering import (
+    MERGED_IN_PLAIN_ONES,
+    MERGED_IN_SMALL_ONES,
+    HostPortion,
+    level_portions,
+    level_states,
+    portions,
+)
+from tightrope.solver.equations.system import Block, System
 from tightrope.solver.iteration.backend import Backend, BlockBackend, Judgement, Portion, Schedule
 from tightrope.solver.iteration.host_block import HostBlock, HostSystem, Scratch
 from tightrope.solver.iteration.parallel_block import LEAST_GROUPS, ParallelBlock, count_parts
@@ -35,6 +42,9 @@ LEAST_STATES = 1024
 
 LEAST_CHOICES = 8192
 """Choices per worker where all are backed up at once."""
+
+DENSE = 32
+"""Transitions per group from which on the order of sweeps is of no account."""
 
 T = TypeVar("T")
 
@@ -121,7 +131,8 @@ class HostBackend:
         return None if components is None else self._portion(components, system, settled)
 
     def _portion(self, components: Components, system: System, settled: BoolArray) -> Schedule:
-        found = list(portions(components, system.leader, settled))
+        merged = MERGED_IN_PLAIN_ONES if self.kernel.lower is self.kernel.upper else MERGED_IN_SMALL_ONES
+        found = list(portions(components, system.leader, settled, merged))
         if self._team.workers == 1:
             return Schedule([[portion] for portion in found], _ranking(components))
         found = [replace(each, is_large=len(each.block) >= 2 * LEAST_GROUPS) for each in found]
@@ -158,13 +169,19 @@ class HostBackend:
             self._shared = HostSystem(self.kernel, self.support, system)
         scratch, block = self._scratch[worker], portion.block
         distance = np.zeros(len(block), np.int32)
-        if portion.is_connected:
+        if portion.is_connected and not self._is_dense(block):
             is_reach = equations.meaning is Meaning.REACH
             ordered = layers(self.support, block, lower, scratch.place, is_reach)
             block, distance = ordered.block, ordered.distance
         whole = HostBlock.of(self._shared, block, distance, scratch)
         parts = count_parts(len(block), self._team.workers) if portion.is_large else 1
         return whole if parts == 1 else ParallelBlock(whole, self._scratch[:parts], self._team)
+
+    def _is_dense(self, block: Block) -> bool:
+        """Whether a group has so many transitions that any order carries values as far as another."""
+        start = self.support.state_start
+        entries = int((start[block.member + 1] - start[block.member]).sum())
+        return entries >= DENSE * len(block)
 
     def judge(self, equations: Equations, lower: FloatArray, upper: FloatArray) -> Judgement:
         system, structure = equations.system, equations.system.structure

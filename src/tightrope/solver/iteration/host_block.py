@@ -154,7 +154,9 @@ class HostBlock:
         before = self.rows.choice.copy()
         block = self._backwards if backwards else self.block
         change = self._sweep(self.shared.bounded, block, values, shift, unit)
-        changed = np.count_nonzero(before != self.rows.choice)
+        structure = self.shared.system.structure
+        is_chain = structure.choices == structure.states
+        changed = 0 if is_chain else int(np.count_nonzero(before != self.rows.choice))
         return Improvement(change, changed == 0, changed <= FEW_CHANGES * len(before))
 
     def evaluate(self, values: FloatArray, shift: FloatArray, unit: float, most: int, goal: float) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.numerics.arrays import FloatArray, IndexArray
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.solver.equations.system import Block, BlockArrays, Rows, System
 
@@ -38,52 +38,58 @@ def sweep_frozen(
     """
     within = float(system.floor), float(system.ceiling)
     steps = float(unit), float(tolerance), float(relaxation)
-    return _sweep_rows(within, block.arrays, rows, shift, values, most, steps)
+    return _sweep_rows(within, block.arrays, block.parts, rows, shift, values, most, steps)
 
 
 @kernel
 def _sweep_rows(
     within: tuple[float, float],
     block: BlockArrays,
+    parts: OffsetArray,
     rows: Rows,
     shift: FloatArray,
     values: FloatArray,
     most: int,
     steps: tuple[float, float, float],
 ) -> tuple[int, float]:
+    """Parts one after the other, each until it needs no more: those after it then find it solved."""
     floor, ceiling = within
     unit, tolerance, relaxation = steps
     group_start, member, _, _ = block
     row_start, row_end, column, weight, self_weight, reward = rows[:6]
     groups = len(group_start) - 1
     is_lone = len(member) == groups
-    change = 0.0
-    for sweep in range(most):
-        change = 0.0
-        for g in range(groups):
-            if self_weight[g] >= 1.0:
-                continue
-            x = reward[g] + shift[g]
-            for i in range(np.uint64(row_start[g]), np.uint64(row_end[g])):
-                x += weight[i] * values[np.uint32(column[i])]
-            if self_weight[g] > 0.0:
-                x /= 1.0 - self_weight[g]
-            x = min(max(x, floor), ceiling)
-            s = np.uint32(member[g if is_lone else group_start[g]])
-            old = values[s]
-            if x != old:
-                scale = max(abs(x), unit)
-                if abs(x - old) > change * scale:  # rarely true, and divisions are slow
-                    change = abs(x - old) / scale
-                if relaxation != 1.0:
-                    x = min(max(old + relaxation * (x - old), floor), ceiling)
-                values[s] = x
-                if not is_lone:
-                    for m in range(group_start[g] + 1, group_start[g + 1]):
-                        values[member[m]] = x
-        if change <= tolerance:
-            return sweep + 1, change
-    return most, change
+    done, largest = 0, 0.0
+    first = 0
+    for part in range(max(len(parts), 1)):
+        last = parts[part] if len(parts) > 0 else groups
+        sweeps, change = 0, np.inf
+        while sweeps < most and change > tolerance:
+            change = 0.0
+            for g in range(first, last):
+                if self_weight[g] >= 1.0:
+                    continue
+                x = reward[g] + shift[g]
+                for i in range(np.uint64(row_start[g]), np.uint64(row_end[g])):
+                    x += weight[i] * values[np.uint32(column[i])]
+                if self_weight[g] > 0.0:
+                    x /= 1.0 - self_weight[g]
+                x = min(max(x, floor), ceiling)
+                s = np.uint32(member[g if is_lone else group_start[g]])
+                old = values[s]
+                if x != old:
+                    scale = max(abs(x), unit)
+                    if abs(x - old) > change * scale:  # rarely true, and divisions are slow
+                        change = abs(x - old) / scale
+                    if relaxation != 1.0:
+                        x = min(max(old + relaxation * (x - old), floor), ceiling)
+                    values[s] = x
+                    if not is_lone:
+                        for m in range(group_start[g] + 1, group_start[g + 1]):
+                            values[member[m]] = x
+            sweeps += 1
+        done, largest, first = max(done, sweeps), max(largest, change), last
+    return done, largest
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,8 +44,11 @@ def sweep_plain(
             for c in range(choice_start[s], choice_start[s + 1]):
                 if mode[c] == CLOSED:
                     continue
-                x = 0.0
-                for t in range(np.uint64(transition_start[c]), np.uint64(transition_start[c + 1])):
+                first, last = np.uint64(transition_start[c]), np.uint64(transition_start[c + 1])
+                x = probability[first] * values[np.uint32(successor[first])]
+                if not probability[first] > 0.0:
+                    x = 0.0
+                for t in range(first + np.uint64(1), last):
                     if probability[t] > 0.0:
                         x += probability[t] * values[np.uint32(successor[t])]
                 if discounted:

@@ -97,7 +97,7 @@ class Progress:
         """
         if self.filled_groups == 0:
             return float("inf")
-        return self.fill * max(1.0, groups / self.filled_groups) ** self.growth
+        return self.fill * math.pow(max(1.0, groups / self.filled_groups), self.growth)
 
     @property
     def sweeps_per_factorisation(self) -> int:

@@ -12,7 +12,8 @@ import pytest
 from adversary import measured
 from adversary.archive import Forgery
 from adversary.honest import ALL
-from adversary.malformed import AUTOMATA, HOSTILE, MALFORMED, NEWEST
+from adversary.hostile import AUTOMATA, HOSTILE, NEWEST
+from adversary.malformed import MALFORMED
 
 MOST_SECONDS = 10.0
 MOST_MEBIBYTES = 1024.0

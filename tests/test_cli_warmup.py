@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tightrope.cli import warmup_run
+from tightrope.cli import warmup as warmup_run
 from tightrope.cli.app import run
 
 COMPILE = """

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from tightrope.data import counters as counters_module
 from tightrope.data import simulator as simulator_module
 from tightrope.data.alias import STOP, build_alias_table, pick
 from tightrope.data.batches import batch_ends
@@ -243,8 +242,7 @@ def test_outcomes_of_probability_zero_never_happen() -> None:
 
 
 def test_the_number_of_threads_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (simulator_module, counters_module):
-        monkeypatch.setattr(module, "SMALL_BATCH", 2)
+    monkeypatch.setattr(simulator_module, "SMALL_BATCH", 2)
     mdp = walk()
     one = Simulator(mdp, threads=1).episodes(3_000, 11)
     for threads in (2, 3):

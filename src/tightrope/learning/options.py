@@ -52,12 +52,16 @@ DEVICES = (*SHOWN, "cuda-emulated")
 """The last one is for tests: every kernel of the GPU without one."""
 
 
-class SetsWords(TypedDict, total=False):
-    """Which sets are learned and how they are solved: keyword arguments of `learn`, `plan` and `online`."""
+class LearnWords(TypedDict, total=False):
+    """The fields of `LearnOptions`, as keyword arguments of `learn` and its relatives."""
 
     region: RegionKind | str | None
     sets: SetsKind | str | None
     interval: IntervalMethod | str | None
+    budget: Budget | str
+    ellipsoid: EllipsoidVersion | str
+    intersect: bool
+    fallback: bool
     precision: float
     assume_support: float | None
     seconds: float
@@ -65,15 +69,6 @@ class SetsWords(TypedDict, total=False):
     iterations: int
     coupled_gap: float
     threads: int | None
-
-
-class LearnWords(SetsWords, total=False):
-    """The fields of `LearnOptions`, as keyword arguments of `learn` and its relatives."""
-
-    budget: Budget | str
-    ellipsoid: EllipsoidVersion | str
-    intersect: bool
-    fallback: bool
     cost_range: tuple[float, float] | None
     cost_sd: float | None
 

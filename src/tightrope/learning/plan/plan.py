@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from tightrope.errors import CannotCertify, InputError, check_keywords, check_ty
 from tightrope.formats.policy import PolicyGiven
 from tightrope.learning.learn import Learner, counts_of, parametric
 from tightrope.learning.online.exploration import Explore
-from tightrope.learning.options import Decisions, LearnOptions, SetsWords, decide
+from tightrope.learning.options import Decisions, LearnOptions, decide
 from tightrope.learning.plan.answer import DESIGNED, EVEN, Plan, PlanStatus, Strategy
 from tightrope.learning.plan.planner import Found, Planner
 from tightrope.learning.plan.target import Target
@@ -44,7 +44,7 @@ from tightrope.planning.hanging import blind_combinations
 from tightrope.planning.stage import FEWEST
 from tightrope.problem import Problem, learnable
 from tightrope.region.region import RegionKind
-from tightrope.statistics.estimates import check_delta
+from tightrope.statistics.estimates import IntervalMethod, check_delta
 from tightrope.uncertainty.sets import SetsKind
 
 MOST_ROUNDS = 4
@@ -115,7 +115,7 @@ class DrawPlanner(Planner):
 PLANNED_SETS = (SetsKind.RECTANGULAR, SetsKind.COUPLED, SetsKind.EXPRESSION)
 
 
-class PlanWords(SetsWords, total=False):
+class PlanWords(TypedDict, total=False):
     """Keyword arguments of `plan` beside the aim and δ; those of regions and sets are `learn`'s."""
 
     optimality: float | None
@@ -126,6 +126,16 @@ class PlanWords(SetsWords, total=False):
     avoid: str | None
     at_most: float | None
     generative: bool
+    region: RegionKind | str | None
+    sets: SetsKind | str | None
+    interval: IntervalMethod | str | None
+    precision: float
+    assume_support: float | None
+    seconds: float
+    device: str
+    iterations: int
+    coupled_gap: float
+    threads: int | None
 
 
 OWN = ("optimality", "above", "budget", "within_cap", "cost", "avoid", "at_most", "generative")

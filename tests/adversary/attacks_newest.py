@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from adversary.archive import Forgery
-from adversary.attacks_learned import REGION, filled, rows_appended, tight
+from adversary.attacks_learned import REGION, filled, narrow, rows_appended, tight
 from adversary.attacks_values import Attack, Forge, both, change, claim, entries, only_claim, shift
 
 COSTS = ("newest/costs",)
@@ -78,6 +78,20 @@ def values(low: float, high: float) -> Forge:
     return forge
 
 
+def bases(near: float, narrower: float = 0.5) -> Forge:
+    """Vectors that fit narrower bounds, and for all ends of all expressions a basis of the box's faces."""
+
+    def forge(forgery: Forgery) -> None:
+        narrow(narrower)(forgery)
+        count, size = len(forgery["problem.polynomial"]), forgery[f"{REGION}.point"].shape[1]
+        forgery[f"{REGION}.bound_expression"] = np.repeat(np.arange(1, count), 2)
+        forgery[f"{REGION}.bound_side"] = np.tile([0, 1], count - 1)
+        forgery[f"{REGION}.bound_basis"] = np.tile(2 * np.arange(size), (2 * count - 2, 1))
+        forgery[f"{REGION}.bound_near"] = np.full(2 * count - 2, near)
+
+    return forge
+
+
 ATTACKS = [
     # Costs: an interval is a hint, and every step towards it is proved by one exponent.
     Attack("costs-narrowed", COSTS, costs(1.0, 1.5), "intervals of a reward are hints, not data"),
@@ -96,12 +110,14 @@ ATTACKS = [
     Attack("costs-free-of-charge", COSTS, values(0.0, 0.0), "no cost at all"),
     Attack("costs-claim", COSTS, tight(0.1), "nobody compares claim and vector"),
     # Quotients: what bases prove is divided by the denominator's range.
-    Attack("quotient-near-far-away", QUOTIENTS, both(filled(f"{REGION}.bound_near", 1e300), tight(0.1)), "f − c·g with c so large that f drowns"),
-    Attack("quotient-near-negative", QUOTIENTS, both(filled(f"{REGION}.bound_near", -5.0), tight(0.1)), "the sign of what is divided"),
-    Attack("quotient-near-missing", QUOTIENTS, both(lambda f: f.drop(f"{REGION}.bound_near"), tight(0.1)), "c = 0 in place of the end"),
-    Attack("quotient-near-nan", QUOTIENTS, both(filled(f"{REGION}.bound_near", np.nan), tight(0.1)), "NaN violates no inequality"),
-    Attack("quotient-near-short", QUOTIENTS, both(change(f"{REGION}.bound_near", lambda a: a[:1]), tight(0.1)), "an array of length 1 broadcasts"),
-    Attack("quotient-sides-exchanged", QUOTIENTS, both(change(f"{REGION}.bound_side", lambda a: 1 - a), tight(0.1)), "upper ends taken for lower ones"),
+    Attack("quotient-near-far-away", QUOTIENTS, bases(1e300), "f − c·g with c so large that f drowns"),
+    Attack("quotient-near-negative", QUOTIENTS, bases(-5.0), "the sign of what is divided"),
+    Attack("quotient-near-inside", QUOTIENTS, bases(0.43, 0.99), "c where the end is wanted"),
+    Attack("quotient-near-tiny", QUOTIENTS, bases(5e-324), "what is left is rounding"),
+    Attack("quotient-near-missing", QUOTIENTS, both(bases(0.0), lambda f: f.drop(f"{REGION}.bound_near")), "c = 0 in place of the end"),
+    Attack("quotient-near-nan", QUOTIENTS, bases(np.nan), "NaN violates no inequality"),
+    Attack("quotient-near-short", QUOTIENTS, both(bases(0.4), change(f"{REGION}.bound_near", lambda a: a[:1])), "an array of length 1 broadcasts"),
+    Attack("quotient-sides-exchanged", QUOTIENTS, both(bases(0.4), change(f"{REGION}.bound_side", lambda a: 1 - a)), "upper ends taken for lower ones"),
     Attack("quotient-intervals", QUOTIENTS, both(filled("learned.lower", 0.4), filled("learned.upper", 0.45), tight(0.1)), "intervals of quotients are hints"),
     Attack("quotient-bases-of-choices", QUOTIENTS, both(lambda f: f.__setitem__("values.0.lower_basis", np.zeros(6, dtype=np.int64)), tight(0.1)), "nature's problem over a region in which nothing is affine"),
     Attack("quotient-envelope", QUOTIENTS, both(rows_appended((2, 0, 0), (2, 0, 1)), tight(0.1)), "McCormick of a product that is not there"),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from tightrope.cli import model_source
 from tightrope.model.graph import Support, positive
 from tightrope.model.graph.attractor import MOST_PASSES, Ranked, attract
 from tightrope.model.mdp import MDP
@@ -191,3 +192,13 @@ def test_fill_is_expected_to_grow_as_it_has() -> None:
     progress.note_fill(10_000, 4.4)
     assert progress.may_factorise(90_000)
     assert progress.sweeps_per_factorisation == int(4 * 4.4**2)
+
+
+def test_memory_is_given_back_where_that_can_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    model_source.give_back_memory()
+
+    def refuse(name: None) -> None:
+        raise TypeError("no such library")
+
+    monkeypatch.setattr(model_source.ctypes, "CDLL", refuse)
+    model_source.give_back_memory()

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tightrope.certificate.game.laws import enclose
 from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL, OutOfRange
 
 BOTH = pytest.mark.parametrize("n", [LONGDOUBLE, RATIONAL], ids=["longdouble", "rational"])
@@ -27,7 +28,7 @@ def test_fractions_become_numbers_next_to_them(n, values):
     epsilon = Fraction(0) if n.exact else Fraction(float(n.epsilon))
     for value, held in zip(values, n.fractions(n.array(values)), strict=True):
         assert abs(held - value) <= epsilon * abs(value)
-    low, high = (n.fractions(end) for end in n.enclose(values))
+    low, high = (n.fractions(end) for end in enclose(n, values))
     for value, below, above in zip(values, low, high, strict=True):
         assert below <= value <= above
         assert above - below <= 8 * epsilon * abs(value) + Fraction(1, 10**4000)

@@ -16,6 +16,7 @@ from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
 from tightrope.certificate.region.rows import Origin
 from tightrope.certificate.statistics.bets import Bets, Schedule, levels, weight_of
+from tightrope.certificate.statistics.likelihood import Forms
 from tightrope.cli.app import run
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.learning.learn import learn
@@ -138,7 +139,7 @@ def test_bets_follow_from_earlier_batches_alone():
         batch_count=np.concatenate([data.batch_count[:cut], later.batch_count[theirs:]]),
         batch_start=np.concatenate([data.batch_start[:third], later.batch_start[third:] - theirs + cut]),
     )
-    changed = Bets(link.setting, mixed, None)
+    changed = Bets(Forms(link.setting), mixed, None)
     assert changed.schedule == bets.schedule
     assert np.array_equal(changed.stake[:, :, :3], bets.stake[:, :, :3])
     assert not np.array_equal(changed.stake[:, :, 3], bets.stake[:, :, 3])
@@ -169,7 +170,8 @@ def test_stakes_that_are_better_than_fair_are_refused_whoever_returns_them(gain,
 def test_rows_leave_out_nothing_that_the_bettors_leave(kind):
     """Points whose wealth, in rationals, is below the price satisfy every row, in either arithmetic."""
     link = linked(kind)
-    slab, outcomes = link.sources[Origin.SLAB], link.outcomes
+    slab, outcomes = link.sources[Origin.SLAB], link.setting.outcomes
+    forms = [link.space.affine(polynomial) for polynomial in link.polynomials]
     assert len(slab.rows) >= 2
     exact = linked(kind, RATIONAL).sources[Origin.SLAB]
     low, high = (np.array(end, dtype=np.float64) for end in link.projection.box)
@@ -177,7 +179,7 @@ def test_rows_leave_out_nothing_that_the_bettors_leave(kind):
     draw, kept = np.random.default_rng(5), 0
     for t in draw.uniform(low[:free], high[:free], size=(60, free)):
         x = link.space.lifted([Fraction(float(value)) for value in t])
-        f = np.array([float(sum(a * v for a, v in zip(row, x, strict=True)) + c) for row, c in slab.forms])
+        f = np.array([float(sum(a * v for a, v in zip(row, x, strict=True)) + c) for row, c in forms])
         f = f[outcomes.expression]
         for place in range(len(slab.bets.sides)):
             stake, seen = slab.bets.stake[place], slab.bets.seen

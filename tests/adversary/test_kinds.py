@@ -60,13 +60,9 @@ KINDS: dict[str, Honest] = {
 }
 
 LARGER = {
-    "learned: slab",
-    "learned: polytope, with costs",
-    "learned: polytope, of quotients",
-    "learned: a temporal formula, intervals",
-    "learned: a temporal formula, likelihood",
     "coupled: polytope",
     "coupled: slab",
+    "learned: slab",
 }
 """Those that are not within the goal."""
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tightrope.certificate.game.laws import enclose
 from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
 
 BOTH = pytest.mark.parametrize("n", [LONGDOUBLE, RATIONAL], ids=["longdouble", "rational"])
@@ -26,7 +27,7 @@ WIDE = st.builds(
 def test_fractions_come_back_within_epsilon(n, value: Fraction) -> None:
     (near,) = n.fractions(n.array([value]))
     assert abs(near - value) <= Fraction(float(n.epsilon)) * abs(value)
-    low, high = (n.fractions(end)[0] for end in n.enclose([value]))
+    low, high = (n.fractions(end)[0] for end in enclose(n, [value]))
     assert low <= value <= high
 
 

@@ -317,8 +317,8 @@ def _slab(honest: Honest, sketch: Sketch, data: Data) -> Inside:
     """The guard, and at every point the wealth of the honest bets in plain floats."""
     link = Learned(load(honest.certificate).certificate, LONGDOUBLE)
     slab, guard = (link.statements.sources[origin] for origin in (Origin.SLAB, Origin.CUT))
-    bets, outcomes = slab.bets, link.outcomes
-    linear, constant = (LONGDOUBLE.floats(of) for of in (slab.linear, slab.constant))
+    bets, outcomes = slab.bets, link.setting.outcomes
+    linear, constant = slab.forms.doubles
     likely = _likelihood(sketch, data, float(bets.guard), guard.pilot)
     weights = np.log([float(weight) for _, weight in bets.schedule.scales])
 

@@ -46,6 +46,12 @@ class Claim(_Compared):
     choice: OffsetArray | None = fields.integers("states", optional=True)
     weight: FloatArray | None = fields.reals("choices", least=0.0, most=1.0, optional=True)
 
+    def weights(self, choices: int) -> FloatArray | None:
+        """With which weights the policy takes the choices, so many; None where it is free."""
+        if self.choice is None:
+            return self.weight
+        return np.bincount(self.choice, minlength=choices).astype(np.float64)
+
     def __repr__(self) -> str:
         return f"Claim: {self.name} within [{self.lower!r}, {self.upper!r}]"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +23,16 @@ MOST_COUNTS = 2**50
 MOST_ELIMINATION = 4 * 10**7
 """Of the equalities of a domain: their number³ · parameters · bits of a coefficient."""
 
-INTERVALS = ("clopper-pearson", "hoeffding", "beta-binomial")
+METHODS = {
+    "clopper-pearson": "intervals",
+    "hoeffding": "intervals",
+    "beta-binomial": "intervals",
+    "weissman": "balls",
+    "likelihood": "likelihood",
+    "slab": "slab",
+    "ellipsoid": "ellipsoid",
+}
+"""The statement that is made of data, and the module of `tightrope.certificate.statistics` that proves it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +75,7 @@ class Data:
     """
 
     delta: float = fields.share()
-    method: str = fields.word(*INTERVALS, "weissman", "likelihood", "slab", "ellipsoid")
+    method: str = fields.word(*METHODS)
     shared_by: str = fields.word("events", "outcomes", "transitions")
     design: str = fields.word("generative-fixed", "trajectories", "adaptive")
     repeats: bool = fields.truth()
@@ -92,7 +102,7 @@ class Data:
     @property
     def has_intervals(self) -> bool:
         """Whether the statement is one interval for each event, outcome or transition."""
-        return self.method in INTERVALS
+        return METHODS[self.method] == "intervals"
 
     @property
     def is_untied(self) -> bool:
@@ -101,3 +111,8 @@ class Data:
     @property
     def batches(self) -> int:
         return len(self.batch_start) - 1
+
+    @property
+    def sizes(self) -> list[int]:
+        """How much was seen in every batch."""
+        return [int(self.batch_count[a:b].sum()) for a, b in pairwise(self.batch_start.tolist())]

@@ -18,18 +18,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tightrope.certificate.claim import Certificate
+from tightrope.certificate.evidence import METHODS
 from tightrope.certificate.game.nature import Boxes
 from tightrope.certificate.hints import RegionHints
 from tightrope.certificate.numbers import Arithmetic
 from tightrope.certificate.problem import Problem
 from tightrope.certificate.region.coordinates import Box, Space
-from tightrope.certificate.region.duality import BasisTable, Rows
-from tightrope.certificate.region.polynomials import is_constant
+from tightrope.certificate.region.duality import Rows
 from tightrope.certificate.region.projection import Bounds, prove_by_bases, shrunk_box
 from tightrope.certificate.region.projection import Ends as ProvedEnds
 from tightrope.certificate.region.rows import Ends, Origin, Sources, Writer
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from tightrope.certificate.coupled.check import CoupledCheck
     from tightrope.certificate.coupled.hints import CoupledHints
     from tightrope.certificate.coupled.values import Ends as ValueEnds
-    from tightrope.certificate.statistics.intervals import Events
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,43 +77,22 @@ class Learned:
             from tightrope.certificate.region.quotients import QuotientSpace
 
             self.space = QuotientSpace(problem, [self.polynomials[e] for e in self.used])
-        self.constant = np.array([is_constant(p) for p in self.polynomials])
         if known is not None:
             self.statements = known
 
     @cached_property
-    def outcomes(self) -> Outcomes:
+    def setting(self) -> Setting:
         size = self.problem.graph.transitions
         counts = np.zeros(size, dtype=np.int64)
         if self.data is not None:
             counts = totals(self.data, np.arange(size), size)
-        return Outcomes.of(self.problem, counts)
-
-    @cached_property
-    def setting(self) -> Setting:
-        known = self.problem, self.polynomials, self.expression
-        return Setting(self.n, *known, self.space, self.outcomes)
-
-    @cached_property
-    def events(self) -> Events:
-        from tightrope.certificate.statistics.intervals import Events
-
-        paired = self.data is not None and self.data.shared_by == "events"
-        return Events(self.setting, paired)
+        known = self.problem, self.polynomials, self.expression, self.space
+        return Setting(self.n, *known, Outcomes.of(self.problem, counts))
 
     def checks(self) -> list[Check]:
         """Links 1 to 3."""
-        checks = [self.distributions(), self.statements.check]
+        checks = [self.setting.distributions(), self.statements.check]
         return [*checks, self.projection.check] if all(check.passed for check in checks) else checks
-
-    def distributions(self) -> Check:
-        name, wrong = "probabilities of every choice sum to 1", self.outcomes.unbalanced(self.setting)
-        if wrong is not None:
-            return Check(name, False, f"expressions {wrong[:20]} do not sum to 1")
-        known = [self.polynomials[e].get((), Fraction(0)) for e in self.used if self.constant[e]]
-        if not all(0 <= value <= 1 for value in known):
-            return Check(name, False, "a number among them is no probability")
-        return Check(name, True, f"{len(self.outcomes.start) - 1} groups of choices, in rationals")
 
     @cached_property
     def statements(self) -> Statements:
@@ -123,52 +102,24 @@ class Learned:
             return self._of_counts(delta)
         from tightrope.certificate.statistics.costs import prove_costs, share_of_costs
 
-        part = share_of_costs(data, bool(self.constant[self.used].all()))
+        part = share_of_costs(data, not self.setting.unknown[self.used].any())
         found = self._of_counts(delta * (1 - part))
         return prove_costs(self.setting, data.costs, self.hints, delta * part, found)
 
     def _of_counts(self, delta: Fraction) -> Statements:
         """Of probabilities, from the counts."""
-        data, hints, region = self.data, self.hints, self.hints.region
+        data, hints = self.data, self.hints
         if (hints.lower is not None) != (data is not None and data.has_intervals):
             raise ValueError("intervals do not fit the method")
         betted = data is not None and data.method == "slab"
-        if (region is not None and self.is_untied) or (hints.slab and not betted):
+        if (hints.region is not None and self.is_untied) or (hints.slab and not betted):
             raise ValueError("the region does not fit the statement")
         if data is None:
             words = "the bounds hold for every instantiation in the domain"
             return Statements(Check("no data", True, words))
-        about = self.setting
-        if hints.lower is not None and hints.upper is not None:
-            from tightrope.certificate.statistics.intervals import prove_events, prove_transitions
-
-            ends = hints.lower, hints.upper
-            if data.is_untied:
-                return prove_transitions(about, data, ends, delta)
-            return prove_events(about, data.method, self.events, ends, delta)
-        if data.method == "slab":
-            from tightrope.certificate.statistics.slab import prove_bets
-
-            return prove_bets(about, data, self.certificate.claims)
-        if data.method == "weissman":
-            from tightrope.certificate.statistics.balls import Balls
-
-            balls = Balls(about, delta)
-            words = f"{balls.statements} balls, δ = {float(delta):g}"
-            return Statements(Check("L1 balls are those of the model", True, words), {Origin.L1: balls})
-        if data.method == "likelihood":
-            from tightrope.certificate.statistics.likelihood import Likelihood
-
-            likelihood = Likelihood(about, data, delta)
-            words = f"{data.batches} batches, a pilot of {likelihood.pilot}, δ = {float(delta):g}"
-            check = Check("every batch is predicted by those before it", True, words)
-            return Statements(check, {Origin.CUT: likelihood}, planned=likelihood.planned)
-        from tightrope.certificate.statistics.ellipsoid import Ellipsoid
-
-        ellipsoid = Ellipsoid(about, delta)
-        words = f"{self.space.size} coordinates, β = {float(ellipsoid.beta):.6f}, δ = {float(delta):g}"
-        check = Check("the ellipsoid follows from the counts", True, words)
-        return Statements(check, {Origin.TANGENT: ellipsoid}, support=ellipsoid)
+        module = import_module(f"tightrope.certificate.statistics.{METHODS[data.method]}")
+        found: Statements = module.prove(self.setting, self.certificate, delta)
+        return found
 
     @cached_property
     def sources(self) -> Sources:
@@ -193,21 +144,22 @@ class Learned:
 
     def project(self, region: RegionHints | None, sources: Sources | None = None) -> Projection:
         """Links 2 and 3, with these hints about the region."""
-        writer = self.writer(region, sources)
-        space, box, rows, stages = self.space, self.space.start_box(), None, 0
-        bases: ProvedEnds = {}
+        writer, box, rows = self.writer(region, sources), self.space.start_box(), None
+        bases, stages = ProvedEnds(), 0
         if region is not None:
             early = region.row[region.row[:, 0] != Origin.EXPRESSION]
             if not np.array_equal(early, region.row[: len(early)]):
                 raise ValueError("rows that rest on proved bounds come last")
-            stages = len(region.box_basis) // (2 * space.size)
+            stages = len(region.box_basis) // (2 * self.space.size)
             box = shrunk_box(writer, early, region)
             rows = writer.rows(early, box)
-            bases = prove_by_bases(rows, space, self.polynomials, region)
+            bases = prove_by_bases(rows, self.space, self.polynomials, region)
         bounds = self.bounds(bases, box if stages else None)
         lower, upper = self._derive(bounds)
         if region is not None:
-            writer = self.knowing(writer, lower, upper)
+            met = dict.fromkeys(self.used)
+            known = [p if e in met else None for e, p in enumerate(self.polynomials)]
+            writer = writer.and_from(Origin.EXPRESSION, Ends(self.space, known, lower, upper))
             rows = writer.rows(region.row, box)
         words = f"{len(self.used)} expressions, {len(bases)} ends from bases, {stages} stages"
         check = Check("bounds of expressions are derived", True, words)
@@ -215,26 +167,20 @@ class Learned:
 
     def bounds(self, bases: ProvedEnds, box: Box | None) -> Bounds:
         """What events say of expressions, with what follows from bases and within a box."""
-        ends, links = (self.hints.lower, self.hints.upper), self.statements.links
-        return Bounds(self.space, self.polynomials, links, ends, bases, box)
-
-    def knowing(self, writer: Writer, lower: FloatArray, upper: FloatArray) -> Writer:
-        """The writer with rows from these bounds of the expressions that are used."""
-        met = np.isin(np.arange(len(self.polynomials)), self.used)
-        known = [p if met[e] else None for e, p in enumerate(self.polynomials)]
-        return writer.and_from(Origin.EXPRESSION, Ends(self.space, known, lower, upper))
+        return Bounds(self.space, self.polynomials, self.statements.ends, bases, box)
 
     def _derive(self, bounds: Bounds) -> tuple[FloatArray, FloatArray]:
         """The bounds of every expression, or of every transition where these share δ."""
         lower, upper = bounds.doubles(self.used)
-        constant, least = self.constant, self.problem.assumed_support
+        unknown, least = self.setting.unknown, self.problem.assumed_support
         if self.is_untied:
             assert self.hints.lower is not None and self.hints.upper is not None
-            lower, upper, constant = (of[self.expression] for of in (lower, upper, constant))
-            lower = np.where(constant, lower, np.maximum(lower, self.hints.lower))
-            upper = np.where(constant, upper, np.minimum(upper, self.hints.upper))
+            lower, upper = lower[self.expression], upper[self.expression]
+            unknown = unknown[self.expression]
+            lower = np.where(unknown, np.maximum(lower, self.hints.lower), lower)
+            upper = np.where(unknown, np.minimum(upper, self.hints.upper), upper)
         if least is not None:
-            lower = np.where(constant, lower, np.maximum(lower, np.minimum(least, upper)))
+            lower = np.where(unknown, np.maximum(lower, np.minimum(least, upper)), lower)
         return lower, upper
 
     def model_boxes(self) -> Boxes:
@@ -247,30 +193,23 @@ class Learned:
 
     def boxes(self, boxes: Boxes, number: int, upward: bool) -> Boxes:
         """Link 4: the sets against which an end of claim `number` is checked, within `boxes`."""
-        region, found = self.hints.region, self.projection
         vectors = self.certificate.values[number]
         basis = vectors.upper_basis if upward else vectors.lower_basis
         if basis is None or basis.max(initial=-1) < 0:
             return boxes
-        if region is None or found.rows is None or self.problem.denominator is not None:
-            raise ValueError("bases of choices without a region, or of quotients")
         from tightrope.certificate.region.nature import RegionBoxes
 
-        support = self.statements.support
-        if support is None:
-            if basis.max(initial=-1) >= len(region.choice_basis):
-                raise ValueError("bases of choices that are not there")
-            support = BasisTable(found.rows, region.choice_basis)
-        return RegionBoxes.of(boxes, self.space, self.polynomials, found.rows.reach, support, basis)
+        return RegionBoxes.of(boxes, self, basis)
 
     @cached_property
     def reward_ends(self) -> tuple[FloatArray, FloatArray] | None:
         """What every choice earns at least, and at most, where rewards have parameters: a value is monotone
         in them, so that its lower bound follows from the least rewards and its upper one from the largest."""
-        from tightrope.certificate.region.rewards import reward_ends
-
         earned = self.problem.objective.earned
-        return None if earned is None else reward_ends(self.projection.bounds, earned)
+        if earned is None:
+            return None
+        low, high = self.projection.bounds.doubles(np.unique(earned).tolist(), rewards=True)
+        return np.minimum(low, high)[earned], np.maximum(low, high)[earned]
 
     def priced(self, problem: Problem, upward: bool) -> Problem:
         """The problem with rewards at their end for a bound."""
@@ -290,11 +229,6 @@ class Learned:
 
     def coupled_check(self, hints: CoupledHints) -> CoupledCheck:
         """The check of one proof, once the region's rows and box are known."""
-        if self.hints.region is None:
-            raise ValueError("a coupled proof without a region")
-        if self.problem.objective.earned is not None or self.problem.denominator is not None:
-            raise ValueError("a coupled proof about rewards with parameters, or quotients")
         from tightrope.certificate.coupled.check import CoupledCheck
 
-        about = self.certificate.claims[hints.claim], self.certificate.values[hints.claim]
-        return CoupledCheck(self.problem, self.projection.writer, self.projection.box, hints, *about)
+        return CoupledCheck(self, hints)

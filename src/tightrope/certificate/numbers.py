@@ -14,7 +14,7 @@ of it), and np.log one of at most 4·epsilon, absolute near 1; conversions of in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -92,15 +92,6 @@ class Arithmetic:
     def trim(self, array: Numbers, upward: bool | None = None) -> Numbers:
         """The same numbers in few bits: to the nearest, or none below (`upward`) or above; see `RATIONAL`."""
         return array
-
-    def enclose(self, values: Iterable[Fraction]) -> tuple[Numbers, Numbers]:
-        """(not above, not below) the fractions; equal where the fraction is a number of ours."""
-        listed = list(values)
-        near = self.array(listed)
-        same = np.array([a == b for a, b in zip(self.fractions(near), listed, strict=True)], dtype=np.bool_)
-        margin = np.where(same, 0, 2 * self.epsilon * np.abs(near) + self.tiny)
-        below = near - margin
-        return np.where((near >= 0) & (below < 0), 0, below), near + margin
 
     def root_up(self, array: Numbers) -> Numbers:
         """Not below the square roots."""

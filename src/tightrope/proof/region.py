@@ -123,7 +123,7 @@ def open_ends(
     least = link.problem.assumed_support
     for e in link.used:
         low, high = (Fraction(float(bound[e])) for bound in wanted)
-        assumed = least is not None and not link.constant[e] and low <= min(Fraction(least), high)
+        assumed = least is not None and link.setting.unknown[e] and low <= min(Fraction(least), high)
         for side, end in ((0, low), (1, high)):
             plain = bounds.without_region(e, side)
             proved = (min(plain) if side else max(plain)) if without_region else bounds.proved(e, side)

@@ -13,6 +13,7 @@ from tightrope.certificate.learned import Learned
 from tightrope.certificate.region.coordinates import Space
 from tightrope.certificate.region.polynomials import add, key
 from tightrope.certificate.region.rows import Origin as Kind
+from tightrope.certificate.statistics.intervals import Events
 from tightrope.learning.result import LearningResult
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.rounding import down, up
@@ -28,7 +29,9 @@ class EventMap:
     """Event e of a result is event number[e] of the checker, or where flipped[e] its opposite."""
 
     def __init__(self, intervals: EventIntervals, link: Learned):
-        certified, events = link.events, intervals.events
+        data = link.problem.data
+        certified = Events(link.setting, data is not None and data.shared_by == "events")
+        events = intervals.events
         direct = {key(polynomial): i for i, polynomial in enumerate(certified.polynomials)}
         pairs = zip(events.expression.tolist(), events.multiplicity.tolist(), strict=True)
         own = [add({}, link.polynomials[e], m) for e, m in pairs]

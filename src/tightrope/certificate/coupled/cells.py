@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from tightrope.certificate.coupled.hints import CoupledHints
-from tightrope.certificate.numbers import Arithmetic, Numbers
+from tightrope.certificate.numbers import Arithmetic
 from tightrope.certificate.region.coordinates import Box, Row
-from tightrope.certificate.region.duality import Rows
+from tightrope.certificate.region.duality import Rows, approximate_inverses
 from tightrope.certificate.region.rows import Origin, Writer
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
@@ -73,17 +73,15 @@ def hull_misfit(
 ) -> str | None:
     """Why the hull of the points centre + axes·y need not contain the cell, or None."""
     n, (count, size) = rows.n, simplices.shape
-    if count != len(points) or count <= size or np.any(simplices >= len(rows.bound)):
+    if count <= size or np.any(simplices >= len(rows.bound)):
         return "too few simplices, or rows that are not there"
-    if np.any(np.diff(np.sort(simplices, axis=1), axis=1) == 0):
-        return "a simplex names a row twice"
     x, along, y = n.array(centre), n.array(axes), n.array(points)
     place, reach = x + y @ along.T, np.abs(x) + np.abs(y) @ np.abs(along).T
     beyond = np.einsum("kij,kj->ki", rows.matrix[simplices], place) - rows.bound[simplices]
     rounding = np.einsum("kij,kj->ki", np.abs(rows.matrix[simplices]), reach) + np.abs(rows.bound[simplices])
     if not np.all(beyond >= 4 * (size + 2) * n.epsilon * rounding):
         return "a point lies on the wrong side of a row of its simplex"
-    return _covering_misfit(n, rows, simplices)
+    return _covering_misfit(n, rows, np.sort(simplices, axis=1))
 
 
 def _covering_misfit(n: Arithmetic, rows: Rows, simplices: OffsetArray) -> str | None:
@@ -94,27 +92,20 @@ def _covering_misfit(n: Arithmetic, rows: Rows, simplices: OffsetArray) -> str |
     powers of two first: that changes no sign, and no digit.
     """
     size = simplices.shape[1]
-    rough = n.floats(rows.matrix)
     scale = _power(n.floats(rows.upper - rows.lower))
-    length = _power(np.abs(rough * scale).sum(axis=1, keepdims=True))
+    length = _power(np.abs(n.floats(rows.matrix) * scale).sum(axis=1, keepdims=True))
     matrix = rows.matrix * (n.array(scale) / n.array(length))
-    try:
-        inverse = np.linalg.inv(n.floats(matrix)[simplices])
-    except np.linalg.LinAlgError:
-        return "the rows of a simplex are dependent"
-    if not np.all(np.isfinite(inverse)):
-        return "the rows of a simplex are dependent"
-    own, near = matrix[simplices], n.array(inverse)
-    unit = n.array(np.eye(size))
-    defect = np.abs(unit - _product(own, near)) + (size + 8) * n.epsilon * _product(np.abs(own), np.abs(near))
+    own, near = matrix[simplices], n.array(approximate_inverses(n.floats(matrix)[simplices]))
+    error = (size + 8) * n.epsilon * (np.abs(own) @ np.abs(near))
+    defect = np.abs(n.array(np.eye(size)) - own @ near) + error
     worst = defect.sum(axis=2).max(axis=1)
     if not np.all(64 * worst < 1):
         return "the rows of a simplex are dependent"
     newcomer = _newcomers(simplices)
     if newcomer is None:
         return "a face of a simplex does not belong to exactly two"
-    far = _product(matrix[newcomer], near)  # [simplex, i, j]: the newcomer across face i, its weight at row j
-    error = (size + 8) * n.epsilon * _product(np.abs(matrix[newcomer]), np.abs(near))
+    far = matrix[newcomer] @ near  # [simplex, i, j]: the newcomer across face i, its weight at row j
+    error = (size + 8) * n.epsilon * (np.abs(matrix[newcomer]) @ np.abs(near))
     weight = far[:, np.arange(size), np.arange(size)]
     spread = np.abs(far).sum(axis=2) + error.sum(axis=2)
     if not np.all(weight + 2 * spread * worst[:, None] + error.max(axis=2) < 0):
@@ -128,30 +119,16 @@ def _power(sizes: FloatArray) -> FloatArray:
     return result
 
 
-def _product(left: Numbers, right: Numbers) -> Numbers:
-    result: Numbers = np.einsum("kij,kjm->kim", left, right)
-    return result
-
-
 def _newcomers(simplices: OffsetArray) -> OffsetArray | None:
-    """[simplex, i]: the additional row of the one other simplex that has the face without row i."""
-    count, size = simplices.shape
-    order = np.sort(simplices, axis=1)
-    faces = np.stack([np.delete(order, i, axis=1) for i in range(size)], axis=1).reshape(count * size, -1)
-    dropped = order.reshape(-1)
-    group = (
-        np.unique(faces, axis=0, return_inverse=True)[1].reshape(-1)
-        if size > 1
-        else np.zeros(count, dtype=np.int64)
-    )
-    if np.any(np.bincount(group) != 2):
+    """[simplex, i]: the additional row of the one other simplex that has the face without row i; rows of
+    simplices rise."""
+    faces: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    for k, simplex in enumerate(simplices.tolist()):
+        for i in range(len(simplex)):
+            faces.setdefault((*simplex[:i], *simplex[i + 1 :]), []).append((k, i))
+    if any(len(pair) != 2 for pair in faces.values()):
         return None
-    place = np.argsort(group, kind="stable").reshape(-1, 2)
-    partner = np.empty(count * size, dtype=np.int64)
-    partner[place[:, 0]], partner[place[:, 1]] = place[:, 1], place[:, 0]
-    if np.any(dropped == dropped[partner]):
-        return None
-    # From the order of sorted rows back to that of the simplices' own rows.
-    rank = np.argsort(np.argsort(simplices, axis=1), axis=1)
-    result: OffsetArray = dropped[partner][rank + size * np.arange(count)[:, None]]
+    one, other = (tuple(np.array([pair[side] for pair in faces.values()]).T) for side in (0, 1))
+    result = np.empty_like(simplices)
+    result[one], result[other] = simplices[other], simplices[one]
     return result

@@ -15,53 +15,54 @@ With the true coordinates x in the region (the links before, `tightrope.certific
 from __future__ import annotations
 
 from math import inf
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tightrope.certificate.claim import Claim, ValueHints
 from tightrope.certificate.coupled.cells import Cells, hull_misfit
 from tightrope.certificate.coupled.hints import CoupledHints
-from tightrope.certificate.coupled.models import Frame, Model, Walk, after_steps, iterate_model, model_misfit
+from tightrope.certificate.coupled.models import Ball, Model, Walk, model_misfit, take_steps
 from tightrope.certificate.coupled.values import Ends, occupancy_ends, polynomial_ends
 from tightrope.certificate.game.theorem import boundary_of
-from tightrope.certificate.problem import Problem
-from tightrope.certificate.region.coordinates import Box
-from tightrope.certificate.region.rows import Writer
 from tightrope.certificate.verdict import Check
 
-_EMPTY: Ends = (inf, -inf)
+if TYPE_CHECKING:
+    from tightrope.certificate.learned import Learned
 
 
 class CoupledCheck:
-    """The links of one proof about a claim, whose vectors bound the value."""
+    """The links of one proof about a claim, whose vectors bound the value.
 
-    def __init__(
-        self,
-        problem: Problem,
-        writer: Writer,
-        box: Box,
-        hints: CoupledHints,
-        claim: Claim,
-        vectors: ValueHints,
-    ):
-        self.hints, self.problem, self.objective = hints, problem, problem.objective
-        self.n, self.initial = writer.n, problem.graph.initial
-        self.cells = Cells(hints, writer, box)
-        self.by_steps, states = self.objective.steps is not None, self.problem.graph.states
-        self.decided, self.value = np.zeros(states, dtype=np.bool_), np.zeros(states)
-        if hints.point.shape[1] != writer.space.size or hints.state.max(initial=0) >= states:
+    Models are of the value after `steps` steps, which are then made here. Where steps are bounded, that value
+    is known everywhere; otherwise where the vectors meet.
+    """
+
+    def __init__(self, link: Learned, hints: CoupledHints):
+        problem, vectors = link.problem, link.certificate.values[hints.claim]
+        if link.hints.region is None:
+            raise ValueError("a coupled proof without a region")
+        if problem.objective.earned is not None or problem.denominator is not None:
+            raise ValueError("a coupled proof about rewards with parameters, or quotients")
+        self.hints, self.objective, self.graph = hints, problem.objective, problem.graph
+        self.n, states = link.n, problem.graph.states
+        self.cells = Cells(hints, link.projection.writer, link.projection.box)
+        if hints.point.shape[1] != link.space.size or hints.state.max(initial=0) >= states:
             raise ValueError("a coupled proof does not fit the coordinates or the states")
-        if len(hints.value) != (0 if self.by_steps else len(hints.node)):
-            raise ValueError("models do not fit the proofs")
-        if not self.by_steps:
-            assert vectors.lower is not None and vectors.upper is not None
+        self.steps, self.state = self.objective.lower_steps, hints.state
+        if vectors.lower is not None and vectors.upper is not None:
             self.finite = np.isfinite(vectors.upper)
             self.decided = (vectors.lower == vectors.upper) & self.finite
             self.value = np.where(self.decided, vectors.lower, 0.0)
-        about = self.n, writer.space, problem, claim
-        everywhere = self.by_steps or self.objective.lower_steps > 0
-        self.everywhere = Walk.of(*about, np.arange(states)) if everywhere else None
-        self.walk = self.everywhere if self.by_steps else Walk.of(*about, hints.state)
+        else:
+            self.finite = self.decided = np.ones(states, dtype=np.bool_)
+            self.steps, self.state = self.objective.steps or 0, hints.state[:0]
+            target = self.objective.target
+            self.value = np.zeros(states) if target is None else target.astype(np.float64)
+        if len(hints.value) != (0 if vectors.lower is None else len(hints.node)):
+            raise ValueError("models do not fit the proofs")
+        about = self.n, link.space, problem, link.certificate.claims[hints.claim]
+        self.walk = Walk.of(*about, self.state)
+        self.everywhere = Walk.of(*about, np.arange(states)) if self.steps else self.walk
 
     def checks(self, ends: Ends) -> tuple[list[Check], Ends]:
         """All checks in order, and the bounds that follow beside those `ends` of the vectors."""
@@ -74,81 +75,51 @@ class CoupledCheck:
                 trouble = trouble or f"cell {int(self.hints.node[proof])}: {found}"
             else:
                 own[int(self.hints.node[proof])] = found
-        words = f"{len(own)} cells, {len(self.hints.point)} points, {len(self.hints.state)} open states"
+        words = f"{len(own)} cells, {len(self.hints.point)} points, {len(self.state)} open states"
         name = "coupled: every cell's model encloses the value"
         return [closed, Check(name, trouble is None, trouble or words)], self.tree_ends(own, ends)
 
     def closed(self) -> Check:
         """From open states, which are off the boundary and of finite value, to open or decided states."""
-        name = "coupled: open states lead to open or decided ones"
-        if self.by_steps:
-            return Check(name, True, "every step is made again")
-        assert self.walk is not None
-        states = self.problem.graph.states
-        opened = np.zeros(states, dtype=np.bool_)
-        opened[self.hints.state] = True
-        wrong = opened & (boundary_of(self.objective, states)[0] | ~self.finite)
-        if len(self.walk.state):
-            outside = ~(opened | self.decided)[self.walk.successor]
-            wrong[self.walk.state] |= np.logical_or.reduceat(outside, self.walk.start[:-1])
-        if self.objective.lower_steps == 0:
-            wrong[self.initial] |= not (opened | self.decided)[self.initial]
-        return Check.everywhere(name, wrong, "state")
+        known, opened = self.decided.copy(), np.zeros(len(self.decided), dtype=np.bool_)
+        known[self.state] = opened[self.state] = True
+        wrong = opened & (boundary_of(self.objective, len(known))[0] | ~self.finite)
+        wrong[self.state] |= np.logical_or.reduceat(~known[self.walk.successor], self.walk.start[:-1])
+        return Check.everywhere("coupled: open states lead to open or decided ones", wrong, "state")
 
     def own_ends(self, proof: int) -> Ends | str:
         """What a proof says of its cell, or why it says nothing."""
-        hints, n = self.hints, self.n
-        points, simplices = hints.points_of(proof)
+        hints, (points, simplices), initial = self.hints, self.hints.points_of(proof), self.graph.initial
         if len(points) == 0:
-            return _EMPTY if self.cells.is_empty(proof) else "the cell is not shown to be empty"
+            return (inf, -inf) if self.cells.is_empty(proof) else "the cell is not shown to be empty"
         rows = self.cells.rows(int(hints.node[proof]), hints.rows_of(proof))
-        trouble = hull_misfit(rows, simplices, points, hints.centre[proof], hints.axes[proof])
-        if trouble is not None:
+        shape = points, hints.centre[proof], hints.axes[proof]
+        if trouble := hull_misfit(rows, simplices, *shape):
             return trouble
-        model = self.model(proof, frame := self.frame(proof, self.walk))
-        if isinstance(model, str):
-            return model
-        low, high = polynomial_ends(n, model, self.initial, points, frame.radius)
-        for side, dual in enumerate((int(hints.lower_dual[proof]), int(hints.upper_dual[proof]))):
-            if dual >= 0:
-                if self.by_steps or self.objective.lower_steps > 0:
-                    return "occupancies go with unbounded values"
-                assert self.walk is not None
-                ends = occupancy_ends(self.walk, frame, model, self.initial, points, hints.dual[dual])
-                low, high = (max(low, ends[0]), high) if side == 0 else (low, min(high, ends[1]))
-        return low, high
-
-    def frame(self, proof: int, walk: Walk | None) -> Frame:
-        """The expressions of a walk over a cell."""
-        assert walk is not None
-        hints, points = self.hints, self.hints.points_of(proof)[0]
-        return Frame.of(walk, hints.centre[proof], hints.axes[proof], points)
-
-    def model(self, proof: int, frame: Frame) -> Model | str:
-        """The model of a proof at every state, verified, or what is wrong with it."""
-        assert self.walk is not None
-        hints, n = self.hints, self.n
-        if self.by_steps:
-            return iterate_model(self.objective, self.walk, frame)
-        model = Model.constant(n, self.value, frame.size)
-        model = model.at(
-            hints.state,
-            *(n.array(part[proof]) for part in (hints.value, hints.slope, hints.curve, hints.error)),
-        )
-        wrong = model_misfit(self.walk, frame, model)
+        ball, known = Ball.of(self.walk, *shape), self.decided.copy()
+        model = Model.constant(self.n, self.value, ball.size)
+        if len(self.state):
+            known[self.state] = True
+            model.coefficient[self.state] = hints.coefficients_of(self.n, proof)
+            model.error[self.state] = self.n.array(hints.error[proof])
+        wrong = model_misfit(self.walk, ball, model)
         if wrong.any():
-            state = int(hints.state[np.argmax(wrong)])
+            state = int(self.state[np.argmax(wrong)])
             return f"the error is too small at {int(wrong.sum())} states, first at state {state}"
-        if self.objective.lower_steps > 0:
-            assert self.everywhere is not None
-            known = self.decided.copy()
-            known[hints.state] = True
-            model, known = after_steps(
-                self.objective, self.everywhere, self.frame(proof, self.everywhere), model, known
-            )
-            if not known[self.initial]:
-                return "nothing is known after the first steps"
-        return model
+        if self.steps:
+            ball = Ball.of(self.everywhere, *shape)
+            model, known = take_steps(self.objective, self.everywhere, ball, model, known, self.steps)
+        if not known[initial]:
+            return "nothing is known of the initial state"
+        low, high = polynomial_ends(ball, model, initial, points)
+        duals = int(hints.lower_dual[proof]), int(hints.upper_dual[proof])
+        if self.steps and max(duals) >= 0:
+            return "occupancies go with unbounded values"
+        if duals[0] >= 0:
+            low = max(low, occupancy_ends(self.walk, ball, model, initial, points, hints.dual[duals[0]])[0])
+        if duals[1] >= 0:
+            high = min(high, occupancy_ends(self.walk, ball, model, initial, points, hints.dual[duals[1]])[1])
+        return low, high
 
     def tree_ends(self, own: dict[int, Ends], ends: Ends) -> Ends:
         """The bounds at the root from those of single nodes, and from the vectors."""

@@ -10,9 +10,11 @@ import numpy as np
 from tightrope.certificate.format import fields
 from tightrope.certificate.format.fields import is_offsets
 from tightrope.certificate.hints import MOST_CODES, MOST_ENTRIES
+from tightrope.certificate.numbers import Arithmetic, Numbers
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 MOST_POINTS = 20_000
+MOST_SIZE = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +52,7 @@ class CoupledHints:
     value: FloatArray = fields.reals("models", "open")
     slope: FloatArray = fields.reals("models", "open", "SIZE")
     curve: FloatArray = fields.reals("models", "open", "packed")
-    error: FloatArray = fields.reals("models", "open")
+    error: FloatArray = fields.reals("models", "open", least=0.0)
     dual: FloatArray = fields.reals("duals", "open")
 
     def trouble(self) -> str | None:
@@ -61,8 +63,8 @@ class CoupledHints:
             if not is_offsets(start, len(of), rising=False):
                 return "rows or points of proofs do not fit"
         points, rows = (int(np.diff(start).max(initial=0)) for start in (self.point_start, self.row_start))
-        if points > MOST_POINTS or max(points * size, rows) * size > MOST_ENTRIES:
-            return "a cell has more points or rows than this program checks"
+        if points > MOST_POINTS or size > MOST_SIZE or max(points * size, rows) * size > MOST_ENTRIES:
+            return "a cell has more points, rows or coordinates than this program checks"
         if max(self.lower_dual.max(initial=-1), self.upper_dual.max(initial=-1)) >= len(self.dual):
             return "an occupancy that is not there"
         if np.any(np.diff(self.state) <= 0):
@@ -78,6 +80,13 @@ class CoupledHints:
         """(points, simplices)."""
         span = slice(int(self.point_start[proof]), int(self.point_start[proof + 1]))
         return self.point[span], self.simplex[span]
+
+    def coefficients_of(self, n: Arithmetic, proof: int) -> Numbers:
+        """The models of a proof by coefficients of 1, y_j and y_j·y_k, j ≤ k: entries off the diagonal of
+        `curve` stand for two."""
+        left, right = np.triu_indices(self.point.shape[1])
+        curve = self.curve[proof] * np.where(left == right, 1.0, 2.0)
+        return n.array(np.concatenate([self.value[proof][:, None], self.slope[proof], curve], axis=1))
 
     def path(self, node: int) -> list[tuple[int, int]]:
         """The splits (number, side) that lead to a node, the last one first; side 0 is ≤, side 1 is ≥."""

@@ -1,34 +1,52 @@
 """Taylor models of a policy's value over a cell: is every polynomial as close to the value as its error says?
 
-On x = centre + axes·y the policy's chain P(y) is affine, and V = r + γPV at open states. With W(y) = value +
-slope·y + yᵀ·curve·y and e > 0, the residual r + γPW − W is a cubic, on the ball |y| ≤ ϱ of the cell's points
-at most R in size. Checked: e ≥ R + γ max (P(y)e) and e > γ max (P(y)e). Then γP restricted to open states
-has spectral radius below 1, so V is the only solution and |V − W| ≤ e (`docs/trust.md`). For a bounded number
-of steps the steps are made here, the cubic part, rounding and γP(y)e becoming the error.
+On x = centre + axes·y the policy's chain P(y) is affine, and V = r + γPV at open states. With W(y) of degree
+two and e > 0, the residual r + γPW − W is a cubic, on the ball |y| ≤ ϱ of the cell's points at most R in
+size. Checked: e ≥ R + γ max (P(y)e) and e > γ max (P(y)e). Then γP restricted to open states has spectral
+radius below 1, so V is the only solution and |V − W| ≤ e (`docs/trust.md`). For a bounded number of steps the
+steps are made here, the cubic part, rounding and γP(y)e becoming the error.
 
-Coefficients of n terms are off by less than (n + 20)·ε times the sum of the terms' sizes (`rounding`).
+A polynomial is a row of coefficients of the monomials 1, y_j, y_j·y_k, y_j·y_k·y_l in the order of degrees.
+Those of degree d are a symmetric tensor of norm √(Σ c²/m), m being the number of orders of a monomial's
+factors: on the ball they are at most ϱᵈ times that. Coefficients of n terms are off by less than (n + 20)·ε
+times the sum of the terms' sizes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations_with_replacement, permutations
 from typing import Any
 
 import numpy as np
 
 from tightrope.certificate.claim import Claim
-from tightrope.certificate.coupled.hints import packed_size
+from tightrope.certificate.game.nature import rows_of
 from tightrope.certificate.numbers import Arithmetic, Numbers
 from tightrope.certificate.problem import Objective, Problem
 from tightrope.certificate.region.coordinates import Space
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
-_BLOCK = 1 << 21
+_BLOCK = 1 << 20
+
+
+@lru_cache(maxsize=8)
+def monomials(size: int) -> tuple[Any, Any, Any]:
+    """(degree, orders of the factors) of the monomials up to degree 3, and [j]: where y_j times each of those
+    up to degree 2 stands among them; [0] is where they stand themselves, [j + 1] the products with y_j."""
+    listed = [m for degree in range(4) for m in combinations_with_replacement(range(size), degree)]
+    place = {monomial: number for number, monomial in enumerate(listed)}
+    low = [monomial for monomial in listed if len(monomial) < 3]
+    shifted = [[place[tuple(sorted((*m, j)))] for m in low] for j in range(size)]
+    orders = [len(set(permutations(monomial))) for monomial in listed]
+    return np.array([len(m) for m in listed]), np.array(orders), np.array([range(len(low)), *shifted])
 
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """The policy's chain: transitions of the listed states, in their order, with the policy's weight.
+    """The policy's chain: transitions of the listed states, in their order, with the policy's weight and the
+    discount.
 
     The expressions that occur are linear·x + constant; `label` is the number of each transition's.
     """
@@ -37,235 +55,168 @@ class Walk:
     state: OffsetArray
     start: OffsetArray
     weight: Numbers
-    linear: Numbers
-    constant: Numbers
     label: OffsetArray
     successor: OffsetArray
+    linear: Numbers
+    constant: Numbers
     reward: Numbers
     reward_size: Numbers
-    discount: Any
 
     @staticmethod
     def of(n: Arithmetic, space: Space, problem: Problem, claim: Claim, state: OffsetArray) -> Walk:
-        graph, objective = problem.graph, problem.objective
+        graph, objective, weight = problem.graph, problem.objective, claim.weights(problem.graph.choices)
         assert problem.expression is not None and problem.polynomial is not None
-        owner = np.repeat(np.arange(graph.states), np.diff(graph.choice_start))
-        if claim.weight is not None:
-            share = n.array(claim.weight)
-            share = share / np.add.reduceat(share, graph.choice_start[:-1])[owner]
-        elif claim.choice is not None:
-            share = n.zeros(graph.choices)
-            share[claim.choice] = 1
-        else:
+        if weight is None:
             raise ValueError("coupled bounds need a policy that is a table")
-        wanted = np.zeros(graph.states, dtype=np.bool_)
-        wanted[state] = True
-        kept = wanted[owner] & np.asarray(share > 0, dtype=np.bool_)
-        length = np.diff(graph.transition_start)
-        taken = np.repeat(kept, length)
-        count = np.bincount(owner[kept], length[kept], graph.states).astype(np.int64)[state]
-        reward = n.zeros((2, graph.states))
-        if objective.reward is not None:
-            earned = share[kept] * n.array(objective.reward[kept])
-            np.add.at(reward[0], owner[kept], earned)
-            np.add.at(reward[1], owner[kept], np.abs(earned))
-        used, label = np.unique(problem.expression[taken], return_inverse=True)
-        forms = [space.affine(problem.polynomial[e]) for e in used.tolist()]
-        linear = n.array([a for a, _ in forms]).reshape(len(forms), space.size)
-        start = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+        choice = rows_of(graph.choice_start, state)[1]
+        choice = choice[weight[choice] > 0]
+        owner = np.searchsorted(graph.choice_start, choice, side="right") - 1
+        total = np.add.reduceat(n.array(weight), graph.choice_start[:-1])
+        share = n.array(weight[choice]) / total[owner]
+        reward = np.zeros(graph.choices) if objective.reward is None else objective.reward
+        earned, first = share * n.array(reward[choice]), np.searchsorted(owner, state)
+        offset, taken = rows_of(graph.transition_start, choice)
+        start = offset[np.searchsorted(owner, [*state, graph.states])]
         discount = n.array([1.0 if objective.discount is None else objective.discount])[0]
-        chain = linear, n.array([c for _, c in forms]), label.reshape(-1), graph.successor[taken]
-        weight = np.repeat(share, length)[taken]
-        return Walk(n, state, start, weight, *chain, reward[0, state], reward[1, state], discount)
-
-    @property
-    def longest(self) -> int:
-        return int(np.diff(self.start).max(initial=1))
+        used, label = np.unique(problem.expression[taken], return_inverse=True)
+        forms = space.table(n, [problem.polynomial[e] for e in used.tolist()])
+        chain = np.repeat(discount * share, np.diff(offset)), label.reshape(-1), graph.successor[taken]
+        rewards = np.add.reduceat(earned, first), np.add.reduceat(np.abs(earned), first)
+        return Walk(n, state, start, *chain, *forms, *rewards)
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
-    """Expression number i of a walk is middle[i] + slope[i]·y, off by at most fuzz[i], on |y| ≤ radius."""
+class Ball:
+    """Expression i of a walk is form[i, 0] + form[i, 1:]·y, off by at most fuzz[i], on |y| ≤ radius."""
 
-    middle: Numbers
-    slope: Numbers
+    n: Arithmetic
+    form: Numbers
     fuzz: Numbers
     radius: Any
 
     @staticmethod
-    def of(walk: Walk, centre: FloatArray, axes: FloatArray, points: FloatArray) -> Frame:
+    def of(walk: Walk, points: FloatArray, centre: FloatArray, axes: FloatArray) -> Ball:
         """On x = centre + axes·y; each number of the walk's expressions is off by at most ε relatively."""
         n, linear, constant = walk.n, walk.linear, walk.constant
         x, along, y = n.array(centre), n.array(axes), n.array(points)
         radius = norm_up(n, y).max()
         size = np.abs(linear) @ (np.abs(x) + radius * np.abs(along).sum(axis=1)) + np.abs(constant)
-        return Frame(linear @ x + constant, linear @ along, (len(x) + 6) * n.epsilon * size, radius)
+        form = np.concatenate([(linear @ x + constant)[:, None], linear @ along], axis=1)
+        return Ball(n, form, (len(x) + 6) * n.epsilon * size, radius)
 
     @property
     def size(self) -> int:
-        return int(self.slope.shape[1])
+        return int(self.form.shape[1]) - 1
 
-    def reach(self) -> Numbers:
-        """How large an expression's two parts can be together, in absolute terms."""
-        result: Numbers = np.abs(self.middle) + self.radius * np.abs(self.slope).sum(axis=1)
+    def magnitude(self, coefficient: Numbers) -> Numbers:
+        """Bounds of the sums of the terms' absolute values."""
+        power = np.array([self.radius**d for d in range(4)], dtype=self.n.dtype)
+        result: Numbers = np.abs(coefficient) @ power[monomials(self.size)[0][: coefficient.shape[1]]]
         return result
+
+    def largest(self, coefficient: Numbers, least: int = 0) -> Numbers:
+        """Bounds of the absolute values of what is at least of a degree."""
+        degree, orders, _ = monomials(self.size)
+        total: Numbers = np.abs(coefficient[:, 0]) * (least == 0)
+        for d in range(max(least, 1), int(degree[coefficient.shape[1] - 1]) + 1):
+            part = coefficient[:, degree[: coefficient.shape[1]] == d]
+            total = total + self.radius**d * norm_up(self.n, part, orders[degree == d])
+        return total
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """W and e for every state of the graph: zero polynomials and errors where nothing is claimed."""
+    """W, by coefficients, and e for every state of the graph: zeros where nothing is claimed."""
 
-    value: Numbers
-    slope: Numbers
-    curve: Numbers
+    coefficient: Numbers
     error: Numbers
 
     @staticmethod
     def constant(n: Arithmetic, value: FloatArray, size: int) -> Model:
-        count = len(value)
-        return Model(
-            n.array(value), n.zeros((count, size)), n.zeros((count, packed_size(size))), n.zeros(count)
-        )
-
-    def at(self, state: Any, *parts: Any) -> Model:
-        """The same with these polynomials (value, slope, curve, error) at these states."""
-        mine = [part.copy() for part in (self.value, self.slope, self.curve, self.error)]
-        for part, new in zip(mine, parts, strict=True):
-            part[state] = new
-        return Model(*mine)
-
-    def magnitude(self, radius: Any) -> Numbers:
-        """A bound on |W| + e on the ball, and on the sum of its terms there."""
-        twice = multiplicity(self.slope.shape[1])
-        square = (np.abs(self.curve) * twice).sum(axis=1)
-        result: Numbers = (
-            np.abs(self.value) + radius * np.abs(self.slope).sum(axis=1) + radius * radius * square
-        )
-        return result + self.error
+        coefficient = n.zeros((len(value), monomials(size)[2].shape[1]))
+        coefficient[:, 0] = n.array(value)
+        return Model(coefficient, n.zeros(len(value)))
 
 
-def backup(walk: Walk, frame: Frame, model: Model) -> tuple[Numbers, ...]:
-    """r + γP(y)W(y) at a walk's states: (value, slope, curve, the cubic part's size, γ max P(y)e, rounding).
+def backup(walk: Walk, ball: Ball, model: Model) -> tuple[Numbers, Numbers, Numbers]:
+    """r + γP(y)W(y) at a walk's states: (coefficients up to degree 3, γ max P(y)e, rounding).
 
     The last bounds, on the ball, what rounding and fuzz may have changed. In blocks of states.
     """
-    n, size, count = walk.n, frame.size, len(walk.state)
-    per_state = max(1, len(walk.weight) // max(count, 1)) * (2 + 2 * size + packed_size(size) * (size + 1))
-    step = max(1, _BLOCK // per_state)
-    magnitude, reach = model.magnitude(frame.radius), frame.reach()
-    spans = [(first, min(first + step, count)) for first in range(0, count, step)]
-    parts = [_block(walk, frame, model, magnitude, reach, *span) for span in spans]
-    empty = [n.zeros(0), n.zeros((0, size)), n.zeros((0, packed_size(size))), *[n.zeros(0)] * 3]
-    return tuple(np.concatenate([empty[i], *(part[i] for part in parts)]) for i in range(6))
+    sizes, count = (
+        (ball.magnitude(model.coefficient) + model.error, ball.magnitude(ball.form)),
+        len(walk.state),
+    )
+    step = max(1, _BLOCK * count // (model.coefficient.shape[1] * max(len(walk.weight), 1)))
+    spans = [(first, min(first + step, count)) for first in range(0, max(count, 1), step)]
+    parts = [_block(walk, ball, model, *sizes, *span) for span in spans]
+    found, carried, rounding = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return found, carried, rounding
 
 
 def _block(
-    walk: Walk, frame: Frame, model: Model, magnitude: Numbers, reach: Numbers, first: int, last: int
-) -> tuple[Numbers, ...]:
-    n, span = walk.n, slice(int(walk.start[first]), int(walk.start[last]))
-    starts = walk.start[first:last] - walk.start[first]
-    e, to = walk.label[span], walk.successor[span]
-    weight = walk.discount * walk.weight[span]
-    middle, slope = weight * frame.middle[e], weight[:, None] * frame.slope[e]
-    own, linear, square, error = model.value[to], model.slope[to], model.curve[to], model.error[to]
-    left, right = np.triu_indices(frame.size)
-
-    def total(terms: Numbers) -> Numbers:
-        result: Numbers = np.add.reduceat(terms, starts, axis=0)
-        return result
-
-    first_order = total(middle[:, None] * linear + slope * own[:, None])
-    mixed = (slope[:, left] * linear[:, right] + slope[:, right] * linear[:, left]) / 2
-    second_order = total(middle[:, None] * square + mixed)
-    third = total((slope[:, :, None] * square[:, None, :]).reshape(len(e), -1))
-    cubic = _cubic_norm(n, third.reshape(len(starts), frame.size, -1), frame.size) * frame.radius**3
-    carried = total(middle * error) + frame.radius * norm_up(n, total(slope * error[:, None]))
-    size = total(weight * reach[e] * magnitude[to])
-    rounding = (walk.longest + 20) * n.epsilon * (size + walk.reward_size[first:last])
-    rounding = rounding + total(weight * frame.fuzz[e] * magnitude[to])
-    safe = 1 + (walk.longest + 100) * n.epsilon
-    value = total(middle * own) + walk.reward[first:last]
-    return value, first_order, second_order, cubic * safe, carried * safe, rounding * safe
+    walk: Walk, ball: Ball, model: Model, magnitude: Numbers, reach: Numbers, first: int, last: int
+) -> tuple[Numbers, Numbers, Numbers]:
+    n, size, span = walk.n, ball.size, slice(int(walk.start[first]), int(walk.start[last]))
+    starts, longest = walk.start[first:last] - span.start, int(np.diff(walk.start).max(initial=1))
+    e, to, weight = walk.label[span], walk.successor[span], walk.weight[span]
+    form, own, error = weight[:, None] * ball.form[e], model.coefficient[to], model.error[to]
+    degree, _, shifted = monomials(size)
+    found = n.zeros((len(starts), len(degree)))
+    for j in range(size + 1):
+        found[:, shifted[j]] += np.add.reduceat(form[:, j, None] * own, starts, axis=0)
+    found[:, 0] += walk.reward[first:last]
+    carried = ball.largest(np.add.reduceat(form * error[:, None], starts, axis=0))
+    terms = np.add.reduceat(weight * reach[e] * magnitude[to], starts) + walk.reward_size[first:last]
+    rounding = (longest + 20) * n.epsilon * terms
+    rounding = rounding + np.add.reduceat(weight * ball.fuzz[e] * magnitude[to], starts)
+    safe = 1 + (longest + 100) * n.epsilon
+    return found, carried * safe, rounding * safe
 
 
-def model_misfit(walk: Walk, frame: Frame, model: Model) -> BoolArray:
+def model_misfit(walk: Walk, ball: Ball, model: Model) -> BoolArray:
     """States of the walk where the error is too small."""
-    n, radius, state = walk.n, frame.radius, walk.state
-    value, slope, curve, cubic, carried, rounding = backup(walk, frame, model)
-    square = curve - model.curve[state]
-    residual = np.abs(value - model.value[state]) + radius * norm_up(n, slope - model.slope[state]) + cubic
-    residual = residual + radius**2 * n.root_up((square * square * multiplicity(frame.size)).sum(axis=1))
-    needed = residual + 16 * n.epsilon * model.magnitude(radius)[state] + rounding + carried
-    safe, error = 1 + (frame.size**2 + 100) * n.epsilon, model.error[state]
+    own, error = model.coefficient[walk.state], model.error[walk.state]
+    found, carried, rounding = backup(walk, ball, model)
+    found[:, : own.shape[1]] -= own
+    needed = ball.largest(found) + 16 * walk.n.epsilon * (ball.magnitude(own) + error) + rounding + carried
+    safe = 1 + (ball.size**2 + 100) * walk.n.epsilon
     fits = (error >= needed * safe) & (error > (carried + rounding) * safe)
     return ~np.asarray(fits, dtype=np.bool_)
 
 
-def one_step(walk: Walk, frame: Frame, model: Model) -> Model:
-    """r + γP(y)W(y) with an error that covers what is left out, also of digits."""
-    n, radius = walk.n, frame.radius
-    *exact, cubic, carried, rounding = backup(walk, frame, model)
-    value, slope, curve = (n.trim(part) for part in exact)
-    lost = np.abs(exact[0] - value) + radius * np.abs(exact[1] - slope).sum(axis=1)
-    lost = lost + 2 * radius**2 * np.abs(exact[2] - curve).sum(axis=1)
-    error = cubic + carried + rounding + lost
-    size = Model(value, slope, curve, error).magnitude(radius)
-    return Model(value, slope, curve, n.trim((error + 16 * n.epsilon * size) * (1 + 100 * n.epsilon), True))
-
-
-def iterate_model(objective: Objective, walk: Walk, frame: Frame) -> Model:
-    """The model after all steps; the walk is over all states."""
-    states, steps = len(walk.state), objective.steps
-    assert steps is not None
-    none = np.zeros(states, dtype=np.bool_)
-    target = none if objective.target is None else objective.target
-    allowed = ~none if objective.allowed is None else objective.allowed
-    model = Model.constant(walk.n, target.astype(np.float64), frame.size)
-    for step in range(steps, 0, -1):
-        model = one_step(walk, frame, model)
-        if objective.kind == "UNTIL":
-            counts = target & (step - 1 >= objective.lower_steps)
-            model = _with_value(_with_value(model, counts, 1), ~counts & ~allowed, 0)
-    return model
-
-
-def after_steps(
-    objective: Objective, walk: Walk, frame: Frame, model: Model, known: BoolArray
+def take_steps(
+    objective: Objective, walk: Walk, ball: Ball, model: Model, known: BoolArray, steps: int
 ) -> tuple[Model, BoolArray]:
-    """A model of the tail taken back by `lower_steps` steps, and where it is one."""
-    allowed = np.ones(len(known), dtype=np.bool_) if objective.allowed is None else objective.allowed
-    for _ in range(objective.lower_steps):
-        model = _with_value(one_step(walk, frame, model), ~allowed, 0)
-        known = np.logical_and.reduceat(known[walk.successor], walk.start[:-1]) | ~allowed
+    """The model so many steps earlier, and where it is one; the walk is over all states.
+
+    A state visited after `step` steps counts as a target from lower_steps on, where steps are bounded.
+    """
+    target = None if objective.steps is None else objective.target
+    for step in range(steps - 1, -1, -1):
+        model = _one_step(walk, ball, model)
+        known = np.logical_and.reduceat(known[walk.successor], walk.start[:-1])
+        decided = []
+        if objective.kind == "UNTIL" and objective.allowed is not None:
+            decided.append((~objective.allowed, 0))
+        if objective.kind == "UNTIL" and target is not None and step >= objective.lower_steps:
+            decided.append((target, 1))
+        for where, value in decided:
+            model.coefficient[where], model.error[where], known[where] = 0, 0, True
+            model.coefficient[where, 0] = value
     return model, known
 
 
-def _with_value(model: Model, where: BoolArray, value: int) -> Model:
-    """The model with a constant at some states."""
-    zero = model.error[:1] * 0
-    return model.at(where, zero + value, zero, zero, zero)
+def _one_step(walk: Walk, ball: Ball, model: Model) -> Model:
+    """r + γP(y)W(y) with an error that covers what is left out, also of digits."""
+    n, width = walk.n, model.coefficient.shape[1]
+    found, carried, rounding = backup(walk, ball, model)
+    kept = n.trim(found[:, :width])
+    error = ball.largest(found, 3) + carried + rounding + ball.magnitude(found[:, :width] - kept)
+    error = error + 16 * n.epsilon * (ball.magnitude(kept) + error)
+    return Model(kept, n.trim(error * (1 + 100 * n.epsilon), True))
 
 
-def norm_up(n: Arithmetic, vectors: Numbers) -> Numbers:
-    """Not below the Euclidean norms."""
-    return n.root_up((vectors * vectors).sum(axis=-1) * (1 + (vectors.shape[-1] + 4) * n.epsilon))
-
-
-def multiplicity(size: int) -> Any:
-    """How often a packed entry stands in its symmetric matrix: once on the diagonal, else twice."""
-    left, right = np.triu_indices(size)
-    return np.where(left == right, 1, 2)
-
-
-def _cubic_norm(n: Arithmetic, third: Numbers, size: int) -> Numbers:
-    """‖sym T‖_F of T[j, (k, l)], symmetric in k and l: entries averaged over their three places."""
-    place = np.zeros((size, size), dtype=np.int64)
-    left, right = np.triu_indices(size)
-    place[left, right] = place[right, left] = np.arange(len(left))
-    total = n.zeros(len(third))
-    for j in range(size):
-        for k in range(j, size):
-            for m in range(k, size):
-                entry = (third[:, j, place[k, m]] + third[:, k, place[j, m]] + third[:, m, place[j, k]]) / 3
-                total = total + (1, 3, 6)[len({j, k, m}) - 1] * entry * entry
-    return n.root_up(total * (1 + (size**3 + 8) * n.epsilon))
+def norm_up(n: Arithmetic, vectors: Numbers, divided: Any = 1) -> Numbers:
+    """Not below the Euclidean norms √(Σ c²/divided)."""
+    return n.root_up((vectors * vectors / divided).sum(axis=-1) * (1 + (vectors.shape[-1] + 8) * n.epsilon))

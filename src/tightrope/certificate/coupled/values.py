@@ -6,6 +6,8 @@ Y_kᵀ·curve·Y_l: W lies between the least and the largest B_kl, and V within 
 *By an occupancy.* For any weights η of the open states V_0 = η·r + a(y)·V, a(y) = 1_0 − η + γ ηP(y), as V =
 r + γPV. With η the expected visits at one of the points, a vanishes there. V = W¹ ± d, W¹ being W up to first
 order and d = |curve|·ϱ² + error; so a(y)·V ≥ Σ_kl μ_k μ_l ½[a_k·W¹_l + a_l·W¹_k − |a_k|·d − |a_l|·d].
+
+Both are (1, Y_k)·T·(1, Y_l) with a table T of numbers, up to what is known to be small.
 """
 
 from __future__ import annotations
@@ -15,83 +17,86 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.coupled.models import Frame, Model, Walk, multiplicity
-from tightrope.certificate.numbers import Arithmetic, Numbers, OutOfRange
+from tightrope.certificate.coupled.models import Ball, Model, Walk
+from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers, OutOfRange
 from tightrope.numerics.arrays import FloatArray
 
-_BLOCK = 1 << 20
+_BLOCK, _BITS = 1 << 20, 200
 
 Ends = tuple[Fraction | float, Fraction | float]
 """(lower, upper); a float is an infinity."""
 
 
-def polynomial_ends(n: Arithmetic, model: Model, state: int, points: FloatArray, radius: Any) -> Ends:
+def polynomial_ends(ball: Ball, model: Model, state: int, points: FloatArray) -> Ends:
     """Bounds of V at a state over the hull of the points."""
-    y, size = n.array(points), points.shape[1]
-    left, right = np.triu_indices(size)
-    square = n.zeros((size, size))
-    square[left, right] = model.curve[state]
-    square[right, left] = model.curve[state]
-    half = (y @ model.slope[state]) / 2
-    slack = model.error[state] + (size * size + 40) * n.epsilon * model.magnitude(radius)[state]
-    return _ends(n, model.value[state], _range_of_pairs(n, half, half, y @ square, y), slack)
+    n, size, own = ball.n, ball.size, model.coefficient[[state]]
+    table, (left, right) = n.zeros((size + 1, size + 1)), np.triu_indices(size + 1)
+    table[left, right] = own[0]
+    magnitude = ball.magnitude(own)[0] + model.error[state]
+    slack = model.error[state] + (size * size + 36) * n.epsilon * magnitude
+    return _bilinear_ends(n, table, n.array(points), 0, slack)
 
 
 def occupancy_ends(
-    walk: Walk, frame: Frame, model: Model, initial: int, points: FloatArray, occupancy: FloatArray
+    walk: Walk, ball: Ball, model: Model, initial: int, points: FloatArray, occupancy: FloatArray
 ) -> Ends:
     """Bounds of V at the initial state from weights of the open states."""
     n, eta, y = walk.n, walk.n.array(occupancy), walk.n.array(points)
-    visits = np.repeat(eta, np.diff(walk.start)) * walk.weight * walk.discount
-    base, along = n.zeros(len(model.value)), n.zeros((len(model.value), frame.size))
-    base[initial] += 1
-    base[walk.state] -= eta
-    np.add.at(base, walk.successor, visits * frame.middle[walk.label])
-    np.add.at(along, walk.successor, visits[:, None] * frame.slope[walk.label])
-    # a_k·W¹_l = base·value + (along·Y_k)·value + base·(slope·Y_l) + (along·Y_k)·(slope·Y_l)
-    start = (eta * walk.reward).sum() + (base * model.value).sum()
-    half = (y @ (along.T @ model.value + base @ model.slope)) / 2
-    cross = along.T @ model.slope
-    doubt = n.root_up((model.curve * model.curve * multiplicity(frame.size)).sum(axis=1))
-    doubt = doubt * frame.radius * frame.radius + model.error
-    blur = total_doubt(n, doubt, base, along, y) / 2 * (1 + (len(base) + 100) * n.epsilon)
-    pairs = _range_of_pairs(n, half - blur, half + blur, y @ ((cross + cross.T) / 2), y)
-    magnitude = model.magnitude(frame.radius)
-    there = magnitude[walk.successor]
-    moved = (np.abs(visits) * frame.reach()[walk.label] * there).sum()
+    visits = np.repeat(eta, np.diff(walk.start)) * walk.weight
+    form = n.zeros((len(model.error), ball.size + 1))
+    form[initial, 0] += 1
+    form[walk.state, 0] -= eta
+    np.add.at(form, walk.successor, visits[:, None] * ball.form[walk.label])
+    table = form.T @ model.coefficient[:, : ball.size + 1]
+    table[0, 0] += (eta * walk.reward).sum()
+    doubt = ball.largest(model.coefficient, 2) + model.error
+    blur = total_doubt(n, doubt, form[:, 0], form[:, 1:], y) / 2 * (1 + (len(form) + 100) * n.epsilon)
+    magnitude = ball.magnitude(model.coefficient) + model.error
+    there = np.abs(visits) * magnitude[walk.successor]
+    moved = (there * ball.magnitude(ball.form)[walk.label]).sum()
     size = magnitude[initial] + (np.abs(eta) * (magnitude[walk.state] + walk.reward_size)).sum() + moved
-    terms = len(walk.weight) + len(magnitude) + frame.size**2 + 100
-    slack = 2 * terms * n.epsilon * size + 2 * (np.abs(visits) * frame.fuzz[walk.label] * there).sum()
-    return _ends(n, start, pairs, slack)
+    terms = len(walk.weight) + len(magnitude) + ball.size**2 + 90
+    slack = 2 * terms * n.epsilon * size + 2 * (there * ball.fuzz[walk.label]).sum()
+    return _bilinear_ends(n, table, y, blur, slack)
+
+
+def _bilinear_ends(n: Arithmetic, table: Numbers, y: Numbers, blur: Any, slack: Any) -> Ends:
+    """Bounds of (1, Y_k)·table·(1, Y_l), up to blur_k + blur_l and the slack, over all pairs of points."""
+    half, cross = y @ (table[0, 1:] + table[1:, 0]) / 2, table[1:, 1:]
+    low, high = _range_of_pairs(n, half - blur, half + blur, y @ ((cross + cross.T) / 2), y)
+    low, high = n.fractions(np.array([table[0, 0] + low - slack, table[0, 0] + high + slack]))
+    return low, high
 
 
 def total_doubt(n: Arithmetic, doubt: Numbers, base: Numbers, along: Numbers, y: Numbers) -> Numbers:
     """Upper bounds of Σ doubt·|base + along·Y_k| over the states, one for every point Y_k; doubt ≥ 0.
 
-    States times points are many, so where numbers are longdouble these are doubles with their error bound,
-    and where they are rational, whole numbers.
+    In doubles with their error bound. Of rationals in whole multiples of u = 2^−200, each |base + along·Y_k|
+    being off by at most u·(1 + Σ (|along| + |Y| + 1)).
     """
     unsure = doubt > 0
     doubt, base, along = doubt[unsure], base[unsure], along[unsure]
+    widest, largest = (np.abs(part).max(axis=0, initial=0) for part in (along, y))
     if n.exact:
-        from tightrope.certificate.coupled import whole
+        from tightrope.certificate.coupled.whole import whole_multiples
 
-        return whole.total_doubt(doubt, base, along, y)
-    doubt, base, along, y = map(n.floats, (doubt, base, along, y))
-    if not max(np.abs(part).max(initial=0.0) for part in (doubt, base, along, y)) < 1e60:
-        raise OutOfRange  # what is too small for a double shall stay small
-    size = np.abs(base) + np.abs(along) @ np.abs(y).max(axis=0, initial=0.0)
-    error = (y.shape[1] + 8) * 2.0**-52 * (doubt @ size) + len(base) * 1e-200
+        unit = RATIONAL.array([Fraction(1, 1 << _BITS)])[0]
+        off = unit * (1 + (widest + largest + 1).sum())
+        size = off + np.abs(base).max(initial=0) + widest @ largest
+        error, scale = off * doubt.sum() + unit * len(base) * size, unit**3
+        base = whole_multiples(base, 2 * _BITS)
+        doubt, along, y = (whole_multiples(part, _BITS) for part in (doubt, along, y))
+    else:
+        doubt, base, along, y = map(n.floats, (doubt, base, along, y))
+        if not max(np.abs(part).max(initial=0.0) for part in (doubt, base, along, y)) < 1e60:
+            raise OutOfRange  # what is too small for a double shall stay small
+        scale = n.array([1 + (len(base) + y.shape[1] + 100) * 2.0**-52])[0]
+        size = np.abs(base) + np.abs(along) @ np.abs(y).max(axis=0, initial=0.0)
+        error = scale * ((y.shape[1] + 8) * 2.0**-52 * (doubt @ size) + len(base) * 1e-200)
     step = max(1, _BLOCK // max(len(base), 1))
     parts = [doubt @ np.abs(base[:, None] + along @ y[i : i + step].T) for i in range(0, len(y), step)]
-    slack = 1 + (len(base) + y.shape[1] + 100) * 2.0**-52
-    total: Numbers = n.array(np.concatenate(parts) + error) * slack
+    total: Numbers = n.array(np.concatenate(parts)) * scale + error
     return total
-
-
-def _ends(n: Arithmetic, start: Any, pairs: tuple[Any, Any], slack: Any) -> Ends:
-    low, high = n.fractions(np.array([start + pairs[0] - slack, start + pairs[1] + slack]))
-    return low, high
 
 
 def _range_of_pairs(
@@ -103,12 +108,12 @@ def _range_of_pairs(
     are rational, whole numbers.
     """
     if n.exact:
-        from tightrope.certificate.coupled import whole
+        from tightrope.certificate.coupled.whole import range_of_pairs
 
-        return whole.range_of_pairs(low_half, high_half, first, second)
+        return range_of_pairs(low_half, high_half, first, second)
     sizes = np.maximum(np.abs(low_half), np.abs(high_half))
     size = 2 * sizes.max() + np.abs(first).sum(axis=1).max() * np.abs(second).max()
-    error = (second.shape[1] + 8) * 2.0**-52 * size
+    error = (second.shape[1] + 7) * 2.0**-52 * size
     low_half, high_half, first, second = map(n.floats, (low_half, high_half, first, second))
     ends = []
     step = max(1, _BLOCK // len(first))

@@ -1,5 +1,4 @@
-"""Sums over all points, and pairs of points, of a cell in whole numbers: `--exact` where they are too many
-for rationals.
+"""Sums over all pairs of points of a cell in whole numbers: `--exact` where they are too many for rationals.
 
 Numbers become whole multiples of powers of two, off by what is said; whatever is then added and multiplied is
 exact, and what they were off by is added to the bounds.
@@ -15,25 +14,8 @@ import numpy as np
 
 from tightrope.certificate.numbers import RATIONAL, Numbers
 
-_BITS, _LIMB = 200, 27
+_LIMB = 27
 _BLOCK = 1 << 20
-
-
-def total_doubt(doubt: Numbers, base: Numbers, along: Numbers, y: Numbers) -> Numbers:
-    """Upper bounds of Σ doubt·|base + along·Y_k| over the states, one for every point Y_k; doubt ≥ 0.
-
-    In units of u = 2^−200 each |base + along·Y_k| is off by at most u·(1 + Σ (|along| + |Y| + 1)).
-    """
-    unit = RATIONAL.array([Fraction(1, 1 << _BITS)])[0]
-    widest, largest = (np.abs(part).max(axis=0, initial=0) for part in (along, y))
-    off = unit * (1 + (widest + largest + 1).sum())
-    error = off * doubt.sum() + unit * len(base) * (off + np.abs(base).max(initial=0) + widest @ largest)
-    doubt, base, along, y = (_whole(part, _BITS) for part in (doubt, base, along, y))
-    step = max(1, _BLOCK // max(len(base), 1))
-    spans = [y[first : first + step].T for first in range(0, len(y), step)]
-    parts = [doubt @ np.abs((base[:, None] << _BITS) + along @ span) for span in spans]
-    total: Numbers = RATIONAL.array(np.concatenate(parts)) * unit**3 + error
-    return total
 
 
 def range_of_pairs(low_half: Numbers, high_half: Numbers, first: Numbers, second: Numbers) -> tuple[Any, Any]:
@@ -51,8 +33,11 @@ def range_of_pairs(low_half: Numbers, high_half: Numbers, first: Numbers, second
     largest = [2 * np.abs(half).max() for half in (low_half, high_half)]
     total = _exponent(np.array([*largest, size * RATIONAL.array([Fraction(2) ** (one + other)])[0]]))
     shift = total + 1 - 60 + e + f
-    a, b = (_whole(part, bits, Fraction(1, 2)).astype(np.int64) for part, bits in ((first, e), (second, f)))
-    low, high = (_whole(half, 59 - total).astype(np.int64) for half in (low_half, high_half))
+    a, b = (
+        whole_multiples(part, bits, Fraction(1, 2)).astype(np.int64)
+        for part, bits in ((first, e), (second, f))
+    )
+    low, high = (whole_multiples(half, 59 - total).astype(np.int64) for half in (low_half, high_half))
     high_a, low_a, high_b, low_b = a >> _LIMB, a & _MASK, b >> _LIMB, b & _MASK
     ends = []
     step = max(1, _BLOCK // len(a))
@@ -77,7 +62,7 @@ def _exponent(array: Numbers) -> int:
     return largest.numerator.bit_length() - largest.denominator.bit_length() + 1
 
 
-def _whole(array: Numbers, bits: int, more: Fraction = Fraction(0)) -> Any:
+def whole_multiples(array: Numbers, bits: int, more: Fraction = Fraction(0)) -> Any:
     """The numbers in units of 2^−bits, and so much `more`, rounded down, as Python's integers."""
     unit = Fraction(2) ** bits
     whole = np.empty(array.size, dtype=object)

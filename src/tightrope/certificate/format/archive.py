@@ -198,14 +198,11 @@ class _Reader:
     def part(self, of: Any, node: Any, path: str) -> Any:
         wanted = {name for name, spec in list_fields(of) if not spec.is_array}
         _require(isinstance(node, dict) and node.keys() == wanted, f"the fields of '{path[:-1]}' are others")
-        return of(
-            **{
-                name: self._array(spec, path + name)
-                if spec.is_array
-                else self._value(spec, node[name], path + name)
-                for name, spec in list_fields(of)
-            }
-        )
+        held = {}
+        for name, spec in list_fields(of):
+            here = path + name
+            held[name] = self._array(spec, here) if spec.is_array else self._value(spec, node[name], here)
+        return of(**held)
 
     def _value(self, spec: Field, node: Any, path: str) -> Any:
         if spec.kind == "part" and node is not None:

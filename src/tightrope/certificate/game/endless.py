@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tightrope.certificate.game.nature import can_be_positive, sums_below_one
+from tightrope.certificate.game.nature import signs_of_sums
 from tightrope.certificate.game.progress import Progress, moves_always
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
@@ -50,9 +50,11 @@ def _levels(
         inside = endless[successor] & (level[successor] <= level[here])
         nearer = inside & (ranking[successor] < ranking[here])
         if progress.game.nature_owns("MAX") and not single:
+            from tightrope.certificate.game.freedom import can_be_positive
+
             down[rows] = np.any(smaller & can_be_positive(n, lower, upper), axis=1)
             within = np.where(inside, upper, 0)
-            stay[rows] = ~np.any(~inside & (lower > 0), axis=1) & ~sums_below_one(n, within)
+            stay[rows] = ~np.any(~inside & (lower > 0), axis=1) & (signs_of_sums(n, within, single) >= 0)
             # She must stay within the level and come closer with one distribution.
             closer[rows] = np.any(nearer & can_be_positive(n, lower, within), axis=1)
         else:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
+from math import prod
+from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.game.nature import Boxes, sums_beside_one
+from tightrope.certificate.format.fields import Polynomial
+from tightrope.certificate.game.nature import Boxes, signs_of_sums
 from tightrope.certificate.numbers import Arithmetic, Numbers
 from tightrope.certificate.problem import Problem
-from tightrope.certificate.region.polynomials import values_at
 from tightrope.certificate.statistics.outcomes import Outcomes
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import OffsetArray
@@ -41,12 +44,29 @@ def boxes_of(problem: Problem, n: Arithmetic) -> tuple[Boxes, list[Check]]:
         lower, upper = n.array(least), n.array(problem.upper)
     else:
         assert problem.polynomial is not None and problem.theta is not None and problem.expression is not None
-        label, values = problem.expression, values_at(problem.polynomial, problem.theta)
-        checks, (lower, upper) = [_sums(problem, values)], n.enclose(values)
+        label, values = problem.expression, _values_at(problem.polynomial, problem.theta)
+        checks, (lower, upper) = [_sums(problem, values)], enclose(n, values)
         proper = np.array([value <= 1 for value in values], dtype=np.bool_)
         upper = np.where(proper, np.minimum(upper, 1), upper)
     boxes = Boxes(n, graph.transition_start, graph.successor, label, lower, upper, single)
     return boxes, [_proper(boxes), *checks]
+
+
+def enclose(n: Arithmetic, values: list[Fraction]) -> tuple[Numbers, Numbers]:
+    """(not above, not below) the fractions; equal where the fraction is a number of the arithmetic."""
+    near = n.array(values)
+    same = np.array([a == b for a, b in zip(n.fractions(near), values, strict=True)], dtype=np.bool_)
+    margin = np.where(same, 0, 2 * n.epsilon * np.abs(near) + n.tiny)
+    below = near - margin
+    return np.where((near >= 0) & (below < 0), 0, below), near + margin
+
+
+def _values_at(polynomials: Sequence[Polynomial], theta: Sequence[Fraction]) -> list[Fraction]:
+    """Every polynomial at a point."""
+    known: dict[Any, Fraction] = {}
+    for monomial in {monomial for polynomial in polynomials for monomial in polynomial}:
+        known[monomial] = prod((theta[i] ** e for i, e in monomial), start=Fraction(1))
+    return [sum((c * known[m] for m, c in polynomial.items()), Fraction(0)) for polynomial in polynomials]
 
 
 def _sums(problem: Problem, value: list[Fraction]) -> Check:
@@ -69,8 +89,8 @@ def _proper(boxes: Boxes) -> Check:
     for rows, table, single in boxes.blocks():
         lower, upper = boxes.rows(table)
         bad = np.any(~((lower >= 0) & (lower <= upper) & (upper <= 1)), axis=1)
-        over = sums_beside_one(n, lower, not single)[1] & ~bad
-        short = sums_beside_one(n, upper, not single)[0] & ~bad
+        over = (signs_of_sums(n, lower, single) > 0) & ~bad
+        short = (signs_of_sums(n, upper, single) < 0) & ~bad
         for missed, bound in ((over, lower), (short, upper)):
             off = abs(bound[missed].sum(axis=1) - 1)
             near = np.flatnonzero(missed)[off <= n.array([(table.shape[1] + 2) * _UNIT])[0]]

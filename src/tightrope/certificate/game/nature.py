@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +20,7 @@ import numpy as np
 from tightrope.certificate.numbers import Arithmetic, Numbers
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
-_BLOCK = 1 << 16
+_BLOCK = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,22 +72,24 @@ class Boxes:
             if x.infinite.any():
                 infinite[rows] = self._is_infinite(lower, upper, x.infinite, highest, single)
                 lower, upper = np.where(x.infinite, 0, lower), np.where(x.infinite, 0, upper)
-            above = upward if highest else not upward
-            best = _maximum(self.n, lower, upper, x.number if highest else -x.number, above)
-            number[rows] = best if highest else -best
+            sign = 1 if highest else -1
+            best = _maximum(self.n, lower, upper, sign * x.number, highest == upward)
+            number[rows] = sign * best
         return Vector(number, infinite)
 
     def _is_infinite(
         self, lower: Numbers, upper: Numbers, bad: BoolArray, maximise: bool, single: bool
     ) -> BoolArray:
         """Where the optimum is +∞, `bad` marking the successors at which the vector is: exactly of nature's
-        sets; of one
-        distribution, where it may be for a maximum and where it must be for a minimum."""
-        if maximise:
-            reached: BoolArray = upper > 0 if single else can_be_positive(self.n, lower, upper)
-            return np.asarray(np.any(bad & reached, axis=1))
-        result: BoolArray = np.any(bad & (lower > 0), axis=1)
-        return result | sums_below_one(self.n, np.where(bad, 0, upper), exactly=not single)
+        sets; of one distribution, where it may be for a maximum and where it must be for a minimum."""
+        result: BoolArray = np.any(bad & ((upper if maximise else lower) > 0), axis=1)
+        if not maximise:
+            return result | (signs_of_sums(self.n, np.where(bad, 0, upper), single) < 0)
+        if not single:
+            from tightrope.certificate.game.freedom import can_be_positive
+
+            result = np.any(bad & can_be_positive(self.n, lower, upper), axis=1)
+        return result
 
     def rows(self, table: OffsetArray) -> tuple[Numbers, Numbers]:
         """The bounds of a table of transitions."""
@@ -125,67 +126,32 @@ def rows_of(start: OffsetArray, choices: OffsetArray) -> tuple[OffsetArray, Offs
     return offset, np.repeat(first - offset[:-1], length) + np.arange(offset[-1])
 
 
-def sums_below_one(n: Arithmetic, entries: Numbers, exactly: bool = True) -> BoolArray:
-    """Rows whose sum is below 1: decided without rounding, or only those of which it is sure."""
-    return sums_beside_one(n, entries, exactly)[0]
+def signs_of_sums(n: Arithmetic, entries: Numbers, single: bool) -> OffsetArray:
+    """The signs of Σ − 1 in every row: without rounding, or 0 where it is not sure for one distribution."""
+    if not single and not n.exact:
+        from tightrope.certificate.game.freedom import exact_signs
 
-
-def sums_beside_one(n: Arithmetic, entries: Numbers, exactly: bool = True) -> tuple[BoolArray, BoolArray]:
-    """(rows whose sum is below 1, rows whose sum is above)."""
-    if not exactly or n.exact:
-        total = entries.sum(axis=1)
-        slack = n.error(entries.shape[1], total)
-        return total + slack < 1, total - slack > 1
-    total, exact = entries[:, 0], np.ones(len(entries), dtype=np.bool_)
-    for i in range(1, entries.shape[1]):
-        term = entries[:, i]
-        added = total + term
-        back = added - total
-        exact &= ((total - (added - back)) + (term - back)) == 0  # nothing was lost
-        total = added
-    below, above = total < 1, total > 1
-    near = abs(total - 1) <= 4 * entries.shape[1] * n.epsilon
-    for row in np.flatnonzero(~exact & near).tolist():
-        whole = sum(n.fractions(entries[row]), Fraction(0))
-        below[row], above[row] = whole < 1, whole > 1
-    return below, above
-
-
-def can_be_positive(n: Arithmetic, lower: Numbers, upper: Numbers) -> BoolArray:
-    """Entries that some distribution of the box gives a positive probability."""
-    result: BoolArray = upper > 0
-    for i in range(lower.shape[1]):
-        unsure = np.flatnonzero(result[:, i] & ~(lower[:, i] > 0))
-        if len(unsure):
-            others = np.delete(lower[unsure], i, axis=1)
-            result[unsure, i] = sums_below_one(n, others) if others.shape[1] else True
-    return result
+        return exact_signs(n, entries)
+    total = entries.sum(axis=1)
+    slack = n.error(entries.shape[1], total)
+    signs: OffsetArray = (total - slack > 1).astype(np.int64) - (total + slack < 1)
+    return signs
 
 
 def _maximum(n: Arithmetic, lower: Numbers, upper: Numbers, x: Numbers, above: bool) -> Numbers:
     """A bound on the maximum of p·x in every row, not below it if `above`, not above it otherwise."""
-    width = x.shape[1]
-    if width == 1:
+    if x.shape[1] == 1:
         return x[:, 0]
-    if above:
-        index = np.arange(len(x))
-        best = _dual(n, lower, upper, x, x[index, _kink(n, lower, upper, x)], 1)
-        highest = np.where(upper > 0, x, x.min(axis=1)[:, None]).max(axis=1)
-        return best if n.exact else np.minimum(best, highest)
-    best = _dual(n, lower, upper, x, x[:, 0], -1)
-    for i in range(1, width):
-        best = np.minimum(best, _dual(n, lower, upper, x, x[:, i], -1))
-    if n.exact:
-        return best
-    for i in range(width):  # some distribution avoids everything below x_i: the maximum is at least x_i
-        under = x < x[:, i : i + 1]
-        lost = np.flatnonzero((best < x[:, i]) & ~np.any(under & (lower > 0), axis=1))
-        keeps = ~sums_below_one(n, np.where(under[lost], 0, upper[lost]))
-        best[lost[keeps]] = x[lost[keeps], i]
-    return best
+    if not above:
+        from tightrope.certificate.game.freedom import maximum_from_below
+
+        return maximum_from_below(n, lower, upper, x)
+    best = dual(n, lower, upper, x, x[np.arange(len(x)), _kink(n, lower, upper, x)], 1)
+    largest: Numbers = np.where(upper > 0, x, x.min(axis=1)[:, None]).max(axis=1)
+    return np.minimum(best, largest)
 
 
-def _dual(n: Arithmetic, lower: Numbers, upper: Numbers, x: Numbers, pivot: Numbers, sign: int) -> Numbers:
+def dual(n: Arithmetic, lower: Numbers, upper: Numbers, x: Numbers, pivot: Numbers, sign: int) -> Numbers:
     """D(pivot), rounded up (sign 1) or down (sign −1)."""
     difference = x - pivot[:, None]
     terms = np.where(difference > 0, upper, lower) * difference

@@ -9,7 +9,7 @@ import numpy as np
 from tightrope.certificate.game.nature import Boxes, Vector
 from tightrope.certificate.numbers import Arithmetic, Numbers
 from tightrope.certificate.problem import Objective, Problem
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,7 @@ class Game:
     def best(self, per_choice: Vector, upward: bool) -> Vector:
         """What states come to: the agent's optimum, or his mixture."""
         if self.weight is not None:
-            return self._mix(per_choice, upward)
+            return self.mix(per_choice, upward)
         starts = self.choice_start[:-1]
         if len(starts) == len(per_choice.number):
             return per_choice
@@ -84,7 +84,7 @@ class Game:
         best = optimum.reduceat(np.where(infinite, hidden, number), starts)
         return Vector(best, reached.reduceat(infinite, starts))
 
-    def _mix(self, per_choice: Vector, upward: bool) -> Vector:
+    def mix(self, per_choice: Vector, upward: bool) -> Vector:
         """Σ weight·value / Σ weight over the choices of positive weight; exact where there is only one."""
         assert self.weight is not None
         n, starts = self.n, self.choice_start[:-1]
@@ -101,11 +101,3 @@ class Game:
         else:
             mean = np.maximum(mean, np.minimum.reduceat(np.where(used, value, value.max()), starts))
         return Vector(mean, np.logical_or.reduceat(used & per_choice.infinite, starts)).within(self.n)
-
-    def strict(self, per_choice: Vector, bound: Vector, upward: bool) -> BoolArray:
-        """Choices where the inequality for `bound` is strict; of a mixture, where the mixture's is."""
-        width = np.diff(self.choice_start)
-        if self.weight is not None:
-            per_choice = self._mix(per_choice, upward).take(np.repeat(np.arange(self.states), width))
-        of_choice = bound.take(np.repeat(np.arange(self.states), width))
-        return per_choice.below(of_choice) if upward else of_choice.below(per_choice)

@@ -84,13 +84,11 @@ def _stops(
     if upward:
         if kind != "REACH_REWARD":
             return []
-        strict = game.strict(per_choice, value, True)
-        missing = finite & ~boundary & ~progress.towards(boundary, "MIN", value, strict)
+        missing = finite & ~boundary & ~progress.towards(boundary, "MIN", value, per_choice)
         return [Check.everywhere("the play behind the upper bound reaches the target", missing, "state")]
     checks, earns = list[Check](), game.reward > 0
     if kind != "REACH_REWARD":
-        strict = game.strict(per_choice, value, False)
-        moved = progress.towards(boundary | (bound <= 0), "MAX", value, strict, earns)
+        moved = progress.towards(boundary | (bound <= 0), "MAX", value, per_choice, earns)
         missing = ~boundary & finite & (bound > 0) & ~moved
         checks = [Check.everywhere("the play behind the lower bound stops", missing, "state")]
     if (endless := ~boundary & ~finite).any():

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import cached_property
 
 from tightrope.certificate.evidence import Domain
 from tightrope.certificate.format.fields import Polynomial, Polynomials
+from tightrope.certificate.numbers import Arithmetic, Numbers
 from tightrope.certificate.region.polynomials import (
     ONE,
     ZERO,
@@ -23,10 +25,11 @@ from tightrope.certificate.region.polynomials import (
     Monomial,
     Terms,
     add,
+    multiply,
     polynomial_range,
     product_range,
-    substitute,
 )
+from tightrope.numerics.arrays import FloatArray
 
 MOST_COORDINATES = 400
 
@@ -37,6 +40,7 @@ Row = tuple[list[Fraction], Fraction]
 """a·x ≤ b."""
 
 Put = Callable[[Polynomial], Polynomial]
+Ends = tuple[Sequence[Fraction], Sequence[Fraction]]
 Box = tuple[list[Fraction], list[Fraction]]
 """(lower, upper) of every coordinate."""
 
@@ -73,6 +77,12 @@ class Space:
             linear[self._number[monomial]] = coefficient
         return linear, constant
 
+    def table(self, n: Arithmetic, polynomials: Polynomials) -> tuple[Numbers, Numbers]:
+        """(linear, constant) of all of them, each number to the nearest."""
+        forms = [self.affine(polynomial) for polynomial in polynomials]
+        linear = n.array([a for a, _ in forms]).reshape(len(forms), self.size)
+        return linear, n.array([c for _, c in forms])
+
     def form(self, polynomial: Polynomial, c: Fraction) -> Affine:
         """The expression less c in coordinates; of a quotient f/g, f − c·g."""
         return self.affine(add(polynomial, {(): ONE}, -c))
@@ -81,9 +91,10 @@ class Space:
         """The end of an expression that follows from that of its `form`; side 1 is the upper one."""
         return c + rest
 
-    def range(self, polynomial: Polynomial, box: Sequence[Sequence[Fraction]], put: Put = dict) -> Interval:
-        """An enclosure of a probability over a box, of the parameters or of what is put for them."""
-        return polynomial_range(put(polynomial), box[0], box[1])
+    def range(self, polynomial: Polynomial, box: Ends, is_reward: bool = False, put: Put = dict) -> Interval:
+        """An enclosure of a probability or reward over a box, of the parameters or of what is put for
+        them."""
+        return polynomial_range(put(polynomial), *box, is_reward)
 
     def complement(self, polynomial: Polynomial) -> Terms:
         """1 less an expression, or less a sum of some, of which only matters whether that is 0."""
@@ -98,6 +109,13 @@ class Space:
             total = add(total, self._in_free(monomial), coefficient)
         return total
 
+    def row(self, index: int, part: int, points: FloatArray) -> Row:
+        row = self.domain_rows[2 * index + part] if part in (0, 1) else None
+        if row is None:
+            raise ValueError("no such row of the domain")
+        return row
+
+    @cached_property
     def domain_rows(self) -> list[Row | None]:
         """Rows a·x ≤ b by 2·number + part: parameters (upper, lower), then constraints (≤, ≥ if equal)."""
         forms: list[tuple[Affine, Fraction, Fraction | None]] = [
@@ -142,7 +160,11 @@ class Space:
 
     def _in_free(self, monomial: Monomial) -> Terms:
         if monomial not in self._known:
-            self._known[monomial] = substitute({monomial: ONE}, self.substitution)
+            term: Terms = {(): ONE}
+            for i, exponent in monomial:
+                for _ in range(exponent):
+                    term = multiply(term, self.substitution[i])
+            self._known[monomial] = term
         return self._known[monomial]
 
 

@@ -22,7 +22,6 @@ from tightrope.certificate.region.coordinates import Box
 from tightrope.numerics.arrays import FloatArray
 
 Indices = npt.NDArray[Any]
-_BLOCK = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,15 +90,10 @@ class BasisTable:
             raise ValueError("a basis does not fit the region's rows")
         self.rows, self.n = rows, rows.n
         self.matrix, self.bound = rows.matrix[basis], rows.bound[basis]
-        self.inverse = _inverses(self.n.floats(self.matrix))
+        self.inverse = approximate_inverses(self.n.floats(self.matrix))
 
     def upper_bounds(self, directions: Numbers, which: Indices) -> Numbers:
         """Upper bounds of directions·x, direction i by basis which[i]."""
-        blocks = [slice(start, start + _BLOCK) for start in range(0, len(directions), _BLOCK)]
-        parts = [self._bounds(directions[block], which[block]) for block in blocks]
-        return np.concatenate([self.n.zeros(0), *parts])
-
-    def _bounds(self, directions: Numbers, which: Indices) -> Numbers:
         matrix, inverse = self.matrix[which], self.inverse[which]
         multipliers = self.n.zeros(directions.shape)
         for _ in range(3):
@@ -120,7 +114,7 @@ def _times(vectors: Numbers, matrices: Numbers) -> Numbers:
     return result
 
 
-def _inverses(matrix: FloatArray) -> FloatArray:
+def approximate_inverses(matrix: FloatArray) -> FloatArray:
     """Approximate inverses; zeros where there is none."""
     try:
         return np.asarray(np.linalg.inv(matrix), dtype=np.float64)

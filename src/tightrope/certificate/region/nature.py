@@ -9,18 +9,17 @@ better of the two counts. Only a maximum from above and a minimum from below are
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from tightrope.certificate.format.fields import Polynomials
 from tightrope.certificate.game.nature import Boxes, Vector
 from tightrope.certificate.numbers import Numbers
-from tightrope.certificate.region.coordinates import Space
-from tightrope.certificate.region.duality import Support
-from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.certificate.region.duality import BasisTable, Support
+from tightrope.numerics.arrays import OffsetArray
 
-_BLOCK = 1 << 15
+if TYPE_CHECKING:
+    from tightrope.certificate.learned import Learned
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,17 +35,18 @@ class RegionBoxes(Boxes):
     basis: OffsetArray
 
     @staticmethod
-    def of(
-        boxes: Boxes, space: Space, polynomials: Polynomials, reach: Numbers, support: Support,
-        basis: OffsetArray,
-    ) -> RegionBoxes:  # fmt: skip
-        n = boxes.n
-        linear, constant = n.zeros((len(polynomials), space.size)), n.zeros(len(polynomials))
-        joint = np.repeat(basis >= 0, np.diff(boxes.transition_start))
-        for e in np.unique(boxes.label[joint]).tolist():
-            form, level = space.affine(polynomials[e])
-            linear[e], constant[e] = n.array(form), n.array([level])[0]
-        extent = np.abs(linear) @ reach + np.abs(constant)
+    def of(boxes: Boxes, link: Learned, basis: OffsetArray) -> RegionBoxes:
+        """With the region of a learned result at choices that have a basis."""
+        n, rows, region, support = boxes.n, link.projection.rows, link.hints.region, link.statements.support
+        if rows is None or region is None or link.problem.denominator is not None:
+            raise ValueError("bases of choices without a region, or of quotients")
+        if support is None and basis.max() >= len(region.choice_basis):
+            raise ValueError("bases of choices that are not there")
+        joint = np.unique(boxes.label[np.repeat(basis >= 0, np.diff(boxes.transition_start))])
+        linear, constant = n.zeros((len(link.polynomials), rows.size)), n.zeros(len(link.polynomials))
+        linear[joint], constant[joint] = link.space.table(n, [link.polynomials[e] for e in joint.tolist()])
+        extent = np.abs(linear) @ rows.reach + np.abs(constant)
+        support = support or BasisTable(rows, region.choice_basis)
         return RegionBoxes(
             **vars(boxes), linear=linear, constant=constant, extent=extent, support=support, basis=basis
         )
@@ -58,28 +58,25 @@ class RegionBoxes(Boxes):
         result = super().bound(values, maximise, upward)
         if maximise != upward:
             return result
-        length, joint = np.diff(self.transition_start), np.flatnonzero(self.basis >= 0)
-        for k in np.unique(length[joint]).tolist():
-            rows = joint[length[joint] == k]
-            for first in range(0, len(rows), _BLOCK):
-                part = rows[first : first + _BLOCK]
-                bound, usable = self._over_region(values, part, k, maximise)
-                part, bound = part[usable], bound[usable]
-                known = result.number[part]
-                result.number[part] = np.minimum(known, bound) if maximise else np.maximum(known, -bound)
+        for rows, table, _ in self.blocks():
+            joint = self.basis[rows] >= 0
+            part, bound = rows[joint], self._over_region(values, rows[joint], table[joint], maximise)
+            usable = ~np.any(values.infinite[self.successor[table[joint]]], axis=1)
+            part, bound, known = part[usable], bound[usable], result.number[part[usable]]
+            result.number[part] = np.minimum(known, bound) if maximise else np.maximum(known, -bound)
         return result
 
-    def _over_region(self, values: Vector, choices: Any, k: int, maximise: bool) -> tuple[Numbers, BoolArray]:
-        """Upper bounds of ±p·v at these choices, and where all values are finite."""
-        n = self.n
-        table = self.transition_start[choices][:, None] + np.arange(k)
-        v = values.take(self.successor[table])
-        usable: BoolArray = ~np.any(v.infinite, axis=1)
-        number, e = v.number if maximise else -v.number, self.label[table]
+    def _over_region(
+        self, values: Vector, choices: OffsetArray, table: OffsetArray, maximise: bool
+    ) -> Numbers:
+        """Upper bounds of ±p·v at these choices, where all values are finite."""
+        n, k, e, v = self.n, table.shape[1], self.label[table], values.number[self.successor[table]]
+        number = v if maximise else -v
         delta = number - number[:, :1]
         direction = np.einsum("nk,nkd->nd", delta, self.linear[e])
         level = number[:, 0] + (delta * self.constant[e]).sum(axis=1)
         size = (np.abs(delta) * self.extent[e]).sum(axis=1)
         error = (k + 8) * n.epsilon * (2 * size + np.abs(number[:, 0]) * (size > 0))
         bound = level + self.support.upper_bounds(direction, self.basis[choices])
-        return bound + error + 4 * n.epsilon * np.abs(bound) * (size > 0), usable
+        result: Numbers = bound + error + 4 * n.epsilon * np.abs(bound) * (size > 0)
+        return result

@@ -59,18 +59,6 @@ def multiply(left: Polynomial, right: Polynomial) -> Terms:
     return {monomial: c for monomial, c in result.items() if c}
 
 
-def substitute(polynomial: Polynomial, values: Sequence[Polynomial]) -> Terms:
-    """The polynomial with polynomials in place of its parameters."""
-    result: Terms = {}
-    for monomial, coefficient in polynomial.items():
-        term: Terms = {(): ONE}
-        for i, exponent in monomial:
-            for _ in range(exponent):
-                term = multiply(term, values[i])
-        result = add(result, term, coefficient)
-    return result
-
-
 def product_range(left: Interval, right: Interval, square: bool) -> Interval:
     """The range of a product over two intervals; of a square where the factors are the same."""
     corners = [a * b for a in left for b in right]
@@ -84,28 +72,41 @@ def polynomial_range(
     coefficient, which for multilinear polynomials are values at corners; [0, 1] where there are too many,
     of a reward or a denominator a ValueError.
     """
-    constant = polynomial.get((), ZERO)
     if all(sum(e for _, e in monomial) <= 1 for monomial in polynomial):
-        low = high = constant
+        low = high = polynomial.get((), ZERO)
         for monomial, c in polynomial.items():
             for v, _ in monomial:
                 low, high = low + min(c * lower[v], c * upper[v]), high + max(c * lower[v], c * upper[v])
         return low, high
-    controls, count = [{monomial: quick(c) for monomial, c in polynomial.items()}], 1
-    for v in sorted({i for monomial in polynomial for i, _ in monomial}):
-        degree = max(dict(monomial).get(v, 0) for monomial in polynomial)
-        count *= degree + 1
-        if count > MOST_CONTROLS and is_reward:
-            raise ValueError("a reward or a denominator has too many terms to be bounded")
-        if count > MOST_CONTROLS:
-            return ZERO, ONE
-        table = bernstein_table(degree, lower[v], upper[v])
-        controls = [put_powers(control, v, powers) for control in controls for powers in table]
-    values = [control.get((), 0) for control in controls]
+    degrees = common_degrees(polynomial)
+    if degrees is None and is_reward:
+        raise ValueError("a reward or a denominator has too many terms to be bounded")
+    if degrees is None:
+        return ZERO, ONE
+    values = bernstein_coefficients(polynomial, degrees, lower, upper)
     return as_fraction(min(values)), as_fraction(max(values))
 
 
-def put_powers(polynomial: Mapping[Monomial, Any], v: int, powers: Sequence[Any]) -> dict[Monomial, Any]:
+def common_degrees(*polynomials: Polynomial) -> dict[int, int] | None:
+    """The degree of some polynomials in every parameter; None where they have too many coefficients."""
+    degrees: dict[int, int] = {}
+    for i, e in (factor for polynomial in polynomials for monomial in polynomial for factor in monomial):
+        degrees[i] = max(e, degrees.get(i, 0))
+    return degrees if prod(degree + 1 for degree in degrees.values()) <= MOST_CONTROLS else None
+
+
+def bernstein_coefficients(
+    polynomial: Polynomial, degrees: dict[int, int], lower: Sequence[Fraction], upper: Sequence[Fraction]
+) -> list[Any]:
+    """The Bernstein coefficients on a box, written with these degrees."""
+    controls: list[dict[Monomial, Any]] = [{monomial: quick(c) for monomial, c in polynomial.items()}]
+    for i, degree in degrees.items():
+        table = bernstein_table(degree, lower[i], upper[i])
+        controls = [_put_powers(control, i, powers) for control in controls for powers in table]
+    return [control.get((), 0) for control in controls]
+
+
+def _put_powers(polynomial: Mapping[Monomial, Any], v: int, powers: Sequence[Any]) -> dict[Monomial, Any]:
     """The polynomial with powers[e] in place of v^e."""
     result: dict[Monomial, Any] = {}
     for monomial, c in polynomial.items():
@@ -131,11 +132,3 @@ def bernstein_table(degree: int, low: Fraction, high: Fraction) -> list[list[Any
         for e in range(1, degree + 1):
             sums[e], rest = sums[e] + (above - below) * rest, sums[e] - below * rest
     return table
-
-
-def values_at(polynomials: Sequence[Polynomial], theta: Sequence[Fraction]) -> list[Fraction]:
-    """Every polynomial at a point."""
-    known: dict[Monomial, Fraction] = {}
-    for monomial in {monomial for polynomial in polynomials for monomial in polynomial}:
-        known[monomial] = prod((theta[i] ** e for i, e in monomial), start=ONE)
-    return [sum((c * known[m] for m, c in polynomial.items()), ZERO) for polynomial in polynomials]

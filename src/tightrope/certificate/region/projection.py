@@ -13,7 +13,7 @@ proves, of the old bound, and of the new bounds of a product's factors.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -27,9 +27,6 @@ from tightrope.certificate.region.duality import Rows, upper_bounds
 from tightrope.certificate.region.polynomials import ZERO, Interval, is_constant
 from tightrope.certificate.region.rows import Writer
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-
-Links = Mapping[int, Sequence[tuple[int, int, bool]]]
-"""For every expression the events (number, multiplicity, flipped) that speak of it."""
 
 Ends = dict[tuple[int, int], Fraction]
 """Proved bounds by (expression, side); side 1 is the upper one."""
@@ -86,43 +83,38 @@ class Bounds:
 
     space: Space
     polynomials: Polynomials
-    links: Links
-    event_ends: tuple[FloatArray | None, FloatArray | None]
+    events: Ends
     bases: Ends
     box: Box | None
-    _ranges: dict[int, Interval] = field(default_factory=dict)
+    _ranges: dict[tuple[int, bool], Interval] = field(default_factory=dict)
 
-    def doubles(self, used: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+    def doubles(self, used: Sequence[int], rewards: bool = False) -> tuple[FloatArray, FloatArray]:
         """(lower, upper) of the expressions that are used, rounded outward; [0, 1] of all others."""
         lower, upper = np.zeros(len(self.polynomials)), np.ones(len(self.polynomials))
-        lower[used] = RATIONAL.down(RATIONAL.array([self.proved(e, 0) for e in used]))
-        upper[used] = RATIONAL.up(RATIONAL.array([self.proved(e, 1) for e in used]))
+        lower[used] = RATIONAL.down(RATIONAL.array([self.proved(e, 0, rewards) for e in used]))
+        upper[used] = RATIONAL.up(RATIONAL.array([self.proved(e, 1, rewards) for e in used]))
         return lower, upper
 
-    def proved(self, expression: int, side: int) -> Fraction:
-        """The best end that is proved."""
-        found = [*self.without_region(expression, side), self._range(expression)[side]]
-        if (expression, side) in self.bases:
-            found.append(self.bases[expression, side])
+    def proved(self, expression: int, side: int, is_reward: bool = False) -> Fraction:
+        """The best end that is proved; of a reward, which is no probability, by bases and its ranges."""
+        end = self._range(expression, is_reward)[side]
+        found = [end, self.bases.get((expression, side), end)]
+        found += [] if is_reward else self.without_region(expression, side)
         return min(found) if side else max(found)
 
     def without_region(self, expression: int, side: int) -> list[Fraction]:
         """What is plain, and what events say."""
         polynomial = self.polynomials[expression]
-        found = [polynomial.get((), Fraction(0)) if is_constant(polynomial) else Fraction(side)]
-        for event, times, flipped in self.links.get(expression, ()):
-            ends = self.event_ends[side != flipped]
-            assert ends is not None
-            end = Fraction(float(ends[event]))
-            found.append((1 - end if flipped else end) / times)
-        return found
+        plain = polynomial.get((), ZERO) if is_constant(polynomial) else Fraction(side)
+        return [plain, self.events.get((expression, side), plain)]
 
-    def _range(self, expression: int) -> Interval:
-        if expression not in self._ranges:
+    def _range(self, expression: int, is_reward: bool) -> Interval:
+        name = expression, is_reward
+        if name not in self._ranges:
             polynomial, domain = self.polynomials[expression], self.space.domain
-            low, high = self.space.range(polynomial, (domain.lower, domain.upper))
+            low, high = self.space.range(polynomial, (domain.lower, domain.upper), is_reward)
             if self.box is not None:
-                least, most = self.space.range(polynomial, self.box, self.space.in_free)
+                least, most = self.space.range(polynomial, self.box, is_reward, self.space.in_free)
                 low, high = max(low, least), min(high, most)
-            self._ranges[expression] = low, high
-        return self._ranges[expression]
+            self._ranges[name] = low, high
+        return self._ranges[name]

@@ -12,30 +12,25 @@ proved positive on the domain's box, by its least Bernstein coefficient, before 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
-from math import prod
-from typing import Any
 
 from tightrope.certificate.format.fields import Polynomial, Polynomials
-from tightrope.certificate.numbers import as_fraction, quick
+from tightrope.certificate.numbers import as_fraction
 from tightrope.certificate.problem import Problem
-from tightrope.certificate.region.coordinates import Affine, Put, Space
+from tightrope.certificate.region.coordinates import Affine, Ends, Put, Space
 from tightrope.certificate.region.polynomials import (
-    MOST_CONTROLS,
     ONE,
     ZERO,
     Interval,
     Terms,
     add,
-    bernstein_table,
+    bernstein_coefficients,
+    common_degrees,
     multiply,
     polynomial_range,
-    put_powers,
 )
 
 UNIT: Terms = {(): ONE}
-Ends = Sequence[Sequence[Fraction]]
 
 
 class QuotientSpace(Space):
@@ -83,21 +78,21 @@ class QuotientSpace(Space):
         least, most = (ONE, ONE) if k is None else self.ranges[k]
         return c + rest / (least if (rest > 0) == (side == 1) else most)
 
-    def range(self, polynomial: Polynomial, box: Ends, put: Put = dict) -> Interval:
+    def range(self, polynomial: Polynomial, box: Ends, is_reward: bool = False, put: Put = dict) -> Interval:
         """[0, 1] where g is not proved positive on the box, or there are too many coefficients."""
         top, bottom = map(put, self.split(polynomial))
         if bottom == UNIT:
-            return polynomial_range(top, box[0], box[1])
-        degrees: dict[int, int] = {}
-        for i, e in (factor for monomial in (*top, *bottom) for factor in monomial):
-            degrees[i] = max(e, degrees.get(i, 0))
-        if prod(degree + 1 for degree in degrees.values()) > MOST_CONTROLS:
+            return polynomial_range(top, *box, is_reward)
+        if is_reward:
+            raise ValueError("a reward is a quotient")
+        degrees = common_degrees(top, bottom)
+        if degrees is None:
             return ZERO, ONE
-        above, below = (_coefficients(side, degrees, box) for side in (top, bottom))
+        above, below = (bernstein_coefficients(side, degrees, *box) for side in (top, bottom))
         if min(below) <= 0:
             return ZERO, ONE
         values = [a / b for a, b in zip(above, below, strict=True)]
-        return min(values), max(values)
+        return as_fraction(min(values)), as_fraction(max(values))
 
     def complement(self, polynomial: Polynomial) -> Terms:
         """(g − f)/g; of a sum of several quotients the numerator of the rest, over all denominators."""
@@ -114,12 +109,3 @@ class QuotientSpace(Space):
             above = add(multiply(above, self.denominators[k]), multiply(top, below))
             below = multiply(below, self.denominators[k])
         return add(below, above, -1)
-
-
-def _coefficients(polynomial: Polynomial, degrees: dict[int, int], box: Ends) -> list[Fraction]:
-    """The Bernstein coefficients on a box, written with these degrees."""
-    controls: list[dict[Any, Any]] = [{monomial: quick(c) for monomial, c in polynomial.items()}]
-    for i, degree in degrees.items():
-        table = bernstein_table(degree, box[0][i], box[1][i])
-        controls = [put_powers(control, i, powers) for control in controls for powers in table]
-    return [as_fraction(control.get((), 0)) for control in controls]

@@ -59,8 +59,8 @@ class Writer:
     """Writes rows from names, sources and the file's points. What does not depend on the box is kept."""
 
     def __init__(self, n: Arithmetic, space: Space, sources: Sources, points: FloatArray):
-        self.n, self.space, self.sources, self.points = n, space, sources, points
-        self._domain = space.domain_rows()
+        self.n, self.space, self.points = n, space, points
+        self.sources: Sources = {Origin.DOMAIN: space, **sources}
         self._known: dict[tuple[int, int, int], Numbers] = {}
 
     def and_from(self, origin: Origin, source: Source) -> Writer:
@@ -80,45 +80,27 @@ class Writer:
         if origin == Origin.ENVELOPE:
             linear, bound = self._envelope(index, part, box)
             return self.n.array([*linear, bound])
-        if origin == Origin.DOMAIN:
-            linear, bound = self._of_domain(index, part)
-        elif origin in self.sources:
-            linear, bound = self.sources[Origin(origin)].row(index, part, self.points)
-        else:
+        if origin not in self.sources:
             raise ValueError(f"rows of origin {origin} where there are none")
+        linear, bound = self.sources[Origin(origin)].row(index, part, self.points)
         self._known[name] = self.n.array([*linear, bound])
         return self._known[name]
-
-    def _of_domain(self, index: int, part: int) -> Row:
-        row = self._domain[2 * index + part] if part in (0, 1) and 2 * index < len(self._domain) else None
-        if row is None:
-            raise ValueError("no such row of the domain")
-        return row
 
     def _envelope(self, index: int, part: int, box: Box) -> Row:
         space = self.space
         if index >= len(space.products) or part > 4:
             raise ValueError("no such product")
         x, y = space.products[index]
-        z = len(space.free) + index
-        linear = [ZERO] * space.size
-        (a, b), (c, d) = (box[0][x], box[1][x]), (box[0][y], box[1][y])
-        if part == 4:
-            if x != y:
-                raise ValueError("a tangent in the middle is for squares")
-            linear[z], linear[x] = Fraction(-1), a + b
-            return linear, (a + b) ** 2 / 4
-        # sign·z + (slope of x)·x + (slope of y)·y ≤ constant
-        sign, of_x, of_y, constant = [
-            (-1, c, a, a * c),
-            (-1, d, b, b * d),
-            (1, -c, -b, -b * c),
-            (1, -d, -a, -a * d),
-        ][part]
-        linear[z] += sign
-        linear[x] += of_x
-        linear[y] += of_y
-        return linear, constant
+        (a, b), (c, d), linear = (box[0][x], box[1][x]), (box[0][y], box[1][y]), [ZERO] * space.size
+        if part == 4 and x != y:
+            raise ValueError("a tangent in the middle is for squares")
+        # ∓(x − s)(y − t) ≤ 0
+        middle = (a + b) / 2
+        s, t, sign = [(a, c, -1), (b, d, -1), (b, c, 1), (a, d, 1), (middle, middle, -1)][part]
+        linear[len(space.free) + index] += sign
+        linear[x] -= sign * t
+        linear[y] -= sign * s
+        return linear, -sign * s * t
 
 
 class Ends:

@@ -11,11 +11,21 @@ from fractions import Fraction
 
 import numpy as np
 
+from tightrope.certificate.claim import Certificate
 from tightrope.certificate.numbers import log_below
 from tightrope.certificate.region.coordinates import Row
-from tightrope.certificate.region.polynomials import Terms, add, is_constant
-from tightrope.certificate.statistics.statements import Setting
+from tightrope.certificate.region.polynomials import Terms, add
+from tightrope.certificate.region.rows import Origin
+from tightrope.certificate.statistics.statements import Setting, Statements
+from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray
+
+
+def prove(about: Setting, certificate: Certificate, delta: Fraction) -> Statements:
+    """A ball around what was seen of every group, which share δ."""
+    balls = Balls(about, delta)
+    words = f"{balls.statements} balls, δ = {float(delta):g}"
+    return Statements(Check("L1 balls are those of the model", True, words), {Origin.L1: balls})
 
 
 class Balls:
@@ -23,8 +33,7 @@ class Balls:
 
     def __init__(self, about: Setting, delta: Fraction):
         self.about, outcomes = about, about.outcomes
-        unknown = np.array([not is_constant(p) for p in about.polynomials])[outcomes.expression]
-        self.uncertain = np.logical_or.reduceat(unknown, outcomes.start[:-1])
+        self.uncertain = np.logical_or.reduceat(about.unknown[outcomes.expression], outcomes.start[:-1])
         self.statements = int(self.uncertain.sum())
         self.log_level = log_below(about.n, delta / max(self.statements, 1))
 

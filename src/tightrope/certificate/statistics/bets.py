@@ -19,16 +19,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 from math import exp, log, prod
 
 import numpy as np
 
 from tightrope.certificate.evidence import Data
 from tightrope.certificate.problem import Problem
-from tightrope.certificate.statistics.likelihood import Predictor, planned_ends
+from tightrope.certificate.statistics.likelihood import Forms, Predictor, planned_ends
 from tightrope.certificate.statistics.outcomes import Outcomes, totals
-from tightrope.certificate.statistics.statements import Setting
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.betting import GRID, MOST_SUCCESSORS, BetPolicy, Table
 from tightrope.numerics.question import Question
@@ -102,36 +100,35 @@ class Bets:
     ends of a given policy's value, else the one that the agent wants to move.
     """
 
-    def __init__(self, about: Setting, data: Data, given: FloatArray | None):
+    def __init__(self, forms: Forms, data: Data, given: FloatArray | None):
         """`given`: the weights of the choices of a policy that is given."""
+        about, (linear, constant) = forms.about, forms.doubles
         problem, space, outcomes, expression = about.problem, about.space, about.outcomes, about.expression
         question = _question(problem)
         self.given = given is not None
         self.sides = (0, 1) if self.given else (int(question.maximises == question.complement),)
-        sizes = [int(data.batch_count[a:b].sum()) for a, b in pairwise(data.batch_start.tolist())]
-        self.schedule = Schedule.of(data, sizes)
+        self.schedule = Schedule.of(data, data.sizes)
         placed, scales = self.schedule.placed, self.schedule.scales
         self.guard, self.side = levels(Fraction(data.delta), self.given, len(space.free))
         shape = len(self.sides), len(scales), len(placed), len(outcomes.expression)
         if max(prod(shape), len(placed) * problem.graph.transitions // 30) > MOST_WORK:
             raise ValueError("there are more bets than this program checks")
         self.stake, self.seen = np.zeros(shape), np.zeros(shape[2:], dtype=np.int64)
-        forms = [space.affine(polynomial) for polynomial in about.polynomials]
-        linear = np.array([[float(a) for a in row] for row, _ in forms]).reshape(-1, space.size)
-        constant = np.array([float(c) for _, c in forms])
         predictor = Predictor(space, linear, constant)
         table = Table(predictor.search, outcomes.expression, outcomes.multiplicity, outcomes.start)
         policy, t = BetPolicy(question, given), predictor.centre
-        of_transition = outcomes.of_transition(problem)
+        radix, group = len(linear), np.repeat(outcomes.of_choice, np.diff(problem.graph.transition_start))
+        known = outcomes.owner * radix + outcomes.expression  # rises
+        of_transition = np.searchsorted(known, group * radix + expression)
         unknown, level = linear.any(axis=1), -log(self.side)
         for number, batch in enumerate(placed):
-            weight = totals(data, expression, len(forms), 0, batch) * unknown.astype(np.float64)
+            weight = totals(data, expression, len(linear), 0, batch) * unknown.astype(np.float64)
             t = table.estimate(t, weight)
             x, jacobian = predictor.search.lifted(t)
             probability = np.clip(linear @ x + constant, 0.0, 1.0)[expression]
             found = policy.slopes(probability, self.schedule.share(number))
             if found is not None:
-                along = np.bincount(expression[found[0]], found[1], len(forms)) @ linear @ jacobian
+                along = np.bincount(expression[found[0]], found[1], len(linear)) @ linear @ jacobian
                 for scale, (amount, _) in enumerate(scales):
                     information = table.information(t, weight, amount / self.schedule.so_far[number])
                     for place, side in enumerate(self.sides):

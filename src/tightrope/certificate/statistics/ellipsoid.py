@@ -15,18 +15,26 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.certificate.claim import Certificate
 from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL, Numbers, as_fraction, log_below
 from tightrope.certificate.region.coordinates import Row
-from tightrope.certificate.region.polynomials import ZERO, add, is_constant
-from tightrope.certificate.region.rows import point_of
-from tightrope.certificate.statistics.statements import Setting
+from tightrope.certificate.region.polynomials import ZERO, add
+from tightrope.certificate.region.rows import Origin, point_of
+from tightrope.certificate.statistics.statements import Setting, Statements
+from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray
 
 _RIDGE = Fraction(1, 10)
 _NO_WIDTH = Fraction(1, 2**600)
 """Stands for half the width of a coordinate that the domain fixes."""
 
-_BLOCK = 1 << 14
+
+def prove(about: Setting, certificate: Certificate, delta: Fraction) -> Statements:
+    """The ellipsoid of all visits."""
+    found = Ellipsoid(about, delta)
+    words = f"{found.size} coordinates, β = {float(found.beta):.6f}, δ = {float(delta):g}"
+    check = Check("the ellipsoid follows from the counts", True, words)
+    return Statements(check, {Origin.TANGENT: found}, support=found)
 
 
 class Ellipsoid:
@@ -57,10 +65,6 @@ class Ellipsoid:
 
     def upper_bounds(self, directions: Numbers, which: Any) -> Numbers:
         """Upper bounds of directions·x, whichever choice they belong to."""
-        starts = range(0, len(directions), _BLOCK)
-        return np.concatenate([self.n.zeros(0), *(self._bounds(directions[s : s + _BLOCK]) for s in starts)])
-
-    def _bounds(self, directions: Numbers) -> Numbers:
         n, size = self.n, self.size
         q = directions * self._half
         image = q @ self.factor.T
@@ -84,7 +88,7 @@ class Ellipsoid:
         matrix = [[_RIDGE * (i == j) for j in range(self.size)] for i in range(self.size)]
         vector = [ZERO] * self.size
         for (e, m), tried, hit in zip(kinds.tolist(), times.tolist(), hits.tolist(), strict=True):
-            if tried == 0 or is_constant(polynomials[e]):
+            if tried == 0 or not about.unknown[e]:
                 continue
             linear, level = about.space.affine(add({}, polynomials[e], m))
             slope = [(j, a * self.half[j]) for j, a in enumerate(linear) if a]

@@ -26,9 +26,10 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.evidence import Data
+from tightrope.certificate.claim import Certificate
 from tightrope.certificate.numbers import Arithmetic, Numbers, log_below
-from tightrope.certificate.region.polynomials import Key, Terms, add, is_constant, key
+from tightrope.certificate.region.polynomials import Key, Terms, add, key
+from tightrope.certificate.region.projection import Ends as ProvedEnds
 from tightrope.certificate.region.rows import Ends, Origin
 from tightrope.certificate.statistics.outcomes import Ints, Outcomes, totals
 from tightrope.certificate.statistics.statements import Setting, Statements
@@ -43,9 +44,6 @@ _ENOUGH = Fraction(1, 10**13)
 _MOST_TERMS = 100_000
 _BLOCK = 1 << 16
 
-Pair = tuple[FloatArray, FloatArray]
-"""(lower, upper) ends of intervals."""
-
 
 class Events:
     """The events of a model, in the order of their first expression, with successes and trials."""
@@ -59,7 +57,7 @@ class Events:
         self.links: dict[int, list[tuple[int, int, bool]]] = {}
         event, flipped = np.full(len(distinct), -1), np.zeros(len(distinct), dtype=np.bool_)
         for i, (e, m) in enumerate(distinct.tolist()):
-            if is_constant(polynomials[e]):
+            if not about.unknown[e]:
                 continue
             polynomial = add({}, polynomials[e], m)
             if key(polynomial) not in number:
@@ -75,6 +73,18 @@ class Events:
     def __len__(self) -> int:
         return len(self.polynomials)
 
+    def ends_of_expressions(self, lower: FloatArray, upper: FloatArray) -> ProvedEnds:
+        """The best of what the events' intervals say of every expression: f = g/m, or (1 − g)/m."""
+        result: ProvedEnds = {}
+        for (e, side), (event, times, flipped) in (
+            ((e, side), link) for e, links in self.links.items() for link in links for side in (0, 1)
+        ):
+            end = Fraction(float((lower, upper)[side != flipped][event]))
+            end = (1 - end if flipped else end) / times
+            known = result.get((e, side), end)
+            result[e, side] = min(known, end) if side else max(known, end)
+        return result
+
     def _count(self, outcomes: Outcomes, event: Ints, flipped: BoolArray) -> None:
         """One trial a visit and event: by an outcome of probability g where there is one, else 1 − g."""
         owner = outcomes.owner
@@ -89,23 +99,24 @@ class Events:
         np.add.at(self.successes, event[order], np.where(flipped[order], visits - seen, seen))
 
 
-def prove_events(about: Setting, method: str, events: Events, ends: Pair, delta: Fraction) -> Statements:
-    """Are these intervals of the events, which share δ?"""
-    if len(ends[0]) != len(events):
-        raise ValueError("the intervals do not fit the model's events")
-    check = _prove(about.n, method, "event", (events.successes, events.trials, *ends), delta)
-    return Statements(check, {Origin.EVENT: Ends(about.space, events.polynomials, *ends)}, events.links)
-
-
-def prove_transitions(about: Setting, data: Data, ends: Pair, delta: Fraction) -> Statements:
-    """Are these intervals of the transitions of unknown probability, which share δ?"""
-    start, size = about.problem.graph.transition_start, about.problem.graph.transitions
-    if len(ends[0]) != size:
+def prove(about: Setting, certificate: Certificate, delta: Fraction) -> Statements:
+    """Are these intervals of the events, or of the transitions of unknown probability, which share δ?"""
+    data, hints, problem = certificate.problem.data, certificate.learned, certificate.problem
+    assert data is not None and hints is not None and hints.lower is not None and hints.upper is not None
+    if not data.is_untied:
+        events, ends = Events(about, data.shared_by == "events"), (hints.lower, hints.upper)
+        if len(hints.lower) != len(events):
+            raise ValueError("the intervals do not fit the model's events")
+        check = _prove(about.n, data.method, "event", (events.successes, events.trials, *ends), delta)
+        rows = Ends(about.space, events.polynomials, *ends)
+        return Statements(check, {Origin.EVENT: rows}, events.ends_of_expressions(*ends))
+    start, size = problem.graph.transition_start, problem.graph.transitions
+    if len(hints.lower) != size:
         raise ValueError("the intervals do not fit the model's transitions")
-    unknown = np.array([not is_constant(p) for p in about.polynomials])[about.expression]
     counts = totals(data, np.arange(size), size)
     trials = np.repeat(np.add.reduceat(counts, start[:-1]), np.diff(start))
-    counted = tuple(of[unknown] for of in (counts, trials, *ends))
+    unknown = about.unknown[about.expression]
+    counted = tuple(of[unknown] for of in (counts, trials, hints.lower, hints.upper))
     return Statements(_prove(about.n, data.method, "transition", counted, delta))
 
 
@@ -199,24 +210,21 @@ class Intervals:
         return value, error
 
     def _series(self, k: Ints, size: Ints, odds: Numbers) -> tuple[Numbers, BoolArray]:
-        """Upper bounds of 1 + r + r·r' + … over the ratios of probabilities from k upwards, where found."""
+        """Upper bounds of 1 + r + r·r' + … over the ratios of probabilities from k upwards, where found: the
+        ratios fall, so what is left is below a geometric series; a first ratio of 1 or more never helps."""
         n, enough = self.n, self.n.array([_ENOUGH])[0]
         total, term = n.zeros(len(k)) + 1, n.zeros(len(k)) + 1
-        result, found = n.zeros(len(k)) + 1, np.zeros(len(k), dtype=np.bool_)
-        active, place = np.arange(len(k)), k.copy()
-        for done in range(_MOST_TERMS):
-            ratio: Any = n.array(size - place) / (place + 1) * odds * (1 + 8 * n.epsilon)
-            # A first ratio of 1 never leads to a useful bound.
-            falling = np.asarray(ratio < 1, dtype=np.bool_)
-            rest = np.where(falling, term * ratio / np.where(falling, 1 - ratio, 1), 0)
-            leave = np.asarray(~falling | (rest <= enough * total), dtype=np.bool_)
-            good = leave & falling
-            result[active[good]] = (total + rest)[good] * (1 + (16 * done + 64) * n.epsilon)
-            found[active[good]] = True
-            stay = ~leave
-            if not stay.any():
+        result, open_rows = n.zeros(len(k)), np.arange(len(k))
+        for place in range(_MOST_TERMS):
+            at = k[open_rows] + place
+            ratio = n.array(size[open_rows] - at) / (at + 1) * odds[open_rows] * (1 + 8 * n.epsilon)
+            falls = np.asarray(ratio < 1, dtype=np.bool_)
+            rest = np.where(falls, term * ratio / np.where(falls, 1 - ratio, 1), 0)
+            done = np.asarray(rest <= enough * total, dtype=np.bool_)
+            slack = (1 + (16 * place + 64) * n.epsilon) * falls
+            result[open_rows[done]] = ((total + rest) * slack)[done]
+            open_rows, term = open_rows[~done], n.trim((term * ratio)[~done], True)
+            if len(open_rows) == 0:
                 break
-            active, place, size, odds = active[stay], place[stay] + 1, size[stay], odds[stay]
-            term = n.trim((term * ratio)[stay], True)
-            total = n.trim(total[stay] + term, True)
-        return result, found
+            total = n.trim(total[~done] + term, True)
+        return result, np.asarray(result > 0, dtype=np.bool_)

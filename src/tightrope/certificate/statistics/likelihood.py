@@ -12,18 +12,18 @@ row Σ t_f·f(x) ≥ T − Σ K_f·log(K_f/t_f) + Σ K_f.
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from tightrope.certificate.claim import Certificate
 from tightrope.certificate.evidence import Data
 from tightrope.certificate.numbers import Numbers, log_below
 from tightrope.certificate.region.coordinates import Row, Space
-from tightrope.certificate.region.polynomials import is_constant
-from tightrope.certificate.region.rows import point_of
+from tightrope.certificate.region.rows import Origin, point_of
 from tightrope.certificate.statistics.outcomes import Ints, totals
-from tightrope.certificate.statistics.statements import Setting
+from tightrope.certificate.statistics.statements import Setting, Statements
+from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.smoothed_likelihood import SmoothedLikelihood
 
@@ -63,56 +63,72 @@ def _within(ends: Any) -> int:
     return int(np.searchsorted(ends, _PILOT_SHARE * ends[-1], side="right")) if len(ends) else 0
 
 
+def prove(about: Setting, certificate: Certificate, delta: Fraction) -> Statements:
+    """The region of what was seen after the pilot."""
+    data = certificate.problem.data
+    assert data is not None
+    likelihood = Likelihood(Forms(about), data, delta)
+    words = f"{data.batches} batches, a pilot of {likelihood.pilot}, δ = {float(delta):g}"
+    check = Check("every batch is predicted by those before it", True, words)
+    return Statements(check, {Origin.CUT: likelihood}, planned=likelihood.planned)
+
+
+class Forms:
+    """The polynomials of a problem in coordinates: linear·x + constant, and as `doubles`. Over the domain's
+    box the coordinates are at most `reach` in size."""
+
+    def __init__(self, about: Setting):
+        self.about, self.n, self.space = about, about.n, about.space
+        self.linear, self.constant = about.space.table(about.n, about.polynomials)
+        self.doubles = self.n.floats(self.linear), self.n.floats(self.constant)
+        ends = zip(*about.space.start_box(), strict=True)
+        self.reach = self.n.array([max(abs(low), abs(high)) for low, high in ends])
+        self.extent = np.abs(self.linear) @ self.reach + np.abs(self.constant)
+
+
 class Likelihood:
     """T, the weights K_f, and tangents."""
 
-    def __init__(self, about: Setting, data: Data, delta: Fraction):
-        n, space, polynomials, expression = about.n, about.space, about.polynomials, about.expression
-        self.n, self.space = n, space
-        unknown = np.array([e for e, p in enumerate(polynomials) if not is_constant(p)], dtype=np.int64)
-        if data.batches * (len(unknown) * space.size + 1) > MOST_WORK:
+    def __init__(self, forms: Forms, data: Data, delta: Fraction):
+        self.forms, self.n, about, n = forms, forms.n, forms.about, forms.n
+        self.unknown = np.flatnonzero(about.unknown)
+        if data.batches * (len(self.unknown) * about.space.size + 1) > MOST_WORK:
             raise ValueError("there are more batches and expressions than this program checks")
-        self.forms = [space.affine(polynomials[e]) for e in unknown.tolist()]
-        self.linear = n.array([a for a, _ in self.forms]).reshape(len(self.forms), space.size)
-        self.constant = n.array([c for _, c in self.forms])
-        sizes = [int(data.batch_count[a:b].sum()) for a, b in pairwise(data.batch_start.tolist())]
-        self.pilot, number = pilot_of(data, sizes)
+        self.pilot, number = pilot_of(data, data.sizes)
         self.planned = number is None and data.design != "adaptive"
-        terms: list[Numbers | None] = [n.zeros(1) + log_below(n, delta)]
+        terms = [n.zeros(1) + log_below(n, delta)]
         if number is not None:
             terms.append(-n.log_up(n.array([(number + 1) * (number + 2)])))
-        self.doubles = n.floats(self.linear), n.floats(self.constant)
-        predictor, self._tangents = Predictor(space, *self.doubles), dict[bytes, Row]()
-        so_far = totals(data, expression, len(polynomials), 0, self.pilot)[unknown]
-        weight = np.zeros(len(unknown), dtype=np.int64)
-        self.plug_ins: list[FloatArray] = []
-        for number in range(self.pilot, data.batches):
-            batch = totals(data, expression, len(polynomials), number, number + 1)[unknown]
-            if batch.any():
-                self.plug_ins.append(predictor.estimate(so_far))
-                terms.append(self._score(self.plug_ins[-1], batch))
-                so_far, weight = so_far + batch, weight + batch
+        predictor = Predictor(about.space, *(part[self.unknown] for part in forms.doubles))
+        self._tangents, self.plug_ins = dict[bytes, Row](), list[FloatArray]()
+        so_far = totals(data, about.expression, len(about.polynomials), 0, self.pilot)
+        weight = np.zeros_like(so_far)
+        for batch in range(self.pilot, data.batches):
+            seen = totals(data, about.expression, len(about.polynomials), batch, batch + 1) * about.unknown
+            if seen.any():
+                self.plug_ins.append(predictor.estimate(so_far[self.unknown]))
+                terms.append(self._score(self.plug_ins[-1], seen))
+                so_far, weight = so_far + seen, weight + seen
         self.used = np.flatnonzero(weight)
         self.weight = weight[self.used]
-        known = [term for term in terms if term is not None]
-        self.threshold = -self._sum_up(-np.concatenate(known)) if len(known) == len(terms) else None
+        known = all(len(term) for term in terms)
+        self.threshold = -self._sum_up(-np.concatenate(terms)) if known else None
 
-    def _score(self, plug_in: FloatArray, seen: Ints) -> Numbers | None:
-        """The terms of a batch's log-likelihood at its plug-in, rounded down; None without a bound."""
-        n, met = self.n, np.flatnonzero(seen)
-        exact = [Fraction(float(value)) for value in plug_in]
-        lifted = self.space.lifted(exact)
-        if not all(_dot(a, lifted) <= b for a, b in filter(None, self.space.domain_rows())):
-            return None
+    def _score(self, plug_in: FloatArray, seen: Ints) -> Numbers:
+        """The terms of a batch's log-likelihood at its plug-in, rounded down; none without a bound."""
+        n, forms, about = self.n, self.forms, self.forms.about
+        lifted = about.space.lifted([Fraction(float(value)) for value in plug_in])
+        if not all(_dot(a, lifted) <= b for a, b in filter(None, about.space.domain_rows)):
+            return n.zeros(0)
         x = n.array(lifted)
-        size = np.abs(self.linear) @ np.abs(x) + np.abs(self.constant)
-        value = self.linear @ x + self.constant - (len(x) + 8) * n.epsilon * size
-        for e in np.flatnonzero(value < 0).tolist():  # all are probabilities there, seen or not
-            linear, constant = self.forms[e]
+        size = np.abs(forms.linear) @ np.abs(x) + np.abs(forms.constant)
+        value = forms.linear @ x + forms.constant - (len(x) + 8) * n.epsilon * size
+        for e in self.unknown[value[self.unknown] < 0].tolist():  # all are probabilities there, seen or not
+            linear, constant = about.space.affine(about.polynomials[e])
             if constant + _dot(linear, lifted) < 0:
-                return None
-        value = value[met]
-        return None if np.any(value <= 0) else n.trim(seen[met] * n.log_down(value), False)
+                return n.zeros(0)
+        met = np.flatnonzero(seen)
+        return n.trim(seen[met] * n.log_down(value[met]), False) if np.all(value[met] > 0) else n.zeros(0)
 
     def row(self, index: int, part: int, points: FloatArray) -> Row:
         """The tangent at a point; stages of a slab ask for many again."""
@@ -123,21 +139,18 @@ class Likelihood:
 
     def _tangent(self, point: FloatArray) -> Row:
         """−Σ t·f_linear·x ≤ Σ K·log(K/t) − Σ K − T + Σ t·f_constant."""
-        n, linear, constant = self.n, self.linear[self.used], self.constant[self.used]
+        n, forms, used = self.n, self.forms, self.used
         if self.threshold is None:
             raise ValueError("there is nothing to cut")
-        chosen = (self.doubles[0] @ point + self.doubles[1])[self.used]
+        chosen = (forms.doubles[0] @ point + forms.doubles[1])[used]
         if not np.all(chosen > 0):
             raise ValueError("a cut at a point where something seen has no probability")
-        tilt = n.array(self.weight / chosen)
-        logs = self.weight * n.log_up(n.array(self.weight) / tilt)
-        lower, upper = self.space.start_box()
-        reach = n.array([max(abs(a), abs(b)) for a, b in zip(lower, upper, strict=True)])
-        size = (tilt @ np.abs(linear)) @ reach + tilt @ np.abs(constant)
-        total = n.array([int(self.weight.sum())])[0]
-        bound = self._sum_up(logs) - self.threshold - total + tilt @ constant
-        bound = bound + (len(tilt) + 16) * n.epsilon * (size + abs(bound) + abs(self.threshold) + 2 * total)
-        return [-value for value in n.fractions(tilt @ linear)], n.fractions(np.array([bound]))[0]
+        tilt, total = n.array(self.weight / chosen), n.array([int(self.weight.sum())])[0]
+        logs = self._sum_up(self.weight * n.log_up(n.array(self.weight) / tilt))
+        bound = logs - self.threshold - total + tilt @ forms.constant[used]
+        size = tilt @ forms.extent[used] + abs(bound) + abs(self.threshold) + 2 * total
+        bound = bound + (len(tilt) + 16) * n.epsilon * size
+        return [-a for a in n.fractions(tilt @ forms.linear[used])], n.fractions(np.array([bound]))[0]
 
     def _sum_up(self, terms: Numbers) -> Any:
         """An upper bound on a sum of terms that are off by a few units each."""
@@ -153,7 +166,7 @@ class Predictor:
 
     def __init__(self, space: Space, linear: FloatArray, constant: FloatArray):
         size = len(space.free)
-        rows = [row for row in space.domain_rows() if row is not None and any(row[0][:size])]
+        rows = [row for row in space.domain_rows if row is not None and any(row[0][:size])]
         faces = np.array([[float(a) for a in row[:size]] for row, _ in rows]).reshape(-1, size)
         bounds = np.array([float(b) for _, b in rows])
         self.search = SmoothedLikelihood(space.products, linear, constant, faces, bounds)

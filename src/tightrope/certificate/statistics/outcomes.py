@@ -8,18 +8,15 @@ Counts are at most 2⁵⁰ together (the door sees to that): sums of them are ex
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from tightrope.certificate.problem import Problem
-from tightrope.certificate.region.polynomials import Terms, add
 
 if TYPE_CHECKING:
     from tightrope.certificate.evidence import Data
-    from tightrope.certificate.statistics.statements import Setting
 
 Ints = npt.NDArray[np.int64]
 
@@ -55,54 +52,30 @@ class Outcomes:
 
     @staticmethod
     def of(problem: Problem, counts: Ints) -> Outcomes:
-        transition_start, expression_of = problem.graph.transition_start, problem.expression
+        graph, expression_of = problem.graph, problem.expression
         assert expression_of is not None
-        length = np.diff(transition_start)
-        of_choice = np.zeros(len(length), dtype=np.int64)
-        number: dict[bytes, int] = {}
-        rows: list[tuple[Ints, Ints]] = []
-        seen: list[Ints] = []
-        for k in np.flatnonzero(np.bincount(length)).tolist():
-            choices = np.flatnonzero(length == k)
-            table = transition_start[choices][:, None] + np.arange(k)
-            hits, table = counts[table], expression_of[table]
-            same = _number_rows(table)
-            first = np.zeros(int(same.max()) + 1, dtype=np.int64)
-            first[same] = np.arange(len(same))
-            pooled = np.stack([np.bincount(same, hits[:, j], len(first)) for j in range(k)], axis=1)
-            place = np.zeros(len(first), dtype=np.int64)
-            for i, row in enumerate(table[first]):
-                distinct, where, times = np.unique(row, return_inverse=True, return_counts=True)
-                shown = np.bincount(where, pooled[i]).astype(np.int64)
-                name = distinct.tobytes() + times.tobytes()
-                place[i] = number.setdefault(name, len(rows))
-                if place[i] == len(rows):
-                    rows.append((distinct, times))
-                    seen.append(shown)
-                else:
-                    seen[place[i]] = seen[place[i]] + shown
-            of_choice[choices] = place[same]
-        start = np.concatenate([[0], np.cumsum([len(row) for row, _ in rows])]).astype(np.int64)
-        expression, multiplicity = (np.concatenate([row[i] for row in rows]).astype(np.int64) for i in (0, 1))
-        return Outcomes(start, expression, multiplicity, np.concatenate(seen), of_choice)
-
-    def of_transition(self, problem: Problem) -> Ints:
-        """The outcome that every transition belongs to."""
-        assert problem.expression is not None and problem.polynomial is not None
-        radix = len(problem.polynomial)
-        group = np.repeat(self.of_choice, np.diff(problem.graph.transition_start))
-        key = self.owner * radix + self.expression  # rises
-        return np.searchsorted(key, group * radix + problem.expression)
-
-    def unbalanced(self, about: Setting) -> list[int] | None:
-        """The expressions of a choice whose probabilities do not sum to 1 as functions, if any."""
-        for a, b in pairwise(self.start.tolist()):
-            total: Terms = {}
-            for e, m in zip(self.expression[a:b].tolist(), self.multiplicity[a:b].tolist(), strict=True):
-                total = add(total, about.polynomials[e], m)
-            if about.space.complement(total):
-                return list(self.expression[a:b].tolist())
-        return None
+        choice = np.repeat(np.arange(graph.choices), np.diff(graph.transition_start))
+        order = np.lexsort((expression_of, choice))
+        new = np.ones(len(order), dtype=np.bool_)
+        new[1:] = (np.diff(choice) != 0) | (np.diff(expression_of[order]) != 0)
+        first = np.flatnonzero(new)
+        expression, seen = expression_of[order[first]], np.add.reduceat(counts[order], first)
+        multiplicity = np.diff(np.append(first, len(order)))
+        start = np.searchsorted(choice[first], np.arange(graph.choices + 1))
+        of_choice, groups, parts = np.zeros(graph.choices, dtype=np.int64), 0, []
+        for k in np.unique(np.diff(start)).tolist():
+            choices = np.flatnonzero(np.diff(start) == k)
+            table = start[choices][:, None] + np.arange(k)
+            same = _number_rows(np.concatenate([expression[table], multiplicity[table]], axis=1))
+            one = np.zeros(int(same.max()) + 1, dtype=np.int64)
+            one[same] = np.arange(len(same))
+            pooled = np.zeros((len(one), k), dtype=np.int64)
+            np.add.at(pooled, same, seen[table])
+            of_choice[choices], groups = groups + same, groups + len(one)
+            own = table[one].reshape(-1)
+            parts.append((np.full(len(one), k), expression[own], multiplicity[own], pooled.reshape(-1)))
+        width, named, times, pooled = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return Outcomes(np.concatenate([[0], np.cumsum(width)]), named, times, pooled, of_choice)
 
 
 def _number_rows(table: Ints) -> Ints:

@@ -24,14 +24,13 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.claim import Claim
-from tightrope.certificate.evidence import Data
+from tightrope.certificate.claim import Certificate
 from tightrope.certificate.hints import SlabHints
 from tightrope.certificate.numbers import Arithmetic, Numbers, log_below
 from tightrope.certificate.region.coordinates import Row
 from tightrope.certificate.region.rows import Origin
 from tightrope.certificate.statistics.bets import Bets
-from tightrope.certificate.statistics.likelihood import Likelihood
+from tightrope.certificate.statistics.likelihood import Forms, Likelihood
 from tightrope.certificate.statistics.statements import Setting, Statements
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray
@@ -43,10 +42,13 @@ _Line = tuple[Numbers, Numbers, FloatArray]
 """(slopes, constants, what their rounding counts by)."""
 
 
-def prove_bets(about: Setting, data: Data, claims: Sequence[Claim]) -> Statements:
+def prove(about: Setting, certificate: Certificate, delta: Fraction) -> Statements:
     """A guard and bets beside it, each at its share of δ; on the policy of the claims that is given."""
-    bets = Bets(about, data, _given(about, claims))
-    guard, slab = Likelihood(about, data, bets.guard), Slab(about, bets)
+    data, choices, forms = certificate.problem.data, about.problem.graph.choices, Forms(about)
+    assert data is not None
+    given = [claim.weights(choices) for claim in certificate.claims if claim.name == "given policy"]
+    bets = Bets(forms, data, given[0] if given else None)
+    guard, slab = Likelihood(forms, data, bets.guard), Slab(forms, bets)
     fair, whose = not bets.unfair(about.outcomes), "the given" if bets.given else "the best"
     words = f"placed {len(bets.schedule.placed)} times on {whose} policy, δ = {data.delta:g}"
     name = "every bet follows from the batches before it, and is no better than fair"
@@ -54,22 +56,11 @@ def prove_bets(about: Setting, data: Data, claims: Sequence[Claim]) -> Statement
     return Statements(check, {Origin.CUT: guard, Origin.SLAB: slab}, slab=slab, planned=guard.planned)
 
 
-def _given(about: Setting, claims: Sequence[Claim]) -> FloatArray | None:
-    """The weights of the choices of a policy that is given."""
-    claim = next((one for one in claims if one.name == "given policy"), None)
-    if claim is None or claim.choice is None:
-        return None if claim is None else claim.weight
-    return np.bincount(claim.choice, minlength=about.problem.graph.choices).astype(np.float64)
-
-
 class Slab:
     """Rows by (stage, side), as far as bounds were proved."""
 
-    def __init__(self, about: Setting, bets: Bets, rows: Sequence[Sequence[Row]] = ()):
-        self.about, self.n, self.space, self.bets, self.rows = about, about.n, about.space, bets, rows
-        self.forms = [self.space.affine(polynomial) for polynomial in about.polynomials]
-        self.linear = self.n.array([a for a, _ in self.forms]).reshape(-1, self.space.size)
-        self.constant = self.n.array([c for _, c in self.forms])
+    def __init__(self, forms: Forms, bets: Bets, rows: Sequence[Sequence[Row]] = ()):
+        self.forms, self.n, self.bets, self.rows = forms, forms.n, bets, rows
 
     def row(self, index: int, part: int, points: FloatArray) -> Row:
         if not (0 <= index < len(self.rows) and 0 <= part < len(self.rows[index])):
@@ -79,19 +70,19 @@ class Slab:
     def narrowed(self, lower: FloatArray, upper: FloatArray, hints: SlabHints) -> Slab:
         """With the rows of one more stage, at which the expressions are within these bounds."""
         sides, scales = len(self.bets.sides), self.bets.schedule.scales
-        if hints.point.shape != (sides, self.space.size) or hints.share.shape != (sides, len(scales)):
+        if hints.point.shape != (sides, self.forms.space.size) or hints.share.shape != (sides, len(scales)):
             raise ValueError("the points or shares of a slab do not fit its bets")
         rows = [
             self._row(place, lower, upper, hints.point[place], hints.share[place].tolist())
             for place in range(sides)
         ]
-        return Slab(self.about, self.bets, [*self.rows, rows])
+        return Slab(self.forms, self.bets, [*self.rows, rows])
 
     def _row(
         self, place: int, lower: FloatArray, upper: FloatArray, point: FloatArray, share: list[int]
     ) -> Row:
-        n, size, total = self.n, len(self.forms), sum(share)
-        near = n.floats(self.linear) @ point + n.floats(self.constant)
+        n, forms, size, total = self.n, self.forms, len(self.forms.constant), sum(share)
+        near = forms.doubles[0] @ point + forms.doubles[1]
         level = -log_below(n, self.bets.side)
         slope, below, spread = n.zeros(size), n.zeros(1)[0], n.zeros(1)[0]
         for scale, (_, weight) in enumerate(self.bets.schedule.scales):
@@ -105,30 +96,26 @@ class Slab:
                 spread = spread + (np.abs(slopes) + np.abs(constants)).sum()
         if total == 0:
             raise ValueError("a row of a slab without shares")
-        box = self.space.start_box()
-        reach = n.array([max(abs(a), abs(b)) for a, b in zip(*box, strict=True)])
-        bound = level - below - slope @ self.constant
-        spread = spread + np.abs(slope) @ (np.abs(self.linear) @ reach + np.abs(self.constant)) + abs(level)
-        terms = self.bets.stake[place].size + size + self.space.size
+        bound = level - below - slope @ forms.constant
+        spread = spread + np.abs(slope) @ forms.extent + abs(level)
+        terms = self.bets.stake[place].size + size + forms.space.size
         bound = bound + n.error(terms + 64, n.array([spread]))
-        return n.fractions(slope @ self.linear), n.fractions(bound)[0]
+        return n.fractions(slope @ forms.linear), n.fractions(bound)[0]
 
     def _lines(
         self, stake: FloatArray, lower: FloatArray, upper: FloatArray, near: FloatArray
     ) -> list[_Terms]:
         """Lines below the terms of Λ, by bet and outcome, times how often each was seen."""
-        n, outcomes, seen = self.n, self.about.outcomes, self.bets.seen
+        n, outcomes, seen = self.n, self.forms.about.outcomes, self.bets.seen
         expression = np.broadcast_to(outcomes.expression, stake.shape)
         low, high = lower[expression], np.maximum(upper, lower)[expression]
         losing = stake < 0
         fails = np.logical_or.reduceat(losing & (low < -2 * stake), outcomes.start[:-1], axis=1)
         apart = np.repeat(fails, np.diff(outcomes.start), axis=1)
+        low = np.where(apart, np.maximum(low, -2 * stake), low)  # the worst that such a group may add
+        high = np.where(apart, low, high)
         found: list[_Terms] = []
-        for met, line in (
-            ((stake > 0) & ~apart & (high > 0), _tangents),
-            (losing & ~apart, _chords),
-            (losing & apart, _worst),
-        ):
+        for met, line in (((stake > 0) & ~apart & (high > 0), _tangents), (losing, _chords)):
             which = np.nonzero(met & (seen > 0))
             if len(which[0]):
                 a, least, most, touched = (of[which] for of in (stake, low, high, near[expression]))
@@ -158,7 +145,3 @@ def _chords(n: Arithmetic, a: FloatArray, low: FloatArray, high: FloatArray, nea
     slope = n.array(np.where(high > low, n.floats(right - left) / width, 0.0))
     constant = np.minimum(left - slope * n.array(low), right - slope * n.array(high))
     return slope, constant, np.abs(n.floats(slope)) * high
-
-
-def _worst(n: Arithmetic, a: FloatArray, low: FloatArray, high: FloatArray, near: FloatArray) -> _Line:
-    return n.zeros(len(a)), _log_of(n, a, np.maximum(low, -2 * a)), np.zeros(len(a))

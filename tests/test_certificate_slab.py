@@ -139,7 +139,7 @@ def test_bets_follow_from_earlier_batches_alone():
         batch_count=np.concatenate([data.batch_count[:cut], later.batch_count[theirs:]]),
         batch_start=np.concatenate([data.batch_start[:third], later.batch_start[third:] - theirs + cut]),
     )
-    changed = Bets(Forms(link.setting), mixed, None)
+    changed = Bets(Forms(link), mixed, None)
     assert changed.schedule == bets.schedule
     assert np.array_equal(changed.stake[:, :, :3], bets.stake[:, :, :3])
     assert not np.array_equal(changed.stake[:, :, 3], bets.stake[:, :, 3])
@@ -170,7 +170,7 @@ def test_stakes_that_are_better_than_fair_are_refused_whoever_returns_them(gain,
 def test_rows_leave_out_nothing_that_the_bettors_leave(kind):
     """Points whose wealth, in rationals, is below the price satisfy every row, in either arithmetic."""
     link = linked(kind)
-    slab, outcomes = link.sources[Origin.SLAB], link.setting.outcomes
+    slab, outcomes = link.sources[Origin.SLAB], link.outcomes
     forms = [link.space.affine(polynomial) for polynomial in link.polynomials]
     assert len(slab.rows) >= 2
     exact = linked(kind, RATIONAL).sources[Origin.SLAB]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from effort import repeats
 from tightrope.certificate.evidence import Data, Domain
+from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
 from tightrope.certificate.problem import Graph, Problem
 from tightrope.certificate.region.coordinates import Space
@@ -19,7 +20,6 @@ from tightrope.certificate.statistics.balls import Balls
 from tightrope.certificate.statistics.intervals import Events, Intervals
 from tightrope.certificate.statistics.likelihood import Predictor, pilot_of
 from tightrope.certificate.statistics.outcomes import Outcomes
-from tightrope.certificate.statistics.statements import Setting
 from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.proof.problem import to_domain
 from tightrope.statistics.confidence_sequence import beta_binomial
@@ -117,6 +117,14 @@ def outcomes_of(starts, expression, counts, polynomials):
     return Outcomes.of(Problem(graph, None, expression=expression, polynomial=tuple(polynomials)), counts)
 
 
+def known_of(polynomials, space, outcomes):
+    """What statements are made about, of a learned result."""
+    unknown = np.array([any(one) for one in polynomials])
+    return SimpleNamespace(
+        n=LONGDOUBLE, polynomials=polynomials, space=space, outcomes=outcomes, unknown=unknown
+    )
+
+
 def test_events_are_tallied_by_choice():
     # choice 0: p, 1 − p; choice 1: 1 − p, p (one trial a visit); choice 2: p/2 twice.
     half = {((0, 1),): Fraction(1, 2)}
@@ -126,9 +134,9 @@ def test_events_are_tallied_by_choice():
     )
     assert len(outcomes.start) == 3 and outcomes.of_choice.tolist() == [0, 0, 1]
     domain = Domain((Fraction(0),), (Fraction(1),), (), (), np.zeros(0, dtype=np.bool_))
-    about = Setting(LONGDOUBLE, None, polynomials, None, Space(domain, []), outcomes)
-    assert about.distributions().passed
-    assert not replace(about, polynomials=[P, P, half]).distributions().passed
+    about = known_of(polynomials, Space(domain, []), outcomes)
+    assert Learned.distributions(about).passed
+    assert not Learned.distributions(known_of([P, P, half], about.space, outcomes)).passed
     tied, paper = (Events(about, paired) for paired in (True, False))
     assert tied.polynomials == [P]
     assert (tied.successes.tolist(), tied.trials.tolist()) == ([3 + 6 + 3], [10 + 10 + 8])
@@ -141,7 +149,7 @@ def test_rows_of_balls():
     polynomials = [P, REST]
     outcomes = outcomes_of(whole(0, 2), whole(0, 1), whole(30, 70), polynomials)
     space = Space(domain_of(["0"], ["1"]), polynomials)
-    about = Setting(LONGDOUBLE, None, polynomials, whole(0, 1), space, outcomes)
+    about = known_of(polynomials, space, outcomes)
     balls, points = Balls(about, Fraction(1, 100)), np.zeros((0, 1))
     linear, bound = balls.row(0, 1, points)
     radius = float(weissman_radius(whole(2), whole(100), 0.01)[0])

@@ -62,7 +62,6 @@ KINDS: dict[str, Honest] = {
 LARGER = {
     "coupled: polytope",
     "coupled: slab",
-    "learned: slab",
 }
 """Those that are not within the goal."""
 

@@ -317,7 +317,7 @@ def _slab(honest: Honest, sketch: Sketch, data: Data) -> Inside:
     """The guard, and at every point the wealth of the honest bets in plain floats."""
     link = Learned(load(honest.certificate).certificate, LONGDOUBLE)
     slab, guard = (link.statements.sources[origin] for origin in (Origin.SLAB, Origin.CUT))
-    bets, outcomes = slab.bets, link.setting.outcomes
+    bets, outcomes = slab.bets, link.outcomes
     linear, constant = slab.forms.doubles
     likely = _likelihood(sketch, data, float(bets.guard), guard.pilot)
     weights = np.log([float(weight) for _, weight in bets.schedule.scales])

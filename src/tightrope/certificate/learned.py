@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from importlib import import_module
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,11 +32,11 @@ from tightrope.certificate.numbers import Arithmetic
 from tightrope.certificate.problem import Problem
 from tightrope.certificate.region.coordinates import Box, Space
 from tightrope.certificate.region.duality import Rows
+from tightrope.certificate.region.polynomials import Terms, add, is_constant
 from tightrope.certificate.region.projection import Bounds, prove_by_bases, shrunk_box
 from tightrope.certificate.region.projection import Ends as ProvedEnds
-from tightrope.certificate.region.rows import Ends, Origin, Sources, Writer
+from tightrope.certificate.region.rows import Ends, Origin, Sources, Statements, Writer
 from tightrope.certificate.statistics.outcomes import Outcomes, totals
-from tightrope.certificate.statistics.statements import Setting, Statements
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray
 
@@ -71,6 +72,7 @@ class Learned:
         self.data, self.expression, self.polynomials = problem.data, problem.expression, problem.polynomial
         self.is_untied = self.data is not None and self.data.is_untied
         self.used: list[int] = np.unique(self.expression).tolist()
+        self.unknown = np.array([not is_constant(p) for p in self.polynomials], dtype=np.bool_)
         if problem.denominator is None:
             self.space = Space(problem.domain, [self.polynomials[e] for e in self.used])
         else:
@@ -81,18 +83,31 @@ class Learned:
             self.statements = known
 
     @cached_property
-    def setting(self) -> Setting:
+    def outcomes(self) -> Outcomes:
         size = self.problem.graph.transitions
         counts = np.zeros(size, dtype=np.int64)
         if self.data is not None:
             counts = totals(self.data, np.arange(size), size)
-        known = self.problem, self.polynomials, self.expression, self.space
-        return Setting(self.n, *known, Outcomes.of(self.problem, counts))
+        return Outcomes.of(self.problem, counts)
 
     def checks(self) -> list[Check]:
         """Links 1 to 3."""
-        checks = [self.setting.distributions(), self.statements.check]
+        checks = [self.distributions(), self.statements.check]
         return [*checks, self.projection.check] if all(check.passed for check in checks) else checks
+
+    def distributions(self) -> Check:
+        """Do the probabilities of every choice sum to 1, as functions?"""
+        of, name = self.outcomes, "probabilities of every choice sum to 1"
+        members: list[list[int]] = np.stack([of.expression, of.multiplicity], axis=1).tolist()
+        if not all(0 <= self.polynomials[e].get((), 0) <= 1 for e, _ in members if not self.unknown[e]):
+            return Check(name, False, "a number among them is no probability")
+        for a, b in pairwise(of.start.tolist()):
+            total: Terms = {}
+            for e, m in members[a:b]:
+                total = add(total, self.polynomials[e], m)
+            if self.space.complement(total):
+                return Check(name, False, f"expressions {[e for e, _ in members[a:b]][:20]} do not sum to 1")
+        return Check(name, True, f"{len(of.start) - 1} groups of choices, in rationals")
 
     @cached_property
     def statements(self) -> Statements:
@@ -102,9 +117,9 @@ class Learned:
             return self._of_counts(delta)
         from tightrope.certificate.statistics.costs import prove_costs, share_of_costs
 
-        part = share_of_costs(data, not self.setting.unknown[self.used].any())
+        part = share_of_costs(data, not self.unknown[self.used].any())
         found = self._of_counts(delta * (1 - part))
-        return prove_costs(self.setting, data.costs, self.hints, delta * part, found)
+        return prove_costs(self, data.costs, delta * part, found)
 
     def _of_counts(self, delta: Fraction) -> Statements:
         """Of probabilities, from the counts."""
@@ -118,7 +133,7 @@ class Learned:
             words = "the bounds hold for every instantiation in the domain"
             return Statements(Check("no data", True, words))
         module = import_module(f"tightrope.certificate.statistics.{METHODS[data.method]}")
-        found: Statements = module.prove(self.setting, self.certificate, delta)
+        found: Statements = module.prove(self, delta)
         return found
 
     @cached_property
@@ -172,7 +187,7 @@ class Learned:
     def _derive(self, bounds: Bounds) -> tuple[FloatArray, FloatArray]:
         """The bounds of every expression, or of every transition where these share δ."""
         lower, upper = bounds.doubles(self.used)
-        unknown, least = self.setting.unknown, self.problem.assumed_support
+        unknown, least = self.unknown, self.problem.assumed_support
         if self.is_untied:
             assert self.hints.lower is not None and self.hints.upper is not None
             lower, upper = lower[self.expression], upper[self.expression]

@@ -22,7 +22,7 @@ from tightrope.certificate.coupled.hints import CoupledHints, packed_size
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import LONGDOUBLE
 from tightrope.certificate.region.rows import Origin as Kind
-from tightrope.certificate.statistics.statements import Statements
+from tightrope.certificate.region.rows import Statements
 from tightrope.coupled import CoupledValue
 from tightrope.coupled.frame import affine_at
 from tightrope.coupled.taylor import expand

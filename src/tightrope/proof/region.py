@@ -123,7 +123,7 @@ def open_ends(
     least = link.problem.assumed_support
     for e in link.used:
         low, high = (Fraction(float(bound[e])) for bound in wanted)
-        assumed = least is not None and link.setting.unknown[e] and low <= min(Fraction(least), high)
+        assumed = least is not None and link.unknown[e] and low <= min(Fraction(least), high)
         for side, end in ((0, low), (1, high)):
             plain = bounds.without_region(e, side)
             proved = (min(plain) if side else max(plain)) if without_region else bounds.proved(e, side)
@@ -241,7 +241,7 @@ def prove_slab(link: Learned, draft: Certificate, region: Polytope) -> tuple[Cer
     sides = max(len(slab.sides), 1)
     cuts = range(len(region.cut_points))  # also those that rows of the slab have made idle since
     common: list[Name] = [*domain_names(coordinates), *((int(Kind.CUT), i, 0) for i in cuts)]
-    unknown = [(e, side) for e in link.used if not link.constant[e] for side in (0, 1)]
+    unknown = [(e, side) for e in link.used if link.unknown[e] for side in (0, 1)]
     forms = {e: [float(a) for a in link.space.affine(link.polynomials[e])[0]] for e, _ in unknown}
     directions = np.array([forms[e] if side else [-a for a in forms[e]] for e, side in unknown])
     stages: list[SlabHints] = []

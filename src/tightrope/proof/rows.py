@@ -30,7 +30,7 @@ class EventMap:
 
     def __init__(self, intervals: EventIntervals, link: Learned):
         data = link.problem.data
-        certified = Events(link.setting, data is not None and data.shared_by == "events")
+        certified = Events(link, data is not None and data.shared_by == "events")
         events = intervals.events
         direct = {key(polynomial): i for i, polynomial in enumerate(certified.polynomials)}
         pairs = zip(events.expression.tolist(), events.multiplicity.tolist(), strict=True)

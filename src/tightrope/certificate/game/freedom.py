@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tightrope.certificate.game.nature import Vector, dual
-from tightrope.certificate.game.operator import Game
 from tightrope.certificate.numbers import Arithmetic, Numbers
 from tightrope.numerics.arrays import BoolArray, OffsetArray
+
+if TYPE_CHECKING:
+    from tightrope.certificate.game.nature import Vector
+    from tightrope.certificate.game.operator import Game
 
 
 def exact_signs(n: Arithmetic, entries: Numbers) -> OffsetArray:
@@ -74,12 +77,14 @@ def moves_willingly(
     return result
 
 
-def maximum_from_below(n: Arithmetic, lower: Numbers, upper: Numbers, x: Numbers) -> Numbers:
-    """Not above the maximum of p·x: the least of the dual's values at its kinks. If some distribution avoids
-    everything below x_i, the maximum is at least x_i, which rounding may have missed."""
-    best = dual(n, lower, upper, x, x[:, 0], -1)
+def maximum_from_below(
+    n: Arithmetic, lower: Numbers, upper: Numbers, x: Numbers, dual: Callable[[int], Numbers]
+) -> Numbers:
+    """Not above the maximum of p·x: the least of the dual's values at its kinks, dual(i) at x_i. If some
+    distribution avoids everything below x_i, the maximum is at least x_i, which rounding may have missed."""
+    best = dual(0)
     for i in range(1, x.shape[1]):
-        best = np.minimum(best, dual(n, lower, upper, x, x[:, i], -1))
+        best = np.minimum(best, dual(i))
     for i in range(0 if n.exact else x.shape[1]):
         under = x < x[:, i : i + 1]
         lost = np.flatnonzero((best < x[:, i]) & ~np.any(under & (lower > 0), axis=1))

@@ -145,13 +145,13 @@ def _maximum(n: Arithmetic, lower: Numbers, upper: Numbers, x: Numbers, above: b
     if not above:
         from tightrope.certificate.game.freedom import maximum_from_below
 
-        return maximum_from_below(n, lower, upper, x)
-    best = dual(n, lower, upper, x, x[np.arange(len(x)), _kink(n, lower, upper, x)], 1)
+        return maximum_from_below(n, lower, upper, x, lambda i: _dual(n, lower, upper, x, x[:, i], -1))
+    best = _dual(n, lower, upper, x, x[np.arange(len(x)), _kink(n, lower, upper, x)], 1)
     largest: Numbers = np.where(upper > 0, x, x.min(axis=1)[:, None]).max(axis=1)
     return np.minimum(best, largest)
 
 
-def dual(n: Arithmetic, lower: Numbers, upper: Numbers, x: Numbers, pivot: Numbers, sign: int) -> Numbers:
+def _dual(n: Arithmetic, lower: Numbers, upper: Numbers, x: Numbers, pivot: Numbers, sign: int) -> Numbers:
     """D(pivot), rounded up (sign 1) or down (sign −1)."""
     difference = x - pivot[:, None]
     terms = np.where(difference > 0, upper, lower) * difference

@@ -13,7 +13,7 @@ proves, of the old bound, and of the new bounds of a product's factors.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -83,7 +83,7 @@ class Bounds:
 
     space: Space
     polynomials: Polynomials
-    events: Ends
+    events: Mapping[tuple[int, int], Fraction]
     bases: Ends
     box: Box | None
     _ranges: dict[tuple[int, bool], Interval] = field(default_factory=dict)

@@ -20,16 +20,21 @@ All are rational but for logarithms and roots, which are rounded to the safe sid
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tightrope.certificate.format.fields import Polynomial
 from tightrope.certificate.numbers import Arithmetic, Numbers
 from tightrope.certificate.region.coordinates import Box, Row, Space
-from tightrope.certificate.region.duality import Rows
+from tightrope.certificate.region.duality import Rows, Support
 from tightrope.certificate.region.polynomials import ZERO
+from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray
+
+if TYPE_CHECKING:
+    from tightrope.certificate.statistics.slab import Slab
 
 
 class Origin(IntEnum):
@@ -116,6 +121,22 @@ class Ends:
         end = Fraction(float((self.lower if part else self.upper)[index]))
         linear, constant = self.space.form(polynomial, end)  # at most 0, or at least
         return ([-a for a in linear], constant) if part else (linear, -constant)
+
+
+@dataclass(frozen=True, eq=False)
+class Statements:
+    """What holds of the true parameters, as a check and as what rows are written from.
+
+    `ends`: what events say of expressions. `support`: an ellipsoid bounds directions by itself.
+    `slab`: the bets whose rows are written in stages. `planned`: a likelihood's pilot follows from a plan.
+    """
+
+    check: Check
+    sources: Sources = field(default_factory=dict)
+    ends: Mapping[tuple[int, int], Fraction] = field(default_factory=dict)
+    support: Support | None = None
+    slab: Slab | None = None
+    planned: bool = False
 
 
 def point_of(points: FloatArray, index: int, part: int) -> FloatArray:

@@ -8,20 +8,22 @@ outcomes (Weissman et al. 2003). Each group with an unknown outcome takes a shar
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tightrope.certificate.claim import Certificate
 from tightrope.certificate.numbers import log_below
 from tightrope.certificate.region.coordinates import Row
 from tightrope.certificate.region.polynomials import Terms, add
-from tightrope.certificate.region.rows import Origin
-from tightrope.certificate.statistics.statements import Setting, Statements
+from tightrope.certificate.region.rows import Origin, Statements
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray
 
+if TYPE_CHECKING:
+    from tightrope.certificate.learned import Learned
 
-def prove(about: Setting, certificate: Certificate, delta: Fraction) -> Statements:
+
+def prove(about: Learned, delta: Fraction) -> Statements:
     """A ball around what was seen of every group, which share δ."""
     balls = Balls(about, delta)
     words = f"{balls.statements} balls, δ = {float(delta):g}"
@@ -31,7 +33,7 @@ def prove(about: Setting, certificate: Certificate, delta: Fraction) -> Statemen
 class Balls:
     """The balls of all groups at level γ each."""
 
-    def __init__(self, about: Setting, delta: Fraction):
+    def __init__(self, about: Learned, delta: Fraction):
         self.about, outcomes = about, about.outcomes
         self.uncertain = np.logical_or.reduceat(about.unknown[outcomes.expression], outcomes.start[:-1])
         self.statements = int(self.uncertain.sum())

@@ -17,21 +17,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tightrope.certificate.evidence import MOST_COUNTS, Data
 from tightrope.certificate.format import fields
 from tightrope.certificate.format.fields import Polynomial
-from tightrope.certificate.hints import LearnedHints
 from tightrope.certificate.numbers import Arithmetic, as_fraction, log_below
 from tightrope.certificate.problem import Problem
 from tightrope.certificate.region.polynomials import ONE, ZERO, polynomial_range
-from tightrope.certificate.region.rows import Ends, Origin
-from tightrope.certificate.statistics.statements import Setting, Statements
+from tightrope.certificate.region.rows import Ends, Origin, Statements
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import OffsetArray
+
+if TYPE_CHECKING:
+    from tightrope.certificate.learned import Learned
 
 SCALES, PASSES, HALVINGS = 26, 8, 30
 
@@ -50,10 +51,9 @@ def share_of_costs(data: Data, known: bool) -> Fraction:
     return ONE if known else ONE / 2
 
 
-def prove_costs(
-    about: Setting, costs: Costs, hints: LearnedHints, delta: Fraction, found: Statements
-) -> Statements:
+def prove_costs(about: Learned, costs: Costs, delta: Fraction, found: Statements) -> Statements:
     """Are these intervals of the rewards at their part δ? Beside what was found of probabilities."""
+    hints = about.hints
     if not found.check.passed:
         return found
     if hints.cost_lower is None or hints.cost_upper is None:

@@ -11,25 +11,26 @@ with ε ≥ ‖M − 1‖: a bad G gives a larger ellipsoid, never a wrong one, 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.certificate.claim import Certificate
 from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL, Numbers, as_fraction, log_below
 from tightrope.certificate.region.coordinates import Row
 from tightrope.certificate.region.polynomials import ZERO, add
-from tightrope.certificate.region.rows import Origin, point_of
-from tightrope.certificate.statistics.statements import Setting, Statements
+from tightrope.certificate.region.rows import Origin, Statements, point_of
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray
+
+if TYPE_CHECKING:
+    from tightrope.certificate.learned import Learned
 
 _RIDGE = Fraction(1, 10)
 _NO_WIDTH = Fraction(1, 2**600)
 """Stands for half the width of a coordinate that the domain fixes."""
 
 
-def prove(about: Setting, certificate: Certificate, delta: Fraction) -> Statements:
+def prove(about: Learned, delta: Fraction) -> Statements:
     """The ellipsoid of all visits."""
     found = Ellipsoid(about, delta)
     words = f"{found.size} coordinates, β = {float(found.beta):.6f}, δ = {float(delta):g}"
@@ -43,7 +44,7 @@ class Ellipsoid:
     What is worked out once is rational; bounds at the choices of a model are in the given arithmetic.
     """
 
-    def __init__(self, about: Setting, delta: Fraction):
+    def __init__(self, about: Learned, delta: Fraction):
         self.n, self.size, n = about.n, about.space.size, about.n
         lower, upper = about.space.start_box()
         self.origin = [(a + b) / 2 for a, b in zip(lower, upper, strict=True)]
@@ -77,7 +78,7 @@ class Ellipsoid:
         total: Numbers = value + self._radius * norm + error
         return total
 
-    def _normal_equations(self, about: Setting) -> tuple[Numbers, Numbers]:
+    def _normal_equations(self, about: Learned) -> tuple[Numbers, Numbers]:
         """V and Σ Bᵀ(Y − c): outcomes are pooled by expression and multiplicity first."""
         outcomes, polynomials = about.outcomes, about.polynomials
         named = np.stack([outcomes.expression, outcomes.multiplicity], axis=1)

@@ -21,20 +21,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from math import factorial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.certificate.claim import Certificate
 from tightrope.certificate.numbers import Arithmetic, Numbers, log_below
 from tightrope.certificate.region.polynomials import Key, Terms, add, key
 from tightrope.certificate.region.projection import Ends as ProvedEnds
-from tightrope.certificate.region.rows import Ends, Origin
+from tightrope.certificate.region.rows import Ends, Origin, Statements
 from tightrope.certificate.statistics.outcomes import Ints, Outcomes, totals
-from tightrope.certificate.statistics.statements import Setting, Statements
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    from tightrope.certificate.learned import Learned
 
 _SMALL = 33
 _SERIES = [Fraction(1, 12), Fraction(-1, 360), Fraction(1, 1260), Fraction(-1, 1680), Fraction(1, 1188)]
@@ -48,7 +50,7 @@ _BLOCK = 1 << 16
 class Events:
     """The events of a model, in the order of their first expression, with successes and trials."""
 
-    def __init__(self, about: Setting, paired: bool):
+    def __init__(self, about: Learned, paired: bool):
         outcomes, polynomials = about.outcomes, about.polynomials
         pairs = np.stack([outcomes.expression, outcomes.multiplicity], axis=1)
         distinct, of_pair = np.unique(pairs, axis=0, return_inverse=True)
@@ -76,13 +78,12 @@ class Events:
     def ends_of_expressions(self, lower: FloatArray, upper: FloatArray) -> ProvedEnds:
         """The best of what the events' intervals say of every expression: f = g/m, or (1 − g)/m."""
         result: ProvedEnds = {}
-        for (e, side), (event, times, flipped) in (
-            ((e, side), link) for e, links in self.links.items() for link in links for side in (0, 1)
-        ):
-            end = Fraction(float((lower, upper)[side != flipped][event]))
-            end = (1 - end if flipped else end) / times
-            known = result.get((e, side), end)
-            result[e, side] = min(known, end) if side else max(known, end)
+        for e, links in self.links.items():
+            for (event, times, flipped), side in product(links, (0, 1)):
+                end = Fraction(float((lower, upper)[side != flipped][event]))
+                end = (1 - end if flipped else end) / times
+                known = result.get((e, side), end)
+                result[e, side] = min(known, end) if side else max(known, end)
         return result
 
     def _count(self, outcomes: Outcomes, event: Ints, flipped: BoolArray) -> None:
@@ -99,10 +100,10 @@ class Events:
         np.add.at(self.successes, event[order], np.where(flipped[order], visits - seen, seen))
 
 
-def prove(about: Setting, certificate: Certificate, delta: Fraction) -> Statements:
+def prove(about: Learned, delta: Fraction) -> Statements:
     """Are these intervals of the events, or of the transitions of unknown probability, which share δ?"""
-    data, hints, problem = certificate.problem.data, certificate.learned, certificate.problem
-    assert data is not None and hints is not None and hints.lower is not None and hints.upper is not None
+    data, hints, problem = about.data, about.hints, about.problem
+    assert data is not None and hints.lower is not None and hints.upper is not None
     if not data.is_untied:
         events, ends = Events(about, data.shared_by == "events"), (hints.lower, hints.upper)
         if len(hints.lower) != len(events):

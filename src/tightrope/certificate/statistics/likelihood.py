@@ -12,20 +12,21 @@ row Σ t_f·f(x) ≥ T − Σ K_f·log(K_f/t_f) + Σ K_f.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.certificate.claim import Certificate
 from tightrope.certificate.evidence import Data
 from tightrope.certificate.numbers import Numbers, log_below
 from tightrope.certificate.region.coordinates import Row, Space
-from tightrope.certificate.region.rows import Origin, point_of
+from tightrope.certificate.region.rows import Origin, Statements, point_of
 from tightrope.certificate.statistics.outcomes import Ints, totals
-from tightrope.certificate.statistics.statements import Setting, Statements
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.smoothed_likelihood import SmoothedLikelihood
+
+if TYPE_CHECKING:
+    from tightrope.certificate.learned import Learned
 
 MOST_WORK = 10**8
 _PILOT_SHARE, _PILOT_STEP = 0.1, 10
@@ -63,9 +64,9 @@ def _within(ends: Any) -> int:
     return int(np.searchsorted(ends, _PILOT_SHARE * ends[-1], side="right")) if len(ends) else 0
 
 
-def prove(about: Setting, certificate: Certificate, delta: Fraction) -> Statements:
+def prove(about: Learned, delta: Fraction) -> Statements:
     """The region of what was seen after the pilot."""
-    data = certificate.problem.data
+    data = about.data
     assert data is not None
     likelihood = Likelihood(Forms(about), data, delta)
     words = f"{data.batches} batches, a pilot of {likelihood.pilot}, δ = {float(delta):g}"
@@ -77,7 +78,7 @@ class Forms:
     """The polynomials of a problem in coordinates: linear·x + constant, and as `doubles`. Over the domain's
     box the coordinates are at most `reach` in size."""
 
-    def __init__(self, about: Setting):
+    def __init__(self, about: Learned):
         self.about, self.n, self.space = about, about.n, about.space
         self.linear, self.constant = about.space.table(about.n, about.polynomials)
         self.doubles = self.n.floats(self.linear), self.n.floats(self.constant)

@@ -20,20 +20,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.certificate.claim import Certificate
 from tightrope.certificate.hints import SlabHints
 from tightrope.certificate.numbers import Arithmetic, Numbers, log_below
 from tightrope.certificate.region.coordinates import Row
-from tightrope.certificate.region.rows import Origin
+from tightrope.certificate.region.rows import Origin, Statements
 from tightrope.certificate.statistics.bets import Bets
 from tightrope.certificate.statistics.likelihood import Forms, Likelihood
-from tightrope.certificate.statistics.statements import Setting, Statements
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray
+
+if TYPE_CHECKING:
+    from tightrope.certificate.learned import Learned
 
 _Terms = tuple[Any, Numbers, Numbers]
 """(expressions, slopes, constants) of lines that are added up."""
@@ -42,11 +43,11 @@ _Line = tuple[Numbers, Numbers, FloatArray]
 """(slopes, constants, what their rounding counts by)."""
 
 
-def prove(about: Setting, certificate: Certificate, delta: Fraction) -> Statements:
+def prove(about: Learned, delta: Fraction) -> Statements:
     """A guard and bets beside it, each at its share of δ; on the policy of the claims that is given."""
-    data, choices, forms = certificate.problem.data, about.problem.graph.choices, Forms(about)
+    data, choices, forms = about.data, about.problem.graph.choices, Forms(about)
     assert data is not None
-    given = [claim.weights(choices) for claim in certificate.claims if claim.name == "given policy"]
+    given = [claim.weights(choices) for claim in about.certificate.claims if claim.name == "given policy"]
     bets = Bets(forms, data, given[0] if given else None)
     guard, slab = Likelihood(forms, data, bets.guard), Slab(forms, bets)
     fair, whose = not bets.unfair(about.outcomes), "the given" if bets.given else "the best"

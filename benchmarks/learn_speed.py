@@ -3,6 +3,7 @@
     python benchmarks/learn_speed.py             the paper's largest instances
     python benchmarks/learn_speed.py --smoke     small ones, seconds
     python benchmarks/learn_speed.py --only 'rover(125,125)' rectangular/polytope+certificate
+    python benchmarks/learn_speed.py --threads   the largest one with one thread and with two
 
 Counts (10^5 uniform trajectories) are drawn once and written to a file. Every method then runs in a process
 of its own, which builds the model, reads the counts, and learns: the robust policy with both ends of its
@@ -30,7 +31,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,7 @@ from tightrope.uncertainty.sets import SetsKind
 
 DELTA = 0.001
 EPISODES = 100_000
+FASTER_WITH_TWO = 1.6
 MOST_MEMORY = 4.0
 """GiB."""
 
@@ -342,10 +344,35 @@ def compare_intervals() -> list[dict[str, Any]]:
     return rows
 
 
+def compare_threads(name: str, method: str, episodes: int) -> bool:
+    """Wall seconds of `learn` with one and with two threads, the best of three in turns after one of each;
+    whether two give the same bits every time and are `FASTER_WITH_TWO` times as fast.
+    """
+    world = World.of(name)
+    counts = world.counts(episodes)
+    best: dict[int, float] = {1: float("inf"), 2: float("inf")}
+    found: dict[int, set[bytes]] = {1: set(), 2: set()}
+    for turn in range(4):
+        for threads in best:
+            options = replace(options_of(method), threads=threads)
+            begin = time.perf_counter()
+            result = learn(world.problem, counts, delta=DELTA, **options.words)
+            spent = time.perf_counter() - begin
+            if turn > 0:  # the first one prepares the model
+                best[threads] = min(best[threads], spent)
+            ends = (*result.robust.solutions, result.optimistic)
+            found[threads].add(b"".join(end.lower.tobytes() + end.upper.tobytes() for end in ends))
+    same, ratio = all(len(bits) == 1 for bits in found.values()), best[1] / best[2]
+    seconds = f"1 thread {best[1]:.3f} s, 2 threads {best[2]:.3f} s: {ratio:.2f}×"
+    print(f"{name} {method} {seconds}, same bits: {same}")
+    return same and ratio >= FASTER_WITH_TWO
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--smoke", action="store_true", help="small instances")
     parser.add_argument("--only", nargs="+", metavar="INSTANCE [METHOD…]", help="one instance, some methods")
+    parser.add_argument("--threads", action="store_true", help="one thread beside two, in wall seconds")
     parser.add_argument("--measure", nargs=3, metavar=("INSTANCE", "METHOD", "DATA"), help=argparse.SUPPRESS)
     parser.add_argument("--json", type=Path, default=Path("bench-results/learn_speed.json"))
     asked = parser.parse_args()
@@ -353,6 +380,9 @@ def main() -> int:
         name, method, data = asked.measure
         print(json.dumps(measure(name, method, Path(data), warm=not asked.smoke)))
         return 0
+    if asked.threads:
+        name, episodes = ("glider(4,4)", 1000) if asked.smoke else ("rover(125,125)", EPISODES)
+        return int(not compare_threads(name, "expression/polytope", episodes) and not asked.smoke)
     runs = SMOKE if asked.smoke else RUNS
     if asked.only:
         chosen = [run for run in RUNS if run.instance == asked.only[0]]

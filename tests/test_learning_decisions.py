@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from threading import get_ident
 from typing import Any
@@ -122,9 +123,9 @@ def test_kinds_of_sets_that_are_solved_at_a_time(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("tightrope.learning.learn.LEAST_TRANSITIONS", 0)
     used, solve_both = set[int](), PolicySolver.solve_both
 
-    def watched(solver: PolicySolver) -> tuple[PolicyValue, Solution]:
+    def watched(solver: PolicySolver, *beside: Callable[[], None]) -> tuple[PolicyValue, Solution]:
         used.add(get_ident())
-        return solve_both(solver)
+        return solve_both(solver, *beside)
 
     monkeypatch.setattr(PolicySolver, "solve_both", watched)
     together = learn_all(known.problem, counts, delta=0.01, threads=2)

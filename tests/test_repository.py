@@ -92,6 +92,7 @@ MOST_PARAMETERS = 8
 MORE_PARAMETERS = {
     "solver/nature/pouring.py": "innermost steps of sweeps: with records these take 1.1 to 1.3 times as long",
     "solver/nature/exact_pouring.py": "as pouring",
+    "solver/nature/both_bounds.py": "as pouring",
     "solver/nature/rectangular_inner.py": "as pouring",
     "solver/solve.py: solve": "options of a public function, by keyword",
     "solver/solve_sets.py: solve_sets": "options of a public function, by keyword",

@@ -6,6 +6,7 @@ import runpy
 import threading
 import time
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from tightrope.learning import policies
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
-from tightrope.numerics.team import MOST_THREADS, Team, count_threads
+from tightrope.numerics.team import MOST_THREADS, Aside, Team, count_threads
 from tightrope.region.build import polytope_region
 from tightrope.solver import Limits, Solution, Status, solve
 from tightrope.solver.iteration import host, parallel_block
@@ -47,7 +48,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     for module in (host, parallel_block):
         monkeypatch.setattr(module, "LEAST_GROUPS", 4)
     monkeypatch.setattr(host, "LEAST_TRANSITIONS", 0)
-    monkeypatch.setattr(host, "LEAST_STATES", 2)
+    monkeypatch.setattr(host, "LEAST_OF_LEVEL", 2)
     monkeypatch.setattr(host, "LEAST_CHOICES", 2)
     return cut
 
@@ -154,6 +155,27 @@ def test_passes_over_acyclic_models_have_the_bits_of_one_thread(small_parts: lis
     assert 0 < one.lower[0] < 1 and not small_parts
 
 
+def test_levels_where_rounding_does_not_tell_who_gets_anything(small_parts: list[int]) -> None:
+    """0.1 + 0.2 + 0.7 in float64 may leave something for the fourth successor: decided exactly, by whoever
+    meets such a choice."""
+    rng = np.random.default_rng(3)
+    states, ends = 304, 4
+    ahead = [np.sort(s + 1 + rng.choice(min(40, states - 1 - s), 4, False)) for s in range(states - ends)]
+    tight = np.tile([0.1, 0.2, 0.7, 0.5], (states - ends, 1))
+    tight[rng.random(states - ends) < 0.5] = 0.4
+    structure = Structure(
+        choice_start=np.arange(states + 1),
+        transition_start=np.cumsum([0] + [4] * (states - ends) + [1] * ends),
+        successor=np.concatenate([*ahead, np.arange(states - ends, states)]).astype(np.int32),
+    )
+    lower = np.concatenate([np.zeros(4 * (states - ends)), np.ones(ends)])
+    model = IntervalMDP(structure, lower, np.concatenate([tight.ravel(), np.ones(ends)]))
+    objective = Objective(ObjectiveKind.UNTIL, MAX, MIN, target=np.arange(states) == states - 2)
+    one, three = solve(model, objective, threads=1), solve(model, objective, threads=3)
+    assert_same_bits(three, one)
+    assert np.all(one.lower <= one.upper)
+
+
 def test_rectangular_sets(small_parts: list[int]) -> None:
     model = regions.random_model(1, cyclic=True)
     intervals = regions.random_intervals(model, 1)
@@ -183,6 +205,47 @@ def test_learning_with_several_threads_gives_the_same_intervals(monkeypatch: pyt
     assert two.interval.lower == pytest.approx(one.interval.lower, rel=1e-6)
     assert two.interval.upper == pytest.approx(one.interval.upper, rel=1e-6)
     assert np.array_equal(one.optimistic.policy, two.optimistic.policy)
+    assert two.fit is not None and two.fit.to_json() == one.fit.to_json()
+    assert two.binding == one.binding and np.array_equal(two.widths.expression, one.widths.expression)
+    assert set(two.seconds) == set(one.seconds)
+
+
+def test_levels_of_rectangular_sets(small_parts: list[int]) -> None:
+    model = regions.random_model(2, cyclic=False)
+    intervals = regions.random_intervals(model, 2)
+    kernel = kernel_of(rectangular(polytope_region(intervals), model, intervals.expression_bounds()))
+    objective = regions.reach(model, MAX, MIN)
+    one, two = solve_sets(kernel, objective, threads=1), solve_sets(kernel, objective, threads=2)
+    assert_overlap(two, one)
+    assert_same_bits(two, solve_sets(kernel, objective, threads=2))
+
+
+def test_nobody_waits_for_a_worker_that_failed() -> None:
+    from tightrope.numerics.lockstep import ENDED, WAITING, go_through, open_progress, wait_for_all
+
+    progress = open_progress(2)
+
+    def follow(worker: int) -> None:
+        def walk() -> int:
+            if worker == 1:
+                raise ValueError("no more")
+            return ENDED if wait_for_all(progress[16:], 5) else WAITING
+
+        go_through(walk, progress, worker)
+
+    with Team(2) as team, pytest.raises(ValueError, match="no more"):
+        team.run([follow, follow])
+
+
+def test_what_is_done_aside() -> None:
+    for is_beside in (False, True):
+        with Aside(get_ident, is_beside) as task:
+            task.begin()
+            task.wait()
+            assert (task.get() != get_ident()) is is_beside
+        with pytest.raises(ZeroDivisionError), Aside(lambda: 1 // 0, is_beside) as failing:
+            failing.begin()
+            failing.get()
 
 
 def test_a_team_answers_in_order_and_leaves_no_thread_behind() -> None:

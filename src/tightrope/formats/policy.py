@@ -111,7 +111,12 @@ class Policy(Record):
                 f"the policy takes choice {taken[state]} in state {structure.state_name(state)}, "
                 f"whose choices are {structure.choice_start[state]}..{structure.choice_start[state + 1] - 1}"
             )
-        return Policy(structure, _weights(structure, taken))
+        policy = Policy.__new__(Policy)  # that the probabilities of a state sum to 1 is known
+        weight = _weights(structure, taken)
+        weight.flags.writeable = False
+        vars(policy).update(structure=structure, weight=weight, steps=None)
+        vars(policy).update(is_deterministic=True, choice=taken.astype(np.int64))
+        return policy
 
     # --- what kind of policy it is ---------------------------------------------------------
 

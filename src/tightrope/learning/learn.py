@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from threading import Lock
 from types import MappingProxyType
 from typing import Any, Unpack, cast
@@ -25,11 +25,11 @@ from tightrope.errors import InputError, check_type, choose, describe
 from tightrope.formats.controller import Controller
 from tightrope.formats.policy import Policy, PolicyGiven, as_policy
 from tightrope.learning.bet_policy import BetPolicy, why_no_bets
-from tightrope.learning.binding import binding_events
+from tightrope.learning.binding import Binding, binding_events
 from tightrope.learning.costs import learn_costs, unused_costs
 from tightrope.learning.coupled import Coupler
 from tightrope.learning.options import WITHOUT_REGION, Decisions, LearnOptions, LearnWords, decide
-from tightrope.learning.policies import PolicySolver
+from tightrope.learning.policies import PolicySolver, are_solved_together
 from tightrope.learning.products import (
     Evaluation,
     base_of,
@@ -37,11 +37,12 @@ from tightrope.learning.products import (
     refuse_for_product,
     require_support,
 )
-from tightrope.learning.result import LearningResult, PolicyValue, widths_of
+from tightrope.learning.result import LearningResult, PolicyValue, Widths, widths_of
 from tightrope.learning.stages import Prepared, Progress, Stages
 from tightrope.learning.value_directions import cut_along_values
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.numerics.team import Team, count_threads
+from tightrope.monitoring.model_fit import ModelFit
+from tightrope.numerics.team import Aside, Team, count_threads
 from tightrope.problem import Model, Problem, learnable
 from tightrope.region.region import RegionKind
 from tightrope.solver.iteration.host import LEAST_TRANSITIONS
@@ -171,6 +172,10 @@ def comparable_kinds(options: LearnOptions) -> tuple[SetsKind, ...]:
     return tuple(kind for kind in ALL_KINDS if kind not in without)
 
 
+Fit = Aside[tuple[ModelFit, float]]
+"""The test of the model and its seconds, on the way or done."""
+
+
 class Learner:
     """One model, one data set, one property: results for any kind of sets, sharing what they can."""
 
@@ -204,7 +209,7 @@ class Learner:
         self.stages.costs = learn_costs(model, self.objective, counts, delta, options)
         self.betted: BetPolicy | None = None
         self._together = together
-        self._preparing = Lock()
+        self._preparing, self._weighing = Lock(), Lock()
 
     def bet_on(self, policy: BetPolicy | None) -> None:
         """What a slab bets on, where that is known from an earlier look at the same data."""
@@ -229,19 +234,32 @@ class Learner:
         """The result for these options, which may differ from the learner's in the kind of sets; `threads`
         are for its solves, if not those of the learner. Several threads may ask at a time.
         """
+        how = options if threads is None else replace(options, threads=threads)
+        structure = self.stages.model.structure
+        together = are_solved_together(structure, how.device, count_threads(how.threads))
+        with Aside(self._weigh_fit, together) as fit:
+            return self._result(options, how, fit)
+
+    def _weigh_fit(self) -> tuple[ModelFit, float]:
+        """The test of the model and its seconds; it needs nothing but model and data."""
+        with self._weighing:
+            return self.stages.weigh_fit()
+
+    def _result(self, options: LearnOptions, how: LearnOptions, fit: Fit) -> LearningResult:
+        """The result, solved as `how` says; the test of the model is begun on the way."""
         with self._preparing:
-            decisions, prepared, deadline = self._prepare(options)
+            decisions, prepared, deadline = self._prepare(options, fit)
         stages = self.stages
         begin = time.perf_counter()
         coupled = decisions.sets is SetsKind.COUPLED and prepared.verdict is None
-        how = options if threads is None else replace(options, threads=threads)
-        solver, robust, optimistic, value = self._solved(prepared, how, deadline)
+        shape = _Shape(stages, prepared)
+        solver, robust, optimistic, value = self._solved(prepared, how, deadline, shape, fit)
         if coupled:
             policies = [robust.policy, optimistic.policy, *([] if self.policy is None else [self.policy])]
             along = cut_along_values(prepared, self.objective, policies)
             if along is not None:
-                prepared = along
-                solver, robust, optimistic, value = self._solved(prepared, how, deadline)
+                prepared, shape = along, _Shape(stages, along)
+                solver, robust, optimistic, value = self._solved(prepared, how, deadline, shape, fit)
         synthesis = None
         if coupled:
             coupler = Coupler(solver, options.coupled_gap)
@@ -250,11 +268,12 @@ class Learner:
         if self.evaluation is not None:
             with self._preparing:
                 value = self.evaluation.value(how)
-        seconds = {**prepared.seconds, "solve": time.perf_counter() - begin}
+        solved = time.perf_counter() - begin
+        found, spent = fit.get()
+        seconds = {**prepared.seconds, "fit": spent, "solve": solved}
         region_notes = prepared.region.notes if prepared.region is not None else ()
         told = (*product_notes(self.problem), *unused_costs(self.objective, stages.counts, options))
         notes = tuple(dict.fromkeys((*prepared.sets.notes, *region_notes, *solver.notes, *told)))
-        usable = prepared.region if prepared.verdict is None else None
         return LearningResult(
             problem=self.problem,
             counts=stages.counts,
@@ -266,16 +285,16 @@ class Learner:
             value=value,
             robust=robust,
             optimistic=optimistic,
-            widths=widths_of(stages.model, prepared.sets, prepared.box),
-            binding=binding_events(usable, prepared.intervals, stages.outcomes),
+            widths=shape.widths,
+            binding=shape.binding,
             verdict=prepared.verdict,
-            fit=prepared.fit,
+            fit=found,
             seconds=seconds,
             notes=notes,
             synthesis=synthesis,
         )
 
-    def _prepare(self, options: LearnOptions) -> tuple[Decisions, Prepared, float]:
+    def _prepare(self, options: LearnOptions, fit: Fit) -> tuple[Decisions, Prepared, float]:
         """What is decided, the sets, and the time at which solving has to end."""
         stages = self.stages
         decisions = decide(stages.model, stages.counts, options, self._no_bets(options))
@@ -283,7 +302,7 @@ class Learner:
         if decisions.region is RegionKind.SLAB and self.betted is None:
             self.bet_on(BetPolicy(stages.model, self.objective, self.policy, stages.counts.design))
         refuse_for_product(self.problem, decisions.sets)
-        prepared = stages.prepare(decisions)
+        prepared = stages.prepare(decisions, before_sets=fit.begin)
         require_support(self.problem, prepared, options)
         return decisions, prepared, deadline
 
@@ -296,14 +315,34 @@ class Learner:
         return why_no_bets(self.stages.model, self.objective, self.policy, self.stages.counts.design)
 
     def _solved(
-        self, prepared: Prepared, options: LearnOptions, deadline: float
+        self, prepared: Prepared, options: LearnOptions, deadline: float, shape: _Shape, fit: Fit
     ) -> tuple[PolicySolver, PolicyValue, Solution, PolicyValue | None]:
         """A solver over the sets, the robust and the optimistic policy, and the given one's value."""
         solves = 3 if self.policy is None else 5
         solver = PolicySolver(prepared.sets, self.objective, options, deadline, self.stages.progress, solves)
-        robust, optimistic = solver.solve_both()
+        robust, optimistic = solver.solve_both(fit.wait, shape.measure)
         value = None if self.policy is None else solver.evaluate(self.policy)
         return solver, robust, optimistic, value
+
+
+class _Shape:
+    """How wide the sets are, and which events hold their region in place."""
+
+    def __init__(self, stages: Stages, prepared: Prepared) -> None:
+        self._stages, self._prepared = stages, prepared
+
+    def measure(self) -> None:
+        """Both, where a thread has time."""
+        _ = self.widths, self.binding
+
+    @cached_property
+    def widths(self) -> Widths:
+        return widths_of(self._stages.model, self._prepared.sets, self._prepared.box)
+
+    @cached_property
+    def binding(self) -> Binding:
+        region = self._prepared.region if self._prepared.verdict is None else None
+        return binding_events(region, self._prepared.intervals, self._stages.outcomes)
 
 
 def parametric(problem: Problem) -> ParametricMDP:

@@ -12,6 +12,7 @@ The robust policy of a property with a step bound depends on the step; it is fix
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from tightrope.formats.policy import Policy
@@ -21,6 +22,7 @@ from tightrope.learning.stages import Progress
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.rewards import ParametricReward, RewardStructure
+from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.team import Team
 from tightrope.region.costs import reward_ends
@@ -52,6 +54,15 @@ def with_support(sets: Sets, smallest: float) -> Sets:
     raised = assume_support(sets.interval_model(), smallest)
     assert isinstance(raised, IntervalMDP)
     return replace(sets, lower=raised.lower)
+
+
+def _nothing() -> None:
+    """There is nothing else to be done."""
+
+
+def are_solved_together(structure: Structure, device: str, threads: int) -> bool:
+    """Whether the robust and the optimistic policy are looked for at the same time."""
+    return device == "cpu" and threads > 1 and structure.transitions >= LEAST_TRANSITIONS
 
 
 class PolicySolver:
@@ -99,21 +110,27 @@ class PolicySolver:
         low, high = (guarantee, far) if maximises(self.objective) else (far, guarantee)
         return self._between(policy, low, high)
 
-    def solve_both(self) -> tuple[PolicyValue, Solution]:
+    def solve_both(
+        self, before: Callable[[], None] = _nothing, after: Callable[[], None] = _nothing
+    ) -> tuple[PolicyValue, Solution]:
         """The robust policy with its interval, and the optimistic one. With several threads half of them look
-        for the optimistic policy while the others look for the robust one.
+        for the optimistic policy while the others look for the robust one; what else there is to wait for or
+        to do, whatever the policies are, comes `before` and `after` the optimistic one then.
         """
         threads = self.workspace.threads
-        is_small = self.kernel.structure.transitions < LEAST_TRANSITIONS
-        if self.workspace.device != "cpu" or threads == 1 or is_small:
+        if not are_solved_together(self.kernel.structure, self.workspace.device, threads):
             return self.robust(), self.optimistic()
         half, rest = Workspace(threads=threads // 2), Workspace(threads=threads - threads // 2)
+
+        def find_optimistic(worker: int) -> Solution:
+            before()
+            found = self.optimistic(workspace=half)
+            after()
+            return found
+
         with Team(2) as team:
             guarantee, optimistic = team.run(
-                [
-                    lambda _: self.find_guaranteed(workspace=rest),
-                    lambda _: self.optimistic(workspace=half),
-                ]
+                [lambda _: self.find_guaranteed(workspace=rest), find_optimistic]
             )
         return self._with_far_end(guarantee), optimistic
 

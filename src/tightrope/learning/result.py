@@ -28,7 +28,8 @@ from tightrope.learning.shown import Shown, map_of, run_of, write_certificate
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.model_fit import ModelFit
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import FloatArray, IndexArray
+from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import Facts, Record, brief, freeze_fields
 from tightrope.numerics.text import bound_text, interval_text
 from tightrope.problem import Problem
@@ -372,6 +373,13 @@ class LearningResult(Shown, Record):
 def widths_of(model: ParametricMDP, sets: Sets, box: tuple[FloatArray, FloatArray] | None) -> Widths:
     """Widths of the sets' bounds by expression (the widest transition of each), and of the parameters."""
     width = np.zeros(len(model.expressions))
-    np.maximum.at(width, model.expression, sets.upper - sets.lower)
+    _widen(model.expression, sets.lower, sets.upper, width)
     low, high = box if box is not None else (None, None)
     return Widths(width, width[model.expressions.nonconstant], low, high)
+
+
+@kernel
+def _widen(expression: IndexArray, lower: FloatArray, upper: FloatArray, width: FloatArray) -> None:
+    """The largest width of each expression's transitions."""
+    for t in range(len(expression)):
+        width[expression[t]] = max(width[expression[t]], upper[t] - lower[t])

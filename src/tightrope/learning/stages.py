@@ -75,8 +75,7 @@ class EmptyRegion(CannotCertify):
 class Prepared:
     """Sets, and what they were made of.
 
-    `verdict` are words about an empty region, else None. `fit` is the test of the model, unless only sets
-    were wanted.
+    `verdict` are words about an empty region, else None.
     """
 
     sets: Sets
@@ -84,7 +83,6 @@ class Prepared:
     intervals: EventIntervals | None
     box: tuple[FloatArray, FloatArray] | None
     verdict: str | None
-    fit: ModelFit | None
     seconds: dict[str, float]
 
 
@@ -144,10 +142,13 @@ class Stages:
         """The intervals of the events, by the method that was decided on."""
         return self._intervals(decisions.interval, {"statistics": 0.0})
 
-    def prepare(self, decisions: Decisions, sets_only: bool = False) -> Prepared:
+    def prepare(
+        self, decisions: Decisions, sets_only: bool = False, before_sets: Callable[[], None] | None = None
+    ) -> Prepared:
         """The sets that were decided on, or tied ones where their region is empty.
 
-        `sets_only` leaves out what only explains a result: the box of the parameters, the test of the model.
+        `sets_only` leaves out what only explains a result: the box of the parameters. `before_sets` is called
+        when the region is there; what follows are large arrays, and leaves other threads alone.
         """
         seconds = {"statistics": 0.0, "region": 0.0, "sets": 0.0}
         self._time("statistics", "outcomes", lambda: self.outcomes, seconds)
@@ -161,15 +162,19 @@ class Stages:
             if not self.options.fallback:
                 raise EmptyRegion(verdict, region.emptiness.conflict, region.ledger)
             intervals = self._intervals(decisions.interval, seconds)
+        if before_sets is not None:
+            before_sets()
         sets = self._sets(decisions, None if verdict else region, intervals, seconds)
         box = None
         if region is not None and verdict is None and not sets_only:
             box = self._time("sets", ("box", decisions.region), lambda: parameter_box(region), seconds)
-        fit = None
-        if not sets_only:
-            seconds["fit"] = 0.0
-            fit = self._time("fit", "fit", lambda: weigh_fit(self.model, self.counts), seconds)
-        return Prepared(sets, region, intervals, box, verdict, fit, seconds)
+        return Prepared(sets, region, intervals, box, verdict, seconds)
+
+    def weigh_fit(self) -> tuple[ModelFit, float]:
+        """The test of the model, and the seconds it took."""
+        seconds = {"fit": 0.0}
+        fit = self._time("fit", "fit", lambda: weigh_fit(self.model, self.counts), seconds)
+        return fit, seconds["fit"]
 
     def _intervals(self, method: IntervalMethod, seconds: dict[str, float]) -> EventIntervals:
         return self._time(

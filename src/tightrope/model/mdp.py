@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.model.factored import FactoredRows
 from tightrope.model.structure import Structure, Structured, frozen_array
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import Facts
+from tightrope.numerics.unit_sums import SUM_UNIT
 
 SUM_TOLERANCE = 1e-9
 """How far float64 probabilities of a choice may be from 1 in sum: files carry decimals."""
@@ -73,6 +76,9 @@ class IntervalMDP(Structured):
         for name in ("lower", "upper"):
             object.__setattr__(self, name, frozen_array(getattr(self, name), np.float64))
             _check_length(name, getattr(self, name), self.structure)
+        if self._seen[0]:
+            return
+        for name in ("lower", "upper"):
             _check_entries(self.structure, getattr(self, name), f"{name} bound")
         crossed = np.flatnonzero(self.lower > self.upper)
         if len(crossed):
@@ -94,6 +100,19 @@ class IntervalMDP(Structured):
                     f"{self.structure.choice_name(choice)}: {words.format(total[choice])}, "
                     "so no distribution fits"
                 )
+
+    @cached_property
+    def _seen(self) -> tuple[bool, bool]:
+        start = self.structure.transition_start
+        right, clean = _look_at(start, self.lower, self.upper, 0.5 * SUM_TOLERANCE)
+        return bool(right), bool(clean)
+
+    @property
+    def sums_admit_one(self) -> bool:
+        """Whether no sum of lower bounds is above 1, and none of upper bounds below, by more than rounding.
+        It may be False where one is close to that.
+        """
+        return self._seen[1]
 
     def _facts_(self) -> Facts:
         width = self.upper - self.lower
@@ -129,3 +148,24 @@ def _check_entries(structure: Structure, values: FloatArray, what: str) -> None:
             f"{structure.choice_name(choice)}: the {what} to state "
             f"{structure.state_name(int(structure.successor[t]))} is {values[t]:.12g}, not within [0, 1]"
         )
+
+
+@kernel
+def _look_at(
+    transition_start: OffsetArray, lower: FloatArray, upper: FloatArray, tolerance: float
+) -> tuple[bool, bool]:
+    """Whether all bounds are within [0, 1], in order, and admit a distribution up to `tolerance`; and whether
+    they do up to the rounding of their sums.
+    """
+    right, clean = True, True
+    for c in range(len(transition_start) - 1):
+        low, high = 0.0, 0.0
+        first, last = transition_start[c], transition_start[c + 1]
+        for t in range(np.uint64(first), np.uint64(last)):
+            right &= (lower[t] >= 0.0) & (lower[t] <= upper[t]) & (upper[t] <= 1.0)
+            low += lower[t]
+            high += upper[t]
+        slack = 0.5 * (last - first + 2) * SUM_UNIT
+        right &= (low <= 1.0 + tolerance) & (high >= 1.0 - tolerance)
+        clean &= (low <= 1.0 + slack) & (high >= 1.0 - slack)
+    return right, clean

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from tightrope.numerics.arrays import IndexArray, OffsetArray
+from tightrope.numerics.arrays import IndexArray, OffsetArray, Scalar
+from tightrope.numerics.jit import kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +32,19 @@ class Signatures:
     def of_member(self) -> OffsetArray:
         """The signature that every entry of `expression` belongs to."""
         return np.repeat(np.arange(len(self), dtype=np.int64), np.diff(self.start))
+
+    @cached_property
+    def example(self) -> OffsetArray:
+        """The first choice of every signature."""
+        first = np.empty(len(self), dtype=np.int64)
+        first[self.of_choice[::-1]] = np.arange(len(self.of_choice) - 1, -1, -1)
+        return first
+
+    def spread(self, transition_start: OffsetArray, of_member: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        """What every transition gets where each entry of `expression` has something."""
+        out = np.empty(int(transition_start[-1]), of_member.dtype)
+        _spread(transition_start, self.of_choice, self.start, of_member, out)
+        return out
 
     @classmethod
     def of(cls, transition_start: OffsetArray, expression: IndexArray, expressions: int) -> Signatures:
@@ -56,6 +72,20 @@ class Signatures:
         start = np.zeros(found + 1, dtype=np.int64)
         np.cumsum(np.concatenate(sizes), out=start[1:])
         return cls(of_choice, start, np.concatenate(members))
+
+
+@kernel
+def _spread(
+    transition_start: OffsetArray,
+    of_choice: IndexArray,
+    start: OffsetArray,
+    of_member: npt.NDArray[Any],
+    out: npt.NDArray[Any],
+) -> None:
+    for c in range(len(of_choice)):
+        first, source = transition_start[c], start[of_choice[c]]
+        for t in range(first, transition_start[c + 1]):
+            out[t] = of_member[source + t - first]
 
 
 def _renumber(number: OffsetArray, bound: int) -> tuple[OffsetArray, int]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from tightrope.errors import InputError
 
@@ -98,6 +99,38 @@ class Team:
             thread.start()
             self._queues.append(queue)
             self._threads.append(thread)
+
+
+class Aside(Generic[T]):
+    """A task that a thread of its own does from `begin` on; without `is_beside` the caller does it when it
+    asks. Leaving the block waits for it.
+    """
+
+    def __init__(self, task: Callable[[], T], is_beside: bool) -> None:
+        self._task, self._pool = task, ThreadPoolExecutor(1) if is_beside else None
+        self._begun: Future[T] | None = None
+
+    def __enter__(self) -> Aside[T]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def begin(self) -> None:
+        if self._pool is not None and self._begun is None:
+            self._begun = self._pool.submit(self._task)
+
+    def wait(self) -> None:
+        """Until it is done, where it has begun."""
+        if self._begun is not None:
+            wait([self._begun])
+
+    def get(self) -> T:
+        """The task's result; its error is raised here."""
+        return self._task() if self._begun is None else self._begun.result()
 
 
 def _serve(queue: SimpleQueue[Callable[[], None] | None]) -> None:

@@ -47,9 +47,7 @@ class Outcomes(Record):
         distinct, slot_outcome, multiplicity = np.unique(key, return_inverse=True, return_counts=True)
         signature = (distinct // len(model.expressions)).astype(np.int32)
         start = np.searchsorted(signature, np.arange(len(signatures) + 1)).astype(np.int64)
-        lengths = np.diff(model.transition_start)
-        shift = np.repeat(signatures.start[signatures.of_choice] - model.transition_start[:-1], lengths)
-        of_transition = slot_outcome.astype(np.int32)[shift + np.arange(len(shift))]
+        of_transition = signatures.spread(model.transition_start, slot_outcome.astype(np.int32))
         return Outcomes(
             model,
             start,
@@ -91,7 +89,7 @@ class Outcomes(Record):
 
     def example_choice(self, outcome: int) -> int:
         """Some choice in which this outcome can be seen."""
-        return int(np.argmax(self.model.signatures.of_choice == self.signature[outcome]))
+        return int(self.model.signatures.example[self.signature[outcome]])
 
     def check(self, counts: Counts) -> None:
         """Refuse data that count the transitions of another model."""

@@ -297,21 +297,10 @@ def _by_expression(
         model.expressions.is_constant[slot],
         (domain[0][slot], domain[1][slot]),
     )
-    index = _slots(model)
+    lower, upper = (signatures.spread(model.transition_start, each) for each in (mended.lower, mended.upper))
     wrong = int(mended.contradictory.sum())
     notes = (*notes, *_contradictions(wrong, "signatures"))
-    return Sets(kind, relaxation, ledger, model, mended.lower[index], mended.upper[index], region, notes)
-
-
-@remember
-def _slots(model: ParametricMDP) -> OffsetArray:
-    """The slot of its signature that each transition is."""
-    signatures = model.signatures
-    index = np.arange(model.transitions, dtype=np.int64)
-    index += np.repeat(
-        signatures.start[signatures.of_choice] - model.transition_start[:-1], np.diff(model.transition_start)
-    )
-    return index
+    return Sets(kind, relaxation, ledger, model, lower, upper, region, notes)
 
 
 @remember

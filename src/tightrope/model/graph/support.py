@@ -195,11 +195,17 @@ def _masks(
 ) -> None:
     for c in range(len(transition_start) - 1):
         first, last = transition_start[c], transition_start[c + 1]
+        if last - first == 1:
+            possible[first] = certain[first] = upper[first] > 0.0
+            continue
         tolerance = (last - first + 2) * SUM_UNIT
-        high = 0.0
+        low, high, exact = 0.0, 0.0, True
         for t in range(first, last):
             high += upper[t]
-        leaves = not _reach_one(first, last, lower, -1)
+            low, exact = add(low, exact, lower[t])
+        leaves = low < 1.0
+        if not exact and abs(low - 1.0) <= tolerance:
+            leaves = not _reach_one(first, last, lower, -1)
         for t in range(first, last):
             possible[t] = upper[t] > 0.0 and (lower[t] > 0.0 or leaves)
             certain[t] = possible[t] and lower[t] > 0.0

@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from tightrope.model.graph.support import Support
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
 from tightrope.solver.equations.system import CLOSED, NORMAL, System
 
@@ -94,18 +94,32 @@ class Equations:
         return Sinks(states, np.where(each[states] > 0, np.inf, 0.0))
 
 
-def find_loops(support: Support, usable: BoolArray) -> BoolArray:
-    """States without a way out."""
-    loops = np.empty(support.structure.states, np.bool_)
-    _only_loops(support.state_start, support.structure.successor, usable, loops)
+def find_loops(support: Support, enabled: BoolArray) -> BoolArray:
+    """States without a way out through enabled choices."""
+    structure = support.structure
+    loops = np.empty(structure.states, np.bool_)
+    starts = structure.choice_start, structure.transition_start
+    _only_loops(*starts, structure.successor, support.possible, read_only(enabled), loops)
     return loops
 
 
 @kernel
-def _only_loops(state_start: OffsetArray, successor: IndexArray, usable: BoolArray, loops: BoolArray) -> None:
+def _only_loops(
+    choice_start: OffsetArray,
+    transition_start: OffsetArray,
+    successor: IndexArray,
+    possible: BoolArray,
+    enabled: BoolArray,
+    loops: BoolArray,
+) -> None:
     for s in range(len(loops)):
         loops[s] = True
-        for t in range(state_start[s], state_start[s + 1]):
-            if usable[t] and successor[t] != s:
-                loops[s] = False
+        for c in range(choice_start[s], choice_start[s + 1]):
+            if not enabled[c]:
+                continue
+            for t in range(transition_start[c], transition_start[c + 1]):
+                if possible[t] and successor[t] != s:
+                    loops[s] = False
+                    break
+            if not loops[s]:
                 break

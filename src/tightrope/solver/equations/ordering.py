@@ -16,6 +16,7 @@ from tightrope.model.graph.components import Components
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
+from tightrope.solver.equations.levels import Levels
 from tightrope.solver.equations.system import Block
 
 MANY_COMPONENTS = 64
@@ -42,6 +43,8 @@ class HostPortion:
     is_cyclic: bool
     is_connected: bool
     is_large: bool = False
+    levels: Levels | None = None
+    """Those of the states, where they are known."""
 
 
 def portions(
@@ -126,55 +129,6 @@ def _highest_below(
             if usable[t] and to >= 0 and to != own:
                 highest = max(highest, level[to])
     return highest
-
-
-def level_states(
-    structure: Structure, usable: BoolArray, states: IndexArray
-) -> tuple[IndexArray, OffsetArray]:
-    """States without cycles, given successors first, by the longest way to the end of them: (states, where
-    each level starts and the last ends).
-    """
-    level = np.zeros(structure.states, np.int32)
-    start = structure.transition_start, structure.choice_start
-    count = int(_raise_levels(*start, structure.successor, usable, states, level))
-    ends = np.zeros(count + 1, np.int64)
-    ordered = np.empty_like(states)
-    _sort_levels(states, level, ends, ordered)
-    return ordered, ends
-
-
-@kernel
-def _raise_levels(
-    transition_start: OffsetArray,
-    choice_start: OffsetArray,
-    successor: IndexArray,
-    usable: BoolArray,
-    states: IndexArray,
-    level: IndexArray,
-) -> int:
-    """Levels from 1 on; what is not among the states has 0."""
-    highest = 0
-    for s in states:
-        above = 0
-        for t in range(transition_start[choice_start[s]], transition_start[choice_start[s + 1]]):
-            if usable[t]:
-                above = max(above, level[successor[t]])
-        level[s] = above + 1
-        highest = max(highest, above + 1)
-    return highest
-
-
-@kernel
-def _sort_levels(states: IndexArray, level: IndexArray, ends: OffsetArray, ordered: IndexArray) -> None:
-    """Sort by counting; `ends` becomes the places where levels start."""
-    for s in states:
-        ends[level[s]] += 1
-    for k in range(1, len(ends)):
-        ends[k] += ends[k - 1]
-    place = ends[:-1].copy()
-    for s in states:
-        ordered[place[level[s] - 1]] = s
-        place[level[s] - 1] += 1
 
 
 def _merge(components: Components, merged: int) -> OffsetArray:

@@ -21,8 +21,8 @@ from functools import partial
 import numpy as np
 
 from tightrope.model.step_choices import StepChoices
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
-from tightrope.numerics.jit import is_interpreting, stop_interpreting
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray, read_only
+from tightrope.numerics.jit import is_interpreting, kernel, stop_interpreting
 from tightrope.solver.equations.decided import Decision, decide
 from tightrope.solver.equations.equations import Equations, Meaning
 from tightrope.solver.equations.quotient import Quotient, collapse
@@ -196,9 +196,18 @@ def default_policy(equations: Equations) -> OffsetArray:
     if equations.meaning is Meaning.TOTAL and system.agent_maximises:
         preferred.append(system.enabled & (system.reward > 0))
     for mask in preferred:
-        choices = np.flatnonzero(mask)[::-1]
-        policy[structure.choice_state[choices]] = choices
+        _prefer(structure.choice_start, read_only(mask), policy)
     return policy
+
+
+@kernel
+def _prefer(choice_start: OffsetArray, mask: BoolArray, policy: OffsetArray) -> None:
+    """The first choice of the mask in every state that has one."""
+    for s in range(len(policy)):
+        for c in range(choice_start[s], choice_start[s + 1]):
+            if mask[c]:
+                policy[s] = c
+                break
 
 
 def agent_has_no_choice(system: System, settled: BoolArray) -> bool:

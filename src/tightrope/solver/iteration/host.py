@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -11,34 +11,34 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tightrope.model.graph.attractor import Ranked
-from tightrope.model.graph.components import Components, acyclic_components, strongly_connected_components
+from tightrope.model.graph.components import Components, strongly_connected_components
 from tightrope.model.graph.qualitative import attract_into
 from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel as compiled
 from tightrope.numerics.team import Team
 from tightrope.solver.equations.equations import Equations, Meaning, find_loops
 from tightrope.solver.equations.layers import layers
+from tightrope.solver.equations.levels import cut_levels, level_states, order_acyclic, order_structure
 from tightrope.solver.equations.ordering import (
     MERGED_IN_PLAIN_ONES,
     MERGED_IN_SMALL_ONES,
     HostPortion,
     level_portions,
-    level_states,
     portions,
 )
 from tightrope.solver.equations.system import Block, System
 from tightrope.solver.iteration.backend import Backend, BlockBackend, Judgement, Portion, Schedule
 from tightrope.solver.iteration.host_block import HostBlock, HostSystem, Scratch
 from tightrope.solver.iteration.parallel_block import LEAST_GROUPS, ParallelBlock, count_parts
-from tightrope.solver.kernels.kernel import Backups, Kernel
+from tightrope.solver.kernels.kernel import Backups, Kernel, Walk
 
 LEAST_TRANSITIONS = 50_000
 """Transitions of a model below which one thread does everything."""
 
-LEAST_STATES = 1024
-"""States of an acyclic level per worker: with fewer, meeting costs more than is gained."""
+LEAST_OF_LEVEL = 512
+"""Transitions of an acyclic level per worker: with fewer, meeting costs more than is gained."""
 
 LEAST_CHOICES = 8192
 """Choices per worker where all are backed up at once."""
@@ -98,6 +98,14 @@ class HostBackend:
         return [Scratch(*size, workspace) for workspace in (first, *others)]
 
     @cached_property
+    def _passing(self) -> list[Any]:
+        """Workspaces for passes over states without cycles."""
+        if "_scratch" in vars(self):
+            return [scratch.workspace for scratch in self._scratch]
+        first = self.kernel.open_workspace(for_passes=True)
+        return [first, *(self.kernel.split_workspace(first) for _ in range(1, self._team.workers))]
+
+    @cached_property
     def backups(self) -> Backups:
         return HostBackups(self.kernel, self._scratch, self._team)
 
@@ -120,15 +128,22 @@ class HostBackend:
         return self.support.possible & system.enabled[system.structure.transition_choice]
 
     def find_loops(self, system: System) -> BoolArray:
-        return find_loops(self.support, self._usable(system))
+        every = order_structure(system.structure)
+        if every is not None:  # transitions of other states all lead elsewhere
+            return every.settled
+        return find_loops(self.support, system.enabled)
 
     def schedule(self, system: System, settled: BoolArray) -> Schedule:
         components = strongly_connected_components(self.support, usable=self._usable(system), expand=~settled)
         return self._portion(components, system, settled)
 
     def schedule_acyclic(self, system: System, settled: BoolArray) -> Schedule | None:
-        components = acyclic_components(self.support, usable=self._usable(system), expand=~settled)
-        return None if components is None else self._portion(components, system, settled)
+        order = order_acyclic(system.structure, partial(self._usable, system), settled)
+        if order is None:
+            return None
+        levels = order.levels
+        portion = HostPortion(Block.of_states(levels.states), False, False, levels=levels)
+        return Schedule([[portion]] if len(levels.states) else [], order.ranking.copy())
 
     def _portion(self, components: Components, system: System, settled: BoolArray) -> Schedule:
         merged = MERGED_IN_PLAIN_ONES if self.kernel.lower is self.kernel.upper else MERGED_IN_SMALL_ONES
@@ -147,18 +162,25 @@ class HostBackend:
     ) -> None:
         assert isinstance(portion, HostPortion)
         states, workers = portion.block.member, self._team.workers
-        if workers == 1 or len(states) < 2 * LEAST_STATES:
-            self.kernel.backward(system, states, lower, upper, policy, self._scratch[0].workspace)
-            return
+        if workers > 1 and len(states) >= workers:
+            levels = portion.levels or level_states(system.structure, self._usable(system), states)
+            stages = cut_levels(levels, system.structure, workers, LEAST_OF_LEVEL)
+            if len(stages) > 1 or stages[0, 1] < stages[0, -1]:
+                self._walk(system, Walk.begin(levels.states, stages, workers), (lower, upper, policy))
+                return
+        self.kernel.backward(system, states, lower, upper, policy, self._passing[0])
 
-        def back_up(part: IndexArray, worker: int) -> None:
-            workspace = self._scratch[worker].workspace
-            self.kernel.backward(system, part, lower, upper, policy, workspace)
+    def _walk(self, system: System, walk: Walk, bounds: tuple[FloatArray, FloatArray, OffsetArray]) -> None:
+        """All workers go through the levels in step."""
+        from tightrope.numerics.lockstep import go_through
 
-        states, starts = level_states(system.structure, self._usable(system), states)
-        for first, last, parts in _cut_levels(starts, workers):
-            cuts = [first + (last - first) * i // parts for i in range(parts + 1)]
-            self._team.run([partial(back_up, states[a:b]) for a, b in pairwise(cuts)])
+        workspaces = self._passing
+
+        def follow(worker: int) -> None:
+            step = partial(self.kernel.walk, system, walk.of(worker), *bounds, workspaces[worker])
+            go_through(step, walk.progress, worker)
+
+        self._team.run([follow] * self._team.workers)
 
     def open_block(
         self, equations: Equations, system: System, portion: Portion, lower: FloatArray, worker: int
@@ -221,23 +243,6 @@ class HostBackend:
         attract_into(support, within, open_choice, *joins, found)
         found.rank[~found.states] = -1
         return found.rank, found.witness
-
-
-def _cut_levels(starts: OffsetArray, workers: int) -> Iterator[tuple[int, int, int]]:
-    """Stretches of states (first, end, number of parts): large levels for several workers at once, small ones
-    that follow each other together, for one.
-    """
-    begin = 0
-    for first, last in pairwise(starts.tolist()):
-        parts = min(workers, (last - first) // LEAST_STATES)
-        if parts < 2:
-            continue
-        if begin < first:
-            yield begin, first, 1
-        yield first, last, parts
-        begin = last
-    if begin < starts[-1]:
-        yield begin, int(starts[-1]), 1
 
 
 def _ranking(components: Components) -> OffsetArray | None:

@@ -11,7 +11,8 @@ import numpy as np
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import inlined, kernel
 from tightrope.solver.equations.system import CLOSED, EXIT, BlockArrays, SystemArrays
-from tightrope.solver.nature.exact_pouring import pour_safely, spread_exactly
+from tightrope.solver.nature.both_bounds import pour_both
+from tightrope.solver.nature.exact_pouring import pour_exactly, pour_safely, spread_exactly
 from tightrope.solver.nature.plain_mean import mean_safely
 from tightrope.solver.nature.pouring import UNDERFLOW
 from tightrope.solver.nature.records import ModelArrays, Scratch
@@ -136,46 +137,61 @@ def backward_pass(
             if mode[c] == CLOSED:
                 continue
             first, last = transition_start[c], transition_start[c + 1]
-            if plain:
+            if last - first == 1:  # which has all of the mass
+                to = np.uint32(successor[np.uint64(first)])
+                a, b = low[to], high[to]
+            elif plain:
                 a = mean_safely(first, last, successor, lower, low, False)
-            else:
-                a = pour_safely(
-                    first,
-                    last,
-                    successor,
-                    lower,
-                    upper,
-                    plain,
-                    low,
-                    nature_maximises,
-                    False,
-                    exactly,
-                    order,
-                    key,
-                    mass,
-                )
-            told &= not np.isnan(a)
-            a = safe_step(a, reward[c] if rewarded else 0.0, discount[c] if discounted else 1.0, False)
-            if plain:
                 b = mean_safely(first, last, successor, lower, high, True)
             else:
-                b = pour_safely(
+                a, b, is_same = pour_both(
                     first,
                     last,
                     successor,
                     lower,
                     upper,
-                    plain,
+                    low,
                     high,
                     nature_maximises,
-                    True,
-                    exactly,
                     order,
                     key,
                     mass,
                 )
-            told &= not np.isnan(b)
-            b = safe_step(b, reward[c] if rewarded else 0.0, discount[c] if discounted else 1.0, True)
+                if exactly is not None:
+                    unclear = np.isnan(a)
+                    if unclear:
+                        a = pour_exactly(
+                            first,
+                            last,
+                            successor,
+                            lower,
+                            upper,
+                            low,
+                            nature_maximises,
+                            False,
+                            order,
+                            key,
+                            mass,
+                        )
+                if not is_same or np.isnan(b):
+                    b = pour_safely(
+                        first,
+                        last,
+                        successor,
+                        lower,
+                        upper,
+                        plain,
+                        high,
+                        nature_maximises,
+                        True,
+                        exactly,
+                        order,
+                        key,
+                        mass,
+                    )
+            told &= not (np.isnan(a) or np.isnan(b))
+            earned, factor = reward[c] if rewarded else 0.0, discount[c] if discounted else 1.0
+            a, b = safe_step(a, earned, factor, False), safe_step(b, earned, factor, True)
             if agent_maximises:
                 if taken < 0 or a > best_low:
                     best_low, taken = a, c

@@ -26,9 +26,10 @@ from tightrope.numerics.record import Record
 from tightrope.numerics.unit_sums import SUM_UNIT
 from tightrope.solver.equations.system import Block, Rows, System
 from tightrope.solver.kernels import backups
+from tightrope.solver.kernels.kernel import Walk
 from tightrope.solver.kernels.plain_sweep import sweep_plain
 from tightrope.solver.kernels.robust_sweep import sweep_groups
-from tightrope.solver.nature.pouring import natural_order
+from tightrope.solver.nature.pouring import OrderArray, empty_order, natural_order
 from tightrope.solver.nature.records import ModelArrays, Scratch
 
 
@@ -62,6 +63,8 @@ class IntervalKernel(Record):
         if isinstance(model, MDP):
             probability = _scale(structure, model.probability, above=True, below=True)
             return IntervalKernel(structure, probability, probability)
+        if model.sums_admit_one:
+            return IntervalKernel(structure, model.lower, model.upper)
         lower = _scale(structure, model.lower, above=True, below=False)
         upper = _scale(structure, model.upper, above=False, below=True)
         # Scaled bounds are a point: what rounding leaves between it and 1 is no freedom of nature's.
@@ -94,10 +97,12 @@ class IntervalKernel(Record):
         error = (self.structure.longest_choice + 6) * SUM_UNIT * (1 if self.is_plain else 2)
         return 1.0625 * error + (backups.STEP_ERROR if len(system.reward) or len(system.discount) else 0.0)
 
-    def open_workspace(self) -> IntervalWorkspace:
-        start = self.structure.transition_start
-        width = self.structure.longest_choice
-        order = np.empty(0, np.uint16) if self.is_plain else natural_order(start)
+    def open_workspace(self, for_passes: bool = False) -> IntervalWorkspace:
+        start, width = self.structure.transition_start, self.structure.longest_choice
+        if self.is_plain:
+            order: OrderArray = np.empty(0, np.uint16)
+        else:
+            order = empty_order(start, width) if for_passes else natural_order(start, width)
         return IntervalWorkspace(Scratch(order, np.empty(width), np.empty(width)))
 
     def split_workspace(self, workspace: IntervalWorkspace) -> IntervalWorkspace:
@@ -143,6 +148,25 @@ class IntervalKernel(Record):
             )
             states = states[done:]
             workspace.take_care(len(states) == 0)
+
+    def walk(
+        self,
+        system: System,
+        walk: Walk,
+        lower: FloatArray,
+        upper: FloatArray,
+        policy: OffsetArray,
+        workspace: IntervalWorkspace,
+    ) -> int:
+        from tightrope.solver.kernels.walks import UNTOLD, walk_intervals
+
+        bounds = lower, upper, policy
+        found = UNTOLD
+        while found == UNTOLD:
+            scratch, care = workspace.scratch, workspace.care
+            found = walk_intervals(self.arrays, scratch, system.arrays, walk.arrays, bounds, care)
+            workspace.take_care(found != UNTOLD)
+        return found
 
     def safe(
         self,

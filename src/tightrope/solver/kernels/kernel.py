@@ -8,12 +8,48 @@ else alone, so what lies outside the block is boundary.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.solver.equations.system import Block, Rows, System
+
+
+class WalkArrays(NamedTuple):
+    """What compiled loops take of a `Walk`; `at` holds the stage and how many states of it are done."""
+
+    states: IndexArray
+    stages: OffsetArray
+    progress: OffsetArray
+    at: OffsetArray
+    worker: int
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """Stages of states (`solver.equations.levels.cut_levels`) that workers go through in step
+    (`numerics.lockstep`), and where one of them is.
+    """
+
+    arrays: WalkArrays
+
+    @staticmethod
+    def begin(states: IndexArray, stages: OffsetArray, workers: int) -> Walk:
+        from tightrope.numerics.lockstep import open_progress
+
+        return Walk(WalkArrays(states, stages, open_progress(workers), np.zeros(2, np.int64), 0))
+
+    def of(self, worker: int) -> Walk:
+        """The walk of this worker, from the beginning."""
+        return replace(self, arrays=self.arrays._replace(at=np.zeros(2, np.int64), worker=worker))
+
+    @property
+    def progress(self) -> OffsetArray:
+        return self.arrays.progress
 
 
 class Backups(Protocol):
@@ -63,8 +99,8 @@ class Kernel(Backups, Protocol):
     def backup_error(self, system: System) -> float:
         """A bound on the relative error of one safe backup, with a little room."""
 
-    def open_workspace(self) -> Any:
-        """A new workspace for calls that follow each other."""
+    def open_workspace(self, for_passes: bool = False) -> Any:
+        """A new workspace for calls that follow each other; `for_passes`: for `backward` and `walk` alone."""
 
     def split_workspace(self, workspace: Any) -> Any:
         """Another one, for a second thread that looks at other choices."""
@@ -101,6 +137,18 @@ class Kernel(Backups, Protocol):
         """Safe backups of both bounds, in order and in place: all that an acyclic part needs.
 
         `policy` receives the choice that attains the agent's bound."""
+
+    def walk(
+        self,
+        system: System,
+        walk: Walk,
+        lower: FloatArray,
+        upper: FloatArray,
+        policy: OffsetArray,
+        workspace: Any,
+    ) -> int:
+        """`backward` of one worker's part of all stages, from where the walk is, as far as the others let it
+        go on: `numerics.lockstep.ENDED` or `WAITING`."""
 
     def safe(
         self,

@@ -37,6 +37,7 @@ from tightrope.numerics.record import Record
 from tightrope.solver.equations.system import Block, Rows, System
 from tightrope.solver.kernels import rectangular_backups as backups
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
+from tightrope.solver.kernels.kernel import Walk
 from tightrope.solver.nature.pouring import OrderArray, natural_order
 from tightrope.solver.nature.records import NatureArrays, RegionArrays, Scratch, Shape
 from tightrope.solver.nature.region_shape import shape_of
@@ -89,15 +90,15 @@ class RectangularKernel(Record):
     def backup_error(self, system: System) -> float:
         return SMALLEST_SHIFT
 
-    def open_workspace(self) -> RectangularWorkspace:
-        return self._workspace(natural_order(self.structure.transition_start))
+    def open_workspace(self, for_passes: bool = False) -> RectangularWorkspace:
+        return self._workspace(natural_order(self.structure.transition_start, self.structure.longest_choice))
 
     def split_workspace(self, workspace: RectangularWorkspace) -> RectangularWorkspace:
         """The order is shared: that of a choice is touched by the thread that looks at it alone."""
         return self._workspace(workspace.nature.scratch.order)
 
     def _workspace(self, order: OrderArray) -> RectangularWorkspace:
-        size, width = len(self.shape.reach), int(np.diff(self.structure.transition_start).max(initial=1))
+        size, width = len(self.shape.reach), self.structure.longest_choice
         scratch = Scratch(order, np.empty(width), np.empty(width))
         region = RegionArrays(self.shape, self.shape.open_pool(), np.empty(size), np.empty(size))
         return RectangularWorkspace(NatureArrays(self.intervals.arrays, scratch, region))
@@ -124,6 +125,19 @@ class RectangularKernel(Record):
         workspace: RectangularWorkspace,
     ) -> None:
         backups.backward_pass(workspace.nature, system.arrays, states, lower, upper, policy)
+
+    def walk(
+        self,
+        system: System,
+        walk: Walk,
+        lower: FloatArray,
+        upper: FloatArray,
+        policy: OffsetArray,
+        workspace: RectangularWorkspace,
+    ) -> int:
+        from tightrope.solver.kernels.walks import walk_regions
+
+        return walk_regions(workspace.nature, system.arrays, walk.arrays, (lower, upper, policy))
 
     def safe(
         self,

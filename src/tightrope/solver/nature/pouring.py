@@ -347,11 +347,15 @@ def pour_fast(
     return total
 
 
-def natural_order(transition_start: OffsetArray) -> OrderArray:
-    """Every choice's successors in the order of the model: where `order` starts from."""
-    width = int(np.diff(transition_start).max(initial=1))
+def empty_order(transition_start: OffsetArray, width: int) -> OrderArray:
+    """Room for the order of every choice's successors, at most `width`."""
     size = int(transition_start[-1])
-    order: OrderArray = np.empty(size, np.uint16) if width <= 1 << 16 else np.empty(size, np.int32)
+    return np.empty(size, np.uint16) if width <= 1 << 16 else np.empty(size, np.int32)
+
+
+def natural_order(transition_start: OffsetArray, width: int) -> OrderArray:
+    """Every choice's successors, at most `width`, in the order of the model: where `order` starts from."""
+    order = empty_order(transition_start, width)
     _number(transition_start, order)
     return order
 

@@ -1,0 +1,109 @@
+"""Threads that go through the same stages in step, inside compiled loops.
+
+Every worker writes how many stages it has finished into a place of its own, and begins a stage when all have
+finished those before it. The number is stored with release and read with acquire semantics, on every
+processor: whoever reads it sees all that the writer wrote before. Nobody else writes there, so nothing is
+ever lost and no other atomic operation is needed. Meeting costs less than a microsecond while every worker
+has a core.
+
+Where one has none, as on a busy machine, waiting gives up after a while: the compiled loop returns,
+`go_through` lets others run, and calls again. What is done, and by whom, does not depend on it.
+
+numba is imported with this file: import it where several threads are at work.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numba.np import arrayobj
+
+from tightrope.numerics.arrays import OffsetArray
+from tightrope.numerics.jit import kernel
+
+APART = 16
+"""Numbers of 8 bytes between the places of two workers: no two share a cache line."""
+
+SPINS = 300_000
+"""Looks at what the others have finished before a worker lets others run: some tenth of a millisecond."""
+
+PATIENCE = 50
+"""Waits in a row after which a worker sleeps a little each time."""
+
+CODE: Any = cgutils
+NUMPY: Any = arrayobj
+"""Parts of numba that carry no types."""
+
+ENDED, WAITING = 0, 1
+"""What a compiled loop says when it returns: that is all; the others are not there yet."""
+
+_ALL = np.iinfo(np.int64).max
+
+
+def open_progress(workers: int) -> OffsetArray:
+    """How many stages each worker has finished: none."""
+    return np.zeros(workers * APART, np.int64)
+
+
+def go_through(walk: Callable[[], int], progress: OffsetArray, worker: int) -> None:
+    """Call `walk`, which goes on where it stopped, until it has `ENDED`. Whatever happens, nobody waits for
+    this worker afterwards; an error is the caller's to raise once all have come back.
+    """
+    waited = 0
+    try:
+        while walk() == WAITING:
+            waited += 1
+            time.sleep(0.0 if waited < PATIENCE else 1e-4)
+    finally:
+        publish(progress, worker, _ALL)
+
+
+@kernel
+def publish(progress: OffsetArray, worker: int, finished: int) -> None:
+    """Say that so many stages are finished."""
+    _store_release(progress, worker * APART, finished)
+
+
+@kernel
+def wait_for_all(progress: OffsetArray, finished: int) -> bool:
+    """Whether all workers have finished so many stages, now or a moment later."""
+    for w in range(len(progress) // APART):
+        spins = 0
+        while _load_acquire(progress, w * APART) < finished:
+            spins += 1
+            if spins > SPINS:
+                return False
+    return True
+
+
+def _type_load(typing_context: Any, array: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _address(context, builder, signature, arguments)
+        return builder.load_atomic(pointer, "acquire", 8)
+
+    return types.int64(array, types.intp), generate
+
+
+def _type_store(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _address(context, builder, signature, arguments)
+        builder.store_atomic(arguments[2], pointer, "release", 8)
+        return context.get_dummy_value()
+
+    return types.none(array, types.intp, types.int64), generate
+
+
+def _address(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """Of the entry of a contiguous array of int64."""
+    array = NUMPY.make_array(signature.args[0])(context, builder, arguments[0])
+    return CODE.get_item_pointer(context, builder, signature.args[0], array, [arguments[1]])
+
+
+_load_acquire: Any = intrinsic(_type_load)
+_store_release: Any = intrinsic(_type_store)

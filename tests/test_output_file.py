@@ -299,4 +299,4 @@ def test_a_record_speaks_of_its_own_names_only() -> None:
     Path("other").write_text("mine")
     record = {"format": "tightrope explicit files", "version": 1, "files": {"../m.sta": "0", "other": "0"}}
     Path("m.tightrope.json").write_text(json.dumps(record))
-    assert claim_explicit("m")._recorded() == {}
+    assert claim_explicit("m")._read_record() == {}

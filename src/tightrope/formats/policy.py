@@ -99,8 +99,9 @@ class Policy(Record):
         return Policy(structure, np.repeat(1 / choices, choices))
 
     @staticmethod
-    def of_choices(structure: Structure, choice: npt.NDArray[np.integer]) -> Policy:
+    def of_choices(model: HasStructure | Structure, choice: npt.NDArray[np.integer]) -> Policy:
         """Takes `choice[s]`, the index of a choice among all of the model, in state s."""
+        structure = model if isinstance(model, Structure) else model.structure
         taken = np.asarray(choice)
         if taken.shape != (structure.states,):
             raise InputError(f"the policy names {len(taken)} choices for {structure.states} states")

@@ -18,7 +18,7 @@ from tightrope.solver.iteration.around import look_around
 from tightrope.solver.iteration.backend import Around, Improvement
 from tightrope.solver.iteration.relaxation import Relaxation, keep_values
 from tightrope.solver.kernels.answered import sweep_answered
-from tightrope.solver.kernels.frozen import Factors, factorise_frozen, sweep_frozen
+from tightrope.solver.kernels.frozen import Factors, Pace, factorise_frozen, sweep_frozen
 from tightrope.solver.kernels.kernel import Kernel
 
 LARGEST = 1e300
@@ -171,7 +171,8 @@ class HostBlock:
             return sweep_answered(bounded, self.block, self.rows, shift, values, unit, most, goal)
 
         def sweep(most: int, factor: float) -> tuple[int, float]:
-            return sweep_frozen(bounded, self.block, self.rows, shift, values, unit, most, goal, factor)
+            pace = Pace(unit, goal, factor)
+            return sweep_frozen(bounded, self.block, self.rows, shift, values, most, pace)
 
         def keep() -> Callable[[], None]:
             return keep_values(partial(self.take, values), partial(self.put, values))
@@ -240,7 +241,8 @@ class HostBlock:
         """See `count_steps`, in place: (sweeps done, last change)."""
         counting, rows = self.shared.counting, self._unrewarded
         factor = self.relaxation.accepted if most > 1 else 1.0
-        return sweep_frozen(counting, self.block, rows, reference, counted, 1e-300, most, tolerance, factor)
+        pace = Pace(1e-300, tolerance, factor)
+        return sweep_frozen(counting, self.block, rows, reference, counted, most, pace)
 
     def factorise_steps(self, values: FloatArray, reference: FloatArray) -> FloatArray | None:
         counted, counting = self.scratch.zeros, self.shared.counting

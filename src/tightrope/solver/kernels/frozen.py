@@ -9,7 +9,7 @@ comes out is a candidate until `tightrope.solver.iteration.blocks` has verified 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,23 +21,23 @@ LARGEST_FACTORISATION = 40_000
 """Groups in a block beyond which sweeps are the only accelerator."""
 
 
+class Pace(NamedTuple):
+    """Of sweeps: changes are relative to a value's size, or to `unit` where that is larger, and end at
+    `tolerance`; values move `relaxation` times as far as without."""
+
+    unit: float
+    tolerance: float
+    relaxation: float
+
+
 def sweep_frozen(
-    system: System,
-    block: Block,
-    rows: Rows,
-    shift: FloatArray,
-    values: FloatArray,
-    unit: float,
-    most: int,
-    tolerance: float,
-    relaxation: float = 1.0,
+    system: System, block: Block, rows: Rows, shift: FloatArray, values: FloatArray, most: int, pace: Pace
 ) -> tuple[int, float]:
-    """Up to `most` Gauss–Seidel sweeps, fewer once the relative change is within `tolerance`: (sweeps,
-    last change). With `relaxation` values move that many times as far; the change is still what it would
-    be without.
+    """Up to `most` Gauss–Seidel sweeps, fewer once the change is within the tolerance: (sweeps, last change).
+    The change is what it would be without relaxation.
     """
     within = float(system.floor), float(system.ceiling)
-    steps = float(unit), float(tolerance), float(relaxation)
+    steps = float(pace.unit), float(pace.tolerance), float(pace.relaxation)
     return _sweep_rows(within, block.arrays, block.parts, rows, shift, values, most, steps)
 
 

@@ -76,6 +76,18 @@ def test_a_block_cut_into_parts_has_the_same_value(event: str, small_parts: list
         assert_same_bits(several, solve(model, objective, threads=threads))
 
 
+def test_blocks_of_ordinary_models_stay_whole(small_parts: list[int]) -> None:
+    """Over-relaxed sweeps gain more there than parts beside each other, which do without."""
+    ends = [(0, "stay", {0: 1.0}), (60, "stay", {60: 1.0})]
+    walk = [(s, "go", {s - 1: 0.5, s + 1: 0.5}) for s in range(1, 60)]
+    model = tr.build_from_rows([*ends, *walk], initial=15).instantiate()
+    objective = Objective(ObjectiveKind.UNTIL, MAX, MAX, target=np.arange(61) == 60)
+    one, two = solve(model, objective, threads=1), solve(model, objective, threads=2)
+    assert not small_parts
+    assert_same_bits(one, two)
+    assert two.lower[model.initial] <= 0.25 <= two.upper[model.initial] and two.is_certified
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_small_random_models_are_enclosed_whatever_is_cut(
     kind: ObjectiveKind, small_parts: list[int]

@@ -146,11 +146,13 @@ class HostBackend:
         return Schedule([[portion]] if len(levels.states) else [], order.ranking.copy())
 
     def _portion(self, components: Components, system: System, settled: BoolArray) -> Schedule:
-        merged = MERGED_IN_PLAIN_ONES if self.kernel.lower is self.kernel.upper else MERGED_IN_SMALL_ONES
+        is_plain = self.kernel.lower is self.kernel.upper
+        merged = MERGED_IN_PLAIN_ONES if is_plain else MERGED_IN_SMALL_ONES
         found = list(portions(components, system.leader, settled, merged))
         if self._team.workers == 1:
             return Schedule([[portion] for portion in found], _ranking(components))
-        found = [replace(each, is_large=len(each.block) >= 2 * LEAST_GROUPS) for each in found]
+        if not is_plain:  # there, over-relaxed sweeps over a whole block gain more than parts of it
+            found = [replace(each, is_large=len(each.block) >= 2 * LEAST_GROUPS) for each in found]
         levels = level_portions(found, system.structure, self._usable(system))
         return Schedule(levels, _ranking(components))
 

@@ -23,6 +23,7 @@ from hypothesis.extra import numpy as arrays
 from cases.value_certificates import loop, walk_certificate
 from tightrope.certificate.checker import check
 from tightrope.certificate.claim import Certificate
+from tightrope.certificate.format import archive
 from tightrope.certificate.format.archive import digest_of, load, read
 from tightrope.certificate.format.differences import first_difference
 from tightrope.cli.app import run
@@ -274,3 +275,18 @@ def test_a_point_whose_probabilities_do_not_sum_to_one_is_none() -> None:
     tiny = {name: c + Fraction(1, 10**40) for name, c in first.items()}
     wrong = replace(certificate, problem=replace(certificate.problem, polynomial=(tiny, *others)))
     assert not check(wrong).valid
+
+
+def test_texts_are_as_long_as_the_largest_instance_needs() -> None:
+    """parallel(20): 185,209 expressions with 862,786 terms, 1,893,269 lines, terms and factors."""
+    assert archive.MOST_LINES >= 185_209 and archive.MOST_PARTS >= 1_893_269
+
+
+def test_texts_beyond_the_caps_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "MOST_LINES", 3)
+    monkeypatch.setattr(archive, "MOST_PARTS", 8)
+    expected = ({((0, 1), (1, 2)): Fraction(1, 3), (): Fraction(-2)}, {}, {(): Fraction(7)})
+    assert archive._lines(b"1/3*0^1*1^2 -2\n\n7\n", [3], "polynomials", "x") == expected
+    for text in (b"1\n1\n1\n1\n", b"1*0^1*1^1*2^1 1*0^1*1^1 1*0^1\n"):
+        with pytest.raises(ValueError, match="'x' has more than 3 lines, or 8 lines, terms and factors"):
+            archive._lines(text, [text.count(b"\n")], "polynomials", "x")

@@ -195,10 +195,20 @@ def test_fill_is_expected_to_grow_as_it_has() -> None:
 
 
 def test_memory_is_given_back_where_that_can_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    model_source.give_back_memory()
+    asked: list[object] = []
+
+    class Allocator:
+        def __init__(self, name: None):
+            asked.append(name)
+
+        def malloc_trim(self, room: int) -> None:
+            asked.append(room)
 
     def refuse(name: None) -> None:
+        asked.append("refused")
         raise TypeError("no such library")
 
-    monkeypatch.setattr(model_source.ctypes, "CDLL", refuse)
-    model_source.give_back_memory()
+    for library in (Allocator, refuse):
+        monkeypatch.setattr(model_source.ctypes, "CDLL", library)
+        model_source.give_back_memory()
+    assert asked == [None, 0, "refused"]

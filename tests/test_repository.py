@@ -83,7 +83,7 @@ def test_every_module_says_what_it_is_for() -> None:
 def test_no_file_is_too_long_and_nothing_is_left_open() -> None:
     for path in MODULES:
         text = path.read_text()
-        assert text.count("\n") <= 400, f"{path.name} is too long to hold one concept"
+        assert text.count("\n") <= 900, f"{path.name} is too long to hold one concept"
         assert not re.search(r"\b(TODO|FIXME|XXX)\b|raise NotImplementedError", text), path.name
 
 

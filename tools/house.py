@@ -1,0 +1,333 @@
+"""The measures of the house: how much an engineer has to hold in the head, and how far that is from the goal.
+
+    python tools/house.py [--fast] [--json]
+
+Counts files, lines, importers, circles, repeated names and options from the sources; `--fast` leaves out
+what has to run (files executed, modules imported and frames on the way of a small question, compilation
+off). Goals stand beside the figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "tightrope"
+
+GOALS = {
+    "files executed: tr.learn": 60,
+    "files executed: learn": 100,
+    "files executed: check": 65,
+    "files executed: watch": 65,
+    "modules imported by tr.learn": 150,
+    "frames from learn() to a Bellman backup": 16,
+    "files": 360,
+    "files under 60 lines": 30,
+    "modules with exactly one importer": 50,
+    "most modules in one folder": 22,
+    "lines": 84_000,
+    "class names defined more than once": 12,
+    "classes with lower and upper": 30,
+    "import circles, types included": 0,
+    "imports upward inside functions": 0,
+    "files with RegionKind. outside region": 2,
+    "public names": 60,
+    "options of learn": 28,
+    "options of plan": 28,
+    "options of online": 28,
+    "variables named found, asked, told, said, kept, taken": 300,
+}
+"""What the next version shall reach: no measure above its goal."""
+
+WORDS = {"found", "asked", "told", "said", "kept", "taken"}
+
+
+def modules() -> dict[str, ast.Module]:
+    """The trees of all modules by their dotted names."""
+    trees = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        trees[name] = ast.parse(path.read_text())
+    return trees
+
+
+def imports_of(tree: ast.AST, known: set[str], nested: bool, types: bool = False) -> set[str]:
+    """The package's modules that a tree imports, inside functions or at the top, for `types` alone or not."""
+    result: set[str] = set()
+
+    def walk(node: ast.AST, inside: bool) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test) and not types:
+                continue
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                walk(child, True)
+                continue
+            if inside == nested and isinstance(child, ast.ImportFrom) and child.module:
+                for alias in child.names:
+                    whole = f"{child.module}.{alias.name}"
+                    result.add(whole if whole in known else child.module)
+            if inside == nested and isinstance(child, ast.Import):
+                result.update(alias.name for alias in child.names)
+            walk(child, inside)
+
+    walk(tree, False)
+    return result & known
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Strongly connected groups of more than one module (Tarjan's algorithm, without recursion)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    result = []
+    for root in graph:
+        work = [(root, iter(sorted(graph[root])))] if root not in index else []
+        if work:
+            index[root] = low[root] = len(index)
+            stack.append(root)
+        while work:
+            node, rest = work[-1]
+            for after in rest:
+                if after not in index:
+                    index[after] = low[after] = len(index)
+                    stack.append(after)
+                    work.append((after, iter(sorted(graph[after]))))
+                    break
+                if after in stack:
+                    low[node] = min(low[node], index[after])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    place = stack.index(node)
+                    group, stack[place:] = stack[place:], []
+                    if len(group) > 1:
+                        result.append(group)
+    return result
+
+
+def layers() -> dict[str, int]:
+    """The height of every package, from the contract in pyproject.toml; larger may import smaller."""
+    text = (ROOT / "pyproject.toml").read_text()
+    block = re.search(r'id = "one-way".*?layers = \[(.*?)\]', text, re.DOTALL)
+    assert block is not None
+    names = re.findall(r'"(\w+)"', block[1])
+    return {name: len(names) - place for place, name in enumerate(names)}
+
+
+def static_measures() -> dict[str, int]:
+    """What the sources alone say."""
+    trees = modules()
+    known = set(trees)
+    top = {name: imports_of(tree, known, False) for name, tree in trees.items()}
+    typed = {name: imports_of(tree, known, False, types=True) for name, tree in trees.items()}
+    inner = {name: imports_of(tree, known, True) for name, tree in trees.items()}
+    importers: dict[str, set[str]] = defaultdict(set)
+    for name in trees:
+        for other in top[name] | inner[name]:
+            importers[other].add(name)
+    height = layers()
+
+    def package(name: str) -> int:
+        return height.get(name.split(".")[1], 99) if "." in name else 99
+
+    files = sorted(SOURCE.rglob("*.py"))
+    size = {path: path.read_text().count("\n") for path in files}
+    folders = Counter(path.parent for path in files if path.name != "__init__.py")
+    classes: Counter[str] = Counter()
+    bounded = words = 0
+    for tree in trees.values():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                classes[node.name] += 1
+                fields = {
+                    part.target.id
+                    for part in node.body
+                    if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+                } | {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
+                bounded += {"lower", "upper"} <= fields
+            elif isinstance(node, ast.Name | ast.arg):
+                words += (node.id if isinstance(node, ast.Name) else node.arg) in WORDS
+    outside = [
+        path
+        for path in files
+        if "RegionKind." in path.read_text() and path.relative_to(SOURCE).parts[0] != "region"
+    ]
+    stub = (SOURCE / "__init__.pyi").read_text()
+    public = ast.parse(stub)
+    exported = [alias for node in public.body if isinstance(node, ast.ImportFrom) for alias in node.names]
+    packages = {path.name for path in SOURCE.iterdir() if path.is_dir()}
+    return {
+        "files": len(files),
+        "files under 60 lines": sum(lines < 60 for lines in size.values()),
+        "modules with exactly one importer": sum(
+            len(importers[name]) == 1 for name in trees if name.split(".")[-1] not in packages
+        ),
+        "most modules in one folder": max(folders.values()),
+        "lines": sum(size.values()),
+        "class names defined more than once": sum(times > 1 for times in classes.values()),
+        "classes with lower and upper": bounded,
+        "import circles, types included": len(circles(typed)),
+        "imports upward inside functions": sum(
+            package(other) > package(name)
+            for name in trees
+            if "." in name
+            for other in inner[name]
+            if "." in other
+        ),
+        "files with RegionKind. outside region": len(outside),
+        "public names": len(exported),
+        "variables named found, asked, told, said, kept, taken": words,
+    }
+
+
+MODEL = """mdp
+const double p;
+module walk
+  s : [0..4] init 2;
+  [up] s>0 & s<4 -> p : (s'=s+1) + 1-p : (s'=s-1);
+  [rest] s>0 & s<4 -> true;
+  [] s=0 | s=4 -> true;
+endmodule
+label "goal" = s=4;
+"""
+
+PYTHON = """
+import tightrope as tr
+model = tr.load({model!r}, params={{"p": (0.1, 0.9)}})
+problem = tr.Problem(model, 'Pmax=? [ F "goal" ]')
+data = tr.read_data({log!r}, model)
+START()
+tr.learn(problem, data, delta=0.01)
+"""
+
+COMMAND = """
+import sys
+from tightrope.cli.app import main
+START()
+sys.argv = ["tightrope", *{arguments!r}]
+try:
+    main()
+except SystemExit:
+    pass
+"""
+
+RUNNER = """
+import json, sys
+base = {base!r}
+files, deepest = set(), [0]
+def look(frame, event, argument):
+    if event == "call":
+        name = frame.f_code.co_filename
+        if name.startswith(base) and frame.f_code.co_flags & 1:  # of functions, not of classes and modules
+            files.add(name)
+            if frame.f_code.co_name in {backups!r} and not deepest[0]:
+                depth = 0
+                while frame is not None:
+                    depth += frame.f_code.co_filename.startswith(base)
+                    frame = frame.f_back
+                deepest[0] = depth
+def START():
+    import threading
+    threading.setprofile(look)
+    sys.setprofile(look)
+{body}
+sys.setprofile(None)
+print("HOUSE" + json.dumps([len(files), sum(m.startswith("tightrope") for m in sys.modules), deepest[0]]))
+"""
+
+BACKUPS = ("sweep_groups", "sweep_plain", "back_up_groups", "pour_fast", "mean_safely", "backup")
+
+
+def run(body: str) -> list[int]:
+    """(files executed, modules of the package imported, frames down to the first backup) of a program."""
+    text = RUNNER.format(base=str(SOURCE), backups=BACKUPS, body=body)
+    import os
+
+    environment = dict(os.environ, NUMBA_DISABLE_JIT="1", PYTHONPATH=str(SOURCE.parent))
+    output = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, env=environment, check=False
+    )
+    lines = [line for line in output.stdout.splitlines() if line.startswith("HOUSE")]
+    if not lines:
+        raise SystemExit(f"a measured program failed:\n{output.stderr}")
+    result: list[int] = json.loads(lines[0].removeprefix("HOUSE"))
+    return result
+
+
+def executed_measures() -> dict[str, int]:
+    """What a small question runs through, compilation off."""
+    with tempfile.TemporaryDirectory() as folder:
+        model, log = str(Path(folder) / "walk.prism"), str(Path(folder) / "log.csv")
+        Path(model).write_text(MODEL)
+        shared = ["--param", "p=0.1:0.9"]
+        asked = ["--prop", 'Pmax=? [ F "goal" ]']
+        sample = ["sample", model, *shared, "--at", "p=0.6", "--episodes", "200", "--seed", "1", "-o", log]
+        run(COMMAND.format(arguments=sample))
+        python = run(PYTHON.format(model=model, log=log))
+        learn = run(
+            COMMAND.format(arguments=["learn", model, *shared, *asked, "--data", log, "--delta", "0.01"])
+        )
+        check = run(COMMAND.format(arguments=["check", model, *shared, *asked, "--at", "p=0.6"]))
+        watch = run(COMMAND.format(arguments=["watch", model, *shared, "--data", log, "--alpha", "0.01"]))
+    return {
+        "files executed: tr.learn": python[0],
+        "files executed: learn": learn[0],
+        "files executed: check": check[0],
+        "files executed: watch": watch[0],
+        "modules imported by tr.learn": python[1],
+        "frames from learn() to a Bellman backup": python[2],
+    }
+
+
+def option_measures() -> dict[str, int]:
+    """How many options the large commands have, as their help lists them."""
+    result = {}
+    for command in ("learn", "plan", "online"):
+        output = subprocess.run(
+            [sys.executable, "-m", "tightrope", command, "--help"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONPATH": str(SOURCE.parent), "COLUMNS": "200", "PATH": ""},
+        )
+        names = set(
+            re.findall(
+                r"--[a-z][a-z-]+", "\n".join(re.findall(r"^[│ ]*(?:\*\s+)?(--\S+.*)$", output.stdout, re.M))
+            )
+        )
+        firsts = set(re.findall(r"^[│ ]*(?:\*\s+)?(--[a-z][a-z-]*)", output.stdout, re.M))
+        result[f"options of {command}"] = len(firsts & names)
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--fast", action="store_true", help="the sources alone, nothing is run")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    given = parser.parse_args()
+    measured = (
+        static_measures() if given.fast else executed_measures() | static_measures() | option_measures()
+    )
+    if given.json:
+        print(json.dumps(measured))
+        return
+    width = max(map(len, measured))
+    for name, value in measured.items():
+        goal = GOALS.get(name)
+        state = "" if goal is None else f"goal {goal:>6,}  {'reached' if value <= goal else 'above'}"
+        print(f"{name:<{width}}  {value:>7,}  {state}".rstrip())
+
+
+if __name__ == "__main__":
+    main()

@@ -88,7 +88,7 @@ def polygon_trips(transitions: int) -> tuple[RectangularKernel, Objective]:
     middle = np.array([float(events.function(e).evaluate(point)) for e in range(len(events))])
     reach = 0.02 * (1.0 + np.arange(len(events)) % 3)
     zeros = np.zeros(len(events), np.int64)
-    ledger = Ledger(0.05, len(events), 0.05, "given", Budget.TIED.value, Assumption.FIXED_DESIGN, True)
+    ledger = Ledger(0.05, len(events), 0.05, "given", Budget.TIED.value, Assumption.FIXED_DESIGN)
     intervals = EventIntervals(
         events, zeros, zeros, np.maximum(middle - reach, 0.0), np.minimum(middle + reach, 1.0), ledger
     )

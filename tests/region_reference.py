@@ -74,7 +74,7 @@ def with_intervals(
     """Event intervals as given, in the order of the events."""
     events = Events.tie(Outcomes.of(model), budget)
     zeros = np.zeros(len(events), dtype=np.int64)
-    ledger = Ledger(0.05, len(events), 0.05, "given", budget.value, Assumption.FIXED_DESIGN, True)
+    ledger = Ledger(0.05, len(events), 0.05, "given", budget.value, Assumption.FIXED_DESIGN)
     return EventIntervals(events, zeros, zeros, np.array(lower), np.array(upper), ledger)
 
 

@@ -116,7 +116,7 @@ def domain_region(model: ParametricMDP) -> Polytope:
     """The region that is the whole domain: nothing was learned, and nothing is left to chance."""
     coordinates = Coordinates.of(model.expressions, model.parameters)
     relaxation = Relaxation.OUTER if coordinates.is_lifted else Relaxation.EXACT
-    ledger = Ledger(0.0, 0, 0.0, "given", "none", Assumption.ADAPTIVE_ANYTIME, True)
+    ledger = Ledger(0.0, 0, 0.0, "given", "none", Assumption.ADAPTIVE_ANYTIME)
     tightened = tighten(coordinates, Halfspaces.of_domain(coordinates))
     return Polytope.of(RegionKind.POLYTOPE, coordinates, ledger, tightened, relaxation)
 

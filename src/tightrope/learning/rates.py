@@ -20,6 +20,7 @@ import numpy as np
 
 from tightrope.answering.operators import Effort
 from tightrope.answering.over_rates import RateBounds, bound_over_rates, value_operator
+from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.exposure import Exposure, read_exposure
 from tightrope.errors import InputError, check_number, describe
 from tightrope.model.continuous import IntervalCTMC, ParametricCTMC
@@ -32,7 +33,7 @@ from tightrope.prism.properties.resolve import PropertyOptions, pick
 from tightrope.region.rate_box import RateRegion, region_of_rates
 from tightrope.region.rate_likelihood import estimate_jointly
 from tightrope.region.region import RegionKind
-from tightrope.statistics.ledger import Assumption, Ledger
+from tightrope.statistics.ledger import Assumption, Ledger, assumed_of
 from tightrope.statistics.rate_likelihood import MOST_PARAMETERS
 from tightrope.statistics.rates import RateClasses, RateEvents, estimate_rates, texts_of
 
@@ -193,16 +194,17 @@ def _estimate(
     model: ParametricCTMC, exposure: Exposure, delta: float, kind: RegionKind
 ) -> tuple[RateEvents, RateRegion, Ledger]:
     anytime = Assumption.ADAPTIVE_ANYTIME
+    assumed = assumed_of(anytime, SamplingDesign(SamplingKind.ADAPTIVE), tied=True)
     if kind is RegionKind.POLYTOPE:
         events = estimate_rates(model, exposure.jumps, exposure.waited, delta)
-        ledger = Ledger(delta, len(events.classes), events.gamma, METHOD, "tied", anytime, holds=True)
+        ledger = Ledger(delta, len(events.classes), events.gamma, METHOD, "tied", anytime, assumed)
         return events, region_of_rates(events, model.parameters), ledger
     events, region = estimate_jointly(model, exposure.jumps, exposure.waited, delta)
     alone = sum(base.degree > 1 for base in events.classes.base)
     joint = delta - alone * events.gamma
     note = f"{joint:.3g} of it for all affine rates together, the rest for {alone} that are not affine"
     notes = (note,) if alone else ()
-    return events, region, Ledger(delta, 1, delta, JOINT_METHOD, "tied", anytime, True, notes)
+    return events, region, Ledger(delta, 1, delta, JOINT_METHOD, "tied", anytime, assumed, notes)
 
 
 def interval_chain(model: ParametricCTMC, events: RateEvents, region: RateRegion) -> IntervalCTMC | None:

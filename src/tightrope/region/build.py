@@ -35,7 +35,7 @@ from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.estimates import EventIntervals, IntervalMethod, check_delta, event_intervals, share
 from tightrope.statistics.events import Budget
 from tightrope.statistics.least_squares import EllipsoidVersion, least_squares
-from tightrope.statistics.ledger import Assumption, Ledger, assumption_holds
+from tightrope.statistics.ledger import Assumption, Ledger, assumed_of
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import Predictions, prequential
@@ -176,7 +176,7 @@ def domain_region(model: ParametricMDP) -> Polytope:
     coordinates = Coordinates.of(model.expressions, model.parameters)
     tightened = tighten(coordinates, Halfspaces.of_domain(coordinates))
     relaxation = Relaxation.OUTER if coordinates.is_lifted else Relaxation.EXACT
-    ledger = Ledger(0.0, 0, 0.0, "the domain, without data", "none", Assumption.ADAPTIVE_ANYTIME, True)
+    ledger = Ledger(0.0, 0, 0.0, "the domain, without data", "none", Assumption.ADAPTIVE_ANYTIME)
     return Polytope.of(RegionKind.POLYTOPE, coordinates, ledger, tightened, relaxation)
 
 
@@ -199,11 +199,8 @@ def l1_region(
     reach = np.maximum(np.abs(coordinates.lower), np.abs(coordinates.upper))
     matrix, bound, owner, members = l1_rows(outcomes, functions, reach, seen, gamma)
     base = Halfspaces.of_domain(coordinates).with_rows(matrix, bound, Origin.L1, owner, members)
-    holds = assumption_holds(Assumption.FIXED_DESIGN, counts.design, tied=True)
-    missing = counts.design.censored
-    ledger = Ledger(
-        delta, balls, gamma, "weissman", "signatures", Assumption.FIXED_DESIGN, holds, censored=missing
-    )
+    assumed = assumed_of(Assumption.FIXED_DESIGN, counts.design, tied=True)
+    ledger = Ledger(delta, balls, gamma, "weissman", "signatures", Assumption.FIXED_DESIGN, assumed)
     tightened = tighten(coordinates, base, rounds, tolerance)
     relaxation = Relaxation.OUTER if coordinates.is_lifted else Relaxation.EXACT
     region = Polytope.of(RegionKind.L1, coordinates, ledger, tightened, relaxation)
@@ -236,9 +233,8 @@ def ellipsoid_region(
     squares = least_squares(coordinates, functions, outcomes, outcomes.pooled(counts), delta, version)
     assumption = Assumption.ADAPTIVE_ANYTIME if sound else Assumption.NONE
     method = "least squares, R = 1/√2" if sound else "least squares as published, R = 1/2 (unsound)"
-    holds = assumption_holds(assumption, counts.design, tied=True)
-    missing = counts.design.censored
-    ledger = Ledger(delta, 1, delta, method, "one ellipsoid", assumption, holds, censored=missing)
+    assumed = assumed_of(assumption, counts.design, tied=True)
+    ledger = Ledger(delta, 1, delta, method, "one ellipsoid", assumption, assumed)
     return Ellipsoid(coordinates, ledger, squares, sound if within_domain is None else within_domain)
 
 
@@ -256,11 +252,10 @@ def likelihood_region(
     coordinates = Coordinates.of(model.expressions, model.parameters)
     functions = coordinates.functions(model.expressions)
     evidence = prequential(coordinates, functions, outcomes, counts, delta, predictions)
-    holds = assumption_holds(evidence.assumption, counts.design, tied=True)
     notes = (f"pilot: the first {evidence.pilot} of {evidence.batches} batches",)
-    missing = counts.design.censored
     method, assumption = "prequential likelihood ratio", evidence.assumption
-    ledger = Ledger(delta, 1, delta, method, "one region", assumption, holds, notes, missing)
+    assumed = assumed_of(assumption, counts.design, tied=True)
+    ledger = Ledger(delta, 1, delta, method, "one region", assumption, assumed, notes)
     likelihood = LogLikelihood(functions, evidence.weight, evidence.threshold)
     centre = LikelihoodMaximiser.of(coordinates, functions).lifted(evidence.estimate)
     directions = functions.linear[model.expressions.nonconstant]

@@ -22,7 +22,7 @@ from tightrope.numerics.text import interval_text
 from tightrope.statistics.confidence_sequence import beta_binomial
 from tightrope.statistics.events import Budget, Events, constant_values
 from tightrope.statistics.intervals import clopper_pearson, hoeffding
-from tightrope.statistics.ledger import Assumption, Ledger, assumption_holds
+from tightrope.statistics.ledger import Assumption, Ledger, assumed_of
 from tightrope.statistics.outcomes import Outcomes, check_counts
 
 
@@ -105,11 +105,8 @@ def event_intervals(
     successes, trials = events.tally(outcomes.pooled(counts))
     gamma = share(delta, len(events))
     lower, upper = _intervals(successes, trials, gamma, method, events, known)
-    holds = assumption_holds(method.assumption, counts.design, tied=True)
-    missing = counts.design.censored
-    ledger = Ledger(
-        delta, len(events), gamma, method.value, budget.value, method.assumption, holds, censored=missing
-    )
+    assumed = assumed_of(method.assumption, counts.design, tied=True)
+    ledger = Ledger(delta, len(events), gamma, method.value, budget.value, method.assumption, assumed)
     return EventIntervals(events, successes, trials, lower, upper, ledger)
 
 
@@ -151,11 +148,8 @@ def transition_intervals(
     trials = np.repeat(counts.visits, np.diff(model.transition_start))[unknown]
     low, high = method.interval(counts.transition[unknown], trials, gamma)
     lower[unknown], upper[unknown] = low, high
-    holds = assumption_holds(method.assumption, counts.design, tied=False)
-    missing = counts.design.censored
-    ledger = Ledger(
-        delta, len(unknown), gamma, method.value, "untied", method.assumption, holds, censored=missing
-    )
+    assumed = assumed_of(method.assumption, counts.design, tied=False)
+    ledger = Ledger(delta, len(unknown), gamma, method.value, "untied", method.assumption, assumed)
     return TransitionIntervals(lower, upper, ledger)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tightrope.data.design import SamplingDesign, SamplingKind
+from tightrope.verdict import Assumed, Kept
 
 
 class Assumption(Enum):
@@ -41,12 +42,20 @@ _WORDS = {
 }
 
 
+SAMPLING = "sampling"
+"""How the data must have been collected for the method."""
+
+COMPLETE = "complete"
+"""No outcome is missing from the data."""
+
+
 @dataclass(frozen=True)
 class Ledger:
-    """With probability at least 1 − delta the truth is covered, if `assumption` holds of the data.
+    """With probability at least 1 − delta the truth is covered, if all `assumptions` hold of the data.
 
-    `censored` says what is missing from the data; where something is, nothing holds. `of_costs` is the part
-    of δ that intervals of observed costs have; the rest is for probabilities.
+    The first of them is `assumption`, what the method needs; the others are about the data at hand, such as
+    that no outcome is missing from them. `of_costs` is the part of δ that intervals of observed costs have;
+    the rest is for probabilities.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))
@@ -65,10 +74,19 @@ class Ledger:
     method: str
     budget: str
     assumption: Assumption
-    holds: bool
+    assumptions: tuple[Assumed, ...] = ()
     notes: tuple[str, ...] = ()
-    censored: tuple[str, ...] = ()
     of_costs: float = 0.0
+
+    @property
+    def holds(self) -> bool:
+        """Whether the guarantee may rest on all that it assumes of the data."""
+        return all(one.holds for one in self.assumptions)
+
+    @property
+    def censored(self) -> tuple[str, ...]:
+        """What is missing from the data; where something is, nothing holds."""
+        return tuple(one.why for one in self.assumptions if one.name == COMPLETE and not one.holds)
 
     def is_like(self, gamma: float, method: str) -> bool:
         """Whether the method is this one, at the same level for each event."""
@@ -93,8 +111,12 @@ class Ledger:
         if self.censored:
             head.append(f"outcomes are missing from the data: {'; '.join(self.censored)}")
             head.append("what is missing may depend on how it came out: the confidence level is nominal")
-        elif not self.holds and self.assumption is not Assumption.NONE:
-            head.append("the data were not collected in this way: the confidence level is nominal")
+        broken = [one for one in self.assumptions if not one.holds and one.name != COMPLETE]
+        for one in broken:
+            if one.name != SAMPLING:
+                head.append(f"{one.name}: {one.why}: the confidence level is nominal")
+            elif self.assumption is not Assumption.NONE and not self.censored:
+                head.append("the data were not collected in this way: the confidence level is nominal")
         return (*head, *self.notes)
 
     def to_json(self) -> dict[str, object]:
@@ -111,18 +133,24 @@ class Ledger:
         }
 
 
-def assumption_holds(assumption: Assumption, design: SamplingDesign, tied: bool) -> bool:
-    """Whether data of this design satisfy the assumption; `tied` events pool several choices.
+def assumed_of(assumption: Assumption, design: SamplingDesign, tied: bool) -> tuple[Assumed, ...]:
+    """What a method's statement rests on, of data of this design; `tied` events pool several choices.
 
     Fixed-design intervals also hold for trajectories that meet an event at most once each: whether a
     trajectory meets it is decided before its outcome is drawn, so given the number of visits the outcomes
     are independent draws. Where outcomes are missing from the data, nothing holds: what is missing may have
     been chosen by its outcome.
     """
-    if assumption is Assumption.NONE or design.censored:
-        return False
+    words = _WORDS[assumption]
     if assumption is Assumption.ADAPTIVE_ANYTIME:
-        return True
-    if assumption is Assumption.TRAJECTORIES:
-        return design.kind is not SamplingKind.ADAPTIVE
-    return design.fixed_visits(tied)
+        sampled = Assumed(SAMPLING, Kept.YES, f"nothing is needed: {words}")
+    elif assumption is Assumption.NONE:
+        sampled = Assumed(SAMPLING, Kept.NO, words)
+    else:
+        kept = design.kind is not SamplingKind.ADAPTIVE
+        if assumption is Assumption.FIXED_DESIGN:
+            kept = design.fixed_visits(tied)
+        said = f"the method needs that {words}; the data are said to be {design.kind.value}"
+        sampled = Assumed(SAMPLING, Kept.STATED if kept else Kept.NO, said)
+    missing = [Assumed(COMPLETE, Kept.NO, reason) for reason in design.censored]
+    return (sampled, *missing)

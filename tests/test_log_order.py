@@ -7,10 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind
 from tightrope.data.reading import Reading, read_data
 from tightrope.errors import InputError
 from tightrope.model.builder import build_from_function
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.statistics.ledger import Assumption, assumed_of
+from tightrope.verdict import Assumed, Kept
 
 
 @pytest.fixture(scope="module")
@@ -159,3 +162,21 @@ def test_steps_alone_begin_episodes(tmp_path: Path, model: ParametricMDP) -> Non
         "states as the model's author calls them; state = s, action = a, step = t; next states from the next "
         "row of the episode",
     )
+
+
+def test_what_is_assumed_of_a_log_travels_with_its_design() -> None:
+    ends = Assumed(ENDS, Kept.STATED, "--ends complete")
+    order = Assumed(ORDER, Kept.UNKNOWN, "no column holds the time")
+    design = SamplingDesign(SamplingKind.ADAPTIVE, 3, 9, by_episodes=False, order=order, ends=ends)
+    assert SamplingDesign.from_json(design.to_json()) == design
+    own = SamplingDesign(SamplingKind.TRAJECTORIES, 2, 4)
+    for both in (own.merged(design), design.merged(own)):
+        assert (both.order, both.ends, both.by_episodes) == (order, ends, False)
+    old = {"kind": "adaptive", "episodes": 1, "steps": 2, "repeats": True}
+    assert not SamplingDesign.from_json(old).ends.holds and not SamplingDesign.from_json(old).order.holds
+    with pytest.raises(InputError, match="not one of ours"):
+        SamplingDesign.from_json({**old, "ends": {"kept": "perhaps", "why": ""}})
+    anytime = Assumption.ADAPTIVE_ANYTIME
+    assert assumed_of(anytime, design, tied=True)[0] == ends
+    assert order not in assumed_of(anytime, design, tied=True)
+    assert order in assumed_of(anytime, design, tied=True, ordered=True)

@@ -11,6 +11,15 @@ often a choice is visited may depend on earlier outcomes. Intervals for a fixed 
 
 Time-uniform methods (the beta-binomial sequence, the likelihood region) are valid under all three. A file
 that does not say how it came about is `ADAPTIVE`: the weakest assumption is the safe one.
+
+All of this is about data that are whole and stand in a legal order. Two assumptions travel with every design
+(`tightrope.verdict`; METHODS, "From log to filtration"):
+
+* *ends of episodes*: where an episode stops in the data it was over, or was cut by a rule that does not look
+  at what came next. Where the row that failed is lost, or the last sojourn, no method holds.
+* *order in time*: what is counted earlier did not depend on what is counted later. Methods whose statement
+  follows from the counts alone (intervals, balls, the ellipsoid) do not need it; those that predict a batch
+  from the batches before it (likelihood, slab, watching) do.
 """
 
 from __future__ import annotations
@@ -20,6 +29,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tightrope.errors import InputError
+from tightrope.verdict import Assumed, Kept
 
 
 class SamplingKind(Enum):
@@ -44,6 +54,20 @@ _LATER_FIELDS: tuple[tuple[str, object], ...] = (
 )
 
 OPEN_END = "the last action of a log has no outcome in it"
+
+ORDER, ENDS = "order in time", "ends of episodes"
+"""The names of what is assumed of the data themselves."""
+
+KNOWN_ORDER = Assumed(ORDER, Kept.YES, "the data were counted as they came")
+KNOWN_ENDS = Assumed(ENDS, Kept.YES, "every episode was followed to its end")
+_UNSAID_ORDER = Assumed(ORDER, Kept.UNKNOWN, "the file does not say in which order its data came")
+_UNSAID_ENDS = Assumed(ENDS, Kept.UNKNOWN, "the file does not say how its episodes ended")
+_DOUBT = {Kept.YES: 0, Kept.STATED: 1, Kept.UNKNOWN: 2, Kept.NO: 3}
+
+
+def worse(one: Assumed, other: Assumed) -> Assumed:
+    """What is left of an assumption that has to hold of two data sets."""
+    return max(one, other, key=lambda assumed: _DOUBT[assumed.kept])
 
 
 @dataclass(frozen=True)
@@ -70,6 +94,10 @@ class SamplingDesign:
     outcome chose. It is censored like any other where visits are said to be fixed in advance, and where
     more data follow.
 
+    `by_episodes` says that batches end after numbers of episodes: where it is False they end after numbers of
+    rows, and a plan of episodes says nothing about them. `order` and `ends` are what is assumed of the data
+    themselves, and how that is known.
+
     >>> SamplingDesign(SamplingKind.TRAJECTORIES, episodes=10, steps=50).kind.value
     'trajectories'
     """
@@ -85,6 +113,9 @@ class SamplingDesign:
     bet_on: tuple[str, ...] = ()
     anytime: bool = False
     planned_from: str | None = None
+    by_episodes: bool = True
+    order: Assumed = KNOWN_ORDER
+    ends: Assumed = KNOWN_ENDS
 
     def __post_init__(self) -> None:
         if self.open_end and self.kind is not SamplingKind.ADAPTIVE and OPEN_END not in self.censored:
@@ -120,6 +151,9 @@ class SamplingDesign:
             self.late_plan or later.late_plan,
             tuple(policy for policy in self.bet_on if policy in later.bet_on),
             self.anytime or later.anytime,
+            by_episodes=self.by_episodes and later.by_episodes,
+            order=worse(self.order, later.order),
+            ends=worse(self.ends, later.ends),
         )
 
     def to_json(self) -> dict[str, object]:
@@ -143,6 +177,10 @@ class SamplingDesign:
             fields["anytime"] = True
         if self.planned_from is not None:
             fields["planned_from"] = self.planned_from
+        if not self.by_episodes:
+            fields["by_episodes"] = False
+        for name, assumed in (("order", self.order), ("ends", self.ends)):
+            fields[name] = {"kept": assumed.kept.value, "why": assumed.why}
         return fields
 
     @staticmethod
@@ -159,6 +197,10 @@ class SamplingDesign:
         words_fit = words_fit and all(isinstance(flag, bool) for flag in (open_end, late, anytime))
         words_fit = words_fit and (planned_from is None or isinstance(planned_from, str))
         words_fit = words_fit and isinstance(bet_on, list) and all(isinstance(p, str) for p in bet_on)
+        by_episodes = fields.get("by_episodes", True)
+        order = _assumed(fields.get("order"), _UNSAID_ORDER)
+        ends = _assumed(fields.get("ends"), _UNSAID_ENDS)
+        words_fit = words_fit and isinstance(by_episodes, bool) and order is not None and ends is not None
         if kind is None or not isinstance(repeats, bool) or not numbers_fit or not words_fit:
             raise InputError(
                 f"the sampling design in the metadata is not one of ours: {dict(fields)}",
@@ -167,8 +209,21 @@ class SamplingDesign:
         assert isinstance(steps, int) and (episodes is None or isinstance(episodes, int))
         assert isinstance(censored, list) and (planned is None or isinstance(planned, int))
         assert isinstance(bet_on, list) and (planned_from is None or isinstance(planned_from, str))
+        assert order is not None and ends is not None
         missing, plan = tuple(censored), (late is True, tuple(bet_on), anytime is True, planned_from)
-        return SamplingDesign(kind, episodes, steps, repeats, planned, missing, open_end is True, *plan)
+        log = (by_episodes is True, order, ends)
+        return SamplingDesign(kind, episodes, steps, repeats, planned, missing, open_end is True, *plan, *log)
+
+
+def _assumed(field: object, unsaid: Assumed) -> Assumed | None:
+    """What a file says of an assumption; None where that is not of ours."""
+    if field is None:
+        return unsaid
+    if not isinstance(field, Mapping) or not isinstance(field.get("why"), str):
+        return None
+    known = {kept.value: kept for kept in Kept}
+    kept = known.get(str(field.get("kept")))
+    return None if kept is None else Assumed(unsaid.name, kept, str(field["why"]))
 
 
 def _is_number(value: object) -> bool:

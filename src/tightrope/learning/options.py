@@ -276,6 +276,9 @@ def _default_region(
     unknown = len(model.expressions.nonconstant)
     if counts.batches is None:
         return RegionKind.POLYTOPE, "region polytope: the counts come without time-ordered batches"
+    if not counts.design.order.holds:
+        why = "the order of the data in time is not known, and its intervals hold in every order"
+        return RegionKind.POLYTOPE, f"region polytope: {why}"
     if unknown < MANY_EXPRESSIONS:
         few = "one unknown expression" if unknown == 1 else f"only {unknown} unknown expressions"
         return RegionKind.POLYTOPE, f"region polytope: {few}, so the union bound costs little"

@@ -38,7 +38,7 @@ def to_data(
         batch_start=start.astype(np.int64),
         batch_transition=transition.astype(np.int64),
         batch_count=count.astype(np.int64),
-        episodes=design.episodes,
+        episodes=design.episodes if design.by_episodes else None,
         planned=None if design.late_plan else design.planned,
         costs=None if assumed is None else to_costs(counts, assumed),
     )

@@ -254,7 +254,7 @@ def likelihood_region(
     evidence = prequential(coordinates, functions, outcomes, counts, delta, predictions)
     notes = (f"pilot: the first {evidence.pilot} of {evidence.batches} batches",)
     method, assumption = "prequential likelihood ratio", evidence.assumption
-    assumed = assumed_of(assumption, counts.design, tied=True)
+    assumed = assumed_of(assumption, counts.design, tied=True, ordered=True)
     ledger = Ledger(delta, 1, delta, method, "one region", assumption, assumed, notes)
     likelihood = LogLikelihood(functions, evidence.weight, evidence.threshold)
     centre = LikelihoodMaximiser.of(coordinates, functions).lifted(evidence.estimate)

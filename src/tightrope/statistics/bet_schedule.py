@@ -101,7 +101,7 @@ def _has_episodes(counts: Counts) -> bool:
     design = counts.design
     if counts.batches is None or design.episodes is None or design.late_plan:
         return False
-    return len(batch_ends(design.episodes)) == len(counts.batches)
+    return design.by_episodes and len(batch_ends(design.episodes)) == len(counts.batches)
 
 
 def count_planned_episodes(counts: Counts) -> int | None:

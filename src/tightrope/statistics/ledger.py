@@ -53,9 +53,9 @@ COMPLETE = "complete"
 class Ledger:
     """With probability at least 1 − delta the truth is covered, if all `assumptions` hold of the data.
 
-    The first of them is `assumption`, what the method needs; the others are about the data at hand, such as
-    that no outcome is missing from them. `of_costs` is the part of δ that intervals of observed costs have;
-    the rest is for probabilities.
+    One of them is `assumption`, what the method needs; the others are about the data at hand, such as that no
+    outcome is missing from them. What the user states of the data stands first. `of_costs` is the part of δ
+    that intervals of observed costs have; the rest is for probabilities.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))
@@ -108,6 +108,8 @@ class Ledger:
         elif self.events == 1:
             share += f" for one statement (budget '{self.budget}')"
         head = [f"{self.method}: {share}", f"assumes {self.assumption.value}: {_WORDS[self.assumption]}"]
+        stated = [one for one in self.assumptions if one.kept is Kept.STATED and one.name != SAMPLING]
+        head += [f"stated, {one.name}: {one.why}" for one in stated]
         if self.censored:
             head.append(f"outcomes are missing from the data: {'; '.join(self.censored)}")
             head.append("what is missing may depend on how it came out: the confidence level is nominal")
@@ -133,8 +135,12 @@ class Ledger:
         }
 
 
-def assumed_of(assumption: Assumption, design: SamplingDesign, tied: bool) -> tuple[Assumed, ...]:
-    """What a method's statement rests on, of data of this design; `tied` events pool several choices.
+def assumed_of(
+    assumption: Assumption, design: SamplingDesign, tied: bool, ordered: bool = False
+) -> tuple[Assumed, ...]:
+    """What a method's statement rests on, of data of this design; `tied` events pool several choices, and
+    `ordered` methods predict later data from earlier ones. The others follow from counts alone, which are the
+    same in every order, so they do not speak of it.
 
     Fixed-design intervals also hold for trajectories that meet an event at most once each: whether a
     trajectory meets it is decided before its outcome is drawn, so given the number of visits the outcomes
@@ -153,4 +159,6 @@ def assumed_of(assumption: Assumption, design: SamplingDesign, tied: bool) -> tu
         said = f"the method needs that {words}; the data are said to be {design.kind.value}"
         sampled = Assumed(SAMPLING, Kept.STATED if kept else Kept.NO, said)
     missing = [Assumed(COMPLETE, Kept.NO, reason) for reason in design.censored]
-    return (sampled, *missing)
+    log = [design.ends, *([design.order] if ordered else [])]
+    stated = [one for one in log if one.kept is Kept.STATED]
+    return (*stated, sampled, *(one for one in log if one not in stated), *missing)

@@ -170,7 +170,7 @@ def _plan_pilot(counts: Counts, sizes: FloatArray) -> int | None:
         return _within(np.cumsum(sizes))
     if counts.design.kind is SamplingKind.TRAJECTORIES and counts.design.episodes is not None:
         ends = batch_ends(counts.design.episodes)
-        if len(ends) == len(counts.batches):
+        if counts.design.by_episodes and len(ends) == len(counts.batches):
             return _within(ends.astype(np.float64))
     return None
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tracemalloc
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tightrope.cli import watch_run
@@ -85,7 +89,7 @@ def test_a_drift_is_an_alarm_and_the_run_stops_there_if_asked(capsys: pytest.Cap
 
 def test_reports_come_while_reading(capsys: pytest.CaptureFixture[str]) -> None:
     for number in range(4):
-        write(f"{number}.csv", ROWS[:100])
+        write(f"{number}.csv", ROWS[number : number + 100])
     words = [word for number in range(4) for word in ("--data", f"{number}.csv")]
     assert run(["watch", "m.prism", "--json", "--every", "150", *words]) == 0
     events = [json.loads(line)["events"] for line in capsys.readouterr().out.splitlines()]
@@ -115,6 +119,87 @@ def test_a_checkpoint_goes_on_and_gives_the_same_evidence(capsys: pytest.Capture
     Path("kept.npz").write_bytes(b"PK\x03\x04 torn")
     assert run(["watch", "m.prism", "--data", "log.csv", "--checkpoint", "kept.npz"]) == 2
     assert "no checkpoint of a monitor" in capsys.readouterr().err
+
+
+def _savez(change: Callable[[dict[str, Any]], None]) -> None:
+    with np.load("kept.npz") as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    change(arrays)
+    np.savez("kept.npz", **arrays)
+
+
+def _declares_3_gib() -> None:
+    """3 MB that expand to 3 GiB of zeros."""
+    zeros = b"\0" * (1 << 20)
+    with (
+        zipfile.ZipFile("kept.npz", "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("x.npy", "w") as file,
+    ):
+        header = {"descr": "|u1", "fortran_order": False, "shape": (3 << 30,)}
+        np.lib.format.write_array_header_1_0(file, header)
+        for _ in range(64):  # the directory says the rest
+            file.write(zeros)
+
+
+def _header_of_3_gib() -> None:
+    """An array of a few bytes whose header says 3 GiB."""
+    with zipfile.ZipFile("kept.npz", "w") as archive, archive.open("head.npy", "w") as file:
+        header = {"descr": "|u1", "fortran_order": False, "shape": (3 << 30,)}
+        np.lib.format.write_array_header_1_0(file, header)
+        file.write(b"{}")
+
+
+def _set(name: str, value: Any) -> Callable[[], None]:
+    return lambda: _savez(lambda arrays: arrays.update({name: np.asarray(value)}))
+
+
+def _head(**values: Any) -> Callable[[], None]:
+    def change(arrays: dict[str, Any]) -> None:
+        head = json.loads(arrays["head"].tobytes())
+        head.update(values)
+        arrays["head"] = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
+
+    return lambda: _savez(change)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        _declares_3_gib,
+        _header_of_3_gib,
+        _set("head", np.frombuffer(b"[]", dtype=np.uint8)),
+        _set("head", np.frombuffer(b"[" * 100_000, dtype=np.uint8)),
+        _head(read=[1]),
+        _head(read={"log.csv": -5}),
+        _head(read={"log.csv": "many"}),
+        lambda: _savez(lambda arrays: arrays.pop("waiting")),
+        _set("waiting", [10**9]),
+        _set("waiting", [-1]),
+        _set("seen", np.zeros(1)),
+        _set("seen", ["a", "b"]),
+        _set("drift_past", np.zeros((2, 1))),
+        _set("drift_order", [1, 10**6]),
+        _set("past_closed", 10**15),
+        _set("largest", np.nan),
+        _set("impossible", ["x"]),
+        _set("progress", [1]),
+    ],
+)
+def test_a_checkpoint_that_is_not_what_it_should_be_is_refused_in_words(
+    spoil: Callable[[], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("log.csv", ROWS[:50])
+    command = ["watch", "m.prism", "--data", "log.csv", "--checkpoint", "kept.npz"]
+    assert run(command) == 0
+    spoil()
+    tracemalloc.start()
+    try:
+        assert run(command) == 2
+        assert tracemalloc.get_traced_memory()[1] < 1 << 27
+    finally:
+        tracemalloc.stop()
+    said = capsys.readouterr().err
+    assert "kept.npz" in said and "hint: name another file" in said
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])

@@ -210,14 +210,77 @@ def test_progress_tells_rows_bytes_and_time(tmp_path: Path, model: ParametricMDP
 
 
 def test_results_know_their_files(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        assert (
-            run(["sample", "bench:betting(4)", "--episodes", "50", "-o", str(tmp_path / f"{name}.csv")]) == 0
-        )
+    for name, seed in (("a", "1"), ("b", "2")):
+        sampled = ["sample", "bench:betting(4)", "--episodes", "50", "--seed", seed]
+        assert run([*sampled, "-o", str(tmp_path / f"{name}.csv")]) == 0
     data = [word for name in ("a", "b") for word in ("--data", str(tmp_path / f"{name}.csv"))]
     assert run(["learn", "bench:betting(4)", *data, "-o", str(tmp_path / "out")]) == 0
     content = json.loads((tmp_path / "out" / "result.json").read_text())
     files = content["data"]["files"]
     assert [Path(file["file"]).name for file in files] == ["a.csv", "b.csv"]
-    assert files[0]["sha256"] == files[1]["sha256"] and len(files[0]["sha256"]) == 64
+    assert files[0]["sha256"] != files[1]["sha256"] and len(files[0]["sha256"]) == 64
     assert content["data"]["design"]["episodes"] == 100
+
+
+def _folder(path: Path, files: dict[str, bytes]) -> Path:
+    for name, content in files.items():
+        (path / name).parent.mkdir(exist_ok=True)
+        (path / name).write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("a.csv", "b.csv"),
+        ("a.csv", "b.csv.gz"),
+        ("a.csv.gz", "b.csv.gz"),  # packed at other levels
+        ("a.jsonl", "b.jsonl"),
+        ("a.parquet", "b.parquet"),
+    ],
+)
+def test_one_log_under_two_names_does_not_count_twice(
+    model: ParametricMDP, tmp_path: Path, first: str, second: str
+) -> None:
+    for name, level in ((first, 1), (second, 9)):
+        text = JSON_LINES if ".jsonl" in name else CSV
+        if name.endswith("parquet"):
+            pq.write_table(pa.table(COLUMNS), tmp_path / name)
+        else:
+            packed = gzip.compress(text.encode(), level) if name.endswith("gz") else text.encode()
+            (tmp_path / name).write_bytes(packed)
+    with pytest.raises(
+        InputError, match=r"the same rows as .*byte for byte: they would count twice"
+    ) as refused:
+        read_data(tmp_path, model)
+    assert first in str(refused.value) and second in str(refused.value)
+
+
+def test_what_is_no_copy_is_read(model: ParametricMDP, tmp_path: Path) -> None:
+    header, *rows = CSV.splitlines()
+    files = {
+        "a.csv": CSV.encode(),
+        "b.csv": "\n".join([header, *(f"{int(row[0]) + 2}{row[1:]}" for row in rows)]).encode(),
+        "empty.csv": f"{header}\n".encode(),
+        "empty too.csv": f"{header}\n".encode(),
+    }
+    assert read_data(_folder(tmp_path, files), model).rows == 12
+
+
+def test_a_line_without_end_is_refused_before_it_is_in_memory(model: ParametricMDP, tmp_path: Path) -> None:
+    """A few kilobytes that expand to a line of 64 MiB, in the header and behind it."""
+    endless = b"x" * (1 << 26)
+    for name, begin in (("head.csv.gz", b""), ("rows.csv.gz", CSV.encode() + b"\n"), ("rows.jsonl.gz", b"")):
+        (tmp_path / name).write_bytes(gzip.compress(begin + endless, 1))
+        with pytest.raises(InputError, match="a line has more than 1,048,576 bytes"):
+            read_data(tmp_path / name, model)
+
+
+@pytest.mark.parametrize("before", [0, 1200])
+def test_json_that_nests_without_end_is_refused_in_words(
+    model: ParametricMDP, tmp_path: Path, before: int
+) -> None:
+    deep = '{"state": ' + "[" * 200_000 + "]" * 200_000 + "}\n"
+    (tmp_path / "log.jsonl").write_text('{"state": 1, "action": "walk", "next_state": 2}\n' * before + deep)
+    with pytest.raises(InputError, match="nests too deeply"):
+        read_data(tmp_path / "log.jsonl", model)

@@ -7,15 +7,11 @@ evidence.
 
 from __future__ import annotations
 
-import json
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
-
 from tightrope.errors import InputError, Location
-from tightrope.formats.atomic import atomic_write_bytes
+from tightrope.formats.stored_arrays import DAMAGE, load_arrays, save_arrays
 from tightrope.monitoring.monitor import Monitor
 from tightrope.monitoring.promise import PromiseWatch
 
@@ -27,22 +23,18 @@ def save_monitor(
 ) -> None:
     """Write what a monitor knows, and a watch on returns; `read` are the rows seen of each file."""
     head = {"format": FORMAT, "model": monitor.model.hash(), "alpha": monitor.alpha, "read": dict(read)}
-    with atomic_write_bytes(path) as file:
-        state = {**monitor.state(), **({} if promise is None else promise.state())}
-        np.savez(file, head=np.frombuffer(json.dumps(head).encode(), dtype=np.uint8), **state)
+    save_arrays(path, head, {**monitor.state(), **({} if promise is None else promise.state())})
 
 
 def load_monitor(path: Path, monitor: Monitor, promise: PromiseWatch | None = None) -> dict[str, int]:
     """Let a fresh monitor, and a watch on returns, go on from a file; the rows read of each file."""
-    place = Location(str(path))
+    place, known = Location(str(path)), "name another file"
     try:
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            head = json.loads(file["head"].tobytes())
-            state = {name: file[name] for name in file.files if name != "head"}
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise InputError("this is no checkpoint of a monitor", place, "name another file") from error
-    if head.get("format") != FORMAT:
-        raise InputError("this is no checkpoint of a monitor", place, "name another file")
+        head, state = load_arrays(path)
+    except DAMAGE as error:
+        raise InputError("this is no checkpoint of a monitor", place, known) from error
+    if head.get("format") != FORMAT or not head.keys() >= {"model", "alpha", "read"}:
+        raise InputError("this is no checkpoint of a monitor", place, known)
     for name, mine in (("model", monitor.model.hash()), ("alpha", monitor.alpha)):
         if head[name] != mine:
             raise InputError(
@@ -50,9 +42,17 @@ def load_monitor(path: Path, monitor: Monitor, promise: PromiseWatch | None = No
                 place,
                 "watch with the same model, constants, domain and alpha, or name another file",
             )
-    if promise is not None:
-        promise.restore(state)
-    elif "returns_promise" in state:
+    if promise is None and "returns_promise" in state:
         raise InputError("the checkpoint is of a watch on returns as well", place, "give the same --result")
-    monitor.restore(state)
-    return {str(file): int(rows) for file, rows in head["read"].items()}
+    try:
+        if promise is not None:
+            promise.restore(state)
+        monitor.restore(state)
+        read = {str(file): int(rows) for file, rows in head["read"].items()}
+        if any(rows < 0 for rows in read.values()):
+            raise ValueError("a file of which less than nothing was read")
+    except InputError as error:
+        raise InputError(error.message, place, error.hint or known) from error
+    except DAMAGE as error:
+        raise InputError("the checkpoint is damaged: it does not fit its model", place, known) from error
+    return read

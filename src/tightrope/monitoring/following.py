@@ -75,7 +75,7 @@ class Following:
     def take_new(self, take: Take) -> int:
         """Hand over what is new in a log that grows; how many rows that was."""
         before = sum(self.read.values())
-        for file in find_files(self.places, self.options.format):
+        for file in find_files(self.places, self.options.format, growing=True):
             is_text = file.format in (DataFormat.CSV, DataFormat.JSON_LINES)
             if is_text and file.compression is None and not file.is_remote:
                 self._take_lines_of(file, take)

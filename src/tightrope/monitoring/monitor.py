@@ -42,6 +42,9 @@ SHARES = {"signature": 0.3, "choice": 0.2, "drift": 0.5}
 """How the mixture is divided among kinds of departures; what a model does not have is left unused."""
 
 _KEPT = ("seen", "total", "total_size", "point", "best", "log_chance", "estimated_at", "look_at", "begin_at")
+MOST_PERIODS = 1_000_000
+"""Of the model's own predictions, which change ever more rarely."""
+
 _NOTHING: OffsetArray = np.empty(0, dtype=np.int64)
 
 FLOOR = -2.0
@@ -330,7 +333,8 @@ class Monitor:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state` said of a monitor of the same model."""
+        """Go on from what `state` said of a monitor of the same model; a ValueError where it cannot have."""
+        self._require_fit(state)
         for name in _KEPT:
             value = np.array(state[name])
             setattr(self, f"_{name}", value if value.ndim else value.item())
@@ -344,6 +348,35 @@ class Monitor:
             names = ("seen", "model", "model_size")
             evidence.restore({name: np.array(state[f"{kind}_{name}"]) for name in names})
         self._drift.restore(state)
+
+    def _require_fit(self, state: Mapping[str, Any]) -> None:
+        """Arrays have the shapes of this model's, and whatever points somewhere points into them."""
+        mine, slots = self.state(), np.shape(state["drift_number"])[:1]
+        for name, own in mine.items():
+            given, shape = np.asarray(state[name]), np.shape(own)
+            if name.startswith("drift_") and name not in ("drift_total", "drift_order"):
+                shape = (*slots, *shape[1:])
+            elif name in ("waiting", "impossible", "drift_order", "past_seen", "past_roots"):
+                shape = (*given.shape[:1], *shape[1:])
+            kind = "U" if name == "impossible" and given.size else np.asarray(own).dtype.kind
+            if given.shape != shape or (given.size and given.dtype.kind != kind):
+                raise ValueError(f"'{name}' has another shape")
+            if given.dtype.kind == "f" and np.isnan(given).any():
+                raise ValueError(f"'{name}' has an entry that is no number")
+        closed, order = int(state["past_closed"]), np.asarray(state["drift_order"])[1:]
+        within = (
+            (state["waiting"], self.model.structure.transitions),
+            (order, slots[0]),
+            (state["drift_closed"], closed + 1),
+            ([closed], MOST_PERIODS),
+        )
+        if any(np.any((np.asarray(part) < 0) | (np.asarray(part) >= most)) for part, most in within):
+            raise ValueError("a number points to what is not there")
+        if (
+            len(np.unique(order)) != len(order)
+            or len(state["past_seen"]) != len(state["past_roots"]) > closed
+        ):
+            raise ValueError("candidates for a change are not what they were")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Monitor):

@@ -24,6 +24,9 @@ from tightrope.formats.table.files import DataFile
 
 SEPARATORS = (",", ";", "\t")
 
+MOST_LINE = 1 << 20
+"""Bytes of a line of text: no row is longer."""
+
 
 @dataclass(frozen=True)
 class CsvTable(DataTable):
@@ -67,6 +70,8 @@ class CsvTable(DataTable):
         try:
             yield from self._stream(names, ragged)
         except pa.ArrowInvalid as error:
+            if not refused and "straddl" in str(error):
+                raise too_long(self.path) from error
             if not refused:
                 raise
             row = refused[0]
@@ -139,9 +144,41 @@ def open_csv(file: DataFile) -> CsvTable:
 
 
 def text_lines(file: DataFile, errors: str = "strict") -> io.TextIOWrapper:
-    """The lines of a text file, decompressed; a byte order mark is no part of the first."""
-    buffered = io.BufferedReader(file.open_text(), 1 << 16)
+    """The lines of a text file, decompressed, none of them longer than `MOST_LINE`; a byte order mark is no
+    part of the first."""
+    buffered = io.BufferedReader(_ShortLines(file), 1 << 16)
     return io.TextIOWrapper(buffered, encoding="utf-8-sig", errors=errors, newline="")
+
+
+class _ShortLines(io.RawIOBase):
+    """The bytes of a text file, refused where a line goes on for too long, before it is in memory."""
+
+    def __init__(self, file: DataFile):
+        self.file, self.stream, self.length = file, file.open_text(), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        block = self.stream.read(len(buffer))
+        buffer[: len(block)] = block
+        last = max(block.rfind(b"\n"), block.rfind(b"\r"))
+        self.length = len(block) - last - 1 if last >= 0 else self.length + len(block)
+        if self.length > MOST_LINE:
+            raise too_long(self.file.name)
+        return len(block)
+
+    def close(self) -> None:
+        self.stream.close()
+        super().close()
+
+
+def too_long(name: str) -> InputError:
+    return InputError(
+        f"a line has more than {MOST_LINE:,} bytes, which is no row of a log",
+        Location(name),
+        "end rows by line feeds; rows that are longer go into Parquet files",
+    )
 
 
 def _separator(header: str) -> str:

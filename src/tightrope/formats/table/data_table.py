@@ -175,6 +175,12 @@ def explain_errors(path: str) -> Iterator[None]:
         yield
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8 text: {error.reason}", Location(path)) from error
+    except MemoryError as error:
+        raise InputError(
+            "the file cannot be read: it declares more than there is memory for",
+            Location(path),
+            "a damaged file, or one to be written again in smaller pieces: Parquet in smaller row groups",
+        ) from error
     except pa.ArrowException as error:
         raise InputError(
             f"the file cannot be read: {_first_line(error)}",

@@ -3,7 +3,7 @@
 A place is a file, a glob pattern, a directory (searched in full; `key=value` folders in it become columns),
 an address of an object store (`s3://…`, through fsspec or pyarrow) or `-` for standard input. Files come in
 the order given; those of a pattern or directory in the order of their names. That order is taken for their
-order in time.
+order in time. One log under two names, byte for byte or compressed, is refused: its rows would count twice.
 
 The name's ending says what a file is (`.csv.gz`); standard input, which has none, is looked at.
 
@@ -21,8 +21,10 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
@@ -130,6 +132,27 @@ class DataFile:
         except OSError:
             return None
 
+    def expanded_size(self) -> tuple[int, int] | None:
+        """(bytes, 0), of what gzip packed as well; (bytes on disk, 1) of what is packed in another way."""
+        size = self.size()
+        if size is None or self.compression is None:
+            return None if size is None else (size, 0)
+        if self.compression != "gzip" or size < 4:
+            return size, 1
+        with open(self.path, "rb") as raw:
+            raw.seek(-4, os.SEEK_END)
+            return int.from_bytes(raw.read(4), "little"), 0
+
+    def digest(self) -> bytes:
+        """Of what is in the file, expanded where gzip packed it; as it is where it is damaged."""
+        for stream in (self.open_text if self.compression == "gzip" else self.open, self.open):
+            digest = sha256()
+            with suppress(OSError), stream() as raw:
+                while block := raw.read(1 << 20):
+                    digest.update(block)
+                return digest.digest()
+        return os.fsencode(self.path)
+
     def open(self) -> Any:
         """The bytes as they are, seekable, for pyarrow."""
         import pyarrow as pa
@@ -147,8 +170,11 @@ class DataFile:
         return raw if self.compression is None else pa.CompressedInputStream(raw, self.compression)
 
 
-def find_files(places: str | Path | Sequence[str | Path], format: str | None = None) -> tuple[DataFile, ...]:
-    """Every file that is meant, in order; a place without any is an `InputError`."""
+def find_files(
+    places: str | Path | Sequence[str | Path], format: str | None = None, growing: bool = False
+) -> tuple[DataFile, ...]:
+    """Every file that is meant, in order; a place without any is an `InputError`. Logs that are `growing` may
+    be equal for a while."""
     listed = [places] if isinstance(places, str | Path) else list(places)
     if not listed:
         raise InputError("no data: the list of files is empty")
@@ -165,7 +191,44 @@ def find_files(places: str | Path | Sequence[str | Path], format: str | None = N
                 "name it once; patterns and directories may overlap",
             )
         seen.add(name)
+    if not growing:
+        _refuse_copies(files)
     return tuple(files)
+
+
+def _refuse_copies(files: Sequence[DataFile]) -> None:
+    """Sizes first, those of what is compressed by gzip's last bytes; only files of one size are read."""
+    if len(files) < 2:
+        return
+    alike: dict[object, list[DataFile]] = {}
+    for file in files:
+        if not file.is_remote and (size := file.expanded_size()) is not None:
+            alike.setdefault((size, file.format, file.keys), []).append(file)
+    for group in alike.values():
+        known: dict[bytes, DataFile] = {}
+        for file in group if len(group) > 1 else ():
+            first = known.setdefault(file.digest(), file)
+            if first is not file and _has_rows(file):
+                raise InputError(
+                    f"it holds the same rows as {first.name}, byte for byte: they would count twice",
+                    Location(file.name),
+                    "leave one of the two out; if they are two logs that happen to be equal, give them a "
+                    "column that tells them apart, such as a time or the episode's name",
+                )
+
+
+def _has_rows(file: DataFile) -> bool:
+    """Whether there is more in a file than a header."""
+    if file.format is DataFormat.PARQUET:
+        import pyarrow.parquet as pq
+
+        return bool(pq.read_metadata(file.path).num_rows)
+    if file.format is DataFormat.ARROW:
+        return True
+    lines = 1 if file.format is DataFormat.CSV else 0
+    with file.open_text() as text:
+        begin = text.read(1 << 16)
+    return len(begin) == 1 << 16 or sum(map(bool, map(bytes.strip, begin.splitlines()))) > lines
 
 
 def _identity(path: str) -> object:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tightrope.errors import InputError, Location
 from tightrope.formats.table import data_table
-from tightrope.formats.table.csv_text import text_lines
+from tightrope.formats.table.csv_text import text_lines, too_long
 from tightrope.formats.table.data_table import KEY, Chunk, DataTable, OnRaggedRow, decode, explain_errors
 from tightrope.formats.table.files import DataFile
 
@@ -67,17 +67,11 @@ class JsonTable(DataTable):
             for number, line in enumerate(lines, start=1):
                 if not line.strip():
                     continue
+                hint = "each line is one object; a line cut off at the end is the sign of a truncated file"
                 try:
-                    content = json.loads(line)
-                except json.JSONDecodeError as wrong:
-                    here = Location(self.path, number, wrong.colno, line)
-                    hint = (
-                        "each line is one object; a line cut off at the end is the sign of a truncated file"
-                    )
-                    return InputError(f"the line is no JSON: {wrong.msg}", here, hint)
-                if not isinstance(content, dict):
-                    here = Location(self.path, number, None, line)
-                    return InputError("the line is no JSON object", here, 'each line is like {"x": 1, …}')
+                    content = _load(line, self.path, number, hint)
+                except InputError as wrong:
+                    return wrong
                 for name, value in content.items():
                     kind = _kind(value)
                     if kind is not None and types.setdefault(name, kind) != kind:
@@ -85,6 +79,8 @@ class JsonTable(DataTable):
                         problem = f"'{name}' is {kind} here and {types[name]} in the lines before"
                         return InputError(problem, here, "write the values of a key in one way in all lines")
         text = str(error).splitlines()[0]
+        if "straddl" in text:
+            return too_long(self.path)
         return InputError(f"the file cannot be read: {text}", Location(self.path))
 
 
@@ -95,22 +91,29 @@ def open_json_lines(file: DataFile) -> JsonTable:
     with explain_errors(file.name), text_lines(file) as lines:
         filled = ((n, line) for n, line in enumerate(lines, start=1) if line.strip())
         for number, line in itertools.islice(filled, LOOKED_AT):
-            try:
-                content = json.loads(line)
-            except json.JSONDecodeError as wrong:
-                here = Location(file.name, number, wrong.colno, line)
-                raise InputError(
-                    f"the line is no JSON: {wrong.msg}", here, 'each line is one object, like {"x": 1, …}'
-                ) from wrong
-            if not isinstance(content, dict):
-                here = Location(file.name, number, None, line)
-                raise InputError("the line is no JSON object", here, 'each line is like {"x": 1, …}')
+            content = _load(line, file.name, number, 'each line is one object, like {"x": 1, …}')
             if KEY in content and metadata is None:
                 metadata = decode(json.dumps(content[KEY]), file.name)
             names.update(dict.fromkeys(_names(content)))
     if not names:
         raise InputError("the file is empty", Location(file.name))
     return JsonTable(file.name, tuple(names), metadata, file.keys, bytes=file.size(), file=file)
+
+
+def _load(line: str, name: str, number: int, hint: str) -> dict[str, Any]:
+    """The object of a line."""
+    try:
+        content = json.loads(line)
+    except json.JSONDecodeError as wrong:
+        here = Location(name, number, wrong.colno, line)
+        raise InputError(f"the line is no JSON: {wrong.msg}", here, hint) from wrong
+    except (RecursionError, ValueError) as wrong:
+        words = "it nests too deeply" if isinstance(wrong, RecursionError) else "a number is too long"
+        raise InputError(f"the line cannot be read: {words}", Location(name, number), hint) from wrong
+    if not isinstance(content, dict):
+        here = Location(name, number, None, line)
+        raise InputError("the line is no JSON object", here, 'each line is like {"x": 1, …}')
+    return content
 
 
 def flatten(table: Any) -> Any:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import zipfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -25,20 +24,20 @@ from types import TracebackType
 from typing import Any, Self
 
 import msgspec
-import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
-from tightrope.formats.atomic import atomic_write_bytes, explain_errors
+from tightrope.formats.atomic import explain_errors
 from tightrope.formats.documents.answers import OnlineRecord
 from tightrope.formats.documents.coding import from_text, to_plain
 from tightrope.formats.manifest import MANIFEST, Manifest
 from tightrope.formats.output_directory import OutputDirectory, claim
+from tightrope.formats.stored_arrays import DAMAGE, load_arrays, save_arrays
 from tightrope.learning.online.learner import OnlineLearner
 
 RECORDS = "records.jsonl"
 CHECKPOINT = "checkpoint.npz"
-FORMAT = "tightrope online 2"
+FORMAT = "tightrope online 3"
 LIVE = (RECORDS, CHECKPOINT)
 """The files that a run goes on changing."""
 
@@ -107,7 +106,12 @@ class Journal:
         """Bring the learner to where the earlier run was; whether there was one."""
         if self._state is None:
             return False
-        learner.restore(self._state)
+        try:
+            learner.restore(self._state)
+        except DAMAGE as error:
+            raise InputError(
+                f"{self.directory / CHECKPOINT} is damaged: {error}", hint="name a new directory"
+            ) from error
         return True
 
     def append(self, record: Mapping[str, object]) -> None:
@@ -127,10 +131,7 @@ class Journal:
             "bytes": os.fstat(self._descriptor).st_size,
             "elapsed": elapsed,
         }
-        arrays: dict[str, Any] = {f"learner_{name}": array for name, array in learner.state().items()}
-        arrays["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
-        with atomic_write_bytes(self.directory / CHECKPOINT) as file:
-            np.savez(file, **arrays)
+        save_arrays(self.directory / CHECKPOINT, about, learner.state())
 
     def _open(self) -> None:
         """Read the checkpoint, where there is one, and cut off the records that it does not know."""
@@ -155,12 +156,12 @@ class Journal:
                 hint="a file was changed by hand; name a new directory",
             )
         os.ftruncate(self._descriptor, about["bytes"])
-        lines = (self.directory / RECORDS).read_text(encoding="utf-8").splitlines()
         try:
+            lines = (self.directory / RECORDS).read_text(encoding="utf-8").splitlines()
             self.records = [to_plain(from_text(line, OnlineRecord)) for line in lines]
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise InputError(f"{self.directory / RECORDS} holds other records: {error}") from error
-        self.elapsed, self._state = float(about["elapsed"]), state
+        self.elapsed, self._state = about["elapsed"], state
 
     def _refuse_another(self, earlier: Mapping[str, object]) -> None:
         for name in dict.fromkeys((*self.question, *earlier)):
@@ -179,16 +180,17 @@ def claim_run(directory: Path) -> OutputDirectory:
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     try:
-        with np.load(path) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-        about = json.loads(bytes(arrays.pop("about")))
+        about, state = load_arrays(path)
         if about["format"] != FORMAT:
             raise ValueError(f"its format is {about['format']}")
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        if type(about["bytes"]) is not int or about["bytes"] < 0 or not isinstance(about["question"], dict):
+            raise ValueError("it does not say what it belongs to")
+        about["elapsed"] = float(about["elapsed"])
+    except DAMAGE as error:
         raise InputError(
             f"{path} is no checkpoint of this program: {error}", hint="name a new directory"
         ) from None
-    return about, {name.removeprefix("learner_"): array for name, array in arrays.items()}
+    return about, state
 
 
 def _show(value: object) -> str:

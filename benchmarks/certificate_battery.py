@@ -36,7 +36,7 @@ from typing import TypeVar
 
 from tightrope.certificate.checker import check
 from tightrope.certificate.format.archive import load as load_certificate
-from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
+from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.data.counts import Counts
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import find_decided_states
@@ -261,7 +261,7 @@ def _steps(case: Case, what: What, asked: argparse.Namespace, row: Row) -> Itera
         size = path.stat().st_size / 1e6
         row = replace(row, write=spent + saved, megabytes=size, words="did not verify")
         yield row
-        verdict, spent = _timed(lambda: check(load_certificate(path).certificate, LONGDOUBLE))
+        verdict, spent = _timed(lambda: check(load_certificate(path).certificate, FLOAT64))
     words = "; ".join(f"{one.name}: {one.detail}" for one in verdict.checks if not one.passed)
     wider = _wider(verdict.values["robust policy"], result)
     exactly = verdict.valid and case.model.transitions <= asked.exact

@@ -16,7 +16,7 @@ from tightrope.certificate.checker import check
 from tightrope.certificate.claim import Certificate, Claim, ValueHints
 from tightrope.certificate.format.archive import load
 from tightrope.certificate.format.differences import first_difference
-from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
+from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.problem import Graph, Problem
 from tightrope.certificate.problem import Objective as Asked
 from tightrope.errors import InputError
@@ -32,7 +32,7 @@ UNBOUNDED = [ObjectiveKind.UNTIL, ObjectiveKind.REACH_REWARD, ObjectiveKind.TOTA
 BOTH = [Direction.MAX, Direction.MIN]
 
 
-def failures(certificate, n=LONGDOUBLE):
+def failures(certificate, n=FLOAT64):
     """What fails: checks, or a field that does not hold what it should."""
     try:
         return [one for one in check(certificate, n).checks if not one.passed]

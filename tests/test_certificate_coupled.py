@@ -16,7 +16,7 @@ from tightrope.certificate.checker import check
 from tightrope.certificate.coupled.hints import CoupledHints
 from tightrope.certificate.format.archive import load
 from tightrope.certificate.learned import Learned
-from tightrope.certificate.numbers import LONGDOUBLE
+from tightrope.certificate.numbers import FLOAT64
 from tightrope.errors import InputError
 from tightrope.learning.learn import learn
 from tightrope.model.objective import ObjectiveKind
@@ -32,7 +32,7 @@ POLICY = np.zeros(5, np.int64)
 def with_claim(certificate, proof):
     """The certificate with the best bounds that the checker's own functions find."""
     certificate = with_proof(certificate, proof)
-    check = Learned(certificate, LONGDOUBLE).coupled_check(proof)
+    check = Learned(certificate, FLOAT64).coupled_check(proof)
     ends = {int(node): check.own_ends(i) for i, node in enumerate(proof.node)}
     low, high = check.tree_ends(ends, (-np.inf, np.inf))
     lower, upper = np.nextafter(float(low), -np.inf), np.nextafter(float(high), np.inf)

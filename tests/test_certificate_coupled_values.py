@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tightrope.certificate.coupled.values import _range_of_pairs, total_doubt
-from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL, as_fraction
+from tightrope.certificate.numbers import FLOAT64, RATIONAL, as_fraction
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -18,8 +18,8 @@ def test_doubts_in_doubles_are_above_the_exact_ones(seed):
     along, y = random.normal(size=(30, 4)), random.normal(size=(9, 4))
     base = -along @ y[0] + np.where(random.random(30) < 0.5, 0.0, 1e-3)  # cancels, nearly, at one point
     exact = total_doubt(RATIONAL, *(RATIONAL.array(part) for part in (doubt, base, along, y)))
-    found = total_doubt(LONGDOUBLE, *(LONGDOUBLE.array(part) for part in (doubt, base, along, y)))
-    assert all(a >= b for a, b in zip(LONGDOUBLE.fractions(found), RATIONAL.fractions(exact), strict=True))
+    found = total_doubt(FLOAT64, *(FLOAT64.array(part) for part in (doubt, base, along, y)))
+    assert all(a >= b for a, b in zip(FLOAT64.fractions(found), RATIONAL.fractions(exact), strict=True))
     assert RATIONAL.floats(exact) == pytest.approx(found.astype(float), rel=1e-12, abs=1e-13)
     parts = [[Fraction(value) for value in row] for row in (doubt, base)]
     terms = zip(*parts, along.tolist(), strict=True)
@@ -33,7 +33,7 @@ def _dot(left, right):
     return sum(Fraction(a) * Fraction(b) for a, b in zip(left, right, strict=True))
 
 
-@pytest.mark.parametrize("n", [LONGDOUBLE, RATIONAL])
+@pytest.mark.parametrize("n", [FLOAT64, RATIONAL])
 def test_no_pair_lies_outside_the_range_of_pairs(n):
     """Also of rationals that no power of two divides."""
     random = np.random.default_rng(5)
@@ -53,7 +53,7 @@ def test_no_pair_lies_outside_the_range_of_pairs(n):
     assert max(b for _, b in values) <= ends[1] <= max(b for _, b in values) + slack
 
 
-@pytest.mark.parametrize("n", [LONGDOUBLE, RATIONAL])
+@pytest.mark.parametrize("n", [FLOAT64, RATIONAL])
 def test_without_doubt_there_is_none(n):
     none = n.zeros(2)
     found = total_doubt(n, none, none + 1, n.zeros((2, 1)), n.zeros((3, 1)) + 1)
@@ -62,5 +62,5 @@ def test_without_doubt_there_is_none(n):
 
 def test_states_of_known_value_add_nothing():
     doubt, base, along, y = np.array([0.0, 0.5]), np.array([7.0, 2.0]), np.ones((2, 1)), np.array([[1.0]])
-    found = total_doubt(LONGDOUBLE, *(LONGDOUBLE.array(part) for part in (doubt, base, along, y)))
+    found = total_doubt(FLOAT64, *(FLOAT64.array(part) for part in (doubt, base, along, y)))
     assert float(found[0]) == pytest.approx(1.5, rel=1e-13)

@@ -12,7 +12,7 @@ from cases.learned_certificates import added, certified, changed, failures, move
 from learning_cases import FAMILIES, case, counts_of
 from tightrope.certificate.format.archive import load
 from tightrope.certificate.learned import Learned
-from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
+from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.region.rows import Origin
 from tightrope.certificate.statistics.ellipsoid import Ellipsoid
 from tightrope.errors import CannotCertify
@@ -27,7 +27,7 @@ from tightrope.statistics.outcomes import Outcomes
 AIRCRAFT, BETTING, ENGAGEMENT, ROVER, GLIDER, PARALLEL = FAMILIES
 
 
-def ellipsoid_of(certificate, n=LONGDOUBLE) -> Ellipsoid:
+def ellipsoid_of(certificate, n=FLOAT64) -> Ellipsoid:
     return Learned(certificate, n).statements.sources[Origin.TANGENT]
 
 
@@ -93,10 +93,10 @@ def test_the_ellipsoid_is_that_of_least_squares():
     q = directions * half
     norm = np.sqrt((q * np.linalg.solve(matrix, q.T).T).sum(axis=1))
     expected = directions @ origin + q @ centre + beta * norm
-    extended = found.upper_bounds(directions.astype(np.longdouble), None)
+    extended = found.upper_bounds(directions, None)
     assert extended.astype(float) == pytest.approx(expected, rel=1e-9)
     exact = ellipsoid_of(certificate, RATIONAL)
-    for i, bound in enumerate(LONGDOUBLE.fractions(extended)):
+    for i, bound in enumerate(FLOAT64.fractions(extended)):
         tangent = exact.row(i, 0, directions)[1]
         assert tangent <= bound <= tangent + Fraction(1, 10**15)
 
@@ -104,7 +104,7 @@ def test_the_ellipsoid_is_that_of_least_squares():
 def test_nothing_is_bounded_in_no_direction():
     _, certificate = certified(AIRCRAFT, "ellipsoid", "expression")
     found = ellipsoid_of(certificate)
-    nothing = np.zeros((2, len(found.half)), dtype=np.longdouble)
+    nothing = np.zeros((2, len(found.half)))
     assert found.upper_bounds(nothing, None).tolist() == [0, 0]
 
 

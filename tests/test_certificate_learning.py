@@ -12,7 +12,7 @@ from learning_cases import FAMILIES, case, counts_of
 from tightrope.certificate.checker import check
 from tightrope.certificate.format.archive import load
 from tightrope.certificate.learned import Learned
-from tightrope.certificate.numbers import LONGDOUBLE
+from tightrope.certificate.numbers import FLOAT64
 from tightrope.certificate.region.rows import Origin
 from tightrope.data.batches import Batches
 from tightrope.data.counts import Counts
@@ -268,7 +268,7 @@ def test_a_box_may_only_be_made_wider():
     boxes = []
     for wanted in (None, middle):
         region = replace(certificate.learned.region, box_lower=wanted, box_upper=wanted)
-        link = Learned(moved(certificate, REGION, region), LONGDOUBLE)
+        link = Learned(moved(certificate, REGION, region), FLOAT64)
         boxes.append(link.projection.box)
     assert boxes[0] == boxes[1]
 
@@ -386,7 +386,7 @@ def test_plug_ins_are_a_function_of_earlier_batches():
 
 
 def likelihood_of(certificate):
-    return Learned(certificate, LONGDOUBLE).statements.sources[Origin.CUT]
+    return Learned(certificate, FLOAT64).statements.sources[Origin.CUT]
 
 
 def test_the_assumption_follows_from_method_and_design():

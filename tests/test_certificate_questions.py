@@ -19,7 +19,7 @@ from tightrope.automata.deterministic import Automaton, RabinPair
 from tightrope.automata.whole import reduce_automaton
 from tightrope.certificate.checker import check
 from tightrope.certificate.format.archive import load
-from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
+from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.cli.app import run
 from tightrope.proof.certificate_file import as_file
 
@@ -107,7 +107,7 @@ def test_averages_of_several_components_by_hand(tmp_path: Path) -> None:
         replace(hints, witness=np.array([0, 2, 3, 4, 5])),
     ):
         forged = replace(found, values=(changed,))
-        assert not check(forged, LONGDOUBLE).valid and not check(forged, RATIONAL).valid
+        assert not check(forged, FLOAT64).valid and not check(forged, RATIONAL).valid
 
 
 def test_one_pick_of_nature_satisfies_both_inequalities(tmp_path: Path) -> None:

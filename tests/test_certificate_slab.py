@@ -13,7 +13,7 @@ import pytest
 from learning_cases import case
 from tightrope.certificate.checker import check
 from tightrope.certificate.learned import Learned
-from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
+from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.region.rows import Origin
 from tightrope.certificate.statistics.bets import Bets, Schedule, levels, weight_of
 from tightrope.certificate.statistics.likelihood import Forms
@@ -57,18 +57,18 @@ def certified(kind):
 
 
 @cache
-def linked(kind, n=LONGDOUBLE):
+def linked(kind, n=FLOAT64):
     return Learned(certified(kind)[1], n)
 
 
-def failed(certificate, n=LONGDOUBLE):
+def failed(certificate, n=FLOAT64):
     return [(one.name, one.detail) for one in check(certificate, n).checks if not one.passed]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_was_learned_is_proved_in_both_arithmetics(kind):
     result, certificate = certified(kind)
-    for n in (LONGDOUBLE, RATIONAL) if kind != "coupled" else (LONGDOUBLE,):
+    for n in (FLOAT64, RATIONAL) if kind != "coupled" else (FLOAT64,):
         verdict = check(certificate, n)
         assert verdict.valid, failed(certificate, n)
     value = result.value or result.robust
@@ -201,7 +201,7 @@ def test_rows_leave_out_nothing_that_the_bettors_leave(kind):
 
 def test_rows_of_both_arithmetics_agree():
     for kind in ("given", "open"):
-        rough, exact = (linked(kind, n).sources[Origin.SLAB].rows for n in (LONGDOUBLE, RATIONAL))
+        rough, exact = (linked(kind, n).sources[Origin.SLAB].rows for n in (FLOAT64, RATIONAL))
         for one, other in zip(rough, exact, strict=True):
             for (row, bound), (_, exact_bound) in zip(one, other, strict=True):
                 size = float(max(map(abs, row)))
@@ -240,7 +240,7 @@ def test_other_shares_and_points_give_worse_rows_and_no_wrong_ones():
         for stage in certificate.learned.slab
     ]
     worse = replace(certificate, learned=replace(certificate.learned, slab=tuple(stages)))
-    honest, changed = (Learned(one, LONGDOUBLE).projection for one in (certificate, worse))
+    honest, changed = (Learned(one, FLOAT64).projection for one in (certificate, worse))
     assert np.all(changed.lower <= honest.lower) and np.all(changed.upper >= honest.upper)
     assert failed(worse)
 

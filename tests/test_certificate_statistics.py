@@ -12,7 +12,7 @@ import pytest
 from effort import repeats
 from tightrope.certificate.evidence import Data, Domain
 from tightrope.certificate.learned import Learned
-from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
+from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.problem import Graph, Problem
 from tightrope.certificate.region.coordinates import Space
 from tightrope.certificate.region.polynomials import add, multiply, polynomial_range
@@ -34,7 +34,7 @@ def whole(*values):
 
 
 def arithmetic(exactly):
-    return RATIONAL if exactly else LONGDOUBLE
+    return RATIONAL if exactly else FLOAT64
 
 
 def binomial_tail(k, n, p):
@@ -95,7 +95,7 @@ def test_intervals_pass_and_tighter_ones_do_not(method, exactly):
 def test_intervals_that_make_no_sense_are_unproved():
     bad = [(6, 5, 0.0, 1.0), (2, 5, -0.1, 1.0), (2, 5, 0.6, 0.4), (2, 5, 0.0, 1.1)]
     for method in METHODS:
-        intervals = Intervals(LONGDOUBLE, method, Fraction(1, 10))
+        intervals = Intervals(FLOAT64, method, Fraction(1, 10))
         for k, n, low, high in bad:
             assert intervals.unproved(whole(k), whole(n), np.array([low]), np.array([high])).tolist() == [
                 True
@@ -121,7 +121,7 @@ def known_of(polynomials, space, outcomes):
     """What statements are made about, of a learned result."""
     unknown = np.array([any(one) for one in polynomials])
     return SimpleNamespace(
-        n=LONGDOUBLE, polynomials=polynomials, space=space, outcomes=outcomes, unknown=unknown
+        n=FLOAT64, polynomials=polynomials, space=space, outcomes=outcomes, unknown=unknown
     )
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from cuda_cases import DEVICE
 from exact_reference import INFINITE, TinyModel, brute_force, random_objective
 from tightrope.certificate.checker import check
-from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
+from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.errors import InputError
 from tightrope.model.graph.support import Support, can_stay, must_enter
 from tightrope.model.mdp import IntervalMDP
@@ -199,7 +199,7 @@ def test_random_models_near_one(kind: ObjectiveKind, agent: Direction, nature: D
         decided += solution.is_certified
         if seed < 2:
             certificate = to_certificate(to_problem(model.interval_model(), objective), solution)
-            for arithmetic in (LONGDOUBLE, RATIONAL):
+            for arithmetic in (FLOAT64, RATIONAL):
                 assert check(certificate, arithmetic).valid, (seed, check(certificate, arithmetic).checks)
     assert decided >= 3  # most have values that float64 can tell
 

@@ -18,7 +18,7 @@ from tightrope.certificate.checker import check
 from tightrope.certificate.claim import Certificate
 from tightrope.certificate.evidence import Domain
 from tightrope.certificate.learned import Learned
-from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
+from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.region.polynomials import add
 from tightrope.certificate.region.quotients import QuotientSpace
 from tightrope.cli.app import main
@@ -65,7 +65,7 @@ def learned(model: tr.ParametricMDP, counts: tr.Counts) -> Certificate:
 
 
 def proved(certificate: Certificate, exact: bool = False) -> bool:
-    return all(one.passed for one in check(certificate, RATIONAL if exact else LONGDOUBLE).checks)
+    return all(one.passed for one in check(certificate, RATIONAL if exact else FLOAT64).checks)
 
 
 def refusal(certificate: Certificate) -> str:
@@ -275,7 +275,7 @@ def test_hints_that_point_elsewhere_prove_less_never_more(
     assert learned.learned is not None
     region = learned.learned.region
     assert region is not None
-    honest = Learned(learned, LONGDOUBLE).projection
+    honest = Learned(learned, FLOAT64).projection
     points = generator.uniform(0.1, 0.9, (4000, 2))
     values = model.expressions.values_many(points)
     inside = ((values >= honest.lower - 1e-12) & (values <= honest.upper + 1e-12)).all(axis=1)
@@ -287,7 +287,7 @@ def test_hints_that_point_elsewhere_prove_less_never_more(
         both = with_region(bound_basis=lambda _, bases=bases: bases)(places)
         rolled = with_region(bound_expression=lambda r: np.roll(r.bound_expression, 3))(places)
         for false in (places, both, rolled):
-            found = Learned(false, LONGDOUBLE).projection
+            found = Learned(false, FLOAT64).projection
             assert (values[inside] >= found.lower - 1e-15).all()
             assert (values[inside] <= found.upper + 1e-15).all()
     assert "fails at" in refusal(both)

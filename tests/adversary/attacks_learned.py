@@ -14,7 +14,7 @@ from adversary.archive import Forgery, archive_bytes
 from adversary.attacks_values import Attack, Forge, both, change, claim, entries
 from tightrope.certificate.format.archive import read
 from tightrope.certificate.learned import Learned
-from tightrope.certificate.numbers import LONGDOUBLE
+from tightrope.certificate.numbers import FLOAT64
 
 POLYTOPE = ("walk/polytope/parameter", "walk/polytope/expression", "walk/polytope/rectangular", "spread/polytope/rectangular")  # fmt: skip
 TIED = ("walk/events/tied", "walk/anytime/tied", "walk/hoeffding/tied")
@@ -61,7 +61,7 @@ _REVALUED: dict[object, dict[str, np.ndarray]] = {}
 
 def proved_bounds(forgery: Forgery) -> tuple[np.ndarray, np.ndarray]:
     """The bounds of every transition that the file proves, as the checker derives them."""
-    link = Learned(read(archive_bytes(forgery.members())).certificate, LONGDOUBLE)
+    link = Learned(read(archive_bytes(forgery.members())).certificate, FLOAT64)
     assert all(one.passed for one in link.checks())
     label = np.arange(len(link.expression)) if link.is_untied else link.expression
     return link.projection.lower[label], link.projection.upper[label]

@@ -1,4 +1,4 @@
-"""Attacks on certificates of averages and temporal formulas: refused in longdouble and in rationals, and by
+"""Attacks on certificates of averages and temporal formulas: refused in float64 and in rationals, and by
 the second checker."""
 
 from __future__ import annotations

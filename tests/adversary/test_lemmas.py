@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from tightrope.certificate.coupled.cells import hull_misfit
 from tightrope.certificate.coupled.values import total_doubt
 from tightrope.certificate.evidence import Domain
-from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL, Arithmetic, OutOfRange, as_fraction
+from tightrope.certificate.numbers import FLOAT64, RATIONAL, Arithmetic, OutOfRange, as_fraction
 from tightrope.certificate.problem import Graph, Objective, Problem
 from tightrope.certificate.region.duality import Rows
 from tightrope.certificate.region.polynomials import bernstein_table
 from tightrope.certificate.statistics.costs import CostEvents, Costs
 
-BOTH = pytest.mark.parametrize("n", [LONGDOUBLE, RATIONAL], ids=["longdouble", "rational"])
+BOTH = pytest.mark.parametrize("n", [FLOAT64, RATIONAL], ids=["float64", "rational"])
 
 
 @BOTH
@@ -48,7 +48,7 @@ def _turn(left: tuple[float, float], right: tuple[float, float]) -> Fraction:
 
 
 def test_doubts_too_small_for_doubles_are_not_lost() -> None:
-    n = LONGDOUBLE
+    n = FLOAT64
     doubt, base = n.array([1e-300]) * n.array([1e-30]), n.array([1e308])
     along = y = n.zeros((1, 1))
     assert n.floats(doubt)[0] == 0.0 and doubt[0] * base[0] > 1e-23

@@ -43,7 +43,7 @@ def _one_of_each_kind(names: tuple[str, ...], number: int) -> tuple[str, ...]:
 def try_attack(attack: Attack, on: str, place: Path) -> None:
     """What the forger claims is false, and `verify` does not let it pass.
 
-    In longdouble, and in rationals where that is quick or nothing else of the attack was tried in them.
+    In float64, and in rationals where that is quick or nothing else of the attack was tried in them.
     """
     honest = ALL[on]
     forgery = Forgery.of(honest.certificate)

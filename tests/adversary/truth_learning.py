@@ -24,7 +24,7 @@ from adversary.truth_values import Question, objective_of
 from exact_reference import INFINITE, TinyModel
 from tightrope.certificate.format.archive import load
 from tightrope.certificate.learned import Learned
-from tightrope.certificate.numbers import LONGDOUBLE
+from tightrope.certificate.numbers import FLOAT64
 from tightrope.certificate.region.rows import Origin
 from tightrope.model.objective import Objective
 
@@ -315,7 +315,7 @@ def _likelihood(sketch: Sketch, data: Data, delta: float = DELTA, pilot: int | N
 
 def _slab(honest: Honest, sketch: Sketch, data: Data) -> Inside:
     """The guard, and at every point the wealth of the honest bets in plain floats."""
-    link = Learned(load(honest.certificate).certificate, LONGDOUBLE)
+    link = Learned(load(honest.certificate).certificate, FLOAT64)
     slab, guard = (link.statements.sources[origin] for origin in (Origin.SLAB, Origin.CUT))
     bets, outcomes = slab.bets, link.outcomes
     linear, constant = slab.forms.doubles

@@ -9,7 +9,7 @@ import numpy as np
 
 from learning_cases import case, counts_of
 from tightrope.certificate.checker import check
-from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
+from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.errors import InputError
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions
@@ -20,7 +20,7 @@ from tightrope.statistics.estimates import IntervalMethod
 def failures(certificate, exactly=False):
     """What does not hold of a certificate: the names of checks, or what the door says."""
     try:
-        verdict = check(certificate, RATIONAL if exactly else LONGDOUBLE)
+        verdict = check(certificate, RATIONAL if exactly else FLOAT64)
     except InputError as error:
         return [str(error)]
     assert verdict.valid == all(one.passed for one in verdict.checks)

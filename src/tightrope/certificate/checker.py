@@ -24,7 +24,7 @@ from tightrope.certificate.claim import Certificate, Claim, misfit
 from tightrope.certificate.format.fields import validate
 from tightrope.certificate.game.nature import Boxes, Vector
 from tightrope.certificate.game.theorem import prove
-from tightrope.certificate.numbers import LONGDOUBLE, Arithmetic, OutOfRange, as_fraction
+from tightrope.certificate.numbers import FLOAT64, Arithmetic, OutOfRange, as_fraction
 from tightrope.certificate.problem import Problem
 from tightrope.certificate.verdict import Check, Verdict, assumptions
 from tightrope.errors import InputError
@@ -39,7 +39,7 @@ _End = Fraction | float
 """A bound at the initial state, before `complement`; a float is +∞."""
 
 
-def check(certificate: Certificate, n: Arithmetic = LONGDOUBLE) -> Verdict:
+def check(certificate: Certificate, n: Arithmetic = FLOAT64) -> Verdict:
     """All checks. An `InputError` where a field does not hold what it should."""
     validate(certificate)
     problem = certificate.problem

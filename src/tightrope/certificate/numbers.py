@@ -1,23 +1,39 @@
-"""The numbers of a check: longdouble with error bounds, or exact rationals. Checks are written once, over
-either.
+"""The numbers of a check: float64 with error bounds, or exact rationals. Checks are written over either.
 
-Arrays hold finite numbers only: dtype longdouble, or dtype object with rationals (python-flint's `fmpq` where
-it is installed, `Fraction` otherwise). `+`, `-`, `*`, comparisons, `abs`, `np.where`, `np.maximum`, sums and
-`reduceat` mean the same for both. After calculating, a check adds `n.error(operations, size)`, which bounds
-what rounding may have done and is 0 for rationals, and asks `n.require_finite`: a number that left the range
-of longdouble proves nothing.
+Arrays hold float64, or dtype object with rationals (python-flint's `fmpq` where it is installed, `Fraction`
+otherwise). `+`, `-`, `*`, comparisons, `abs`, `np.where`, `np.maximum`, sums and `reduceat` mean the same for
+both. RATIONAL decides. FLOAT64 is a filter: what it proves is sure, on every machine and in any order of
+sums, and what it cannot prove is asked again in rationals.
 
-What is trusted of longdouble: each of + − · / and √ has a relative error of at most `epsilon` (in fact half
-of it), and np.log one of at most 4·epsilon, absolute near 1; conversions of integers are to the nearest. Of
-`decimal`: square roots and logarithms are rounded correctly.
+What is trusted of float64 (IEEE 754), with u = 2⁻⁵³, η = 2⁻¹⁰⁷⁴, ε = 2u = `epsilon` and `tiny` = 2⁻¹⁰²²:
+
+1. fl(a ± b) = (a ± b)(1 + d), |d| ≤ u: where the result is that small it is exact. It is 0 only if a = ±b.
+2. fl(a·b), fl(a/b) = (a·b)(1 + d) + e, |d| ≤ u, |e| ≤ η, not both. It may be 0 though no factor is.
+3. fl(√a) = √a·(1 + d), |d| ≤ u.
+4. `array` of a rational q: |held − q| ≤ u·|q| + η. Of doubles, and of integers up to 2⁵³: exact.
+5. What leaves the range is infinite or no number, and is asked for (`is_finite`) before it proves anything.
+
+Lemma (`error`). Let m terms t_i be products of two numbers (or quotients, or numbers), and let at most k
+roundings lie between the numbers and the sum, whatever the order of adding. Then
+
+    |fl(Σ t_i) − Σ t_i| ≤ γ·Σ|t_i| + k·m·η,   γ = k·u/(1 − k·u),
+
+and the computed Σ|t_i| is at least (1 − γ)·Σ|t_i| − k·m·η. For k, m < 2⁴⁰, k·(ε·(computed Σ|t_i|) + tiny)
+covers that, its own rounding too. The bound is 0 nowhere: callers say where nothing was rounded at all, which
+is where *factors* are 0 (a product may be 0 by underflow). It is added before anything is multiplied by the
+sum, which multiplies its error.
+
+Logarithms and roots are rationals on a side of the true ones, by series and square roots of integers: nothing
+is believed of a C library. They are the same with and without python-flint.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from functools import cache
+from math import inf, isqrt, nextafter
 from typing import Any
 
 import numpy as np
@@ -34,9 +50,8 @@ with suppress(ImportError):  # several times as fast, and the same numbers
 Numbers = npt.NDArray[Any]
 """An array in one of the two arithmetics."""
 
-_WIDE = Context(prec=40, Emin=MIN_EMIN, Emax=MAX_EMAX)
-_UPWARD = Context(prec=40, rounding=ROUND_CEILING, Emin=MIN_EMIN, Emax=MAX_EMAX)
-"""In which roots and logarithms of rationals are enclosed."""
+_POINT = 160
+"""Bits after the point, in which logarithms are worked out."""
 
 
 class OutOfRange(ArithmeticError):
@@ -44,24 +59,29 @@ class OutOfRange(ArithmeticError):
 
 
 class Arithmetic:
-    """LONGDOUBLE, and what RATIONAL has in common with it."""
+    """FLOAT64, and what RATIONAL has in common with it."""
 
     exact: bool = False
-    dtype: Any = np.longdouble
-    epsilon: Any = np.finfo(np.longdouble).eps
-    tiny: Any = np.finfo(np.longdouble).tiny
+    dtype: Any = np.dtype(np.float64)
+    epsilon: Any = 2.0**-52
+    tiny: Any = 2.0**-1022
 
     def array(self, values: Any) -> Numbers:
-        """Doubles and integers as they are, fractions to the nearest number (relative error ≤ epsilon)."""
+        """Doubles and integers as they are, fractions to the nearest number (see above)."""
         given = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
-        return self._apply(_nearest, given) if given.dtype == object else given.astype(np.longdouble)
+        return self._apply(_nearest, given) if given.dtype == object else given.astype(np.float64)
 
     def zeros(self, shape: int | tuple[int, ...]) -> Numbers:
         return np.zeros(shape, dtype=self.dtype)
 
-    def error(self, operations: int | Numbers, size: Numbers) -> Any:
+    def enclose(self, values: Any) -> tuple[Numbers, Numbers]:
+        """(not above, not below) some rationals, as near as numbers go: next to 10⁻⁵⁰⁰⁰ are 0 and η."""
+        exact = RATIONAL.array(values)
+        return (exact, exact) if self.exact else (RATIONAL.down(exact), RATIONAL.up(exact))
+
+    def error(self, operations: int | Numbers, size: Any) -> Any:
         """A bound on the rounding of so many operations on terms whose absolute values sum to `size`."""
-        return 0 if self.exact else np.where(size > 0, 2 * operations * self.epsilon * size + self.tiny, 0)
+        return 0 if self.exact else operations * (self.epsilon * size + self.tiny)
 
     def is_finite(self, *arrays: Numbers) -> bool:
         return self.exact or all(bool(np.all(np.isfinite(array))) for array in arrays)
@@ -73,18 +93,16 @@ class Arithmetic:
     def fractions(self, array: Numbers) -> list[Fraction]:
         """The numbers held, exactly, as a flat list."""
         self.require_finite(array)
-        return [as_fraction(value) for value in np.asarray(array, dtype=self.dtype).reshape(-1)]
+        return [as_fraction(value) for value in np.asarray(array, dtype=self.dtype).reshape(-1).tolist()]
 
     def floats(self, array: Numbers) -> FloatArray:
         """Doubles near the numbers: for searching, never for a proof."""
-        with np.errstate(over="ignore"):
-            return np.asarray(array, dtype=np.longdouble).astype(np.float64)
+        return np.asarray(array, dtype=np.float64)
 
     def up(self, array: Numbers) -> FloatArray:
         """The smallest doubles that are not below the numbers."""
         self.require_finite(array)
-        near = self.floats(array)
-        return np.where(self.array(near) < array, np.nextafter(near, np.inf), near)
+        return self.floats(array)
 
     def down(self, array: Numbers) -> FloatArray:
         return -self.up(-array)
@@ -95,25 +113,24 @@ class Arithmetic:
 
     def root_up(self, array: Numbers) -> Numbers:
         """Not below the square roots."""
-        self.require_finite(array)
-        root: Numbers = np.sqrt(np.maximum(array, 0)) * (1 + 2 * self.epsilon)
-        return root
+        return self._each(array, _root_up, True)
 
     def log_up(self, array: Numbers) -> Numbers:
-        """Not below the logarithms of positive numbers."""
-        return self._log(array, 4)
+        """Not below the logarithms of positive numbers, by at most 2⁻¹²⁰ in rationals."""
+        return self._each(array, lambda top, bottom: _log(top, bottom, True), True)
 
     def log_down(self, array: Numbers) -> Numbers:
         """Not above them."""
-        return self._log(array, -4)
+        return self._each(array, lambda top, bottom: _log(top, bottom, False), False)
 
-    def _log(self, array: Numbers, units: int) -> Numbers:
+    def _each(self, array: Numbers, function: Callable[[int, int], tuple[int, int]], upward: bool) -> Numbers:
+        """What a function makes of every numerator and denominator, on a side where that is no number."""
         self.require_finite(array)
-        if not np.all(array > 0):
-            raise OutOfRange
-        value: Numbers = np.log(array)
-        value = value + units * self.epsilon * (np.abs(value) + 1)
-        return value
+        result: Numbers = self._apply(lambda value: self._held(*function(*_parts(value)), upward), array)
+        return result
+
+    def _held(self, top: int, bottom: int, upward: bool) -> Any:
+        return _double_up(top, bottom) if upward else -_double_up(-top, bottom)
 
     def _apply(self, function: Callable[[Any], Any], array: Numbers) -> Numbers:
         """What a function makes of every number."""
@@ -135,104 +152,128 @@ class _Rational(Arithmetic):
         return np.full(shape, _rational(0), dtype=object)
 
     def floats(self, array: Numbers) -> FloatArray:
-        near = [_to_double(value) for value in self.fractions(array)]
+        near = [_nearest(value) for value in np.asarray(array).reshape(-1).tolist()]
         return np.array(near, dtype=np.float64).reshape(np.shape(array))
+
+    def up(self, array: Numbers) -> FloatArray:
+        above = [_double_up(*_parts(value)) for value in np.asarray(array).reshape(-1).tolist()]
+        return np.array(above, dtype=np.float64).reshape(np.shape(array))
 
     def trim(self, array: Numbers, upward: bool | None = None) -> Numbers:
         """At most 128 bits of mantissa, so that long products and many steps stay short."""
-        return self._each(array, lambda value: _trim(value, upward))
+        return self._each(array, lambda top, bottom: _trim(top, bottom, upward), bool(upward))
 
-    def root_up(self, array: Numbers) -> Numbers:
-        return self._each(array, _root_up)
-
-    def log_up(self, array: Numbers) -> Numbers:
-        return self._each(array, _log_up)
-
-    def log_down(self, array: Numbers) -> Numbers:
-        return self._each(array, lambda value: -_log_up(1 / value if value else value))
-
-    def _each(self, array: Numbers, function: Callable[[Fraction], Fraction]) -> Numbers:
-        return self._apply(lambda value: quick(function(as_fraction(value))), array)
+    def _held(self, top: int, bottom: int, upward: bool) -> Any:
+        return _rational(top, bottom)
 
 
-LONGDOUBLE: Arithmetic = Arithmetic()
+FLOAT64: Arithmetic = Arithmetic()
 RATIONAL: Arithmetic = _Rational()
 
 
 def log_below(n: Arithmetic, level: Fraction) -> Any:
     """A number not above log(level)."""
-    value = n.log_down(n.array([level]))[0]
-    return value - 8 * n.epsilon * (abs(value) + 1)
+    return n.array(RATIONAL.down(RATIONAL.log_down(RATIONAL.array([level]))))[0]
 
 
 def as_fraction(value: Any) -> Fraction:
     """A number of either arithmetic, exactly."""
-    if isinstance(value, Fraction):
-        return value
-    if isinstance(value, int | float):
-        return Fraction(value)
-    if isinstance(value, np.longdouble):
-        return Fraction(*value.as_integer_ratio())
-    return Fraction(int(value.p), int(value.q))
+    return value if isinstance(value, Fraction) else Fraction(*_parts(value))
 
 
 def quick(value: Any) -> Any:
     """A number as what arrays of rationals hold: the same, and quicker to calculate with."""
-    if isinstance(value, float | np.longdouble):
-        return _rational(*value.as_integer_ratio())
-    return _rational(value.numerator, value.denominator) if isinstance(value, Fraction) else _rational(value)
+    return value if isinstance(value, _rational) else _rational(*_parts(value))
 
 
-def _nearest(value: Any) -> np.longdouble:
-    """A longdouble within epsilon of a number."""
-    if isinstance(value, float | np.longdouble):
-        return np.longdouble(value)
-    exact = as_fraction(value)
-    if max(abs(exact.numerator), exact.denominator) < 2**53:  # both are numbers of ours
-        return np.longdouble(exact.numerator) / np.longdouble(exact.denominator)
-    mantissa, shift = _scale(abs(exact), 128)
-    near: np.longdouble = np.ldexp(np.longdouble(mantissa), -shift)
-    return -near if exact < 0 else near
+def _parts(value: Any) -> tuple[int, int]:
+    """(numerator, denominator) of a number of any kind."""
+    if isinstance(value, float):
+        return value.as_integer_ratio()
+    if isinstance(value, (int, Fraction, np.integer)):
+        return int(value.numerator), int(value.denominator)
+    return int(value.p), int(value.q)
 
 
-def _scale(value: Fraction, bits: int) -> tuple[int, int]:
-    """(⌊value·2^shift⌋, shift) with about so many bits."""
-    if value == 0:
-        return 0, 0
-    shift = bits - value.numerator.bit_length() + value.denominator.bit_length()
-    top, bottom = value.numerator << max(shift, 0), value.denominator << max(-shift, 0)
-    return top // bottom, shift
+def _nearest(value: Any) -> float:
+    """The double nearest to a number."""
+    return value if isinstance(value, float) else _quotient(*_parts(value))
 
 
-def _to_double(value: Fraction) -> float:
+def _quotient(top: int, bottom: int) -> float:
+    """The double nearest to top/bottom; Python rounds quotients of integers correctly, small ones too."""
     try:
-        return float(value)
+        return top / bottom
     except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
+        return inf if top > 0 else -inf
 
 
-def _trim(value: Fraction, upward: bool | None) -> Fraction:
-    if value.numerator.bit_length() + value.denominator.bit_length() <= 320:
-        return value
-    mantissa, shift = _scale(abs(value), 128)
-    if upward is not None and upward == (value > 0):
-        mantissa += 1
-    short = Fraction(mantissa) / Fraction(2) ** shift
-    return -short if value < 0 else short
+def _double_up(top: int, bottom: int) -> float:
+    """The smallest double that is not below top/bottom; infinite where there is none."""
+    near = _quotient(top, bottom)
+    if near in (inf, -inf):
+        return near if near > 0 else nextafter(near, inf)
+    a, b = near.as_integer_ratio()
+    return nextafter(near, inf) if a * bottom < top * b else near
 
 
-def _root_up(value: Fraction) -> Fraction:
-    return Fraction(_WIDE.next_plus(_WIDE.sqrt(_decimal_up(value)))) if value > 0 else Fraction(0)
+def _scale(top: int, bottom: int, shift: int, upward: bool) -> int:
+    """top·2^shift/bottom, rounded down or up."""
+    top, bottom = top << max(shift, 0), bottom << max(-shift, 0)
+    return -(-top // bottom) if upward else top // bottom
 
 
-def _log_up(value: Fraction) -> Fraction:
-    """`decimal` rounds logarithms and roots correctly: the next number is beyond them; of 1 it is 0."""
-    if value <= 0:
+def _of(mantissa: int, shift: int) -> tuple[int, int]:
+    """mantissa·2^−shift."""
+    return (mantissa, 1 << shift) if shift >= 0 else (mantissa << -shift, 1)
+
+
+def _trim(top: int, bottom: int, upward: bool | None) -> tuple[int, int]:
+    if top.bit_length() + bottom.bit_length() <= 320:
+        return top, bottom
+    shift = 128 - top.bit_length() + bottom.bit_length()
+    return _of(_scale(top, bottom, shift, bool(upward)), shift)
+
+
+def _root_up(top: int, bottom: int) -> tuple[int, int]:
+    if top <= 0:
+        return 0, 1
+    half = (256 - top.bit_length() + bottom.bit_length()) // 2
+    return _of(isqrt(_scale(top, bottom, 2 * half, True) - 1) + 1, half)
+
+
+def _log(top: int, bottom: int, upward: bool) -> tuple[int, int]:
+    """log(x·2^−s) = log(x/c) + log(c) − s·log(2), 1/2 ≤ x ≤ 2, where c = i/1024 is next to x."""
+    if top <= 0:
         raise OutOfRange
-    near = _WIDE.ln(_decimal_up(value))
-    return Fraction(_WIDE.next_plus(near)) if near else Fraction(0)
+    if top == bottom:
+        return 0, 1
+    s = bottom.bit_length() - top.bit_length()
+    x = _scale(top, bottom, s + _POINT, upward)
+    i = x >> (_POINT - 10)
+    c = i << (_POINT - 10)
+    value = 2 * _atanh(x - c, x + c) + _log_grid(i) - s * _log_grid(2048)
+    doubt = 256 * (2 + abs(s))
+    value = -(-(value + doubt) >> (_POINT - 128)) if upward else (value - doubt) >> (_POINT - 128)
+    return value, 1 << 128
 
 
-def _decimal_up(value: Fraction) -> Decimal:
-    """A decimal number not below a fraction."""
-    return _UPWARD.divide(Decimal(value.numerator), Decimal(value.denominator))
+@cache
+def _log_grid(i: int) -> int:
+    """log(i/1024) within 256 units of 2^−_POINT, for 512 ≤ i ≤ 2048."""
+    value = 2 * _atanh(abs(i - 1024), i + 1024)
+    return value if i >= 1024 else -value
+
+
+def _atanh(top: int, bottom: int) -> int:
+    """atanh(z) = z + z³/3 + z⁵/5 + … for 0 ≤ z = top/bottom ≤ 1/3, less at most 128 units of 2^−_POINT.
+
+    z² ≤ 1/9: there are at most 52 terms before they are below a unit, each less than 2 units too small, and
+    all others together are below 2 units.
+    """
+    power = total = (top << _POINT) // bottom
+    square, k = power * power >> _POINT, 1
+    while power:
+        power, k = power * square >> _POINT, k + 2
+        total += power // k
+    return total

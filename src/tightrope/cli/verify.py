@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 from tightrope.certificate.checker import check
 from tightrope.certificate.claim import Certificate
 from tightrope.certificate.format.archive import Loaded, load
-from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
+from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.verdict import Verdict
 from tightrope.cli import options
 from tightrope.cli.options import option
@@ -86,7 +86,7 @@ def verify(asked: Request) -> None:
             if asked.json:
                 print_json(_about_something_else(bound, trouble, loaded, time.perf_counter() - begin))
             raise CannotCertify(trouble)
-    verdict = check(loaded.certificate, RATIONAL if asked.exact else LONGDOUBLE)
+    verdict = check(loaded.certificate, RATIONAL if asked.exact else FLOAT64)
     verdict = verdict if bound is None else tie_verdict(verdict, bound, words)
     if asked.json:
         print_json(_answer(verdict, loaded, time.perf_counter() - begin))

@@ -23,7 +23,7 @@ from tightrope.automata.strategy import towards
 from tightrope.certificate.claim import Certificate, Claim, ValueHints
 from tightrope.certificate.game.laws import boxes_of
 from tightrope.certificate.game.theorem import prove
-from tightrope.certificate.numbers import LONGDOUBLE
+from tightrope.certificate.numbers import FLOAT64
 from tightrope.certificate.problem import Problem as Certified
 from tightrope.errors import CannotCertify
 from tightrope.formats.policy import Policy, policy_of
@@ -56,7 +56,7 @@ def average_certificate(
     sides = (found.from_below(choice), found.from_above())
     if flipped:
         sides = (sides[1].negated(), sides[0].negated())
-    boxes, _ = boxes_of(problem, LONGDOUBLE)
+    boxes, _ = boxes_of(problem, FLOAT64)
     scale = max(1.0, float(np.abs(reward).max(initial=0.0)))
     hints = ValueHints(witness=choice)
     free = Claim("value", "free", 0.0, 0.0)

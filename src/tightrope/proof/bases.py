@@ -35,9 +35,9 @@ class BasisFinder:
     def __init__(self, rows: Rows):
         matrix, bound = rows.matrix, rows.bound
         centre = (rows.lower + rows.upper) / 2
-        half = np.maximum((rows.upper - rows.lower) / 2, np.longdouble(1e-200))
+        half = np.maximum((rows.upper - rows.lower) / 2, 1e-200)
         scaled = matrix * half
-        norm = np.maximum(np.abs(scaled).max(axis=1, initial=0), np.longdouble(1e-300))
+        norm = np.maximum(np.abs(scaled).max(axis=1, initial=0), 1e-300)
         self.size = rows.size
         self.centre, self.half = centre.astype(np.float64), half.astype(np.float64)
         self.matrix = (scaled / norm[:, None]).astype(np.float64)

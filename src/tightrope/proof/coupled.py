@@ -20,7 +20,7 @@ from tightrope.certificate.claim import Certificate, Claim
 from tightrope.certificate.coupled.check import CoupledCheck
 from tightrope.certificate.coupled.hints import CoupledHints, packed_size
 from tightrope.certificate.learned import Learned
-from tightrope.certificate.numbers import LONGDOUBLE
+from tightrope.certificate.numbers import FLOAT64
 from tightrope.certificate.region.rows import Origin as Kind
 from tightrope.certificate.region.rows import Statements
 from tightrope.coupled import CoupledValue
@@ -62,7 +62,7 @@ def with_coupled_proofs(
     names, points = _with_cuts(aligned, used, draft.learned.region.point, cut_points)
     draft = with_region(draft, replace(draft.learned.region, point=points))
     assert draft.learned is not None
-    link = Learned(draft, LONGDOUBLE, known)
+    link = Learned(draft, FLOAT64, known)
     proofs, claims = [], list(draft.claims)
     for i, tree in trees.items():
         value = values[i]

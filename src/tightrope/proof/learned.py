@@ -24,7 +24,7 @@ from tightrope.answering.product_problem import ProductProblem
 from tightrope.certificate.claim import Certificate, Claim, ValueHints
 from tightrope.certificate.hints import LearnedHints, RegionHints
 from tightrope.certificate.learned import Learned, Projection
-from tightrope.certificate.numbers import LONGDOUBLE
+from tightrope.certificate.numbers import FLOAT64
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.errors import CannotCertify, InputError
@@ -109,7 +109,7 @@ def certificate_of(
     sets = replace(result.sets, lower=first.kernel.lower, upper=first.kernel.upper)
     draft, events = _draft(result, counts, asked)
     wanted = _expression_bounds(result, sets)
-    link = Learned(draft, LONGDOUBLE)
+    link = Learned(draft, FLOAT64)
     if isinstance(region, Polytope) and region.kind is RegionKind.SLAB:
         draft, link = prove_slab(link, draft, region)
     proof: RegionHints | None = None
@@ -181,7 +181,7 @@ def _draft(
         own = transition_intervals(result.model, counts, data.delta, method)
         return replace(draft, learned=replace(hints, lower=own.lower, upper=own.upper)), None
     assert result.intervals is not None
-    events = EventMap(result.intervals, Learned(draft, LONGDOUBLE))
+    events = EventMap(result.intervals, Learned(draft, FLOAT64))
     lower, upper = events.bounds()
     return replace(draft, learned=replace(hints, lower=lower, upper=upper)), events
 
@@ -220,7 +220,7 @@ def _up(value: Fraction) -> float:
 
 def _reward_ends(link: Learned, proof: RegionHints | None, draft: Certificate) -> RewardEnds | None:
     """Rewards with parameters at the ends that are proved; None where there are none."""
-    certified = Learned(with_region(draft, proof), LONGDOUBLE, link.statements).reward_ends
+    certified = Learned(with_region(draft, proof), FLOAT64, link.statements).reward_ends
     if certified is None:
         return None
     least, most = (RewardStructure(choice=end) for end in certified)

@@ -18,7 +18,7 @@ from tightrope.certificate.checker import check
 from tightrope.certificate.claim import Certificate
 from tightrope.certificate.game.nature import Boxes
 from tightrope.certificate.game.product import MOST_PAIRS, product_of
-from tightrope.certificate.numbers import LONGDOUBLE
+from tightrope.certificate.numbers import FLOAT64
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.learn import Learner
@@ -74,9 +74,9 @@ def require_proved(certificate: Certificate) -> None:
 def _certified_product(problem: ProductProblem, asked: Asked) -> ProductProblem:
     base = problem.base
     certified = to_problem(base, asked)
-    possible = (np.diff(base.expressions.row_start) > 0)[base.expression].astype(np.longdouble)
+    possible = (np.diff(base.expressions.row_start) > 0)[base.expression].astype(np.float64)
     boxes = Boxes(
-        LONGDOUBLE,
+        FLOAT64,
         certified.graph.transition_start,
         certified.graph.successor,
         np.arange(base.transitions),

@@ -29,7 +29,7 @@ import numpy as np
 from tightrope.certificate.claim import Certificate
 from tightrope.certificate.hints import RegionHints, SlabHints
 from tightrope.certificate.learned import Learned, Projection
-from tightrope.certificate.numbers import LONGDOUBLE
+from tightrope.certificate.numbers import FLOAT64
 from tightrope.certificate.region.coordinates import Box
 from tightrope.certificate.region.duality import Rows
 from tightrope.certificate.region.projection import Bounds, next_box, shrunk_box
@@ -262,7 +262,7 @@ def prove_slab(link: Learned, draft: Certificate, region: Polytope) -> tuple[Cer
             )
         )
         draft = replace(draft, learned=replace(draft.learned, slab=tuple(stages)))
-        link = Learned(draft, LONGDOUBLE, statements)
+        link = Learned(draft, FLOAT64, statements)
     return draft, link
 
 

@@ -15,7 +15,7 @@ from tightrope.answering.solving import Solve
 from tightrope.certificate.claim import Certificate, Claim
 from tightrope.certificate.game.laws import boxes_of
 from tightrope.certificate.game.product import MOST_PAIRS, Product, product_of
-from tightrope.certificate.numbers import LONGDOUBLE
+from tightrope.certificate.numbers import FLOAT64
 from tightrope.certificate.problem import Problem as Certified
 from tightrope.errors import CannotCertify
 from tightrope.model.mdp import MDP, IntervalMDP
@@ -28,7 +28,7 @@ def temporal_certificate(
     problem: Certified, model: MDP | IntervalMDP, solve: Solve, about: Mapping[str, Any] | None = None
 ) -> Certificate:
     """The certificate of a temporal problem; `model` is what is solved, over the states of the problem."""
-    product = product_of(problem, boxes_of(problem, LONGDOUBLE)[0], MOST_PAIRS)
+    product = product_of(problem, boxes_of(problem, FLOAT64)[0], MOST_PAIRS)
     if not product.check.passed:
         raise CannotCertify(
             f"certificates of temporal formulas need a graph that nature cannot change: {product.check.name} "

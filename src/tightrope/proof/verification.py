@@ -20,7 +20,7 @@ from tightrope.certificate.checker import check, unbound
 from tightrope.certificate.claim import Certificate
 from tightrope.certificate.format.archive import load
 from tightrope.certificate.format.differences import first_difference
-from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL
+from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.problem import Problem
 from tightrope.certificate.verdict import MEANING, Verdict
 from tightrope.errors import CannotCertify, InputError, ReadingWarning, check_type
@@ -98,7 +98,7 @@ def verify(
         if trouble is not None:
             raise CannotCertify(trouble)
         words = readings(loaded, own)
-    return tie_verdict(check(loaded, RATIONAL if exact else LONGDOUBLE), bound, words)
+    return tie_verdict(check(loaded, RATIONAL if exact else FLOAT64), bound, words)
 
 
 def tie_verdict(verdict: Verdict, bound: Mapping[str, bool | None], words: tuple[str, ...] = ()) -> Verdict:

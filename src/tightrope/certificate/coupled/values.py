@@ -104,7 +104,7 @@ def _range_of_pairs(
 ) -> tuple[Any, Any]:
     """Bounds of half_k + half_l + first_k·second_l over all pairs, which are symmetric in k and l.
 
-    There are many, so where numbers are longdouble these are doubles with their error bound, and where they
+    There are many, so where numbers are float64 these are doubles with their error bound, and where they
     are rational, whole numbers.
     """
     if n.exact:

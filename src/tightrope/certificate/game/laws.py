@@ -35,8 +35,8 @@ def boxes_of(problem: Problem, n: Arithmetic) -> tuple[Boxes, list[Check]]:
     if problem.probability is not None:
         width = np.diff(graph.transition_start)
         margin, near = n.array(np.repeat((width + 2) * _UNIT, width)), n.array(problem.probability)
-        slack = n.error(4, near)
-        lower, upper = near * (1 - margin) - slack, np.minimum(near * (1 + margin) + slack, 1)
+        slack = np.where(near > 0, n.error(4, near), 0)
+        lower, upper = np.maximum(near * (1 - margin) - slack, 0), np.minimum(near * (1 + margin) + slack, 1)
     elif problem.lower is not None and problem.upper is not None:
         least = problem.lower
         if problem.assumed_support is not None:
@@ -45,20 +45,11 @@ def boxes_of(problem: Problem, n: Arithmetic) -> tuple[Boxes, list[Check]]:
     else:
         assert problem.polynomial is not None and problem.theta is not None and problem.expression is not None
         label, values = problem.expression, _values_at(problem.polynomial, problem.theta)
-        checks, (lower, upper) = [_sums(problem, values)], enclose(n, values)
+        checks, (lower, upper) = [_sums(problem, values)], n.enclose(values)
         proper = np.array([value <= 1 for value in values], dtype=np.bool_)
         upper = np.where(proper, np.minimum(upper, 1), upper)
     boxes = Boxes(n, graph.transition_start, graph.successor, label, lower, upper, single)
     return boxes, [_proper(boxes), *checks]
-
-
-def enclose(n: Arithmetic, values: list[Fraction]) -> tuple[Numbers, Numbers]:
-    """(not above, not below) the fractions; equal where the fraction is a number of the arithmetic."""
-    near = n.array(values)
-    same = np.array([a == b for a, b in zip(n.fractions(near), values, strict=True)], dtype=np.bool_)
-    margin = np.where(same, 0, 2 * n.epsilon * np.abs(near) + n.tiny)
-    below = near - margin
-    return np.where((near >= 0) & (below < 0), 0, below), near + margin
 
 
 def _values_at(polynomials: Sequence[Polynomial], theta: Sequence[Fraction]) -> list[Fraction]:
@@ -107,6 +98,6 @@ def _read_as_one(boxes: Boxes, rows: OffsetArray, table: OffsetArray, bound: Num
         return
     n = boxes.n
     share = bound / bound.sum(axis=1)[:, None]
-    slack = n.error(table.shape[1] + 4, share)
-    boxes.lower[table], boxes.upper[table] = share - slack, np.minimum(share + slack, 1)
+    slack = np.where(bound > 0, n.error(table.shape[1] + 4, share), 0)
+    boxes.lower[table], boxes.upper[table] = np.maximum(share - slack, 0), np.minimum(share + slack, 1)
     boxes.single[rows] = True

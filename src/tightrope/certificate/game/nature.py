@@ -154,11 +154,14 @@ def _maximum(n: Arithmetic, lower: Numbers, upper: Numbers, x: Numbers, above: b
 def _dual(n: Arithmetic, lower: Numbers, upper: Numbers, x: Numbers, pivot: Numbers, sign: int) -> Numbers:
     """D(pivot), rounded up (sign 1) or down (sign −1)."""
     difference = x - pivot[:, None]
-    terms = np.where(difference > 0, upper, lower) * difference
+    weight = np.where(difference > 0, upper, lower)
+    terms = weight * difference
     value = pivot + terms.sum(axis=1)
-    size = abs(terms).sum(axis=1)
-    slack = n.error(x.shape[1] + 4, size) + n.error(1, np.where(size > 0, abs(value), 0))
-    return np.asarray(value + sign * slack)
+    if n.exact:
+        return np.asarray(value)
+    rounded = np.any((weight != 0) & (difference != 0), axis=1)
+    slack = n.error(x.shape[1] + 4, abs(terms).sum(axis=1)) + n.error(2, abs(value))
+    return np.asarray(value + np.where(rounded, sign * slack, 0))
 
 
 def _kink(n: Arithmetic, lower: Numbers, upper: Numbers, x: Numbers) -> OffsetArray:

@@ -61,7 +61,7 @@ class Game:
         scaled = discount * found.number
         value = self.reward + scaled
         rounded = (self.reward != 0) | (discount != 1)
-        slack = self.n.error(4, np.where(rounded, abs(self.reward) + abs(scaled), 0))
+        slack = np.where(rounded, self.n.error(4, abs(self.reward) + abs(scaled)), 0)
         return Vector(value + slack if upward else value - slack, found.infinite).within(self.n)
 
     def owners_choice(self, per_choice: Vector, owner: str, upward: bool) -> Vector:

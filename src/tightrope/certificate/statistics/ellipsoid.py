@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.certificate.numbers import LONGDOUBLE, RATIONAL, Numbers, as_fraction, log_below
+from tightrope.certificate.numbers import FLOAT64, RATIONAL, Numbers, as_fraction, log_below
 from tightrope.certificate.region.coordinates import Row
 from tightrope.certificate.region.polynomials import ZERO, add
 from tightrope.certificate.region.rows import Origin, Statements, point_of
@@ -103,8 +103,8 @@ class Ellipsoid:
 
 def _factorise(matrix: Numbers) -> tuple[Numbers, Any, Any]:
     """(G, an upper bound of log det V, 1/√(1 − ε) rounded up)."""
-    rough = np.tril(np.linalg.inv(np.linalg.cholesky(RATIONAL.floats(matrix)))).astype(np.longdouble)
-    rest = LONGDOUBLE.array(_congruent(rough, matrix)[1] - RATIONAL.array(np.eye(len(matrix))))
+    rough = np.tril(np.linalg.inv(np.linalg.cholesky(RATIONAL.floats(matrix)))).astype(np.float64)
+    rest = FLOAT64.array(_congruent(rough, matrix)[1] - RATIONAL.array(np.eye(len(matrix))))
     rough = rough - (np.tril(rest, -1) + np.diag(np.diag(rest) / 2)) @ rough
     factor, image = _congruent(np.tril(rough), matrix)
     rest = (image - RATIONAL.array(np.eye(len(matrix)))).reshape(-1)
@@ -117,10 +117,10 @@ def _factorise(matrix: Numbers) -> tuple[Numbers, Any, Any]:
 
 def _find_centre(matrix: Numbers, vector: Numbers, factor: Numbers) -> tuple[Numbers, Any]:
     """A centre close to V⁻¹ times the vector, and ‖G·(what it misses)‖ rounded up."""
-    centre, near = np.zeros(len(vector), dtype=np.longdouble), LONGDOUBLE.array(factor)
+    centre, near = np.zeros(len(vector)), FLOAT64.array(factor)
     for _ in range(3):
         rest = vector - matrix @ RATIONAL.array(centre)
-        centre = centre + near.T @ (near @ LONGDOUBLE.array(rest))
+        centre = centre + near.T @ (near @ FLOAT64.array(rest))
     missed = factor @ (vector - matrix @ RATIONAL.array(centre))
     return RATIONAL.array(centre), _root_up(missed @ missed)
 

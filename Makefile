@@ -8,6 +8,7 @@
 #   make test-gpu    the tests of the CUDA backend on this machine's GPU (needs tightrope[gpu])
 #   make test-lowest the fast tests with the oldest dependencies that pyproject.toml allows
 #   make test-matrix the tests with every Python from 3.11 to 3.13 that is found
+#   make test-other-architecture  the tests of certificates' numbers as x86-64 on Arm and the other way round, emulated (minutes)
 #   make coverage    lines and branches that the tests reach, under build/coverage
 #   make lint        ruff, strict types, import contracts; `make test` compiles kernels beside them
 #   make pytest      the tests alone
@@ -32,7 +33,7 @@ TEST_TOOLS = $$(sed -n 's|^ *"\([a-z-]*==[^"]*\)",|\1|p' pyproject.toml | grep -
 # Tests start hundreds of processes: each would compile the package's modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test quick quick-tests pytest warm test-gpu test-lowest test-matrix coverage lint format docs pages schemas
+.PHONY: setup demo test quick quick-tests pytest warm test-gpu test-lowest test-matrix test-other-architecture coverage lint format docs pages schemas
 .PHONY: dist bench clean system-deps
 .DEFAULT_GOAL := setup
 
@@ -106,6 +107,9 @@ test-lowest:
 	@$(call install,$(LOWEST)/bin,-e . -c tools/lowest.txt $(TEST_TOOLS))
 	NUMBA_CACHE_DIR=$(LOWEST)/kernels $(LOWEST)/bin/python -m pytest -q $$(grep -v repository tests/quick.txt) \
 	  --deselect tests/test_documents.py::test_schemas_are_current $(PYTEST_ARGS)
+
+test-other-architecture: $(STAMP)
+	@sh tools/other_architecture.sh $(TESTS)
 
 test-matrix:
 	@sh tools/test_matrix.sh $(PYTEST_ARGS)

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""A second checker for certificates of values, written from docs/trust.md and nothing else.
+"""A second checker for certificates, written from docs/trust.md and nothing else.
 
     python verify_standalone.py CERTIFICATE…
 
-It shares no code with tightrope, needs no package, and calculates in exact rationals: for small models.
-Exit code 0 means that every claim of every file is proved, 1 that one is not, 2 that a file is no
-certificate, or one over a domain of parameters, which this checker does not read. It compares nothing with a
-model: what it proves is about the problem written in the file.
+It shares no code with tightrope, needs no package, and calculates in exact rationals, logarithms being
+enclosed by rational series: for small models. It reads certificates of values, over a whole domain, and
+learned ones by intervals of events or transitions, L1 balls or a likelihood, with tied, expression or
+rectangular sets. Exit code 0 means that every claim of every file is proved, 1 that one is not, or that the
+data contradict the model, 2 that a file is no certificate, 3 that it is one which this checker does not read:
+coupled proofs, slabs, ellipsoids, quotients, costs that were seen, or more work than it does. It compares
+nothing with a model or data: what it proves is about the problem written in the file.
 """
 
 from __future__ import annotations
@@ -19,8 +22,9 @@ import sys
 import zipfile
 import zlib
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
-from math import inf, isfinite, isnan
+from math import comb, factorial, inf, isfinite, isnan, isqrt, log, nextafter, prod
 from typing import Any
 
 KINDS = ("UNTIL", "NEXT", "REACH_REWARD", "CUMULATIVE", "TOTAL", "DISCOUNTED", "AVERAGE", "TEMPORAL")
@@ -28,6 +32,10 @@ TYPES = {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "float64": "d", 
 MOST_WHOLE = 2**62
 MOST_BYTES = 2**28
 UNIT = Fraction(1, 2**52)
+METHODS = ("clopper-pearson", "hoeffding", "beta-binomial", "weissman", "likelihood", "slab", "ellipsoid")
+NOT_READ = 3
+CONTRADICTION = "the data contradict the model: no instantiation of the domain agrees with all that was seen"
+NO_DOMAIN = "the domain has no instantiation"
 
 Number = Fraction | float
 """A rational, or +∞."""
@@ -46,6 +54,22 @@ def require(holds: bool, words: str, code: int = 2) -> None:
         raise Refused(words, code)
 
 
+class Work:
+    """What is left of the work that one file may cause: operations on rationals, long ones counting more."""
+
+    left = 0
+
+    @staticmethod
+    def spend(operations: int, *numbers: Fraction) -> None:
+        longest = max((bits_of(number) for number in numbers), default=0)
+        Work.left -= operations * (1 + longest // 256)
+        require(Work.left >= 0, "this is more work than this checker does", NOT_READ)
+
+
+def bits_of(number: Fraction) -> int:
+    return number.numerator.bit_length() + number.denominator.bit_length()
+
+
 # The file: members, digest, header, arrays.
 
 
@@ -54,7 +78,8 @@ def read_members(path: str) -> dict[str, bytes]:
         entries = archive.infolist()
         names = [entry.filename for entry in entries]
         require(len(names) == len(set(names)) <= 1000, "too many members, or two of one name")
-        require(sum(entry.file_size for entry in entries) <= MOST_BYTES, "too large for this checker")
+        small = sum(entry.file_size for entry in entries) <= MOST_BYTES
+        require(small, "too large for this checker", NOT_READ)
         members = {}
         for entry in entries:
             require(entry.compress_type in (0, 8) and not entry.flag_bits & 1, "neither stored nor deflated")
@@ -220,10 +245,7 @@ class Problem:
 
     def __init__(self, node: Any, arrays: dict[str, Any]):
         own = Node(node, "problem.", arrays, "graph objective domain data assumed_support automaton")
-        require(
-            node["domain"] is None and node["data"] is None,
-            "a certificate over a domain is not for this checker",
-        )
+        self.is_domain = node["domain"] is not None
         self._graph(Node(node["graph"], "problem.graph.", arrays, "initial"))
         self._objective(
             Node(
@@ -233,12 +255,32 @@ class Problem:
                 "kind agent nature complement lower_steps upper_steps discount",
             )
         )
-        self._rows(own, node)
+        self.data: Data | None = None
+        self.learned: Learned | None = None
+        self._rows(own, node, arrays)
         temporal = self.kind == "TEMPORAL"
         require(temporal == (node["automaton"] is not None), "an automaton is for temporal questions")
+        require(self.kind != "AVERAGE" or not self.is_domain, "averages are about models that are known")
         self.free_only = temporal
-        if temporal:
-            self._become(Automaton(node["automaton"], arrays, self.states))
+        self.automaton = Automaton(node["automaton"], arrays, self.states) if temporal else None
+
+    def derive(self, hints: Any, arrays: dict[str, Any]) -> None:
+        """The sets of a model over a domain, and the product of a temporal question."""
+        require((hints is not None) == self.is_domain, "hints about parameters do not fit the model")
+        if self.is_domain:
+            self.learned = Learned(self, hints, arrays)
+            ends = self.learned.transitions
+            for a, b in pairwise(self.transition_start):
+                row = [(t, *end) for t, end in zip(self.successor[a:b], ends[a:b], strict=True)]
+                least, most = sum(low for _, low, _ in row), sum(high for _, _, high in row)
+                fits = all(low <= high for _, low, high in row) and least <= 1 <= most
+                require(fits, self.learned.words, 1)
+                self.rows.append(row)
+                self.law.append(self.expression[a:b])
+            if self.learned.rewards is not None:
+                self.rewards = [[ends[side] for ends in self.learned.rewards] for side in (0, 1)]
+        if self.automaton is not None:
+            self._become(self.automaton)
 
     def _graph(self, graph: Node) -> None:
         self.choice_start = given(graph.integers("choice_start"), "no graph")
@@ -257,7 +299,8 @@ class Problem:
         self.complement, self.lower_steps = own.truth("complement"), own.whole("lower_steps", 10**6)
         self.upper_steps = None if own.node["upper_steps"] is None else own.whole("upper_steps", 10**6)
         self.discount = None if own.node["discount"] is None else Fraction(own.real("discount", 0.0, 1.0))
-        reward = own.reals("reward", self.choices)
+        reward, self.earned = own.reals("reward", self.choices), own.integers("earned", self.choices)
+        require(self.earned is None or (self.is_domain and reward is None), "rewards do not fit")
         self.target = own.array("target", "bool", self.states)
         self.allowed = own.array("allowed", "bool", self.states)
         terminal = own.reals("terminal", self.states)
@@ -270,41 +313,57 @@ class Problem:
         require(self.upper_steps is None or self.lower_steps <= self.upper_steps, "steps do not fit")
         aimed = self.kind in ("UNTIL", "NEXT", "REACH_REWARD")
         require((self.target is not None) == aimed, "the target does not fit")
-        require((reward is None) == event, "rewards do not fit")
+        require((reward is None and self.earned is None) == event, "rewards do not fit")
         require(self.allowed is None or until, "allowed states do not fit")
         require(terminal is None or self.kind == "REACH_REWARD", "terminal values do not fit")
         require(not self.complement or event, "only a probability has a complement")
-        self.reward = [Fraction(0)] * self.choices if reward is None else [Fraction(r) for r in reward]
+        earned = [Fraction(0)] * self.choices if reward is None else [Fraction(r) for r in reward]
+        self.rewards = [earned, earned]
         self.terminal = [Fraction(0)] * self.states if terminal is None else [Fraction(t) for t in terminal]
         self.steps = 1 if self.kind == "NEXT" else self.upper_steps
         work = (self.lower_steps + (self.upper_steps or 0)) * max(len(self.successor), 20_000)
         require(work <= 10**9, "more steps than this format allows")
 
-    def _rows(self, own: Node, node: Any) -> None:
+    def _rows(self, own: Node, node: Any, arrays: dict[str, Any]) -> None:
         count = len(self.successor)
         plain = own.reals("probability", count, 0.0, 1.0)
         low, high = own.reals("lower", count, 0.0, 1.0), own.reals("upper", count, 0.0, 1.0)
         expression = own.integers("expression", count)
         theta, polynomials = own.array("theta", "text"), own.array("polynomial", "text")
+        quotients = own.array("denominator", "text") is not None
+        require(not quotients or self.is_domain, "denominators do not fit the model")
+        require(not quotients, "quotients of parameters are not read by this checker", NOT_READ)
         ways = [
             plain is not None,
             low is not None and high is not None,
             expression is not None and theta is not None and polynomials is not None,
+            expression is not None and self.is_domain and polynomials is not None,
         ]
         parts = [plain, low, high, expression, theta, polynomials]
         require(
-            sum(ways) == 1 and sum(p is not None for p in parts) == (1, 2, 3)[ways.index(True)],
+            sum(ways) == 1 and sum(p is not None for p in parts) == (1, 2, 3, 2)[ways.index(True)],
             "not one model",
         )
+        require(self.is_domain == ways[3] and (ways[3] or node["data"] is None), "not one model")
         self.interval = ways[1]
         require(self.interval == (self.nature != "ANY"), "nature's direction does not fit")
         assumed = None if node["assumed_support"] is None else own.real("assumed_support", 0.0, 1.0)
-        require(assumed is None or (self.interval and 0 < assumed < 1), "an assumption that does not fit")
-        self.single = [not self.interval] * self.choices
+        fits = (self.interval or self.is_domain) and 0 < (assumed or 0) < 1
+        require(assumed is None or fits, "an assumption that does not fit")
+        self.single, self.assumed = [not self.interval] * self.choices, assumed
         self.rows: list[list[tuple[int, Fraction, Fraction]]] = []
+        self.law: list[list[int]] = []
+        if polynomials is not None:
+            largest = max([*(expression or [0]), *(self.earned or [0])])
+            require(largest < len(polynomials), "no such expression")
+        if self.is_domain:
+            self.domain, self.expression = Domain(node["domain"], arrays), expression or []
+            self.polynomials = [terms_of(line, len(self.domain.lower)) for line in polynomials or []]
+            if node["data"] is not None:
+                self.data = Data(node["data"], arrays, count)
+            return
         if polynomials is not None:
             values = values_at(polynomials, [rational(text) for text in theta or []])
-            require(max(expression or [0]) < len(values), "no such expression")
             lower = upper = [values[e] for e in expression or []]
         elif self.interval:
             raised = [
@@ -326,7 +385,8 @@ class Problem:
     def _row(self, c: int, row: list[tuple[int, Fraction, Fraction]]) -> list[tuple[int, Fraction, Fraction]]:
         """A set of distributions; where the bounds of an interval as a whole miss 1 by rounding, one."""
         require(all(0 <= low <= high <= 1 for _, low, high in row), "no probabilities", 1)
-        least, most = sum(low for _, low, _ in row), sum(high for _, _, high in row)
+        least = sum((low for _, low, _ in row), Fraction(0))
+        most = sum((high for _, _, high in row), Fraction(0))
         if self.interval:
             for end, missed in ((1, least), (2, most)):
                 if (missed > 1 if end == 1 else missed < 1) and abs(missed - 1) <= (len(row) + 2) * UNIT:
@@ -346,17 +406,19 @@ class Problem:
             seen |= behind
         pairs = sorted(seen, key=lambda pair: pair[0] * memories + pair[1])
         number = {pair: i for i, pair in enumerate(pairs)}
-        rows, single, of_state = [], [], []
+        rows: list[list[tuple[int, Fraction, Fraction]]] = []
+        single, of_state, law = [], [], list[list[int]]()
         for s, q in pairs:
             following = automaton.successor[q][automaton.letter[s]]
             of_state.append(range(len(rows), len(rows) + len(self.of_state[s])))
             for c in self.of_state[s]:
                 rows.append([(number[t, following], low, high) for t, low, high in self.rows[c]])
                 single.append(self.single[c])
+                law += [self.law[c]] if self.law else []
         self.initial = number[self.initial, 0]
-        self.rows, self.single, self.of_state = rows, single, of_state
+        self.rows, self.single, self.of_state, self.law = rows, single, of_state, law
         self.states, self.choices, self.kind = len(pairs), len(rows), "UNTIL"
-        self.reward, self.terminal = [Fraction(0)] * len(rows), [Fraction(0)] * len(pairs)
+        self.rewards, self.terminal = [[Fraction(0)] * len(rows)] * 2, [Fraction(0)] * len(pairs)
         settled = automaton.settled()
         won = {i for i, (_, q) in enumerate(pairs) if q in settled}
         if not automaton.only_settles(settled):
@@ -442,32 +504,30 @@ class Automaton:
         )
 
 
+TERM = r"-?[0-9]{1,4000}(/[0-9]{1,4000})?(\*[0-9]{1,5}\^[0-9]{1,4})*"
+
+
+def terms_of(line: str, parameters: int) -> dict[tuple[tuple[int, int], ...], Fraction]:
+    """The polynomial of a line."""
+    require(not line or re.match(rf"{TERM}( {TERM})*\Z", line) is not None, "no polynomial")
+    result: dict[tuple[tuple[int, int], ...], Fraction] = {}
+    for text, *factors in (part.split("*") for part in line.split(" ") if part):
+        monomial = tuple((int(i), int(e)) for i, e in (factor.split("^") for factor in factors))
+        require(all(i < j for (i, _), (j, _) in pairwise(monomial)), "parameters do not rise")
+        require(all(i < parameters and e >= 1 for i, e in monomial), "no such parameter or exponent")
+        require(sum(e for _, e in monomial) <= 4096 and monomial not in result, "twice, or too large")
+        result[monomial] = rational(text)
+        require(result[monomial] != 0, "a coefficient is 0")
+    return result
+
+
 def values_at(polynomials: list[str], theta: list[Fraction]) -> list[Fraction]:
     """Every polynomial at the point."""
-    term = r"-?[0-9]{1,4000}(/[0-9]{1,4000})?(\*[0-9]{1,5}\^[0-9]{1,4})*"
-    known: dict[tuple[tuple[int, int], ...], Fraction] = {}
-    bits = [value.numerator.bit_length() + value.denominator.bit_length() for value in theta]
-    work, values = 0, []
-    for line in polynomials:
-        require(not line or re.match(rf"{term}( {term})*\Z", line) is not None, "no polynomial")
-        total, seen = Fraction(0), set()
-        for coefficient, *factors in (part.split("*") for part in line.split(" ") if part):
-            monomial = tuple((int(i), int(e)) for i, e in (factor.split("^") for factor in factors))
-            require(all(i < j for (i, _), (j, _) in pairwise(monomial)), "parameters do not rise")
-            require(all(i < len(theta) and e >= 1 for i, e in monomial), "no such parameter or exponent")
-            require(sum(e for _, e in monomial) <= 4096 and monomial not in seen, "twice, or too large")
-            seen.add(monomial)
-            if monomial not in known:
-                work += sum(e * bits[i] for i, e in monomial)
-                require(work <= 10**7, "too large to be evaluated")
-                known[monomial] = Fraction(1)
-                for i, exponent in monomial:
-                    known[monomial] *= theta[i] ** exponent
-            number = rational(coefficient)
-            require(number != 0, "a coefficient is 0")
-            total += number * known[monomial]
-        values.append(total)
-    return values
+    read = [terms_of(line, len(theta)) for line in polynomials]
+    monomials = {monomial for polynomial in read for monomial in polynomial}
+    require(sum(e * bits_of(theta[i]) for m in monomials for i, e in m) <= 10**7, "too large to be evaluated")
+    known = {m: prod((theta[i] ** e for i, e in m), start=Fraction(1)) for m in monomials}
+    return [sum((c * known[m] for m, c in terms.items()), Fraction(0)) for terms in read]
 
 
 def rational(text: str) -> Fraction:
@@ -495,7 +555,10 @@ class Claim:
         self.biases = [helps.reals(f"{side}_bias", states) for side in ("lower", "upper")]
         average = problem.kind == "AVERAGE"
         require(all((b is not None) == average for b in self.biases), "a bias does not fit")
-        require(policy == "free" or not problem.free_only, "a policy without memory")
+        remembers = problem.learned is not None and (self.name, policy) == ("robust policy", "fixed")
+        require(policy == "free" or not problem.free_only or remembers, "a policy without memory")
+        self.bases = [helps.integers(f"{side}_basis", choices, -1) for side in ("lower", "upper")]
+        require(self.bases == [None, None] or problem.learned is not None, "bases without a region")
         require(policy != "randomised" or not average, "the average of a randomised policy")
         require(not average or inf not in (self.vectors[1] or ()), "an average is infinite")
         low_rank, high_rank = helps.integers("lower_ranking", states), helps.integers("upper_ranking", states)
@@ -523,6 +586,1071 @@ class Claim:
             self.weight = share
 
 
+# Enclosures: a number lies between the two ends, which are rationals.
+
+PLACES = 192
+Ends = tuple[Fraction, Fraction]
+
+
+def combined(*terms: tuple[Fraction | int, Ends]) -> Ends:
+    """Ends of a sum of multiples."""
+    ends = [(f * low, f * high) if f >= 0 else (f * high, f * low) for f, (low, high) in terms]
+    return sum((low for low, _ in ends), Fraction(0)), sum((high for _, high in ends), Fraction(0))
+
+
+def near(value: Fraction) -> Ends:
+    """Ends with few digits."""
+    whole = (value.numerator << PLACES) // value.denominator
+    return Fraction(whole, 1 << PLACES), Fraction(whole + 1, 1 << PLACES)
+
+
+def upward(value: Fraction) -> Fraction:
+    """The least double that is not below."""
+    nearest = float(value)
+    return Fraction(nearest if Fraction(nearest) >= value else nextafter(nearest, inf))
+
+
+def downward(value: Fraction) -> Fraction:
+    return -upward(-value)
+
+
+@lru_cache(maxsize=1 << 16)
+def log_of(value: Fraction) -> Ends:
+    """value = m·2^k with ½ < m < 2, and log m = 2·(z + z³/3 + z⁵/5 + …), z = (m − 1)/(m + 1), |z| < ⅓.
+
+    In units of 2^-PLACES each of at most 100 terms is off by at most 4, and what is left by 2.
+    """
+    require(value > 0, "the logarithm of what is not positive", 1)
+    k = value.numerator.bit_length() - value.denominator.bit_length()
+    Work.spend(400, value)
+    part = _log_near_one(value / Fraction(2) ** k)
+    whole = part + k * _log_near_one(Fraction(2)) if k else part
+    error = 1024 * (abs(k) + 1)
+    return Fraction(whole - error, 1 << PLACES), Fraction(whole + error, 1 << PLACES)
+
+
+@lru_cache(maxsize=1 << 10)
+def _log_near_one(m: Fraction) -> int:
+    above, below = m.numerator - m.denominator, m.numerator + m.denominator
+    z = (abs(above) << PLACES) // below
+    square, power, total, odd = z * z >> PLACES, z, 0, 1
+    while power:
+        total += power // odd
+        power, odd = power * square >> PLACES, odd + 2
+    return 2 * total if above >= 0 else -2 * total
+
+
+@lru_cache(maxsize=1)
+def pi() -> Ends:
+    """16·arctan(1/5) − 4·arctan(1/239); each of at most 100 terms of a series is off by at most 2 units."""
+    total = 0
+    for factor, x in ((16, 5), (-4, 239)):
+        power, odd, sign = (1 << PLACES) // x, 1, 1
+        while power:
+            total += factor * sign * (power // odd)
+            power, odd, sign = power // (x * x), odd + 2, -sign
+    return Fraction(total - 8000, 1 << PLACES), Fraction(total + 8000, 1 << PLACES)
+
+
+STIRLING = [Fraction(*c) for c in ((1, 12), (-1, 360), (1, 1260), (-1, 1680), (1, 1188), (-691, 360360))]
+
+
+@lru_cache(maxsize=1 << 12)
+def log_factorial(n: int) -> Ends:
+    """Stirling's series, whose error is below the first term that is left out, 1/(156·n¹³)."""
+    if n < 256:
+        return log_of(Fraction(factorial(n)))
+    series = sum((c / Fraction(n) ** (2 * i + 1) for i, c in enumerate(STIRLING)), Fraction(0))
+    rest, half = near(Fraction(1, 156 * n**13))[1], Fraction(1, 2)
+    log_pi = log_of(pi()[0])[0], log_of(pi()[1])[1]
+    roots = (half, log_of(Fraction(2))), (half, log_pi), (n + half, log_of(Fraction(n)))
+    return combined(*roots, (1, near(series)), (-n, (Fraction(1), Fraction(1))), (1, (-rest, rest)))
+
+
+# Polynomials of the parameters: {((parameter, exponent), …): coefficient}.
+
+Monomial = tuple[tuple[int, int], ...]
+Terms = dict[Monomial, Fraction]
+ONE: Terms = {(): Fraction(1)}
+
+
+def plus(left: Terms, right: Terms, factor: Fraction | int = 1) -> Terms:
+    result = dict(left)
+    for monomial, c in right.items():
+        result[monomial] = result.get(monomial, Fraction(0)) + factor * c
+    return {monomial: c for monomial, c in result.items() if c}
+
+
+def times(left: Terms, right: Terms) -> Terms:
+    Work.spend(len(left) * len(right), *left.values(), *right.values())
+    result: Terms = {}
+    for first, a in left.items():
+        for second, b in right.items():
+            exponents = dict(first)
+            for i, e in second:
+                exponents[i] = exponents.get(i, 0) + e
+            monomial = tuple(sorted(exponents.items()))
+            result[monomial] = result.get(monomial, Fraction(0)) + a * b
+    return {monomial: c for monomial, c in result.items() if c}
+
+
+def degree_of(monomial: Monomial) -> int:
+    return sum(e for _, e in monomial)
+
+
+def is_number(polynomial: Terms) -> bool:
+    return all(not monomial for monomial in polynomial)
+
+
+def range_over(polynomial: Terms, lower: list[Fraction], upper: list[Fraction]) -> Ends | None:
+    """The least and the largest Bernstein coefficient over a box; None where there are more than 4096."""
+    if all(degree_of(monomial) <= 1 for monomial in polynomial):
+        low = high = polynomial.get((), Fraction(0))
+        for monomial, c in polynomial.items():
+            for i, _ in monomial:
+                low += min(c * lower[i], c * upper[i])
+                high += max(c * lower[i], c * upper[i])
+        return low, high
+    degrees: dict[int, int] = {}
+    for i, e in (factor for monomial in polynomial for factor in monomial):
+        degrees[i] = max(e, degrees.get(i, 0))
+    controls = prod(degree + 1 for degree in degrees.values())
+    if controls > 4096:
+        return None
+    parts = [polynomial]
+    for i, degree in degrees.items():
+        table = bernstein(degree, lower[i], upper[i])
+        parts = [_put(part, i, powers) for part in parts for powers in table]
+    values = [part.get((), Fraction(0)) for part in parts]
+    return min(values), max(values)
+
+
+def bernstein(degree: int, low: Fraction, high: Fraction) -> list[list[Fraction]]:
+    """[k][e]: the k-th coefficient of x^e, the mean of all products of e among k times `high` and degree − k
+    times `low`."""
+    Work.spend(degree**3, *(x**degree if degree < 100 else x for x in (low, high)))
+    lows, highs = [low**e for e in range(degree + 1)], [high**e for e in range(degree + 1)]
+    return [
+        [
+            sum(
+                (comb(k, j) * comb(degree - k, e - j) * highs[j] * lows[e - j] for j in range(min(k, e) + 1)),
+                Fraction(0),
+            )
+            / comb(degree, e)
+            for e in range(degree + 1)
+        ]
+        for k in range(degree + 1)
+    ]
+
+
+def _put(polynomial: Terms, i: int, powers: list[Fraction]) -> Terms:
+    """The polynomial with powers[e] in place of i^e."""
+    Work.spend(len(polynomial), *powers)
+    result: Terms = {}
+    for monomial, c in polynomial.items():
+        rest = tuple(factor for factor in monomial if factor[0] != i)
+        result[rest] = result.get(rest, Fraction(0)) + c * powers[dict(monomial).get(i, 0)]
+    return result
+
+
+# What is known of the parameters, and the coordinates in which every expression is affine.
+
+Row = tuple[list[Fraction], Fraction]
+Box = tuple[list[Fraction], list[Fraction]]
+
+
+class Domain:
+    """lower ≤ θ ≤ upper, and constraints (coefficients, bound, whether it is an equality)."""
+
+    def __init__(self, node: Any, arrays: dict[str, Any]):
+        own = Node(node, "problem.domain.", arrays, "")
+        self.lower, self.upper, coefficients, bounds = (
+            [rational(text) for text in given(own.array(name, "text"), "no domain")]
+            for name in ("lower", "upper", "coefficient", "bound")
+        )
+        equal, size = given(own.array("is_equality", "bool"), "no domain"), len(self.lower)
+        fits = size == len(self.upper) and len(coefficients) == size * len(bounds)
+        require(fits and len(equal) == len(bounds), "the domain's constraints do not fit")
+        rows = [coefficients[r * size : (r + 1) * size] for r in range(len(bounds))]
+        self.constraints = list(zip(rows, bounds, equal, strict=True))
+
+
+class Coordinates:
+    """The free parameters, and products of them."""
+
+    def __init__(self, domain: Domain, polynomials: list[Terms]):
+        self.domain = domain
+        self._solve()
+        self._known: dict[Monomial, Terms] = {}
+        degrees = [degree_of(monomial) for p in polynomials for monomial in p]
+        require(max(degrees, default=0) <= 400, "an expression of too high a degree", NOT_READ)
+        chain: set[Monomial] = set()
+        for monomial in {term for p in polynomials for term in self.in_free(p)}:
+            while degree_of(monomial) >= 2:
+                chain.add(monomial)
+                monomial = _split(monomial)[0]
+        self.monomials: list[Monomial] = [((i, 1),) for i in range(len(self.free))]
+        self.monomials += sorted(chain, key=lambda m: (degree_of(m), m))
+        self.number = {monomial: j for j, monomial in enumerate(self.monomials)}
+        lifted = self.monomials[len(self.free) :]
+        self.products = [(self.number[a], self.number[b]) for a, b in map(_split, lifted)]
+        self.size = len(self.monomials)
+        require(self.size <= 400, "too many coordinates", NOT_READ)
+        self.rows = self._rows()
+
+    def _solve(self) -> None:
+        """The equalities, then the parameters that are fixed, one after the other, each for the last
+        parameter that is left in it; one stays free."""
+        domain, size = self.domain, len(self.domain.lower)
+        equalities = [[*row, bound] for row, bound, equal in domain.constraints if equal]
+        for i, (low, high) in enumerate(zip(domain.lower, domain.upper, strict=True)):
+            if low == high:
+                equalities.append([Fraction(int(i == j)) for j in range(size)] + [low])
+        solved: dict[int, list[Fraction]] = {}
+        for row in equalities:
+            for pivot, other in solved.items():
+                row = _eliminated(row, other, pivot)
+            left = [j for j in range(size) if row[j]]
+            if left and len(solved) < size - 1:
+                row = [a / row[left[-1]] for a in row]
+                solved = {pivot: _eliminated(other, row, left[-1]) for pivot, other in solved.items()}
+                solved[left[-1]] = row
+        self.free = [i for i in range(size) if i not in solved]
+        self.meaning: list[Terms] = []
+        for i in range(size):
+            terms: Terms = {((self.free.index(i), 1),): Fraction(1)} if i not in solved else {}
+            if i in solved:
+                terms = {((p, 1),): -solved[i][j] for p, j in enumerate(self.free)}
+                terms[()] = solved[i][size]
+            self.meaning.append({monomial: c for monomial, c in terms.items() if c})
+
+    def in_free(self, polynomial: Terms) -> Terms:
+        """The polynomial of the free parameters, by their positions."""
+        total: Terms = {}
+        for monomial, c in polynomial.items():
+            if monomial not in self._known:
+                term = ONE
+                for i, exponent in monomial:
+                    for _ in range(exponent):
+                        term = times(term, self.meaning[i])
+                self._known[monomial] = term
+            total = plus(total, self._known[monomial], c)
+        return total
+
+    def affine(self, polynomial: Terms) -> Row:
+        """(linear, constant) in coordinates."""
+        linear, terms = [Fraction(0)] * self.size, self.in_free(polynomial)
+        constant = terms.pop((), Fraction(0))
+        for monomial, c in terms.items():
+            require(monomial in self.number, "a polynomial that is not affine in the coordinates", 1)
+            linear[self.number[monomial]] = c
+        return linear, constant
+
+    def bounded(self, polynomial: Terms, end: Fraction, below: bool) -> Row:
+        """The row which says that a polynomial is at most, or at least, something."""
+        linear, constant = self.affine(polynomial)
+        return ([-a for a in linear], constant - end) if below else (linear, end - constant)
+
+    def _rows(self) -> list[Row | None]:
+        """By 2·number + part: parameters (upper, lower), then constraints (≤, and ≥ of an equality)."""
+        rows: list[Row | None] = []
+        for i, (low, high) in enumerate(zip(self.domain.lower, self.domain.upper, strict=True)):
+            own: Terms = {((i, 1),): Fraction(1)}
+            rows += [self.bounded(own, high, False), self.bounded(own, low, True)]
+        for coefficients, bound, equal in self.domain.constraints:
+            form: Terms = {((i, 1),): c for i, c in enumerate(coefficients) if c}
+            rows += [self.bounded(form, bound, False), self.bounded(form, bound, True) if equal else None]
+        return rows
+
+    def start_box(self) -> Box:
+        return self.with_products(
+            [self.domain.lower[i] for i in self.free], [self.domain.upper[i] for i in self.free]
+        )
+
+    def with_products(self, lower: list[Fraction], upper: list[Fraction]) -> Box:
+        """A box of the free coordinates, or of all, met with what it says of the products."""
+        lower, upper = list(lower), list(upper)
+        for number, (x, y) in enumerate(self.products, start=len(self.free)):
+            corners = [a * b for a in (lower[x], upper[x]) for b in (lower[y], upper[y])]
+            low = Fraction(0) if x == y and lower[x] <= 0 <= upper[x] else min(corners)
+            if number < len(lower):
+                lower[number], upper[number] = max(lower[number], low), min(upper[number], max(corners))
+            else:
+                lower.append(low)
+                upper.append(max(corners))
+        return lower, upper
+
+    def lifted(self, free: list[Fraction]) -> list[Fraction]:
+        values = list(free)
+        for x, y in self.products:
+            values.append(values[x] * values[y])
+        return values
+
+    def envelope(self, index: int, part: int, box: Box) -> Row:
+        """A product z = x·y within a box: ±(x − s)(y − t) ≥ 0."""
+        require(index < len(self.products) and part <= 4, "no such product", 1)
+        x, y = self.products[index]
+        require(part < 4 or x == y, "a tangent in the middle is for squares", 1)
+        (a, b), (c, d) = (box[0][x], box[1][x]), (box[0][y], box[1][y])
+        middle = (a + b) / 2
+        s, t, sign = [(a, c, -1), (b, d, -1), (b, c, 1), (a, d, 1), (middle, middle, -1)][part]
+        linear = [Fraction(0)] * self.size
+        linear[len(self.free) + index] += sign
+        linear[x] -= sign * t
+        linear[y] -= sign * s
+        return linear, -sign * s * t
+
+
+def _split(monomial: Monomial) -> tuple[Monomial, Monomial]:
+    """Without one factor of its last parameter, and that parameter."""
+    *head, (i, exponent) = monomial
+    return (*head, (i, exponent - 1)) if exponent > 1 else tuple(head), ((i, 1),)
+
+
+def _eliminated(row: list[Fraction], other: list[Fraction], pivot: int) -> list[Fraction]:
+    factor = row[pivot]
+    if not factor:
+        return row
+    Work.spend(len(row), *row, *other)
+    return [a - factor * b for a, b in zip(row, other, strict=True)]
+
+
+def dot(a: list[Fraction], x: list[Fraction]) -> Fraction:
+    return sum((c * v for c, v in zip(a, x, strict=True) if c and v), Fraction(0))
+
+
+class Polytope:
+    """{ x : a·x ≤ b for all rows }; rows 2j and 2j + 1 are x_j ≤ upper_j and −x_j ≤ −lower_j."""
+
+    def __init__(self, box: Box, rows: list[Row]):
+        self.box, self.size = box, len(box[0])
+        unit = [[Fraction(int(i == j)) for i in range(self.size)] for j in range(self.size)]
+        self.rows: list[Row] = []
+        for j, (low, high) in enumerate(zip(*box, strict=True)):
+            self.rows += [(unit[j], high), ([-a for a in unit[j]], -low)]
+        self.rows += rows
+        self._solved: dict[tuple[int, ...], list[tuple[int, list[Fraction]]]] = {}
+
+    def most(self, direction: list[Fraction], basis: list[int]) -> Fraction:
+        """direction·x is at most y·b + the maximum of (direction − y·A)·x over the box, for all y ≥ 0; y is
+        what solves y·A = direction, entries below 0 being cut."""
+        require(all(0 <= i < len(self.rows) for i in basis), "a basis of rows that are not there", 1)
+        solved = self._solve(tuple(basis))
+        multipliers = [Fraction(0)] * len(basis)
+        for column, combination in solved:
+            if direction[column]:
+                multipliers = [
+                    y + direction[column] * c for y, c in zip(multipliers, combination, strict=True)
+                ]
+        rest, total = list(direction), Fraction(0)
+        Work.spend(2 * self.size * self.size, *direction, *multipliers)
+        for y, i in zip(multipliers, basis, strict=True):
+            if y > 0:
+                row, bound = self.rows[i]
+                total += y * bound
+                rest = [r - y * a for r, a in zip(rest, row, strict=True)]
+        ends = zip(rest, *self.box, strict=True)
+        return total + sum((max(r * low, r * high) for r, low, high in ends if r), Fraction(0))
+
+    def _solve(self, basis: tuple[int, ...]) -> list[tuple[int, list[Fraction]]]:
+        """For each column with a pivot: the combination of the basis' rows that is 1 there, 0 at others."""
+        if basis in self._solved:
+            return self._solved[basis]
+        found: list[tuple[int, list[Fraction], list[Fraction]]] = []
+        for place, i in enumerate(basis):
+            row = list(self.rows[i][0])
+            combination = [Fraction(int(j == place)) for j in range(len(basis))]
+            for column, other, how in found:
+                factor = row[column]
+                if factor:
+                    row = [a - factor * b for a, b in zip(row, other, strict=True)]
+                    combination = [a - factor * b for a, b in zip(combination, how, strict=True)]
+            column = next((j for j, a in enumerate(row) if a), -1)
+            if column < 0:
+                continue
+            Work.spend(self.size * self.size, *row, *combination)
+            scale = row[column]
+            row, combination = [a / scale for a in row], [a / scale for a in combination]
+            found = [
+                (
+                    c,
+                    [a - other[column] * b for a, b in zip(other, row, strict=True)],
+                    [a - other[column] * b for a, b in zip(how, combination, strict=True)],
+                )
+                for c, other, how in found
+            ]
+            found.append((column, row, combination))
+        self._solved[basis] = [(column, combination) for column, _, combination in found]
+        return self._solved[basis]
+
+    def has_a_point(self, more: list[Row]) -> bool:
+        """Whether there is one, by pivots of the least index: a row that asks for less than nothing swaps
+        with a variable that can help, until none asks or nothing helps."""
+        lower = self.box[0]
+        table = [[*row, bound - dot(row, lower)] for row, bound in self.rows[::2][: self.size]]
+        table += [[*row, bound - dot(row, lower)] for row, bound in [*self.rows[2 * self.size :], *more]]
+        basic, others = list(range(self.size, self.size + len(table))), list(range(self.size))
+        while True:
+            short = [i for i, row in enumerate(table) if row[-1] < 0]
+            if not short:
+                return True
+            r = min(short, key=lambda i: basic[i])
+            helping = [c for c in range(self.size) if table[r][c] < 0]
+            if not helping:
+                return False
+            c = min(helping, key=lambda j: others[j])
+            Work.spend(len(table) * self.size, *table[r])
+            pivot = table[r][c]
+            row = [a / pivot for a in table[r]]
+            row[c] = 1 / pivot
+            for i, old in enumerate(table):
+                factor = old[c]
+                if i != r and factor:
+                    table[i] = [a - factor * b for a, b in zip(old, row, strict=True)]
+                    table[i][c] = -factor * row[c]
+            table[r] = row
+            basic[r], others[c] = others[c], basic[r]
+
+
+# Statistics: what holds of the true parameters with probability at least 1 − δ.
+
+
+class Data:
+    """Batches of counts in the order of time, how they were sampled, and what statement is made of them."""
+
+    def __init__(self, node: Any, arrays: dict[str, Any], transitions: int):
+        names = "delta method shared_by design repeats censored anytime episodes planned costs"
+        own = Node(node, "problem.data.", arrays, names)
+        self.delta = Fraction(own.real("delta", 5e-324, 1 - 2.0**-53))
+        self.method = own.word("method", *METHODS)
+        self.shared_by = own.word("shared_by", "events", "outcomes", "transitions")
+        self.design = own.word("design", "generative-fixed", "trajectories", "adaptive")
+        self.repeats, self.censored, self.anytime = map(own.truth, ("repeats", "censored", "anytime"))
+        self.episodes, self.planned = (
+            None if own.node[name] is None else own.whole(name) for name in ("episodes", "planned")
+        )
+        require(node["costs"] is None, "costs that were seen are not read by this checker", NOT_READ)
+        start = given(own.integers("batch_start"), "no batches")
+        seen = given(own.integers("batch_transition", most=transitions - 1), "no batches")
+        count = given(own.integers("batch_count", len(seen), 1, 2**50), "no batches")
+        require(offsets(start, len(seen), rising=False) and sum(count) <= 2**50, "the batches do not fit")
+        self.batches = [list(zip(seen[a:b], count[a:b], strict=True)) for a, b in pairwise(start)]
+        rising = all(a[0] < b[0] for batch in self.batches for a, b in pairwise(batch))
+        require(rising, "the transitions of a batch do not rise")
+        self.intervals = self.method in ("clopper-pearson", "hoeffding", "beta-binomial")
+        require(self.intervals or self.shared_by == "events", f"{self.method} shares δ in one way only")
+        unread = self.method in ("slab", "ellipsoid")
+        require(
+            not unread, f"certificates by the method {self.method} are not read by this checker", NOT_READ
+        )
+
+    def counts(self, transitions: int) -> list[int]:
+        result = [0] * transitions
+        for t, count in (entry for batch in self.batches for entry in batch):
+            result[t] += count
+        return result
+
+    def assumes(self, planned: bool) -> list[str]:
+        if self.method in ("clopper-pearson", "hoeffding", "weissman"):
+            words = "the visits of every event were fixed in advance, independently of outcomes"
+            once = self.design == "trajectories" and not self.repeats and self.shared_by == "transitions"
+            holds = self.design == "generative-fixed" or once
+        else:
+            words = "any policy, any stopping rule"
+            holds = not planned or self.design != "adaptive"
+            if planned:
+                words = "the amount of data was fixed in advance"
+        lines = [f"{words} (the data say: {self.design})"]
+        if self.method == "likelihood":
+            lines.append("batches were cut without looking at outcomes")
+            if self.design == "adaptive" and self.planned is not None:
+                lines.append(f"{self.planned} episodes were planned before the first one")
+        if self.censored or not holds:
+            lines.insert(0, "NOMINAL: the data were not collected as the method needs; nothing is guaranteed")
+        return lines
+
+
+def interval_follows(method: str, k: int, n: int, low: Fraction, high: Fraction, level: Fraction) -> bool:
+    """Is [low, high] an interval of the method for k successes in n trials, or a wider one?"""
+    if not (k <= n and 0 <= low <= high <= 1):
+        return False
+    below = low == 0 or end_follows(method, k, n, low, level)
+    return below and (high == 1 or end_follows(method, n - k, n, 1 - high, level))
+
+
+@lru_cache(maxsize=1 << 14)
+def end_follows(method: str, k: int, n: int, p: Fraction, level: Fraction) -> bool:
+    """Of a lower end p > 0; an upper one is a lower one of the failures."""
+    if k <= n * p:
+        return False
+    if method == "hoeffding":
+        return 2 * (k - n * p) ** 2 >= n * log_of(2 / level)[1]
+    choose = combined((1, log_factorial(n)), (-1, log_factorial(k)), (-1, log_factorial(n - k)))
+    point = combined((1, choose), (k, log_of(p)), (n - k, log_of(1 - p)))
+    if method == "clopper-pearson":
+        factor = tail_over_first(k, n, p / (1 - p))
+        return factor is not None and point[1] + log_of(factor)[1] <= log_of(level / 2)[0]
+    mixture: Ends = (Fraction(0), Fraction(0))
+    for part in (k, n - k):
+        halves = (-2 * part, log_of(Fraction(2)))
+        mixture = combined((1, mixture), (1, log_factorial(2 * part)), (-2, log_factorial(part)), halves)
+    return combined((1, mixture), (-1, point))[0] >= -log_of(level)[0]
+
+
+def tail_over_first(k: int, n: int, odds: Fraction) -> Fraction | None:
+    """Not below P(Bin ≥ k)/P(Bin = k): the ratios of one probability to the one before fall, so what is left
+    is below a geometric series."""
+    one = 1 << PLACES
+    term = total = one
+    for at in range(k, k + 100_000):
+        above, below = (n - at) * odds.numerator, (at + 1) * odds.denominator
+        if above >= below:
+            return None
+        rest = -(-term * above // (below - above))
+        if rest * 10**13 <= total:
+            return Fraction(total + rest, one)
+        term = -(-term * above // below)
+        total += term
+        Work.left -= 1
+    return None
+
+
+class Events:
+    """Polynomials that are probabilities of outcomes, in the order of (expression, multiplicity); where they
+    are paired, g and 1 − g are one event."""
+
+    def __init__(self, about: Learned, paired: bool):
+        number: dict[Any, tuple[int, bool]] = {}
+        self.polynomials: list[Terms] = []
+        place: dict[tuple[int, int], tuple[int, bool]] = {}
+        for e, m in sorted({entry for outcomes in about.outcomes for entry in outcomes}):
+            if is_number(about.polynomials[e]):
+                continue
+            polynomial = plus({}, about.polynomials[e], m)
+            name = frozenset(polynomial.items())
+            if name not in number:
+                if paired:
+                    number[frozenset(plus(ONE, polynomial, -1).items())] = len(self.polynomials), True
+                number[name] = len(self.polynomials), False
+                self.polynomials.append(polynomial)
+            place[e, m] = number[name]
+        self.place = place
+        self.successes, self.trials = [0] * len(self.polynomials), [0] * len(self.polynomials)
+        for outcomes in about.outcomes:
+            visits, taken = sum(outcomes.values()), dict[int, tuple[bool, int, int]]()
+            for (e, m), seen in outcomes.items():
+                if (e, m) in place:
+                    event, opposite = place[e, m]
+                    found = opposite, e, visits - seen if opposite else seen
+                    taken[event] = min(taken.get(event, found), found)
+            for event, (_, _, successes) in taken.items():
+                self.trials[event] += visits
+                self.successes[event] += successes
+
+    def ends(self, lower: list[Fraction], upper: list[Fraction]) -> dict[tuple[int, int], Fraction]:
+        """What the intervals say of expressions: f = g/m, or f = (1 − g)/m."""
+        result: dict[tuple[int, int], Fraction] = {}
+        for (e, m), (event, opposite) in self.place.items():
+            low, high = lower[event], upper[event]
+            low, high = ((1 - high) / m, (1 - low) / m) if opposite else (low / m, high / m)
+            result[e, 0] = max(result.get((e, 0), low), low)
+            result[e, 1] = min(result.get((e, 1), high), high)
+        return result
+
+
+class Balls:
+    """Weissman's: with k outcomes P(A) − seen(A) ≤ ε/2 for all sets A, where ε² = 2·log((2ᵏ − 2)/γ)/N."""
+
+    def __init__(self, about: Learned, delta: Fraction):
+        self.about = about
+        self.pools: dict[tuple[tuple[int, int], ...], list[int]] = {}
+        for outcomes in about.outcomes:
+            pool = self.pools.setdefault(tuple(outcomes), [0] * len(outcomes))
+            for i, seen in enumerate(outcomes.values()):
+                pool[i] += seen
+        unknown = [name for name in self.pools if self._unknown(name)]
+        self.level = delta / max(len(unknown), 1)
+
+    def _unknown(self, name: tuple[tuple[int, int], ...]) -> bool:
+        return not all(is_number(self.about.polynomials[e]) for e, _ in name)
+
+    def row(self, choice: int, members: int) -> Row:
+        about = self.about
+        require(choice < len(about.outcomes), "no such ball", 1)
+        name = tuple(about.outcomes[choice])
+        pool, total = self.pools[name], Terms()
+        fits = 0 < members < 2 ** len(name) - 1 and sum(pool) > 0 and self._unknown(name)
+        require(fits, "no such set of outcomes", 1)
+        square = 2 * log_of((2 ** len(name) - 2) / self.level)[1] / sum(pool)
+        root = Fraction(isqrt((square.numerator << 2 * PLACES) // square.denominator) + 1, 1 << PLACES)
+        inside = [i for i in range(len(name)) if members >> i & 1]
+        for i in inside:
+            total = plus(total, about.polynomials[name[i][0]], name[i][1])
+        share = Fraction(sum(pool[i] for i in inside), sum(pool))
+        return about.space.bounded(total, share + root / 2, False)
+
+
+class Likelihood:
+    """Σ K_f·log f(θ) ≥ T at the true parameters: batches after a pilot, each predicted by those before."""
+
+    def __init__(self, about: Learned, data: Data):
+        self.about, space = about, about.space
+        self.unknown = [e for e in about.used if not is_number(about.polynomials[e])]
+        self.forms = {e: space.affine(about.polynomials[e]) for e in self.unknown}
+        pilot, number = pilot_of(data)
+        self.planned = number is None and data.design != "adaptive"
+        price = 0 if number is None else log_of(Fraction((number + 1) * (number + 2)))[1]
+        threshold: Fraction | None = log_of(data.delta)[0] - price
+        search = Search(space, [self.forms[e] for e in self.unknown])
+        so_far, self.weight = dict.fromkeys(self.unknown, 0), dict.fromkeys(self.unknown, 0)
+        for place, batch in enumerate(data.batches):
+            seen = dict.fromkeys(self.unknown, 0)
+            for t, count in batch:
+                if about.expression[t] in seen:
+                    seen[about.expression[t]] += count
+            if place >= pilot and any(seen.values()):
+                score = self._score(search.estimate([so_far[e] for e in self.unknown]), seen)
+                threshold = None if threshold is None or score is None else threshold + score
+                self.weight = {e: self.weight[e] + seen[e] for e in seen}
+            so_far = {e: so_far[e] + seen[e] for e in seen}
+        self.threshold = threshold
+
+    def _score(self, point: list[float], seen: dict[int, int]) -> Fraction | None:
+        """Not above the batch's log-likelihood at the point; None where the point says nothing."""
+        x = self.about.space.lifted([Fraction(value) for value in point])
+        if not all(row is None or dot(row[0], x) <= row[1] for row in self.about.space.rows):
+            return None
+        value = {e: dot(linear, x) + constant for e, (linear, constant) in self.forms.items()}
+        if any(v < 0 for v in value.values()) or any(value[e] == 0 for e, k in seen.items() if k):
+            return None
+        return sum((k * log_of(near(value[e])[0] or value[e])[0] for e, k in seen.items() if k), Fraction(0))
+
+    def row(self, point: list[float]) -> Row:
+        """Σ t·f(x) ≥ T − Σ K·log(K/t) + Σ K for any t > 0, of which K/f(point) are best at the point."""
+        threshold = self.threshold
+        require(threshold is not None, "there is nothing to cut", 1)
+        x, bound = [Fraction(value) for value in point], -given(threshold, "")
+        linear = [Fraction(0)] * len(x)
+        for e, k in self.weight.items():
+            if k:
+                form, constant = self.forms[e]
+                there = dot(form, x) + constant
+                require(there > 0, "a cut where something seen has no probability", 1)
+                t = Fraction(float(k / there))
+                bound += k * log_of(k / t)[1] - k + t * constant
+                linear = [a - t * b for a, b in zip(linear, form, strict=True)]
+        return linear, near(bound)[1]
+
+
+def pilot_of(data: Data) -> tuple[int, int | None]:
+    """(batches of the pilot, j): with a plan those within its first tenth; else 10·j batches, for a price."""
+    sizes = [sum(count for _, count in batch) for batch in data.batches]
+    ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
+    if data.design == "generative-fixed":
+        return first_tenth(ends), None
+    if data.episodes is not None and not data.anytime:
+        planned = planned_ends(data.episodes)
+        if data.design == "trajectories" and len(planned) == len(sizes):
+            return first_tenth(planned), None
+        if data.planned is not None and len(planned) == len(sizes):
+            return min(first_tenth(planned_ends(data.planned)), len(sizes)), None
+    number = first_tenth(ends) // 10
+    return 10 * number, number
+
+
+def first_tenth(ends: list[int]) -> int:
+    return sum(10 * end <= ends[-1] for end in ends)
+
+
+def planned_ends(episodes: int) -> list[int]:
+    """Each end is 5/4 of the one before, at least one more."""
+    ends = [0]
+    while ends[-1] < episodes:
+        ends.append(min(episodes, max(ends[-1] + 1, ends[-1] * 5 // 4)))
+    return ends[1:]
+
+
+class Search:
+    """Estimates that predict a batch: the maximum of Σ K·log f + ½·Σ log(room to each face of the domain),
+    looked for in doubles. Whatever is found is a function of earlier batches: that is all that matters."""
+
+    def __init__(self, space: Coordinates, forms: list[Row]):
+        size = len(space.free)
+        self.products = space.products
+        self.forms = [([float(a) for a in linear], float(constant)) for linear, constant in forms]
+        rows = [row for row in space.rows if row is not None and any(row[0][:size])]
+        self.faces = [([float(a) for a in linear[:size]], float(bound)) for linear, bound in rows]
+        lower, upper = space.start_box()
+        middle = [float(a + b) / 2 for a, b in zip(lower[:size], upper[:size], strict=True)]
+        self.centre = self._inside(middle)
+        self.centre = self.estimate([0] * len(forms))
+
+    def estimate(self, weight: list[int]) -> list[float]:
+        return climb(self.centre, self.products, self.forms, [float(k) for k in weight], self.faces)
+
+    def _inside(self, middle: list[float]) -> list[float]:
+        """A point off all faces: a slack that all of them are given is pushed down."""
+        scales = [max([abs(a) for a in face] + [1e-300]) for face, _ in self.faces]
+        over = [
+            (fdot(face, middle) - bound) / scale
+            for (face, bound), scale in zip(self.faces, scales, strict=True)
+        ]
+        slack = max([*over, -1.0])
+        if slack < 0:
+            return middle
+        faces = [([*face, -scale], bound) for (face, bound), scale in zip(self.faces, scales, strict=True)]
+        push = [([0.0] * len(middle) + [-1.0], 2 * slack + 3)]
+        return climb([*middle, 1.01 * slack + 1], [], push, [1e6 * len(scales)], faces)[:-1]
+
+
+def fdot(a: list[float], b: list[float]) -> float:
+    return sum(x * y for x, y in zip(a, b, strict=True))
+
+
+def climb(
+    start: list[float],
+    products: list[tuple[int, int]],
+    forms: list[tuple[list[float], float]],
+    weight: list[float],
+    faces: list[tuple[list[float], float]],
+) -> list[float]:
+    """Damped Newton steps from a point inside; from any other point that point itself."""
+    used = [(linear, constant, k) for (linear, constant), k in zip(forms, weight, strict=True) if k > 0]
+    size = len(start)
+
+    def lifted(t: list[float]) -> tuple[list[float], list[list[float]]]:
+        values, slopes = list(t), [[float(i == j) for i in range(size)] for j in range(size)]
+        for x, y in products:
+            slopes.append([a * values[y] + b * values[x] for a, b in zip(slopes[x], slopes[y], strict=True)])
+            values.append(values[x] * values[y])
+        return values, slopes
+
+    def height(t: list[float]) -> float:
+        x = lifted(t)[0]
+        rooms = [(bound - fdot(face, t), bound) for face, bound in faces]
+        chances = [(fdot(linear, x) + constant, k) for linear, constant, k in used]
+        if any(room <= 1e-13 * (1 + abs(bound)) for room, bound in rooms) or any(p <= 0 for p, _ in chances):
+            return -inf
+        return sum(k * log(p) for p, k in chances) + 0.5 * sum(log(room) for room, _ in rooms)
+
+    t = list(start)
+    try:
+        value = height(t)
+        for _ in range(60 if value > -inf else 0):
+            x, slopes = lifted(t)
+            gradient, bend = [0.0] * size, [[0.0] * size for _ in range(size)]
+            pulls = []
+            for linear, constant, k in used:
+                p = fdot(linear, x) + constant
+                slope = [sum(a * s[i] for a, s in zip(linear, slopes, strict=True) if a) for i in range(size)]
+                pulls.append((slope, k / p, k / p**2))
+            for face, bound in faces:
+                room = bound - fdot(face, t)
+                pulls.append((face, -0.5 / room, 0.5 / room**2))
+            for slope, first, second in pulls:
+                for i, a in enumerate(slope):
+                    if a:
+                        gradient[i] += first * a
+                        for j, b in enumerate(slope):
+                            bend[i][j] += second * a * b
+            step = solved(bend, gradient)
+            gain, length = fdot(gradient, step), 1.0
+            while length > 1e-12:
+                trial = [a + length * b for a, b in zip(t, step, strict=True)]
+                reached = height(trial)
+                if reached >= value + 0.1 * length * gain or (gain <= 1e-8 and reached > -inf):
+                    break
+                length /= 2
+            else:
+                break
+            t, value = trial, reached
+            if not gain > 1e-8:
+                break
+    except (ArithmeticError, ValueError):
+        pass
+    return t
+
+
+def solved(matrix: list[list[float]], right: list[float]) -> list[float]:
+    """Gaussian elimination."""
+    rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
+    size = len(rows)
+    for i in range(size):
+        best = max(range(i, size), key=lambda j: abs(rows[j][i]))
+        rows[i], rows[best] = rows[best], rows[i]
+        for j in range(i + 1, size):
+            factor = rows[j][i] / rows[i][i]
+            rows[j] = [a - factor * b for a, b in zip(rows[j], rows[i], strict=True)]
+    result = [0.0] * size
+    for i in reversed(range(size)):
+        known = sum(rows[i][j] * result[j] for j in range(i + 1, size))
+        result[i] = (rows[i][size] - known) / rows[i][i]
+    return result
+
+
+# From statements to sets: rows of the region, its box, bounds of expressions.
+
+
+class Learned:
+    """The chain from counts to the bounds of every transition; `over` bounds a choice over the region."""
+
+    def __init__(self, problem: Problem, node: Any, arrays: dict[str, Any]):
+        own = Node(node, "learned.", arrays, "region coupled slab")
+        require(isinstance(node["coupled"], list) and isinstance(node["slab"], list), "no lists of hints")
+        require(node["coupled"] == [], "coupled proofs are not read by this checker", NOT_READ)
+        require(node["slab"] == [], "slabs are not read by this checker", NOT_READ)
+        data, self.problem = problem.data, problem
+        lower, upper = own.reals("lower", None, 0.0, 1.0), own.reals("upper", None, 0.0, 1.0)
+        costs = [own.reals(name) for name in ("cost_lower", "cost_upper")]
+        require(costs == [None, None], "costs that were seen are not read by this checker", NOT_READ)
+        wanted = data is not None and data.intervals
+        require((lower is not None) == (upper is not None) == wanted, "intervals do not fit the method", 1)
+        self.lower, self.upper = ([Fraction(end) for end in ends or []] for ends in (lower, upper))
+        self.expression, self.polynomials = problem.expression, problem.polynomials
+        self.used = sorted(set(self.expression))
+        self.space = Coordinates(problem.domain, [self.polynomials[e] for e in self.used])
+        self.is_untied = data is not None and data.shared_by == "transitions"
+        hints = None if node["region"] is None else Region(node["region"], arrays, self.space.size)
+        require(hints is None or not self.is_untied, "a region beside intervals of transitions", 1)
+        self._distributions()
+        self._prove(data)
+        self._project(hints)
+
+    def _distributions(self) -> None:
+        """Outcomes of every choice, {(expression, multiplicity): how often seen}, whose sum is 1."""
+        problem = self.problem
+        counts = [0] * len(self.expression)
+        if problem.data is not None:
+            counts = problem.data.counts(len(counts))
+        self.counts, self.outcomes = counts, list[dict[tuple[int, int], int]]()
+        sums: set[tuple[tuple[int, int], ...]] = set()
+        for a, b in pairwise(problem.transition_start):
+            members: dict[int, list[int]] = {}
+            for t in range(a, b):
+                members.setdefault(self.expression[t], []).append(counts[t])
+            outcomes = {(e, len(seen)): sum(seen) for e, seen in sorted(members.items())}
+            self.outcomes.append(outcomes)
+            sums.add(tuple(outcomes))
+        for outcomes_of in sums:
+            total: Terms = {}
+            for e, m in outcomes_of:
+                polynomial = self.polynomials[e]
+                fits = not is_number(polynomial) or 0 <= polynomial.get((), 0) <= 1
+                require(fits, "a number that is no probability", 1)
+                total = plus(total, polynomial, m)
+            require(total == ONE, "the probabilities of a choice do not sum to 1", 1)
+
+    def _prove(self, data: Data | None) -> None:
+        self.ends: dict[tuple[int, int], Fraction] = {}
+        self.events: Events | None = None
+        self.balls: Balls | None = None
+        self.likelihood: Likelihood | None = None
+        if data is None:
+            return
+        if data.method == "likelihood":
+            self.likelihood = Likelihood(self, data)
+        elif data.method == "weissman":
+            self.balls = Balls(self, data.delta)
+        else:
+            counted = self._transitions() if self.is_untied else self._events(data.shared_by == "events")
+            level = data.delta / max(len(counted), 1)
+            for number, (k, n, low, high) in enumerate(counted):
+                fits = interval_follows(data.method, k, n, low, high, level)
+                require(fits, f"interval {number} does not follow from the counts by {data.method}", 1)
+
+    def _events(self, paired: bool) -> list[tuple[int, int, Fraction, Fraction]]:
+        events = self.events = Events(self, paired)
+        require(len(self.lower) == len(events.polynomials), "the intervals do not fit the events", 1)
+        self.ends = events.ends(self.lower, self.upper)
+        return list(zip(events.successes, events.trials, self.lower, self.upper, strict=True))
+
+    def _transitions(self) -> list[tuple[int, int, Fraction, Fraction]]:
+        require(len(self.lower) == len(self.counts), "the intervals do not fit the transitions", 1)
+        spans = [range(a, b) for a, b in pairwise(self.problem.transition_start)]
+        trials = [sum(self.counts[t] for t in span) for span in spans for _ in span]
+        counted = list(zip(self.counts, trials, self.lower, self.upper, strict=True))
+        return [one for e, one in zip(self.expression, counted, strict=True) if self._unknown(e)]
+
+    def _unknown(self, e: int) -> bool:
+        return not is_number(self.polynomials[e])
+
+    def _project(self, hints: Region | None) -> None:
+        """The region's box stage by stage, the bounds of expressions, and what then follows for rows."""
+        space, problem = self.space, self.problem
+        self.words = NO_DOMAIN if problem.data is None else CONTRADICTION
+        box = space.start_box()
+        self._require_room(box)
+        bases: dict[tuple[int, int], Fraction] = {}
+        self.region: Polytope | None = None
+        self.bases: list[list[int]] = []
+        stages: list[list[list[int]]] = []
+        if hints is not None:
+            last = [name[0] == 5 for name in hints.rows]
+            require(last == sorted(last), "rows that rest on proved bounds come last", 1)
+            early = [name for name in hints.rows if name[0] != 5]
+            stages, self.bases = hints.stages, hints.choice_bases
+            for stage in stages:
+                box = self._shrunk(self._polytope(hints, early, box), stage)
+            if hints.box_lower is not None and hints.box_upper is not None:
+                lower = [min(a, Fraction(b)) for a, b in zip(box[0], hints.box_lower, strict=True)]
+                upper = [max(a, Fraction(b)) for a, b in zip(box[1], hints.box_upper, strict=True)]
+                box = lower, upper
+            region = self._polytope(hints, early, box)
+            for e, side, basis, centre in hints.bounds:
+                require(e < len(self.polynomials) and centre == 0, "a bound of no expression", 1)
+                linear, constant = space.affine(self.polynomials[e])
+                if side:
+                    end = constant + region.most(linear, basis)
+                    bases[e, 1] = min(bases.get((e, 1), end), end)
+                else:
+                    end = constant - region.most([-a for a in linear], basis)
+                    bases[e, 0] = max(bases.get((e, 0), end), end)
+        self._bound(bases, box if stages else None)
+        if hints is not None:
+            self.region = self._polytope(hints, hints.rows, box)
+        rows = [row for row in space.rows if row is not None]
+        require((self.region or Polytope(box, [])).has_a_point(rows), self.words, 1)
+
+    def _require_room(self, box: Box) -> None:
+        require(all(low <= high for low, high in zip(*box, strict=True)), self.words, 1)
+
+    def _shrunk(self, region: Polytope, stage: list[list[int]]) -> Box:
+        """The box after one more stage, in doubles where it became smaller."""
+        space, (lower, upper) = self.space, region.box
+        low, high = [], []
+        for j in range(space.size):
+            unit = [Fraction(int(i == j)) for i in range(space.size)]
+            high.append(min(upper[j], upward(region.most(unit, stage[2 * j]))))
+            low.append(max(lower[j], -upward(region.most([-a for a in unit], stage[2 * j + 1]))))
+        self._require_room((low, high))
+        box = space.with_products(low, high)
+        self._require_room(box)
+        return box
+
+    def _polytope(self, hints: Region, names: list[list[int]], box: Box) -> Polytope:
+        return Polytope(box, [self._row(hints, (name[0], name[1], name[2]), box) for name in names])
+
+    def _row(self, hints: Region, name: tuple[int, int, int], box: Box) -> Row:
+        """A row from its name: 0 domain, 1 event, 2 product, 3 cut, 4 L1 ball, 5 expression."""
+        space, (origin, index, part) = self.space, name
+        if origin == 2:
+            return space.envelope(index, part, box)
+        if origin == 4 and self.balls is not None:
+            return self.balls.row(index, part)
+        if origin == 3 and self.likelihood is not None:
+            require(index < len(hints.points) and part == 0, "no such tangent", 1)
+            if index not in hints.tangents:
+                hints.tangents[index] = self.likelihood.row(hints.points[index])
+            return hints.tangents[index]
+        require(part <= 1, "no such row", 1)
+        if origin == 0:
+            require(2 * index + part < len(space.rows), "no such row of the domain", 1)
+            found: Row = given_row(space.rows[2 * index + part])
+            return found
+        if origin == 1 and self.events is not None:
+            require(index < len(self.events.polynomials), "no such event", 1)
+            end = (self.upper, self.lower)[part][index]
+            return space.bounded(self.events.polynomials[index], end, part == 1)
+        require(origin == 5 and index in self.bounds, f"rows of origin {origin} where there are none", 1)
+        end = self.bounds[index][1 - part]
+        return space.bounded(self.polynomials[index], end, part == 1)
+
+    def _bound(self, bases: dict[tuple[int, int], Fraction], box: Box | None) -> None:
+        """The bounds of every expression that is used, of every transition, and of rewards, in doubles."""
+        problem, least = self.problem, self.problem.assumed
+        self.bounds: dict[int, Ends] = {}
+        for e in self.used:
+            low, high = self._proved(e, bases, box, False)
+            if self._unknown(e) and least is not None and not self.is_untied:
+                low = max(low, min(Fraction(least), high))
+            require(low <= high, self.words, 1)
+            self.bounds[e] = low, high
+        ends = [self.bounds[e] for e in self.expression]
+        if self.is_untied:
+            for t, e in enumerate(self.expression):
+                if self._unknown(e):
+                    low, high = max(ends[t][0], self.lower[t]), min(ends[t][1], self.upper[t])
+                    ends[t] = low if least is None else max(low, min(Fraction(least), high)), high
+        self.transitions = ends
+        self.rewards: list[Ends] | None = None
+        if problem.earned is not None:
+            known = {e: self._proved(e, bases, box, True) for e in set(problem.earned)}
+            self.rewards = [known[e] for e in problem.earned]
+
+    def _proved(
+        self, e: int, bases: dict[tuple[int, int], Fraction], box: Box | None, is_reward: bool
+    ) -> Ends:
+        """The best of what is plain, of events, bases, and ranges over the domain's and the region's box."""
+        polynomial, domain = self.polynomials[e], self.space.domain
+        whole = Fraction(0), Fraction(1)
+        ranges = [range_over(polynomial, domain.lower, domain.upper)]
+        if box is not None:
+            ranges.append(range_over(self.space.in_free(polynomial), *box))
+        require(not is_reward or None not in ranges, "a reward has too many terms", 1)
+        found = [whole if one is None else one for one in ranges]
+        low = max(one[0] for one in found)
+        high = min(one[1] for one in found)
+        low, high = max(low, bases.get((e, 0), low)), min(high, bases.get((e, 1), high))
+        if not is_reward:
+            constant = polynomial.get((), Fraction(0))
+            plain = whole if self._unknown(e) else (constant, constant)
+            low = max(low, plain[0], self.ends.get((e, 0), plain[0]))
+            high = min(high, plain[1], self.ends.get((e, 1), plain[1]))
+        require(low <= high, self.words, 1)
+        return downward(low), upward(high)
+
+    def over(self, law: list[int], values: list[Fraction], basis: int, maximise: bool) -> Fraction:
+        """A bound of p·v = v₀ + Σ (v_j − v₀)·f_j(x) over the region, from above if `maximise`, or below."""
+        region: Polytope = given(self.region, "bases of choices without a region")
+        require(basis < len(self.bases), "bases of choices that are not there", 1)
+        sign = 1 if maximise else -1
+        first, direction = sign * values[0], [Fraction(0)] * self.space.size
+        level = first
+        for e, value in zip(law, values, strict=True):
+            delta = sign * value - first
+            if delta:
+                linear, constant = self.space.affine(self.polynomials[e])
+                level += delta * constant
+                direction = [a + delta * b for a, b in zip(direction, linear, strict=True)]
+        return sign * (level + region.most(direction, self.bases[basis]))
+
+
+def given_row(row: Row | None) -> Row:
+    require(row is not None, "the other side of an inequality", 1)
+    assert row is not None
+    return row
+
+
+class Region:
+    """Hints about a region: names of rows, points of tangents, and bases."""
+
+    def __init__(self, node: Any, arrays: dict[str, Any], size: int):
+        own = Node(node, "learned.region.", arrays, "")
+        self.rows = self._table(own, "row", "int", 3)
+        self.points = self._table(own, "point", "float64", size)
+        boxes, bounds, choices = (
+            self._table(own, name, "int", size) for name in ("box_basis", "bound_basis", "choice_basis")
+        )
+        require(size > 0 and len(boxes) % (2 * size) == 0, "no coordinates, or a stage that is not whole")
+        self.stages = [boxes[i : i + 2 * size] for i in range(0, len(boxes), 2 * size)]
+        self.choice_bases = choices
+        expression = given(own.integers("bound_expression", len(bounds)), "no bounds")
+        side = given(own.integers("bound_side", len(bounds), 0, 1), "no bounds")
+        centre = own.reals("bound_near", len(bounds)) or [0.0] * len(bounds)
+        self.bounds = list(zip(expression, side, bounds, centre, strict=True))
+        self.box_lower, self.box_upper = own.reals("box_lower", size), own.reals("box_upper", size)
+        self.tangents: dict[int, Row] = {}
+
+    @staticmethod
+    def _table(own: Node, name: str, kind: str, width: int) -> list[list[Any]]:
+        (_, found), entries = own.table(name, kind, 2)
+        fits = found == width and all(
+            isfinite(v) and (kind != "int" or v >= 0) for row in entries for v in row
+        )
+        require(fits, f"'{own.path}{name}' does not fit the coordinates, or is out of range")
+        return entries
+
+
 # The theorem: one backup is inductive, and the play stops where that alone proves nothing.
 
 
@@ -534,6 +1662,7 @@ class Game:
         self.owner = "MIN" if upward else "MAX"
         self.fixed = claim.choice is not None or claim.weight is not None
         self.agent_owns = not self.fixed and problem.agent == self.owner
+        self.reward, self.basis = problem.rewards[upward], claim.bases[upward]
 
     def options(self, state: int) -> list[int]:
         """The choices that count: the policy's, the witness's where the agent owns the bound, or all."""
@@ -554,8 +1683,14 @@ class Game:
         problem = self.problem
         maximise = self.upward if problem.single[c] else problem.nature == "MAX"
         best = pour(problem.rows[c], values, maximise)
+        if self.basis is not None and self.basis[c] >= 0 and problem.learned is not None:
+            there = [values[t] for t, _, _ in problem.rows[c]]
+            if inf not in there:
+                exact = [Fraction(value) for value in there]
+                better = problem.learned.over(problem.law[c], exact, self.basis[c], maximise)
+                best = min(best, better) if maximise else max(best, better)
         factor = Fraction(1) if problem.discount is None else problem.discount
-        return inf if best == inf else problem.reward[c] + factor * Fraction(best)
+        return inf if best == inf else self.reward[c] + factor * Fraction(best)
 
     def state_backup(self, state: int, values: list[Number], all_choices: bool = False) -> Number:
         options = (
@@ -582,6 +1717,8 @@ class Game:
                         values[s] = Fraction(1)
                     elif problem.allowed is not None and not problem.allowed[s]:
                         values[s] = Fraction(0)
+            if problem.learned is not None:  # outward: a bound of a bound
+                values = [v if v == inf else near(Fraction(v))[self.upward] for v in values]
         return values
 
     def moves(self, c: int, state: int, good: set[int], values: list[Number]) -> bool:
@@ -678,7 +1815,7 @@ def averages(game: Game, gain: list[Number], bias: list[Number]) -> None:
             theirs = upward if problem.single[c] else problem.nature == "MAX"
             for one, other in ((theirs, upward), (upward, theirs)):
                 kept = Fraction(pour(problem.rows[c], gain, one)) - Fraction(gain[s])
-                earned = problem.reward[c] + Fraction(pour(problem.rows[c], bias, other))
+                earned = game.reward[c] + Fraction(pour(problem.rows[c], bias, other))
                 earned -= Fraction(gain[s]) + Fraction(bias[s])
                 holds |= (kept <= 0 and earned <= 0) if upward else (kept >= 0 and earned >= 0)
             require(holds, f"gain and bias do not bound the average at state {s}", 1)
@@ -706,7 +1843,7 @@ def stops(game: Game, values: list[Number], boundary: set[int], ranking: list[in
     problem, upward = game.problem, game.upward
     open_states = [s for s in range(problem.states) if s not in boundary]
     if problem.kind != "UNTIL":
-        earned = [problem.reward[c] for s in open_states for c in policy_choices(game, s)]
+        earned = [game.reward[c] for s in open_states for c in policy_choices(game, s)]
         require(all(r >= 0 for r in earned), "a negative reward voids the argument", 1)
     if upward and problem.kind != "REACH_REWARD":
         return
@@ -725,8 +1862,7 @@ def stops(game: Game, values: list[Number], boundary: set[int], ranking: list[in
     for s in needed:
         good = absorbed | {t for t in range(problem.states) if ranking[t] < ranking[s]}
         moving = [
-            (problem.kind == "TOTAL" and not upward and problem.reward[c] > 0)
-            or game.moves(c, s, good, values)
+            (problem.kind == "TOTAL" and not upward and game.reward[c] > 0) or game.moves(c, s, good, values)
             for c in game.options(s)
         ]
         fits = any(moving) if game.claim.weight is not None else all(moving)
@@ -767,7 +1903,7 @@ def earns_for_ever(game: Game, s: int, endless: set[int], ranking: list[int]) ->
     layer = [rank // (game.problem.states + 1) for rank in ranking]
     options = game.options(s)
     found = [levels(game, c, s, endless, layer, ranking) for c in options]
-    earns = [game.problem.reward[c] > 0 for c in options]
+    earns = [game.reward[c] > 0 for c in options]
     if game.claim.weight is not None:
         moves = any(e or closer for e, (_, _, closer) in zip(earns, found, strict=True))
         return any(down for down, _, _ in found) or (all(stay for _, stay, _ in found) and moves)
@@ -781,8 +1917,10 @@ def verify(path: str) -> list[str]:
     about = top.node["about"]
     words = isinstance(about, dict) and len(about) <= 64 and all(type(text) is str for text in about.values())
     words = words and all(len(name) <= 64 and len(text) <= 4096 for name, text in about.items())
-    require(words and top.node["learned"] is None, "a certificate of another kind")
+    require(words, "what the file says of itself does not fit")
+    Work.left = 2 * 10**7
     problem = Problem(top.node["problem"], arrays)
+    problem.derive(top.node["learned"], arrays)
     claims, values = top.node["claims"], top.node["values"]
     require(isinstance(claims, list) and isinstance(values, list), "no claims")
     require(0 < len(claims) == len(values) <= 4, "every claim needs its hints, and there must be one")
@@ -796,8 +1934,23 @@ def verify(path: str) -> list[str]:
             low, high = 1 - high, 1 - low
         require(claim.lower <= low and claim.upper >= high, f"{claim.name}: the claim is not proved", 1)
         assert not isnan(claim.lower)
-        lines.append(f"{claim.name} in [{claim.lower!r}, {claim.upper!r}]")
+        lines.append(f"{claim.name} in [{claim.lower!r}, {claim.upper!r}]{words_of(problem)}")
     return lines
+
+
+def words_of(problem: Problem) -> str:
+    """How sure it is, and what that assumes."""
+    assumes = (
+        [] if problem.assumed is None else [f"what can happen has at least probability {problem.assumed!r}"]
+    )
+    if problem.automaton is not None:
+        assumes.append("the automaton recognises the formula that is meant")
+    sure = " for every instantiation" if problem.is_domain else ""
+    if problem.data is not None:
+        sure = f" with confidence 1 - {float(problem.data.delta)!r}"
+        likelihood = None if problem.learned is None else problem.learned.likelihood
+        assumes += problem.data.assumes(likelihood is not None and likelihood.planned)
+    return sure + ("" if not assumes else f", assuming: {'; '.join(assumes)}")
 
 
 def main(paths: list[str]) -> int:
@@ -807,8 +1960,11 @@ def main(paths: list[str]) -> int:
             for line in verify(path):
                 sys.stdout.write(f"{path}: {line}\n")
         except Refused as refused:
-            sys.stderr.write(f"{path}: {str(refused).encode('unicode_escape').decode()}\n")
             worst = max(worst, refused.code)
+            sys.stderr.write(f"{path}: {str(refused).encode('unicode_escape').decode()}\n")
+        except (ArithmeticError, RecursionError, MemoryError) as error:
+            worst = max(worst, 1)
+            sys.stderr.write(f"{path}: a number left every range: {error}\n")
     return worst
 
 

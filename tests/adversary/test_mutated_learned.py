@@ -14,6 +14,7 @@ from adversary.examples import EXAMPLES
 from adversary.honest import ALL, COSTS, DOMAINS, LEARNED, OTHERWISE, QUOTIENTS, REMEMBERED, SLAB_COUPLED
 from adversary.judge import refutation, verify
 from adversary.mutations import mutation
+from adversary.second import is_read, second_verdict
 
 MUTATED = (*LEARNED, *DOMAINS, *REMEMBERED, COSTS, QUOTIENTS, SLAB_COUPLED)
 
@@ -36,5 +37,8 @@ def test_no_mutant_claims_more_than_the_region_allows(place: Path, data: st.Data
     paths = [path for path in forgery.fields() if not path.startswith(("about", "problem"))]
     changes = [gain, *(data.draw(mutation(forgery, paths)) for _ in range(data.draw(st.integers(1, 3))))]
     verdict = verify(forgery.save(place), *(["--exact"] if data.draw(st.booleans()) else []))
-    if verdict.accepted:
+    second = second_verdict(place)
+    if verdict.accepted or second == 0:
         assert refutation(honest, forgery) is None, changes
+    if is_read(honest.name):
+        assert (second == 0) == verdict.accepted, (changes, second, verdict)

@@ -33,6 +33,7 @@ MOST_WHOLE = 2**62
 MOST_BYTES = 2**28
 UNIT = Fraction(1, 2**52)
 METHODS = ("clopper-pearson", "hoeffding", "beta-binomial", "weissman", "likelihood", "slab", "ellipsoid")
+MOST_WORK = 2 * 10**7
 NOT_READ = 3
 CONTRADICTION = "the data contradict the model: no instantiation of the domain agrees with all that was seen"
 NO_DOMAIN = "the domain has no instantiation"
@@ -57,7 +58,7 @@ def require(holds: bool, words: str, code: int = 2) -> None:
 class Work:
     """What is left of the work that one file may cause: operations on rationals, long ones counting more."""
 
-    left = 0
+    left = MOST_WORK
 
     @staticmethod
     def spend(operations: int, *numbers: Fraction) -> None:
@@ -86,7 +87,20 @@ def read_members(path: str) -> dict[str, bytes]:
             with archive.open(entry) as file:
                 members[entry.filename] = file.read(entry.file_size + 1)
             require(len(members[entry.filename]) == entry.file_size, "a member of another length")
+        with open(path, "rb") as file:
+            require(is_whole(file.read(), entries, archive.start_dir), "bytes that belong to no member")
     return members
+
+
+def is_whole(content: bytes, entries: list[zipfile.ZipInfo], directory: int) -> bool:
+    """The members one after the other from the first byte on, their directory, and nothing else."""
+    place, listed = 0, 0
+    for entry in sorted(entries, key=lambda entry: entry.header_offset):
+        name, extra = struct.unpack("<HH", content[place + 26 : place + 30])
+        if entry.header_offset != place or extra or entry.extra or entry.comment or entry.flag_bits & 8:
+            return False
+        place, listed = place + 30 + name + entry.compress_size, listed + 46 + name
+    return place == directory and directory + listed + 22 == len(content) and content[-2:] == b"\0\0"
 
 
 def read_certificate(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -1398,7 +1412,7 @@ class Learned:
         own = Node(node, "learned.", arrays, "region coupled slab")
         require(isinstance(node["coupled"], list) and isinstance(node["slab"], list), "no lists of hints")
         require(node["coupled"] == [], "coupled proofs are not read by this checker", NOT_READ)
-        require(node["slab"] == [], "slabs are not read by this checker", NOT_READ)
+        require(node["slab"] == [], "stages of a slab where there is none", 1)
         data, self.problem = problem.data, problem
         lower, upper = own.reals("lower", None, 0.0, 1.0), own.reals("upper", None, 0.0, 1.0)
         costs = [own.reals(name) for name in ("cost_lower", "cost_upper")]
@@ -1918,7 +1932,7 @@ def verify(path: str) -> list[str]:
     words = isinstance(about, dict) and len(about) <= 64 and all(type(text) is str for text in about.values())
     words = words and all(len(name) <= 64 and len(text) <= 4096 for name, text in about.items())
     require(words, "what the file says of itself does not fit")
-    Work.left = 2 * 10**7
+    Work.left = MOST_WORK
     problem = Problem(top.node["problem"], arrays)
     problem.derive(top.node["learned"], arrays)
     claims, values = top.node["claims"], top.node["values"]
@@ -1932,6 +1946,7 @@ def verify(path: str) -> list[str]:
         low, high = bound_of(problem, claim, False), bound_of(problem, claim, True)
         if problem.complement:
             low, high = 1 - high, 1 - low
+        require(low <= high, problem.learned.words if problem.learned else "bounds that contradict", 1)
         require(claim.lower <= low and claim.upper >= high, f"{claim.name}: the claim is not proved", 1)
         assert not isnan(claim.lower)
         lines.append(f"{claim.name} in [{claim.lower!r}, {claim.upper!r}]{words_of(problem)}")

@@ -11,8 +11,8 @@ SCRIPT = Path(__file__).parents[2] / "verify_standalone.py"
 
 _spec = importlib.util.spec_from_file_location("verify_standalone", SCRIPT)
 assert _spec is not None and _spec.loader is not None
-_module = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(_module)
+second = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(second)
 
 
 UNREAD = 3
@@ -28,4 +28,4 @@ def is_read(name: str) -> bool:
 def second_verdict(path: Path) -> int:
     """Its exit code."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        return int(_module.main([str(path)]))
+        return int(second.main([str(path)]))

@@ -36,9 +36,11 @@ def test_no_mutant_claims_more_than_the_region_allows(place: Path, data: st.Data
         narrow(data.draw(st.sampled_from([0.999, 0.9, 0.5])))(forgery)
     paths = [path for path in forgery.fields() if not path.startswith(("about", "problem"))]
     changes = [gain, *(data.draw(mutation(forgery, paths)) for _ in range(data.draw(st.integers(1, 3))))]
-    verdict = verify(forgery.save(place), *(["--exact"] if data.draw(st.booleans()) else []))
+    exactly = data.draw(st.booleans())
+    verdict = verify(forgery.save(place), *(["--exact"] if exactly else []))
     second = second_verdict(place)
     if verdict.accepted or second == 0:
         assert refutation(honest, forgery) is None, changes
     if is_read(honest.name):
-        assert (second == 0) == verdict.accepted, (changes, second, verdict)
+        fits = (second == 0) == verdict.accepted if exactly else second == 0 or not verdict.accepted
+        assert fits, (changes, second, verdict)

@@ -181,7 +181,7 @@ def end_to_end(noise: str, numbers: range, episodes: int) -> list[dict[str, Any]
             values[key] = float(there.lower), float(there.upper)
         low, high = values[key]
         inside = result.interval.lower <= high and low <= result.interval.upper
-        missed += not (inside and result.verdict is None and result.region.contains([0.4, TRUTH]))
+        missed += not (inside and result.contradiction is None and result.region.contains([0.4, TRUTH]))
     case = {"case": f"inventory, {noise}", "first": numbers[0], "replications": len(numbers)}
     return [{**case, "method": f"learn, {next(iter(words))}", "misses": missed, "claimed": True}]
 

@@ -125,7 +125,7 @@ def replicate(name: str, seed: int, episodes: int, draws: int) -> list[Outcome]:
             low, high = float(value.lower[here.model.initial]), float(value.upper[here.model.initial])
             interval = result.robust.interval
             missed = high < interval.lower or low > interval.upper
-            outcomes.append((tried.name, design, missed, result.verdict is not None, interval.width))
+            outcomes.append((tried.name, design, missed, result.contradiction is not None, interval.width))
     return outcomes
 
 

@@ -200,7 +200,7 @@ def measure(name: str, method: str, data: Path, warm: bool) -> dict[str, object]
         "optimum": world.optimum,
         "relative_gap": interval.width / world.optimum,
         "status": result.status,
-        "empty": result.verdict is not None,
+        "empty": result.contradiction is not None,
         "notes": list(result.notes),
     }
 

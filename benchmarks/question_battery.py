@@ -547,16 +547,14 @@ def run_class(name: str, count: int, seed: int) -> Row:
         row.open += not found.is_certified
         if is_outside(found, case):
             row.outside += 1
-            row.examples.append(
-                f"{number}: {case.text}: {found.bounds or found.verdict}, not {case.expected}"
-            )
+            row.examples.append(f"{number}: {case.text}: {found.bounds or found.truth}, not {case.expected}")
     row.messages = dict(messages)
     return row
 
 
 def is_outside(found: tr.Answer, case: Case) -> bool:
     if isinstance(case.expected, bool):
-        return found.verdict == str(not case.expected).lower()
+        return found.truth == str(not case.expected).lower()
     assert found.bounds is not None
     low, high = found.bounds
     slack = case.slack * max(1.0, abs(case.expected)) if np.isfinite(case.expected) else 0.0

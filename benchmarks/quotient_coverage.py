@@ -68,7 +68,7 @@ class Race:
         """Whether anything that is learned from the log excludes the truth."""
         named = None if region == "tied" else region
         result = tr.learn(self.problem, log, delta=DELTA, region=named, sets=REGIONS[region])
-        if result.verdict is not None:
+        if result.contradiction is not None:
             return True
         probability, sets = self.true.probability, result.sets
         inside = bool(((sets.lower <= probability) & (probability <= sets.upper)).all())

@@ -1,6 +1,6 @@
 """Results on disk for the tests of reports: small, and with everything that a report can show.
 
-`stored/aircraft-v1` was written by tightrope 0.1 for the benchmark aircraft(8,4): all kinds of sets over a
+`stored/aircraft-v2` was written for the benchmark aircraft(8,4): all kinds of sets over a
 polytope, three regions beside each other, a given policy and the true point. Reading it shows that files of
 the same major version load.
 """
@@ -21,7 +21,7 @@ from tightrope.problem import Problem
 from tightrope.uncertainty.sets import SetsKind
 
 DELTA = 0.001
-STORED = Path(__file__).parent / "stored" / "aircraft-v1"
+STORED = Path(__file__).parent / "stored" / "aircraft-v2"
 
 
 def copy_stored(folder: Path) -> Path:

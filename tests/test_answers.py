@@ -104,8 +104,8 @@ def test_branching_time_is_decided_by_the_graph(every: bool) -> None:
 def test_paths_are_those_that_nature_can_make_possible() -> None:
     rows = [(0, "", {0: (0.2, 1), 1: (0, 0.8)}), (1, "", {1: 1})]
     built = tr.build_from_rows(rows, labels={"end": [1]})
-    assert answer(built, 'E [ F "end" ]').verdict == "true"
-    assert answer(built, 'A [ F "end" ]').verdict == "false"
+    assert answer(built, 'E [ F "end" ]').truth == "true"
+    assert answer(built, 'A [ F "end" ]').truth == "false"
     assert isinstance(built, tr.IntervalMDP)
     assert branching.some_next(Support.of(built), np.array([False, True])).tolist() == [True, True]
 
@@ -127,12 +127,10 @@ def test_operators_inside_formulas_are_decided_per_state(model: tr.ParametricMDP
     # In state 3 the goal is certain, in state 0 it has probability 3/4 at most, in state 2 it has 0.
     assert answer(model, 'Pmax=? [ F P>=0.9 [ F "goal" ] ]').bounds == pytest.approx((0.75, 0.75))
     assert answer(model, 'Pmin=? [ G P>0 [ F "goal" ] ]').bounds == pytest.approx((0.0, 0.0))
-    assert (
-        answer(model, 'P>=0.2 [ X ("slow" & P>=1 [ F "goal" ]) ]').verdict == "false"
-    )  # whatever it chooses
-    assert answer(model, 'Pmax>=0.2 [ X ("slow" & P>=1 [ F "goal" ]) ]').verdict == "true"
-    assert answer(model, 'E [ F R<=8.5 [ F "goal" | "trap" ] & "slow" ]').verdict == "true"
-    assert answer(model, 'A [ G ("trap" => P<=0 [ F "goal" ]) ] & Pmax<0.8 [ F "goal" ]').verdict == "true"
+    assert answer(model, 'P>=0.2 [ X ("slow" & P>=1 [ F "goal" ]) ]').truth == "false"  # whatever it chooses
+    assert answer(model, 'Pmax>=0.2 [ X ("slow" & P>=1 [ F "goal" ]) ]').truth == "true"
+    assert answer(model, 'E [ F R<=8.5 [ F "goal" | "trap" ] & "slow" ]').truth == "true"
+    assert answer(model, 'A [ G ("trap" => P<=0 [ F "goal" ]) ] & Pmax<0.8 [ F "goal" ]').truth == "true"
     assert answer(model, 'label "sure" = P>=1 [ F "goal" ]; Pmax=? [ X "sure" ]').bounds == pytest.approx(
         (0.75, 0.75)
     )
@@ -146,17 +144,17 @@ def test_thresholds_that_bounds_straddle_are_not_guessed() -> None:
         answer(third, 'P=? [ X P>=0.5 [ F "goal" ] ]')
     assert answer(third, 'P=? [ X P>=0.4999 [ F "goal" ] ]').bounds == pytest.approx((2 / 3, 2 / 3))
     outer = answer(third, 'P>=0.5 [ F "goal" ] | "goal"')
-    assert outer.verdict == "not certified" and not outer.is_certified
-    assert answer(third, 'P>=0.5 [ F "goal" ] | "init"').verdict == "true"
+    assert outer.truth == "not certified" and not outer.is_certified
+    assert answer(third, 'P>=0.5 [ F "goal" ] | "init"').truth == "true"
 
 
 def test_on_interval_models_a_threshold_is_about_all_of_nature() -> None:
     built = tr.build_from_rows(
         [(0, "", {1: (0.4, 0.6), 2: (0.4, 0.6)}), (1, "", {1: 1}), (2, "", {2: 1})], labels={"goal": [1]}
     )
-    assert answer(built, 'E [ X true ] & P>=0.39 [ F "goal" ]').verdict == "true"
-    assert answer(built, 'E [ X true ] & P>=0.5 [ F "goal" ]').verdict == "false"
-    assert answer(built, 'E [ X true ] & Pmax>=0.5 [ F "goal" ]').verdict == "true"
+    assert answer(built, 'E [ X true ] & P>=0.39 [ F "goal" ]').truth == "true"
+    assert answer(built, 'E [ X true ] & P>=0.5 [ F "goal" ]').truth == "false"
+    assert answer(built, 'E [ X true ] & Pmax>=0.5 [ F "goal" ]').truth == "true"
 
 
 # --- filters and arithmetic ---------------------------------------------------------------------------------
@@ -209,7 +207,7 @@ def test_rewards_of_one_moment(model: tr.ParametricMDP, tmp_path: Path) -> None:
         0.25
     )  # wait twice, or wait and try, or try: 1/4, 1/8, 7/32
     assert value("filter(max, Rmax=? [ I=2 ])") == pytest.approx(49 / 64)
-    assert answer(model, "Rmax<=0.2 [ I=1 ] | false").verdict == "false"
+    assert answer(model, "Rmax<=0.2 [ I=1 ] | false").truth == "false"
     with pytest.raises(tr.InputError, match="instantaneous rewards I=k are not supported here"):
         tr.Problem(model, "Rmax=? [ I=1 ]")
     last = tr.Objective(
@@ -243,7 +241,7 @@ def test_rewards_of_one_moment(model: tr.ParametricMDP, tmp_path: Path) -> None:
     ],
 )
 def test_verdicts(model: tr.ParametricMDP, text: str, verdict: str) -> None:
-    assert answer(model, text).verdict == verdict
+    assert answer(model, text).truth == verdict
 
 
 def test_listed_states(model: tr.ParametricMDP) -> None:
@@ -406,7 +404,7 @@ def test_conditional_probabilities_are_quotients() -> None:
         ):
             found = tr.answer(model, asked)
             assert found.is_certified and found.bounds == pytest.approx((expected, expected), abs=1e-6)
-        assert tr.answer(model, 'P>=0.3 [ F "b" || F "a" ]').verdict == "true"
+        assert tr.answer(model, 'P>=0.3 [ F "b" || F "a" ]').truth == "true"
         with pytest.raises(tr.InputError, match="has probability 0 in the initial state"):
             tr.answer(model, 'P=? [ F "a" || F ("b" & "c") ]')
     two = tr.build_from_rows([(0, "x", {0: 1}), (0, "y", {1: 1}), (1, "", {1: 1})], labels={"a": [1]})

@@ -17,11 +17,12 @@ import pytest
 
 from learning_cases import case, counts_of
 from tightrope.cli.app import run
-from tightrope.cli.learn_run import require_certified
+from tightrope.cli.learn_run import leave_with
 from tightrope.cli.learn_table import BAR, bar, list_certified_facts, print_result
 from tightrope.errors import CannotCertify
 from tightrope.learning.learn import learn
 from tightrope.learning.result import Interval
+from tightrope.verdict import Verdict
 
 MODEL = "bench:betting(8)"
 KEYS = {"empty", "fallback", "value", "robust_policy", "widths", "ledger", "seconds"}
@@ -74,7 +75,7 @@ def test_the_keys_of_the_design(data: Path, capsys: pytest.CaptureFixture[str]) 
     assert result["ledger"]["delta"] == 0.01
     assert result["widths"]["expressions"] == 372
     assert set(result["widths"]["parameters"]) == {"p", "q"}
-    assert result["status"] == "certified"
+    assert result["verdict"] == "proved" and result["status"] == "as close as was asked"
 
 
 def test_a_policy_and_all_sets(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,17 +167,18 @@ def test_bars() -> None:
 def test_an_empty_region(coins: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     model, file = coins
     common = (str(model), "--prop", 'Pmax=? [ F "won" ]', "--data", str(file), "--region", "polytope")
-    result = answer(capsys, *common)
+    result = answer(capsys, *common, code=1)
     assert (result["empty"], result["fallback"], result["sets"]) == (True, True, "tied")
-    assert len(result["conflict"]) == 2
-    assert "no parameters of the domain explain the data" in result["verdict"]
+    assert len(result["conflict"]) == 2 and result["verdict"] == "contradicted"
+    assert "no parameters of the domain explain the data" in result["contradiction"] == result["why"]
     assert result["robust_policy"]["lower"] > 0.8
     stopped = answer(capsys, *common, "--no-fallback", code=1)
     assert set(stopped) >= KEYS
     assert (stopped["empty"], stopped["fallback"], stopped["robust_policy"]) == (True, False, None)
     assert stopped["conflict"] == result["conflict"]
-    assert run(["learn", *common]) == 0
+    assert run(["learn", *common]) == 1
     captured = capsys.readouterr()
+    assert captured.out.startswith("CONTRADICTED: the data refute the model\n")
     assert "empty region" in captured.out
     assert "warning: the region is empty" in captured.err
 
@@ -193,12 +195,16 @@ def test_limits_are_exit_code_1(data: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_a_nominal_confidence_is_said_aloud(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [MODEL, "--data", str(data), "--sets", "tied", "--interval", "clopper-pearson"]
-    assert run(["learn", *arguments]) == 0
-    assert "the confidence is nominal" in capsys.readouterr().err
+    assert run(["learn", *arguments]) == 1
+    said = capsys.readouterr()
+    assert "the confidence is nominal" in said.err and said.out.startswith("NOMINAL: at least ")
+    assert "with confidence" not in said.out
+    assert run(["learn", *arguments, "--accept-nominal"]) == 0
+    assert capsys.readouterr().out.startswith("NOMINAL: ")
     assert run(["learn", *arguments[:-2]]) == 0
     assert capsys.readouterr().err == ""
     paper = ["--sets", "expression", "--ellipsoid", "paper"]
-    assert run(["learn", MODEL, "--data", str(data), *paper]) == 0
+    assert run(["learn", MODEL, "--data", str(data), *paper]) == 1
     assert "nothing is guaranteed" in capsys.readouterr().err
 
 
@@ -278,7 +284,7 @@ def test_wrong_data_and_models(
     bad.write_text(file.read_text() + "1,a,2,3\n")
     assert run(["learn", str(model), "--data", str(bad), *prop]) == 2
     assert "row 5" in capsys.readouterr().err
-    assert run(["learn", str(model), "--data", str(bad), *prop, "--skip-invalid"]) == 0
+    assert run(["learn", str(model), "--data", str(bad), *prop, "--skip-invalid"]) == 1
     assert "1 row was dropped (1 disabled action)" in capsys.readouterr().err
     assert run(["export", str(model), "--at", "p=0.5", "-o", str(tmp_path / "fixed.drn")]) == 0
     assert run(["learn", str(tmp_path / "fixed.drn"), "--data", str(file), *prop]) == 2
@@ -374,7 +380,7 @@ def test_coupled_sets(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     common = (MODEL, "--data", str(data), "--region", "polytope", "--sets", "coupled")
     out, proof = tmp_path / "out", tmp_path / "coupled.cert"
     result = answer(capsys, *common, "--certificate", str(proof), "-o", str(out))
-    assert result["sets"] == "coupled" and result["status"] == "certified"
+    assert result["sets"] == "coupled" and result["verdict"] == "proved"
     found = result["coupled"]["robust_policy"]
     assert found["status"] == "exact" and found["gap"] < 1e-3
     assert found["rectangular"]["lower"] <= result["robust_policy"]["lower"] <= result["coupled"]["limit"]
@@ -408,7 +414,7 @@ def test_coupled_sets_fall_back_to_tied_ones(
 ) -> None:
     model, file = coins
     question = ("--prop", 'Pmax=? [ F "won" ]', "--delta", "0.01")
-    result = answer(capsys, str(model), "--data", str(file), *question, "--sets", "coupled")
+    result = answer(capsys, str(model), "--data", str(file), *question, "--sets", "coupled", code=1)
     assert result["fallback"] and result["sets"] == "tied" and result["coupled"] is None
 
 
@@ -430,15 +436,13 @@ def test_checking_the_learned_model_repeats_the_guarantee(
     assert kind["lower"] > learned["guarantee"] and kind["read_as"] == 'Pmaxmax=? [ F "won" ]'
 
 
-def stopped(name: str, status: str = "certified") -> Any:
-    return SimpleNamespace(
-        kind=SimpleNamespace(value=name), status=status, is_certified=status == "certified"
-    )
+def stopped(name: str, limit: str | None = None) -> Any:
+    return SimpleNamespace(kind=SimpleNamespace(value=name), status=limit, verdict=Verdict.of(limit=limit))
 
 
 def test_sets_that_a_limit_stopped_do_not_spoil_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
     """With --sets all the answer is the last row, that of the tightest sets."""
-    require_certified([stopped("untied", "the time limit was reached"), stopped("rectangular")])
+    leave_with([stopped("untied", "the time limit was reached"), stopped("rectangular")], False)
     assert " ".join(capsys.readouterr().err.split()) == "warning: untied sets: the time limit was reached"
-    with pytest.raises(CannotCertify, match="rectangular sets: the time limit was reached"):
-        require_certified([stopped("untied"), stopped("rectangular", "the time limit was reached")])
+    with pytest.raises(CannotCertify, match="rectangular sets: limit: the time limit was reached"):
+        leave_with([stopped("untied"), stopped("rectangular", "the time limit was reached")], True)

@@ -118,7 +118,7 @@ def test_schemas_are_current() -> None:
 
 
 def test_schemas_have_the_keys_that_scripts_rely_on() -> None:
-    schema = json.loads(schema_texts()["learn-1.schema.json"])
+    schema = json.loads(schema_texts()["learn-2.schema.json"])
     answer = schema["$defs"]["LearnAnswer"]
     keys = {"empty", "fallback", "value", "robust_policy", "widths", "ledger", "seconds"}
     assert keys <= set(answer["properties"])

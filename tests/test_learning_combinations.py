@@ -65,7 +65,7 @@ def test_every_combination_covers_the_truth_and_nests(name: str, region: RegionK
     results = all_sets(name, region)
     for kind, result in results.items():
         assert result.verdict is None
-        assert result.is_certified, (kind, result.status)
+        assert result.status == "as close as was asked", kind
         assert result.value is not None
         assert known.optimum in result.value.interval, kind
         assert known.value_of(result.robust.policy) in result.robust.interval, kind

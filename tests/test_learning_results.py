@@ -18,6 +18,7 @@ from tightrope.learning.stages import EmptyRegion
 from tightrope.problem import Problem
 from tightrope.region.region import RegionKind
 from tightrope.uncertainty.sets import SetsKind
+from tightrope.verdict import Word
 
 
 def in_batches(counts: Counts) -> Counts:
@@ -33,8 +34,8 @@ def test_an_empty_region_is_a_verdict_and_tied_sets_take_over(region: RegionKind
     model = two_coins()
     counts = counted(model, (900, 100), (100, 900))
     result = learn(Problem(model, 'Pmax=? [ F "won" ]'), counts, delta=0.01, region=region, sets=sets)
-    assert result.verdict is not None
-    assert "no parameters of the domain explain the data at confidence 0.99" in result.verdict
+    assert result.contradiction is not None and result.verdict.word is Word.CONTRADICTED
+    assert "no parameters of the domain explain the data at confidence 0.99" in result.contradiction
     assert result.conflict is not None and len(result.conflict.texts) == 2
     assert result.fallback
     assert result.decisions.sets is sets and result.sets.kind is SetsKind.TIED
@@ -43,12 +44,12 @@ def test_an_empty_region_is_a_verdict_and_tied_sets_take_over(region: RegionKind
     assert result.ledger == tied.ledger
     assert result.binding.total == 0 and result.widths.parameter_lower is None
     facts = result.to_json()
-    assert facts["empty"] is True and facts["fallback"] is True
+    assert facts["empty"] is True and facts["fallback"] is True and facts["verdict"] == "contradicted"
     assert facts["conflict"] == list(result.conflict.texts)
     with pytest.raises(EmptyRegion, match="contradict each other") as caught:
         asked = LearnOptions(region=region, sets=sets, fallback=False)
         learn(Problem(model, 'Pmax=? [ F "won" ]'), counts, delta=0.01, **asked.words)
-    assert caught.value.exit_code == 1
+    assert caught.value.exit_code == 1 and caught.value.verdict.word is Word.CONTRADICTED
     assert caught.value.conflict == result.conflict
 
 
@@ -57,7 +58,7 @@ def test_a_region_that_is_not_empty_for_a_wrong_model_is_checked_apart(region: R
     model = two_coins()
     wrong = in_batches(counted(model, (900, 100), (100, 900)))
     result = learn(Problem(model, 'Pmax=? [ F "won" ]'), wrong, delta=0.01, region=region)
-    assert result.verdict is None
+    assert result.contradiction is None and result.verdict.word is Word.CONTRADICTED
     assert result.fit is not None and result.fit.verdict == "model contradicted"
     assert result.misfit is not None and "the data contradict the model" in result.misfit
     assert result.to_json()["misfit"] == result.misfit
@@ -65,7 +66,7 @@ def test_a_region_that_is_not_empty_for_a_wrong_model_is_checked_apart(region: R
     assert learn(Problem(model, 'Pmax=? [ F "won" ]'), right, delta=0.01, region=region).misfit is None
 
 
-def test_consistent_data_are_no_verdict() -> None:
+def test_consistent_data_are_no_contradiction() -> None:
     model = two_coins()
     result = learn(
         Problem(model, 'Pmax=? [ F "won" ]'),
@@ -73,7 +74,8 @@ def test_consistent_data_are_no_verdict() -> None:
         delta=0.01,
         region="polytope",
     )
-    assert result.verdict is None and not result.fallback and result.conflict is None
+    assert result.contradiction is None and not result.fallback and result.conflict is None
+    assert result.verdict.is_proved
     assert 0.8 in result.robust.interval
     assert {event.event for event in result.binding.events} <= {0, 1}
     assert result.binding.total >= 1
@@ -94,7 +96,7 @@ def test_expressions_never_seen_can_make_a_cost_infinite() -> None:
     assert unseen.value is not None
     assert unseen.value.interval.upper == math.inf
     assert unseen.value.interval.width == math.inf
-    assert unseen.is_certified
+    assert unseen.verdict.is_proved
     assumed = LearnOptions(sets=SetsKind.TIED, assume_support=0.2)
     bounded = learn(known.problem, counts, delta=0.01, **assumed.words, policy=known.policy)
     assert bounded.value is not None
@@ -139,7 +141,7 @@ def test_a_time_limit_is_a_status_and_the_bounds_still_hold() -> None:
     known = case("engagement(2)")
     asked = LearnOptions(sets=SetsKind.EXPRESSION, seconds=1e-9)
     result = learn(known.problem, counts_of("engagement(2)"), delta=0.01, **asked.words)
-    assert not result.is_certified
+    assert result.verdict.word.value == "limit"
     assert "time limit" in result.status
     assert known.value_of(result.robust.policy) in result.robust.interval
 

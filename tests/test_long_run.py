@@ -174,7 +174,7 @@ def test_learned_averages_hold_the_truth_and_their_policies_attain_them() -> Non
             found = tr.learn_average(model, asked, data, delta=0.01)
             best = bounds(at_truth, asked)
             ends = found.interval
-            assert found.is_certified and found.ledger.holds and ends.upper - ends.lower < 2
+            assert found.verdict.is_proved and ends.upper - ends.lower < 2
             if "max" in asked:
                 assert found.guarantee == ends.lower <= best[1] + 1e-6 and best[0] - 1e-6 <= found.optimistic
             else:

@@ -116,12 +116,16 @@ def tosses(p: dict[int, float], each: int, seed: int) -> list[int]:
 
 def test_data_of_the_model_fit(coins: ParametricMDP) -> None:
     found = fit_of(coins, tosses({}, 1000, 1))
-    assert found.verdict == "fits" and not found.alarm and found.misfit is None
+    assert found.verdict == "no evidence against it" and not found.alarm and found.misfit is None
     assert found.events == 4000 == found.looks[-1][0] and found.ordered
     assert found.e_value < 0.1 and found.log_e_value == found.looks[-1][1]
-    assert found.text.startswith("fits: e-value 10^-") and "at most 0.001" in found.text
+    assert found.text.startswith("no evidence against it: e-value 10^-") and "at most 0.001" in found.text
     again = fit_of(coins, tosses({}, 1000, 1), ordered=False)
-    assert again.verdict == "fits" and not again.ordered and "counts without order" in again.text
+    assert (
+        again.verdict == "no evidence against it"
+        and not again.ordered
+        and "counts without order" in again.text
+    )
 
 
 @pytest.mark.parametrize("ordered", [True, False], ids=["batches", "no order"])
@@ -159,7 +163,7 @@ def test_what_is_missing_makes_the_rate_nominal_and_a_point_is_not_tested(coins:
     assert weigh_fit(coins, missing).nominal == ("3 rows left out",)
     assert "nominally" in weigh_fit(coins, missing).text
     nothing = weigh_fit(coins, counted(coins, []))
-    assert (nothing.verdict, nothing.e_value, nothing.suspects) == ("fits", 1.0, ())
+    assert (nothing.verdict, nothing.e_value, nothing.suspects) == ("not tested", 1.0, ())
     parameters = tr.Parameters.box(p=("1/2", "1/2"))
     (p,) = parameters.symbols()
     point = tr.build_from_rows([(0, "a", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})], parameters)

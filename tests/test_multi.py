@@ -135,7 +135,7 @@ def test_achievable_or_not() -> None:
         for most in (0.2, 0.55, 0.9):
             least = 0.37
             best = programme(model, (1.0, 1.0), ("a", "b"), least)
-            verdict = tr.answer(model, f'multi(P>={most} [ F "a" ], P>={least} [ F "b" ])').verdict
+            verdict = tr.answer(model, f'multi(P>={most} [ F "a" ], P>={least} [ F "b" ])').truth
             expected = "true" if best is not None and best >= most else "false"
             if best is None or abs(best - most) > 1e-5:
                 assert verdict == expected
@@ -198,7 +198,7 @@ def test_several_initial_states() -> None:
     model = tr.MDP(replace(made.structure, initial_states=np.array([0, 1])), made.instantiate().probability)
     found = tr.answer(model, 'multi(Pmax=? [ F "a" ], P>=0.4 [ F "b" ])')
     assert found.bounds == pytest.approx((0.25, 0.6), abs=1e-5)
-    assert tr.answer(model, 'multi(P>=0.5 [ F "a" ], P>=0.4 [ F "b" ])').verdict == "false"
+    assert tr.answer(model, 'multi(P>=0.5 [ F "a" ], P>=0.4 [ F "b" ])').truth == "false"
     with pytest.raises(tr.InputError, match="is about one initial state"):
         tr.answer(model, 'multi(Pmax=? [ F "a" ], Pmax=? [ F "b" ])')
 
@@ -227,7 +227,7 @@ def test_the_curve_of_two_objectives() -> None:
     rows += [(s, "", {s: 1}) for s in (1, 2, 3)]
     model = tr.build_from_rows(rows, labels={"a": [1], "b": [2, 4]})
     found = tr.answer(model, 'multi(Pmax=? [ F "a" ], Pmax=? [ F "b" ])')
-    assert found.status == "certified" and found.bounds is None and found.verdict is None
+    assert found.status == "certified" and found.bounds is None and found.truth is None
     assert found.achieved is not None
     corners = {tuple(np.round(point, 5)) for point in found.achieved.points}
     assert {(1.0, 0.0), (0.8, 1.0)} <= corners
@@ -250,7 +250,7 @@ def test_intervals_are_answered_against_every_vertex() -> None:
         ('multi(P>=0.36 [ F "a" ], P>=0.36 [ F "b" ])', "not certified"),  # nature differs by objective
     ):
         with pytest.warns(tr.ReadingWarning, match="nature is against every objective"):
-            assert tr.answer(model, asked).verdict == expected
+            assert tr.answer(model, asked).truth == expected
 
 
 def test_what_is_refused() -> None:

@@ -115,7 +115,7 @@ def test_restart_uses_fresh_data_alone() -> None:
         fresh.observe(np.array([transition], dtype=np.int64))
     assert fresh.preview().guarantee == last["guarantee"]
     assert restarting.result().guarantee == fresh.result().guarantee
-    assert restarting.result().fit.verdict == "fits"
+    assert restarting.result().fit.verdict == "no evidence against it"
 
 
 def test_in_python_episode_by_episode() -> None:

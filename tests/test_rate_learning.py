@@ -217,7 +217,7 @@ def test_sample_learn_and_export(tmp_path: Path, capsys: pytest.CaptureFixture[s
     found = said("learn", str(model), *box, "--data", str(log), *asked, "-o", str(drn))
     truth = said("check", str(model), *at, *asked[:2])
     assert found["value"]["lower"] < truth["lower"] < truth["upper"] < found["value"]["upper"]
-    assert found["status"] == "certified" and not found["empty"] and found["ledger"]["holds"]
+    assert found["verdict"] == "proved" and not found["empty"] and found["ledger"]["holds"]
     assert [rate["rate"] for rate in found["rates"]] == ["lam", "mu"]
     assert found["data"]["censored"] > 30 and found["data"]["time"] == pytest.approx(1200)
     assert "@type: CTMC" in drn.read_text() and "double-interval" in drn.read_text()

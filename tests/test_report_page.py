@@ -115,9 +115,9 @@ def test_every_section_is_there_and_every_picture_has_words(text: str) -> None:
 
 def test_the_answer_its_assumption_and_its_origin_are_said(result: Path, text: str) -> None:
     run = read_run(result)
-    assert f"At least {at_least(run.main.guarantee)} with confidence 0.999" in text
+    assert f"PROVED: at least {at_least(run.main.guarantee)} with confidence 0.999" in text
     assert "any policy, any stopping rule, at all times at once" in text
-    assert "holds with its confidence on its own" in text
+    assert "Results below that share a ledger hold together" in text
     assert "tightrope learn 'bench:aircraft(8,4)' --data 'my data.parquet'" in unescape(text)
     assert run.document.model.hash in text
     for line in run.main.ledger.lines:
@@ -228,9 +228,10 @@ def test_an_infinite_cost_an_empty_region_and_a_stopped_solver_are_told(result: 
     last.update(
         guarantee="inf", optimistic=1.5, robust_policy={"lower": 1.5, "upper": "inf"},
         status="time limit reached", fallback=True, value=None,
-        verdict="the region is empty: so the model is likely wrong.",
+        verdict="contradicted", contradiction="the region is empty: so the model is likely wrong.",
+        why="the region is empty: so the model is likely wrong.",
     )  # fmt: skip
-    last["ledger"]["holds"] = False
+    last["assumptions"].append({"name": "ends", "kept": "unknown", "why": "no column says it"})
     folder = edited(
         result, tmp_path / "r", results=[last], maximises=False, property="Rmin=? [ C ]", truth=None
     )
@@ -240,10 +241,17 @@ def test_an_infinite_cost_an_empty_region_and_a_stopped_solver_are_told(result: 
     Outline(page)
     assert (folder / "report.html").is_file()
     for words in (
-        "No finite guarantee with confidence 0.999", "the model is likely wrong. Tied sets were used instead",
-        "The confidence is nominal", "time limit reached", "expected cost", "[1.5, ∞]",
+        "<h1>CONTRADICTED: the data refute the model</h1>", "<title>CONTRADICTED: ",
+        "the model is likely wrong. Tied sets were used instead", "CONTRADICTED: the region is empty",
+        "The confidence is nominal", "expected cost", "[1.5, ∞]",
     ):  # fmt: skip
         assert words in page
+    last.update(verdict="limit", why="time limit reached", contradiction=None)
+    folder = edited(folder, tmp_path / "s", results=[last])
+    page = write_report(folder).read_text()
+    for words in ("<h1>LIMIT: nothing finite, which is not guaranteed, not as", "time limit reached"):
+        assert words in page
+    assert "with confidence" not in page.split("<main>")[0]
 
 
 def test_a_model_with_one_parameter_and_no_variables(tmp_path: Path) -> None:
@@ -413,7 +421,7 @@ def test_the_command_writes_the_page(
         ('{"format": "tightrope policy"}', "not a 'tightrope result'"),
         ('{"format": "tightrope result", "version": 9}', "has version 9"),
         (
-            '{"format": "tightrope result", "version": 1}',
+            '{"format": "tightrope result", "version": 2}',
             "this is no 'tightrope result': missing: 'versions'",
         ),
     ],
@@ -426,7 +434,17 @@ def test_a_file_that_is_no_result_is_refused(content: str, words: str, tmp_path:
 
 def test_any_missing_or_wrong_field_ends_in_words(result: Path, tmp_path: Path) -> None:
     whole = json.loads((result / "result.json").read_text())
-    optional = {"certificate", "policy", "truth", "events", "value", "region", "verdict", "misfit", "files"}
+    optional = {
+        "certificate",
+        "policy",
+        "truth",
+        "events",
+        "value",
+        "region",
+        "contradiction",
+        "misfit",
+        "files",
+    }
     optional |= {"conflict", "empty", "widths"}  # not read: said by the verdict, drawn from the bounds
     optional |= {"coupled", "fit"}
     for holder, keys in ((whole, list(whole)), (whole["results"][0], list(whole["results"][0]))):

@@ -49,7 +49,7 @@ def test_a_result_read_back_says_the_same(learned: tr.LearningResult, saved: Pat
     assert hash(back) == hash(tr.load_result(saved))
     assert (back.guarantee, back.interval) == (learned.guarantee, learned.interval)
     assert back.parameters == learned.parameters
-    assert (back.kind, back.status, back.is_certified) == (learned.kind, learned.status, True)
+    assert (back.kind, back.status, back.verdict) == (learned.kind, learned.status, learned.verdict)
     assert back.optimistic_value == learned.optimistic_value
     assert list(back.ledger.lines) == list(learned.ledger.lines)
     assert back.policy.digest == learned.policy.digest
@@ -77,7 +77,7 @@ def test_a_model_that_is_not_the_one_is_refused(learned: tr.LearningResult, save
         tr.load_result(saved, model=other)
 
 
-def test_files_of_version_one_load_and_others_are_refused(tmp_path: Path) -> None:
+def test_files_of_this_version_load_and_others_are_refused(tmp_path: Path) -> None:
     found = tr.load_result(STORED)
     assert found.guarantee == pytest.approx(0.2702208, abs=1e-6)
     assert [each.kind.value for each in found.all][-2:] == ["rectangular", "coupled"]
@@ -86,14 +86,15 @@ def test_files_of_version_one_load_and_others_are_refused(tmp_path: Path) -> Non
     content = json.loads((STORED / "result.json").read_text())
     (tmp_path / "result.json").write_text(json.dumps({**content, "a later key": 1}))
     assert tr.load_result(tmp_path) == found
-    (tmp_path / "result.json").write_text(json.dumps({**content, "version": 2}))
-    with pytest.raises(tr.InputError, match="this 'tightrope result' has version 2, and 1 is understood"):
-        tr.load_result(tmp_path)
+    for version in (1, 3):
+        (tmp_path / "result.json").write_text(json.dumps({**content, "version": version}))
+        with pytest.raises(tr.InputError, match=f"has version {version}, and 2 is understood"):
+            tr.load_result(tmp_path)
 
 
 def test_pictures_are_axes_that_can_be_changed(learned: tr.LearningResult) -> None:
     axes = learned.plot(reference=0.5)
-    assert axes.get_title(loc="left").startswith("At least 0.") and axes.get_xlim()[0] < 0.5
+    assert axes.get_title(loc="left").startswith("PROVED: at least 0.") and axes.get_xlim()[0] < 0.5
     legend = axes.get_legend()
     assert legend is not None
     assert [text.get_text() for text in legend.get_texts()][-1] == "reference 0.5"
@@ -143,7 +144,7 @@ def test_regions_are_drawn_pair_by_pair_or_as_boxes(learned: tr.LearningResult) 
 def test_the_report_of_a_result_in_memory(learned: tr.LearningResult, saved: Path, tmp_path: Path) -> None:
     page = learned.report(tmp_path / "report.html").read_text()
     again = tr.load_result(saved).report(tmp_path / "again.html").read_text()
-    for words in ("At least", 'id="policy-map"', 'id="parameters"', "with confidence 0.999"):
+    for words in ("PROVED: at least", 'id="policy-map"', 'id="parameters"', "with confidence 0.999"):
         assert words in page and words in again
     (tmp_path / "mine.html").write_text("mine")
     with pytest.raises(tr.InputError, match=r"mine\.html"):

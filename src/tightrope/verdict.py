@@ -10,7 +10,7 @@ Every surface (terminal, page, JSON, Python, exit code) shows what is computed h
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -57,6 +57,10 @@ class Word(StrEnum):
     LIMIT = "limit"
 
 
+_BADNESS = {Word.PROVED: 0, Word.NOMINAL: 1, Word.LIMIT: 2, Word.CONTRADICTED: 3}
+_DOUBTS = {Kept.NO: "not kept", Kept.UNKNOWN: "not known"}
+
+
 @dataclass(frozen=True)
 class Verdict:
     """The word, what it rests on, and why it is not `proved` where it is not.
@@ -86,6 +90,43 @@ class Verdict:
         if open_ones:
             return Verdict(Word.NOMINAL, known, "; ".join(f"{one.name}: {one.why}" for one in open_ones))
         return Verdict(Word.PROVED, known)
+
+    @staticmethod
+    def worst(several: Sequence[Verdict]) -> Verdict:
+        """One verdict of answers that stand side by side: that of the worst, with what all rest on."""
+        least = max(several, key=lambda one: _BADNESS[one.word], default=Verdict(Word.PROVED))
+        known = tuple(dict.fromkeys(assumed for one in several for assumed in one.assumptions))
+        whys = dict.fromkeys(one.why for one in several if one.word is least.word and one.why)
+        return Verdict(least.word, known, "; ".join(whys))
+
+    def headline(self, claim: str, sure: str = "") -> str:
+        """The word, and the claim as far as it may be made: how `sure` it is only where all is kept.
+
+        >>> Verdict.of([]).headline("at least 0.7", "with confidence 0.99")
+        'PROVED: at least 0.7 with confidence 0.99'
+        >>> Verdict.of([Assumed("ends", Kept.UNKNOWN, "no column")]).headline("at least 0.7", "surely")
+        'NOMINAL: at least 0.7, which is not guaranteed'
+        """
+        word = self.word.name
+        if self.word is Word.CONTRADICTED:
+            return f"{word}: the data refute the model"
+        kept = all(one.holds for one in self.assumptions)
+        said = f"{claim} {sure}".strip() if kept else f"{claim}, which is not guaranteed"
+        return f"{word}: {said}{', not as close as was asked' if self.word is Word.LIMIT else ''}"
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it is not `proved`, a line each."""
+        if self.word in (Word.PROVED, Word.NOMINAL):
+            return self.doubts
+        return (*([self.why] if self.why else []), *self.doubts)
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """The assumptions that are not kept, a line each."""
+        return tuple(
+            f"{one.name} {_DOUBTS[one.kept]}: {one.why}" for one in self.assumptions if not one.holds
+        )
 
     @property
     def is_proved(self) -> bool:

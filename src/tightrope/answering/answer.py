@@ -36,6 +36,7 @@ from tightrope.prism.properties.shape import refuse_time
 from tightrope.problem import Model, constant_texts, require_model
 from tightrope.solver.solution import width
 from tightrope.solver.solve import Limits
+from tightrope.verdict import Assumed, Kept, Verdict
 
 SPARE = 10
 """Parts of arithmetic are solved so many times as closely as the result is wanted."""
@@ -64,7 +65,7 @@ class Answer(Record):
     * A number: `lower ≤ value ≤ upper` for every state.
     * True or false: `holds` and `fails`; a state in neither is not decided.
     * `achieved`: of several objectives, `multi(…)`, the points and policies; two `=?` are a curve and have
-      neither bounds nor a verdict.
+      neither bounds nor a truth.
     * `controller`: the policy of a temporal formula, where it was wanted, and the interval that it has
       `attained`.
     * `listed` are the states that `filter(print, …)` lists.
@@ -74,8 +75,8 @@ class Answer(Record):
     >>> import tightrope as tr
     >>> model = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})], labels={"end": [1]})
     >>> answer = tr.answer(model, 'E [ G !"end" ] & P>=1 [ F "end" ]')
-    >>> answer.verdict
-    'true'
+    >>> answer.truth, answer.verdict.word.value
+    ('true', 'proved')
     """
 
     text: str
@@ -101,15 +102,15 @@ class Answer(Record):
         freeze_fields(self)
 
     def _title_(self) -> str:
-        if self.bounds is None and self.verdict is None and self.achieved is not None:
+        if self.bounds is None and self.truth is None and self.achieved is not None:
             return f"Answer: a curve through {len(self.achieved.points)} points"
         if self.bounds is None:
-            return f"Answer: {self.verdict} at the initial state"
+            return f"Answer: {self.truth} at the initial state"
         return f"Answer: {interval_text(*self.bounds)} at the initial state"
 
     def _facts_(self) -> Facts:
         told = [("note", reading) for reading in self.readings]
-        return [("asked", self.text), ("status", self.status), *told]
+        return [("asked", self.text), ("verdict", self.verdict.word.value), *told]
 
     @property
     def bounds(self) -> tuple[float, float] | None:
@@ -120,11 +121,18 @@ class Answer(Record):
         return found.lower, found.upper
 
     @property
-    def verdict(self) -> str | None:
+    def truth(self) -> str | None:
         """'true', 'false' or 'not certified' for all initial states; None for a number."""
         if self.holds is None or self.fails is None:
             return None
         return verdict_of(self.structure, self.holds, self.fails)
+
+    @property
+    def verdict(self) -> Verdict:
+        """`proved` where it is answered; an automaton that another program made is a stated assumption."""
+        made = "it was made by a program that the user named, and nobody has checked it"
+        assumed = [Assumed("automaton", Kept.STATED, made)] if self.believed else []
+        return Verdict.of(assumed, limit=None if self.is_answered else self.trouble)
 
     @property
     def is_certified(self) -> bool:
@@ -134,8 +142,8 @@ class Answer(Record):
     @property
     def is_answered(self) -> bool:
         """Whether the truth is certain, or the bounds of the initial state are as close as was asked."""
-        if self.verdict is not None:
-            return self.verdict != "not certified"
+        if self.truth is not None:
+            return self.truth != "not certified"
         return self.gap <= self.precision
 
     @property

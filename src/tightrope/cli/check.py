@@ -22,6 +22,7 @@ from tightrope.cli.check_composed import (
     refuse_composed,
     report_answers,
     require_curve,
+    support_assumed,
     write_controller,
     write_figure,
 )
@@ -29,11 +30,12 @@ from tightrope.cli.check_domain import DomainQuestion, DomainSets, check_domain
 from tightrope.cli.check_timed import check_timed
 from tightrope.cli.model_source import LoadedModel, load_embedded, load_model
 from tightrope.cli.options import DeviceName, option, parse_constants, require_coupled, require_device
-from tightrope.cli.output import warn
+from tightrope.cli.output import leave, warn
 from tightrope.cli.progress import phase_progress
 from tightrope.cli.questions import read_own_properties, read_properties
 from tightrope.cli.records import ModelOptions, list_given, refuse, refuse_options, takes
-from tightrope.errors import CannotCertify, InputError
+from tightrope.errors import InputError
+from tightrope.verdict import Verdict
 from tightrope.formats.atomic import atomic_write
 from tightrope.formats.output_file import OutputFile, claim_file, refuse_same
 from tightrope.formats.policy import Policy
@@ -232,7 +234,8 @@ def check(asked: Request) -> None:
             )
         seconds = time.perf_counter() - begin
         factors = isinstance(subject, IntervalMDP) and subject.factored is not None
-        answers.append(PlainAnswer(question, solution, seconds, asked.all_states, factors))
+        assumed = support_assumed(asked.assume_support)
+        answers.append(PlainAnswer(question, solution, seconds, asked.all_states, factors, assumed))
     for answered in answers:
         if isinstance(answered, ComposedAnswer):
             for reading in answered.answer.readings:
@@ -274,8 +277,7 @@ def check(asked: Request) -> None:
         write_controller(policy_file, first, loaded.model.hash(), spoken_of)
     if policy_file is not None and isinstance(first, PlainAnswer):
         _write_policy(policy_file, loaded, first, given, workspace)
-    if not all(answer.is_answered for answer in answers):
-        raise CannotCertify("; ".join(answer.trouble for answer in answers if not answer.is_answered))
+    leave(Verdict.worst([answer.verdict for answer in answers]))
 
 
 def _check_options(precision: float, assume_support: float | None, time_limit: float | None) -> None:

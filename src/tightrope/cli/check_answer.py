@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from msgspec import UNSET, UnsetType
 
 from tightrope.formats.documents.answers import InitialFacts, PropertyAnswer, StateValue
-from tightrope.formats.documents.outcome import Span
+from tightrope.formats.documents.outcome import Span, assumed_facts
 from tightrope.model.factored import JOINT_BOUNDS
 from tightrope.model.initial_values import InitialValues
 from tightrope.numerics.text import interval_text, text_above, text_below
 from tightrope.prism.properties.question import Question
 from tightrope.solver.solution import Solution, Status
+from tightrope.verdict import Assumed, Verdict
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class PlainAnswer:
     of_all_states: bool = False
     has_factors: bool = False
     """Whether the model knows independent factors of synchronised intervals."""
+    assumed: tuple[Assumed, ...] = ()
 
     @property
     def text(self) -> str:
@@ -35,7 +37,17 @@ class PlainAnswer:
         return self.solution.at_initial_states
 
     @property
-    def verdict(self) -> str | None:
+    def verdict(self) -> Verdict:
+        """What the answer is worth."""
+        return Verdict.of(self.assumed, limit=None if self.is_answered else self.trouble)
+
+    @property
+    def headline(self) -> str:
+        """The verdict in a line."""
+        return self.verdict.headline(self.truth or _span(self.value.lower, self.value.upper))
+
+    @property
+    def truth(self) -> str | None:
         """True where it is true in every initial state: the least or the greatest value decides."""
         if self.question.comparison is None:
             return None
@@ -45,8 +57,8 @@ class PlainAnswer:
     @property
     def is_answered(self) -> bool:
         """A threshold is answered by any bounds that decide it, a number only by close ones."""
-        if self.verdict is not None:
-            return self.verdict != "not certified"
+        if self.truth is not None:
+            return self.truth != "not certified"
         return self._status is Status.CERTIFIED
 
     @property
@@ -71,6 +83,9 @@ class PlainAnswer:
         value = self.value
         reading = self.question.reading
         return PropertyAnswer(
+            verdict=self.verdict.word,
+            why=self.verdict.why,
+            assumptions=assumed_facts(self.verdict),
             question=self.question.text,
             name=self.question.name or UNSET,
             read_as=UNSET if reading is None else reading.taken,
@@ -79,7 +94,7 @@ class PlainAnswer:
             upper=value.upper,
             initial=initial_record(value),
             status=self.status,
-            answer=UNSET if self.verdict is None else self.verdict,
+            answer=UNSET if self.truth is None else self.truth,
             iterations=self.solution.iterations,
             states=_all_states(self) if self.of_all_states else UNSET,
             notes=self.notes or UNSET,
@@ -87,12 +102,12 @@ class PlainAnswer:
 
     def facts(self) -> list[tuple[str, str]]:
         """What is printed of the initial states."""
-        facts = [*initial_facts(self.value), ("status", self.status)]
+        facts = initial_facts(self.value)
         facts = [*(("note", note) for note in self.notes), *facts]
         if (reading := self.question.reading) is not None:
             facts.insert(0, ("read as", f"{reading.taken}: nature for the agent; robust: {reading.robust}"))
-        if self.verdict is not None:
-            facts.insert(0, ("answer", self.verdict))
+        if self.truth is not None:
+            facts.insert(0, ("answer", self.truth))
         return facts
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]] | None:

@@ -12,11 +12,21 @@ import numpy as np
 from msgspec import UNSET, structs
 
 from tightrope.cli.check_answer import initial_facts, initial_record
-from tightrope.cli.output import memory_text, peak_memory, print_facts, print_json, print_table, warn
+from tightrope.cli.output import (
+    memory_text,
+    peak_memory,
+    print_facts,
+    print_json,
+    print_table,
+    print_verdict,
+    warn,
+)
 from tightrope.errors import InputError
 from tightrope.formats.documents.answers import Built, CheckAnswer, PropertyAnswer, StateValue
+from tightrope.formats.documents.outcome import assumed_facts
 from tightrope.model.initial_values import InitialValues
-from tightrope.numerics.text import text_above, text_below
+from tightrope.numerics.text import interval_text, text_above, text_below
+from tightrope.verdict import Assumed, Kept, Verdict
 
 if TYPE_CHECKING:
     from tightrope.answering.answer import Answer
@@ -62,6 +72,7 @@ class ComposedAnswer:
     answer: Answer
     name: str | None
     shown: BoolArray | None
+    assumed: tuple[Assumed, ...] = ()
 
     @property
     def text(self) -> str:
@@ -79,18 +90,35 @@ class ComposedAnswer:
     def trouble(self) -> str:
         return self.answer.trouble
 
+    @property
+    def verdict(self) -> Verdict:
+        """What the answer is worth."""
+        own = self.answer.verdict
+        return Verdict(own.word, (*own.assumptions, *self.assumed), own.why)
+
+    @property
+    def headline(self) -> str:
+        """The verdict in a line."""
+        answer = self.answer
+        curve = "a curve" if answer.achieved is not None else ""
+        span = curve if answer.bounds is None else interval_text(*answer.bounds)
+        return self.verdict.headline(answer.truth or span)
+
     def record(self) -> PropertyAnswer:
         answer, bounds = self.answer, self.answer.bounds
         states = UNSET if self.shown is None or bounds is None else self._state_values()
         verdicts = UNSET if self.shown is None or bounds is not None else dict(self._state_verdicts())
         return PropertyAnswer(
+            verdict=self.verdict.word,
+            why=self.verdict.why,
+            assumptions=assumed_facts(self.verdict),
             question=answer.text,
             name=self.name or UNSET,
             lower=UNSET if bounds is None else bounds[0],
             upper=UNSET if bounds is None else bounds[1],
             initial=UNSET if self._initial is None else initial_record(self._initial),
             status=answer.status,
-            answer=answer.verdict or UNSET,
+            answer=answer.truth or UNSET,
             iterations=answer.iterations,
             states=states,
             verdicts=verdicts,
@@ -105,11 +133,11 @@ class ComposedAnswer:
         if answer.achieved is not None:
             points = [", ".join(f"{value:.6g}" for value in row) for row in answer.achieved.points]
             facts += [("a policy attains", point) for point in points[:MOST_POINTS]]
-            if self._initial is None and answer.verdict is None:
-                return [*facts, ("status", answer.status)]
+            if self._initial is None and answer.truth is None:
+                return facts
         if self._initial is None:
-            return [*facts, ("answer", answer.verdict or ""), ("status", answer.status)]
-        return [*facts, *initial_facts(self._initial), ("status", answer.status)]
+            return [*facts, ("answer", answer.truth or "")]
+        return [*facts, *initial_facts(self._initial)]
 
     @property
     def _initial(self) -> InitialValues | None:
@@ -271,7 +299,15 @@ def answer_composed(
         asked.what, asked.file, model, asked.options, effort, options.assume_support, all_states
     )
     shown = np.ones(model.states, np.bool_) if all_states else found.listed
-    return ComposedAnswer(found, asked.what.name, shown)
+    return ComposedAnswer(found, asked.what.name, shown, support_assumed(options.assume_support))
+
+
+def support_assumed(least: float | None) -> tuple[Assumed, ...]:
+    """What `--assume-support` states."""
+    if least is None:
+        return ()
+    words = f"no transition that can happen has a probability below {least:g}"
+    return (Assumed("support", Kept.STATED, words),)
 
 
 def report_answers(
@@ -280,19 +316,27 @@ def report_answers(
     answers: Sequence[PlainAnswer | ComposedAnswer],
     as_json: bool,
 ) -> None:
-    """Print all answers, as one JSON object or as tables."""
+    """Print all answers, as one JSON object or as tables; the verdict of all of them first."""
+    verdict = Verdict.worst([answer.verdict for answer in answers])
     if as_json:
         results = [answer.record() for answer in answers]
         seconds = {
             "build": round(loaded.seconds, 6),
             "solve": round(sum(answer.seconds for answer in answers), 6),
         }
-        head = structs.asdict(results[0]) if len(results) == 1 else {"properties": results}
+        head = structs.asdict(results[0])
+        if len(results) > 1:
+            judged = {"verdict": verdict.word, "why": verdict.why, "assumptions": assumed_facts(verdict)}
+            head = {**judged, "properties": results}
         built = Built(loaded.model.states, not loaded.is_partial)
         print_json(CheckAnswer(model=source, **head, built=built, seconds=seconds, peak_memory=peak_memory()))
         return
+    together = f"{sum(answer.is_answered for answer in answers)} of {len(answers)} properties answered"
+    print_verdict(verdict, answers[0].headline if len(answers) == 1 else verdict.headline(together))
     for answer in answers:
         facts = answer.facts()
+        if len(answers) > 1:
+            facts.insert(0, ("verdict", answer.verdict.word.value))
         if loaded.is_partial:
             size = f"{loaded.model.states:,} states"
             facts.append(("built", f"{size}, none behind targets or forbidden ones (--build-all)"))

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from tightrope import __version__
 from tightrope.cli.model_source import LoadedModel
-from tightrope.cli.output import memory_text, peak_memory, print_facts, print_json, warn
-from tightrope.errors import CannotCertify, InputError
+from tightrope.cli.output import leave, memory_text, peak_memory, print_facts, print_json, print_verdict, warn
+from tightrope.errors import InputError
 from tightrope.formats.documents.answers import DomainAnswer
-from tightrope.formats.documents.outcome import Span
+from tightrope.formats.documents.outcome import Span, assumed_facts
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.text import interval_text
 from tightrope.prism.properties.question import Question
@@ -104,12 +104,11 @@ def check_domain(
         if isinstance(problem, ProductProblem):
             certified = found.certified(result, question.text)
             problem.controller(found.policy).save(policy_out.path, model.hash(), certified)
-            return
-        with atomic_write(policy_out.path) as file:
-            certified = found.certified(result, question.text)
-            write_policy(asked.policy or found.policy, file, model.hash(), certified)
-    if not result.is_certified:
-        raise CannotCertify(f"{question.text}: {result.status}")
+        else:
+            with atomic_write(policy_out.path) as file:
+                certified = found.certified(result, question.text)
+                write_policy(asked.policy or found.policy, file, model.hash(), certified)
+    leave(result.verdict, about=question.text)
 
 
 def _subject(asked: DomainQuestion) -> tuple[ParametricMDP, Problem]:
@@ -175,12 +174,16 @@ def _report(
     interval = result.robust.interval
     names = result.model.parameters.names
     coupled = describe_coupled_value(result.robust.coupled, names)
-    status = "certified" if result.is_certified else "limit"
+    verdict = result.verdict
+    status = "certified" if verdict.is_proved else "limit"
     if json:
         synthesis = result.synthesis
         answer = DomainAnswer(
             model=asked.source,
             question=question.text,
+            verdict=verdict.word,
+            why=verdict.why,
+            assumptions=assumed_facts(verdict),
             sets=asked.sets.value,
             policy=whose,
             lower=interval.lower,
@@ -201,6 +204,7 @@ def _report(
         )
         print_json(answer)
         return
+    print_verdict(verdict, verdict.headline(str(interval), "over the domain"))
     shown = [
         ("policy", whose),
         ("value", f"{interval} over the domain ({asked.sets.value} sets)"),
@@ -208,6 +212,6 @@ def _report(
     ]
     if proved is not None:
         shown.append(("certificate", f"proves {interval_text(*proved)}"))
-    shown += [("status", result.status), *(("note", note) for note in result.notes)]
+    shown += [("note", note) for note in result.notes]
     spent = f"{asked.loaded.seconds:.3g} to build, {sum(result.seconds.values()):.3g} to solve"
     print_facts(question.text, [*shown, ("seconds", spent), ("memory", memory_text())])

@@ -10,13 +10,14 @@ from tightrope.cli.check_composed import ComposedAnswer, SolveOptions, answer_co
 from tightrope.cli.check_domain import DomainSets
 from tightrope.cli.model_source import TimedModel, load_timed
 from tightrope.cli.options import parse_constants
-from tightrope.cli.output import peak_memory, print_facts, print_json, warn
+from tightrope.cli.output import leave, peak_memory, print_facts, print_json, print_verdict, warn
 from tightrope.cli.progress import phase_progress
 from tightrope.cli.questions import Asked, AskedProperty
-from tightrope.errors import CannotCertify, InputError
+from tightrope.errors import InputError
 from tightrope.formats.documents.answers import DomainAnswer
 from tightrope.numerics.text import interval_text
 from tightrope.prism.properties.resolve import PropertyOptions
+from tightrope.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,8 +54,7 @@ def check_timed(asked: Request, properties: Asked, how: SolveOptions) -> None:
             warn(reading)
     report_answers(loaded.source, loaded, answers, asked.json)
     sys.stdout.flush()
-    if not all(answer.is_answered for answer in answers):
-        raise CannotCertify("; ".join(answer.trouble for answer in answers if not answer.is_answered))
+    leave(Verdict.worst([answer.verdict for answer in answers]))
 
 
 def _check_domain(
@@ -85,17 +85,20 @@ def _check_domain(
         progress("solve")
         found = bound_over_rates(chain, parts[0].what, parts[0].file, parts[0].options, effort)
     seconds = {"build": round(loaded.seconds, 6), "solve": round(time.perf_counter() - begin, 6)}
-    status = "certified" if not found.missed else "limit"
+    verdict = Verdict.of(limit="; ".join(found.missed) or None)
     if asked.json:
         print_json(
             DomainAnswer(
                 model=loaded.source,
                 question=parts[0].what.text,
+                verdict=verdict.word,
+                why=verdict.why,
+                assumptions=[],
                 sets="expression",
                 policy="none: a chain has no choices",
                 lower=found.lower,
                 upper=found.upper,
-                status=status,
+                status="certified" if verdict.is_proved else "limit",
                 witness=None,
                 gap=None,
                 coupled=None,
@@ -108,10 +111,10 @@ def _check_domain(
             )
         )
     else:
+        print_verdict(verdict, verdict.headline(interval_text(found.lower, found.upper), "over the domain"))
         facts = [("value", f"{interval_text(found.lower, found.upper)} over the domain (expression sets)")]
-        facts += [("status", status), *(("note", note) for note in found.notes)]
+        facts += [("note", note) for note in found.notes]
         facts.append(("seconds", f"{seconds['build']:.3g} to build, {seconds['solve']:.3g} to solve"))
         print_facts(parts[0].what.text, facts)
     sys.stdout.flush()
-    if found.missed:
-        raise CannotCertify("; ".join(found.missed))
+    leave(verdict)

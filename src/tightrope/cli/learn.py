@@ -90,6 +90,7 @@ class Request(SubjectOptions):
         ),
     ] = None
     overwrite: options.Overwrite = False
+    accept_nominal: options.AcceptNominal = False
     json: options.Json = False
     reading: LearnLogOptions
 

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING
 from tightrope.cli.log_source import print_reading
 from tightrope.cli.model_source import load_model
 from tightrope.cli.options import parse_constants
-from tightrope.cli.output import memory_text, peak_memory, print_facts, print_json
+from tightrope.cli.output import leave, memory_text, peak_memory, print_facts, print_json, print_verdict
 from tightrope.cli.progress import phase_progress
 from tightrope.cli.questions import Asked, read_properties
-from tightrope.errors import CannotCertify, InputError
+from tightrope.errors import InputError
 from tightrope.formats.atomic import atomic_write
 from tightrope.formats.documents.files import CertifiedFacts
-from tightrope.formats.documents.outcome import AverageAnswer, Span
+from tightrope.formats.documents.outcome import AverageAnswer, Span, assumed_facts
 from tightrope.formats.output_file import claim_file
 from tightrope.formats.policy_write import write_policy
 from tightrope.formats.written_by import POLICY
 from tightrope.learning.averages import LearnedAverage, is_average, learn_average_of
 from tightrope.learning.outcome import ledger_facts
+from tightrope.learning.result import CLOSE
 from tightrope.model.parametric_mdp import ParametricMDP
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def run_average(asked: Request) -> None:
     if asked.json:
         print_json(_answer(asked.model, found))
     else:
+        print_verdict(found.verdict, found.headline())
         print_reading(reading)
         _print(found)
     sys.stdout.flush()
@@ -79,12 +81,11 @@ def run_average(asked: Request) -> None:
         claimed.check()
         with atomic_write(claimed.path) as file:
             write_policy(found.policy, file, loaded.model.hash(), _certified_facts(found))
-    if not found.is_certified:
-        raise CannotCertify(f"{found.text}: the averages were not found closely enough")
+    leave(found.verdict, asked.accept_nominal, found.text)
 
 
 def _status(found: LearnedAverage) -> str:
-    return "certified" if found.is_certified else "limit"
+    return CLOSE if found.is_close else "limit"
 
 
 def _certified_facts(found: LearnedAverage) -> CertifiedFacts:
@@ -100,9 +101,13 @@ def _certified_facts(found: LearnedAverage) -> CertifiedFacts:
 
 
 def _answer(source: str, found: LearnedAverage) -> AverageAnswer:
+    verdict = found.verdict
     return AverageAnswer(
         model=source,
         question=found.text,
+        verdict=verdict.word,
+        why=verdict.why,
+        assumptions=assumed_facts(verdict),
         robust_policy=Span(found.interval.lower, found.interval.upper),
         guarantee=found.guarantee,
         optimistic=found.optimistic,
@@ -116,18 +121,13 @@ def _answer(source: str, found: LearnedAverage) -> AverageAnswer:
 
 
 def _print(found: LearnedAverage) -> None:
-    level = f"{1 - found.ledger.delta:g}"
-    held = f"with confidence {level}"
-    if not found.ledger.holds:
-        held = f"NOT with confidence {level}, which is nominal here: the data do not meet the assumption"
     facts = [
-        ("guarantee", f"{found.guarantee_text()} {held}"),
+        ("guarantee", found.guarantee_text()),
         ("robust policy", str(found.interval)),
         ("optimistic", f"{found.optimistic_text()}: no policy does better"),
         ("sets", f"the hull of {found.sets.kind.value} sets"),
         *(("why", reason) for reason in found.decisions.reasons),
         *(("ledger", line) for line in found.ledger.lines),
-        ("status", _status(found)),
         ("seconds", f"{found.seconds:.3g}"),
         ("memory", memory_text()),
     ]

@@ -18,14 +18,15 @@ from tightrope.cli.learn_table import options_that_hold, print_comparison, print
 from tightrope.cli.log_source import about_log, print_reading, read_facts
 from tightrope.cli.model_source import LoadedModel
 from tightrope.cli.options import parse_constants, require_coupled
-from tightrope.cli.output import peak_memory, print_json, warn
+from tightrope.cli.output import leave, peak_memory, print_json, print_verdict, warn
 from tightrope.cli.progress import PhaseProgress, phase_progress
 from tightrope.cli.subject import Subject, load_subject
 from tightrope.data.counts import Counts
-from tightrope.errors import CannotCertify, InputError
+from tightrope.errors import InputError
 from tightrope.formats.controller import Controller
 from tightrope.formats.documents.answers import EmptyAnswer, LearnAnswer, ProvedFacts, ReadingFacts
 from tightrope.formats.documents.coding import from_plain, to_plain
+from tightrope.formats.documents.outcome import assumed_facts
 from tightrope.formats.policy import Policy
 from tightrope.learning.document import Setting, document
 from tightrope.learning.learn import Learner, comparable_kinds
@@ -38,7 +39,8 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.model_fit import ModelFit
 from tightrope.statistics.estimates import check_delta
 from tightrope.statistics.least_squares import EllipsoidVersion
-from tightrope.statistics.ledger import Assumption
+from tightrope.statistics.ledger import COMPLETE, SAMPLING, Assumption
+from tightrope.verdict import Word
 
 if TYPE_CHECKING:
     from tightrope.cli.learn import Request
@@ -118,6 +120,8 @@ def run(asked: Request) -> None:
         except EmptyRegion as error:
             if asked.json:
                 print_json(_empty(error, loaded))
+            else:
+                print_verdict(error.verdict, error.verdict.headline(""))
             raise
         proof = _proof(results[0], reading.counts, subject, progress) if asked.certificate else None
     _warn_about(results, reading)
@@ -138,20 +142,19 @@ def run(asked: Request) -> None:
         content = document(results, reading.counts, options, setting)
     with phase_progress() as progress, outputs.writing(progress) as writer:
         writer.write(proof, results, content, exports=exports)
-    require_certified(results)
+    leave_with(results, asked.accept_nominal)
 
 
-def require_certified(results: Sequence[LearningResult]) -> None:
+def leave_with(results: Sequence[LearningResult], accept_nominal: bool) -> None:
     """The answer is the last result, that of the sets asked for; with `--sets all`, of the tightest ones.
 
-    The others are there for comparison: one that a limit stopped is certified but wider, and says so.
+    The others are there for comparison: one that a limit stopped has bounds that are wider, and says so.
     """
     *others, answer = results
     for result in others:
-        if not result.is_certified:
+        if result.verdict.word is Word.LIMIT:
             warn(f"{result.kind.value} sets: {result.status}")
-    if not answer.is_certified:
-        raise CannotCertify(f"{answer.kind.value} sets: {answer.status}")
+    leave(answer.verdict, accept_nominal, f"{answer.kind.value} sets")
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,6 +236,7 @@ def _print(
         print_json(answer)
         sys.stdout.flush()
         return
+    print_verdict(results[-1].verdict, results[-1].headline())
     print_reading(reading)
     if asked.compares:
         print_comparison(subject.question.text, results, true_value, written)
@@ -245,8 +249,8 @@ def _warn_about(results: list[LearningResult], reading: Reading) -> None:
     for missing in reading.counts.design.censored:
         warn(f"{missing}: what is missing may depend on how it came out, so the confidence is nominal")
     for result in results:
-        if result.verdict is not None:
-            warn(f"{result.verdict} Tied sets were used instead.")
+        if result.contradiction is not None:
+            warn(f"{result.contradiction} Tied sets were used instead.")
             break
     fit = results[-1].fit
     if fit is not None and fit.misfit is not None:
@@ -254,11 +258,16 @@ def _warn_about(results: list[LearningResult], reading: Reading) -> None:
     for ledger in dict.fromkeys(result.ledger for result in results):
         if ledger.assumption is Assumption.NONE:
             warn(f"{ledger.method}: nothing is guaranteed, for comparison with published figures only")
-        elif not ledger.holds and not ledger.censored:
-            warn(
-                f"{ledger.method} assumes {ledger.assumption.value}, and the data were not collected in this "
-                f"way: the confidence is nominal\nhint: {options_that_hold(ledger)} holds for them"
-            )
+        for one in ledger.assumptions:
+            if one.holds or one.name == COMPLETE or ledger.assumption is Assumption.NONE:
+                continue
+            if one.name != SAMPLING:
+                warn(f"{one.name}: {one.why}: the confidence is nominal")
+            elif not ledger.censored:
+                warn(
+                    f"{ledger.method} assumes {ledger.assumption.value}, and the data were not collected in "
+                    f"this way: the confidence is nominal\nhint: {options_that_hold(ledger)} holds for them"
+                )
 
 
 def _what_to_do(fit: ModelFit) -> str:
@@ -288,7 +297,10 @@ def _empty(error: EmptyRegion, loaded: LoadedModel) -> EmptyAnswer:
     return EmptyAnswer(
         empty=True,
         fallback=False,
-        verdict=error.verdict,
+        verdict=error.verdict.word,
+        why=error.verdict.why,
+        assumptions=assumed_facts(error.verdict),
+        contradiction=error.contradiction,
         conflict=list(error.conflict.texts) if error.conflict is not None else None,
         value=None,
         robust_policy=None,

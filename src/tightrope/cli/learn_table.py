@@ -15,6 +15,7 @@ from tightrope.monitoring.model_fit import GROWING
 from tightrope.numerics.text import bound_text, interval_text, text_above, text_below
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.ledger import Ledger
+from tightrope.verdict import Word
 
 BAR = 22
 """Characters of a bar: the table with it fits into 80 columns."""
@@ -33,9 +34,9 @@ def print_result(
 ) -> None:
     """One result, with the reasons for every default; where a certificate proves less, what it proves."""
     facts: list[tuple[str, str]] = []
-    if result.verdict is not None:
-        facts += [("empty region", result.verdict), ("fallback", "tied sets, which need no region")]
-    facts.append(("guarantee", f"{_guarantee(result)} {confidence(result)}"))
+    if result.contradiction is not None:
+        facts += [("empty region", result.contradiction), ("fallback", "tied sets, which need no region")]
+    facts.append(("guarantee", f"{_guarantee(result)}{confidence(result)}"))
     facts.append(("robust policy", f"value in {result.robust.interval}"))
     if result.value is not None:
         facts.append(("given policy", f"value in {result.value.interval}"))
@@ -45,24 +46,18 @@ def print_result(
         facts.append(("at the true point", f"{_number(true_value.lower)} is the best value"))
     facts.append(("optimistic", f"{_optimistic(result)}: no policy does better"))
     facts += _how(result)
-    facts += [("status", result.status), ("seconds", _seconds(result)), ("memory", memory_text())]
+    facts += [("seconds", _seconds(result)), ("memory", memory_text())]
     if files is not None:
         facts.append(("written", files))
     print_facts(title, facts)
 
 
 def confidence(result: LearningResult) -> str:
-    """How sure the guarantee is: with its confidence, or with that confidence in name only."""
-    level = f"{1 - result.ledger.delta:g}"
-    if result.ledger.holds:
-        return f"with confidence {level}"
-    return f"NOT with confidence {level}, which is nominal here: {_why_nominal(result)}"
-
-
-def _why_nominal(result: LearningResult) -> str:
-    if result.ledger.censored:
-        return "outcomes are missing from the data, or were left out"
-    return "the data were not collected as the method assumes"
+    """How sure the guarantee is; nothing where it is none."""
+    word = result.verdict.word
+    if word in (Word.PROVED, Word.LIMIT) and result.ledger.holds:
+        return f" with confidence {1 - result.ledger.delta:g}"
+    return f": {word.value}, so with no confidence"
 
 
 def list_coupled_facts(result: LearningResult) -> list[tuple[str, str]]:
@@ -117,7 +112,7 @@ def print_comparison(
         (
             result.decisions.sets.value
             + ("*" if result.fallback else "")
-            + ("" if result.is_certified else "!"),
+            + ("" if result.verdict.word is not Word.LIMIT else "!"),
             text_below(interval.lower, SHOWN_DIGITS),
             text_above(interval.upper, SHOWN_DIGITS),
             text_above(interval.width, SHOWN_DIGITS),
@@ -129,23 +124,37 @@ def print_comparison(
     whose = "given policy" if results[0].value else "robust policy"
     print_table(title, (whose, "lower", "upper", "width", f"{_number(low)} … {_number(high)}", "s"), rows)
     last = results[-1]
-    facts = [("confidence", f"{1 - last.ledger.delta:g} for each row on its own; choose before looking")]
+    facts = [("confidence", held_together(results))]
     nominal = [result for result in results if not result.ledger.holds]
     if nominal:
         whose = "all rows" if len(nominal) == len(results) else ", ".join(r.kind.value for r in nominal)
-        facts.append(("NOT so for", f"{whose}: it is nominal there, {_why_nominal(nominal[0])}"))
+        facts.append(("NOMINAL", f"{whose}: {'; '.join(nominal[0].verdict.doubts)}"))
     if true_value is not None:
         facts.append(("│", f"{_number(true_value.lower)}, the best value at the true point"))
     if any(result.fallback for result in results):
-        verdict = next(result.verdict for result in results if result.verdict is not None)
+        verdict = next(result.contradiction for result in results if result.contradiction is not None)
         facts.append(("* empty region", f"{verdict} Tied sets were used instead."))
     facts += [
-        (f"! {result.decisions.sets.value}", result.status) for result in results if not result.is_certified
+        (f"! {result.decisions.sets.value}", result.status)
+        for result in results
+        if result.verdict.word is Word.LIMIT
     ]
     facts += _how(last)
     if files is not None:
         facts.append(("written", files))
     print_facts("", facts)
+
+
+def held_together(results: Sequence[LearningResult]) -> str:
+    """Which rows hold at once: those over one confidence statement do, whichever is chosen afterwards."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for result in results:
+        groups.setdefault(result.ledger.lines, []).append(result.decisions.sets.value)
+    level = f"{1 - results[-1].ledger.delta:g}"
+    if len(groups) == 1:
+        return f"{level} for all rows together"
+    parts = [f"{', '.join(g)} {'together' if len(g) > 1 else 'on its own'}" for g in groups.values()]
+    return f"{level} for {'; for '.join(parts)}; choose among these before looking"
 
 
 def bar(interval: Interval, low: float, high: float, mark: float | None = None) -> str:

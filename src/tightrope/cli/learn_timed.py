@@ -7,21 +7,25 @@ from typing import TYPE_CHECKING
 
 from tightrope.cli.model_source import TimedModel, load_timed
 from tightrope.cli.options import parse_constants
-from tightrope.cli.output import group, memory_text, peak_memory, print_facts, print_json, print_table
+from tightrope.cli.output import (
+    group,
+    leave,
+    memory_text,
+    peak_memory,
+    print_facts,
+    print_json,
+    print_table,
+    print_verdict,
+)
 from tightrope.cli.progress import phase_progress
 from tightrope.cli.questions import read_properties
-from tightrope.errors import CannotCertify, InputError
+from tightrope.errors import InputError
 from tightrope.numerics.text import interval_text, text_above, text_below
 
 if TYPE_CHECKING:
     from tightrope.cli.learn import Request
     from tightrope.formats.documents.answers import RateAnswer
     from tightrope.learning.rates import RateResult
-
-EMPTY = (
-    "no rates of the domain explain the log at this confidence: the domain is too narrow, or the model is "
-    "likely wrong"
-)
 
 
 def learn_timed(request: Request) -> None:
@@ -63,6 +67,7 @@ def learn_timed(request: Request) -> None:
     if request.json:
         print_json(answer)
     else:
+        print_verdict(result.verdict, result.headline())
         _print(answer)
     sys.stdout.flush()
     if claimed is not None and result.chain is not None:
@@ -70,19 +75,18 @@ def learn_timed(request: Request) -> None:
 
         claimed.check()
         write_rates(result.chain, claimed.path)
-    if result.value is None:
-        raise CannotCertify(f"{answer.question}: {EMPTY}")
-    if result.value.missed:
-        raise CannotCertify("; ".join(result.value.missed))
+    leave(result.verdict, request.accept_nominal, answer.question)
 
 
 def rate_answer(loaded: TimedModel, result: RateResult) -> RateAnswer:
     """The document of a result."""
     from tightrope.formats.documents.answers import RateAnswer, RateFacts, TimedLogFacts
-    from tightrope.formats.documents.outcome import Span, WidthFacts
+    from tightrope.formats.documents.outcome import Span, WidthFacts, assumed_facts
     from tightrope.learning.outcome import ledger_facts
+    from tightrope.learning.result import CLOSE
     from tightrope.region.rate_box import box_of
 
+    verdict = result.verdict
     value = None if result.value is None else Span(result.value.lower, result.value.upper)
     widths = None
     if result.chain is not None:
@@ -97,6 +101,9 @@ def rate_answer(loaded: TimedModel, result: RateResult) -> RateAnswer:
     return RateAnswer(
         model=loaded.source,
         question=result.question,
+        verdict=verdict.word,
+        why=verdict.why,
+        assumptions=assumed_facts(verdict),
         empty=result.value is None,
         fallback=False,
         value=value,
@@ -107,7 +114,7 @@ def rate_answer(loaded: TimedModel, result: RateResult) -> RateAnswer:
             for text, low, high, k, t in result.rates
         ],
         ledger=ledger_facts(result.ledger),
-        status="empty" if result.value is None else "limit" if result.value.missed else "certified",
+        status="empty" if result.value is None else "limit" if result.value.missed else CLOSE,
         notes=[] if result.value is None else list(result.value.notes),
         data=TimedLogFacts(
             result.data.rows,
@@ -136,10 +143,10 @@ def _print(answer: RateAnswer) -> None:
         ),
     ]
     if answer.value is None:
-        facts.append(("value", EMPTY))
+        facts.append(("value", answer.why))
     else:
         facts.append(("value", interval_text(answer.value.lower, answer.value.upper, 6)))
-    facts += [("status", answer.status), *(("ledger", line) for line in answer.ledger.lines)]
+    facts += [("ledger", line) for line in answer.ledger.lines]
     facts += [("note", note) for note in answer.notes]
     spent = ", ".join(f"{seconds:.3g} {phase}" for phase, seconds in answer.seconds.items())
     print_facts(answer.question, [*facts, ("seconds", spent), ("memory", memory_text())])

@@ -266,6 +266,10 @@ Overwrite = Annotated[
         "Replace files that exist and that tightrope did not write, too; directories stay protected.",
     ),
 ]
+AcceptNominal = Annotated[
+    bool,
+    option("--accept-nominal", "Leave with exit code 0 where the verdict is nominal, too."),
+]
 Json = Annotated[bool, option("--json", "Print one JSON object on stdout, nothing else.")]
 
 

@@ -16,6 +16,8 @@ import typer
 if TYPE_CHECKING:
     from msgspec import Struct
 
+    from tightrope.verdict import Verdict
+
 
 def print_json(result: Struct | Mapping[str, object]) -> None:
     """One JSON object on one line of stdout: a record of `tightrope.formats.documents`, or a mapping."""
@@ -55,6 +57,23 @@ def print_table(
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     Console().print(table)
+
+
+def print_verdict(verdict: Verdict, headline: str) -> None:
+    """The verdict before everything else: its line, and why it is not `proved` where it is not."""
+    typer.echo("\n".join([headline, *(f"  {reason}" for reason in verdict.reasons)]))
+
+
+def leave(verdict: Verdict, accept_nominal: bool = False, about: str = "") -> None:
+    """The exit code follows the verdict: 0 for `proved`, and for `nominal` where that is accepted."""
+    from tightrope.errors import CannotCertify
+    from tightrope.verdict import Word
+
+    if verdict.is_proved or (accept_nominal and verdict.word is Word.NOMINAL):
+        return
+    accept = "\nhint: --accept-nominal leaves with exit code 0 all the same"
+    hint = accept if verdict.word is Word.NOMINAL else ""
+    raise CannotCertify(f"{about and f'{about}: '}{verdict.word.value}: {verdict.why}{hint}")
 
 
 def say(text: str) -> None:

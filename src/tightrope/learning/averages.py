@@ -24,7 +24,7 @@ from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.policy import Policy
 from tightrope.learning.learn import counts_of
 from tightrope.learning.options import Decisions, LearnOptions, LearnWords, decide
-from tightrope.learning.result import Interval
+from tightrope.learning.result import Interval, rests_on
 from tightrope.learning.stages import Prepared, Stages
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import Number
@@ -53,6 +53,7 @@ from tightrope.solver.solution import Solution
 from tightrope.solver.solve import Limits, solve
 from tightrope.statistics.ledger import Ledger
 from tightrope.uncertainty.sets import Sets, SetsKind
+from tightrope.verdict import Assumed, Verdict
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,7 +61,8 @@ class LearnedAverage(Record):
     """The robust policy of a long-run average: with the ledger's confidence its average lies in `interval`.
 
     * `guarantee` is the end of it that the agent dislikes; `optimistic`: no policy does better.
-    * `is_certified`: the bounds are as close as was asked.
+    * `is_close`: the bounds are as close as was asked.
+    * `contradiction`: words about an empty region, else None; tied sets were then used instead.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=("0.1", "0.9"))
@@ -79,13 +81,28 @@ class LearnedAverage(Record):
     policy: Policy
     sets: Sets = field(repr=False)
     decisions: Decisions
-    is_certified: bool
+    is_close: bool
+    contradiction: str | None
+    assumed: tuple[Assumed, ...]
     seconds: float = field(compare=False)
 
     @property
     def ledger(self) -> Ledger:
         """How δ was spent, and what must hold of the data."""
         return self.sets.ledger
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the result is worth, in one word, with all that it rests on."""
+        limit = None if self.is_close else "the averages were not found closely enough"
+        return Verdict.of(self.assumed, contradicted=self.contradiction, limit=limit)
+
+    def headline(self) -> str:
+        """The verdict in a line: the word, then the guarantee as far as it may be claimed."""
+        side = "at least" if self.guarantee == self.interval.lower else "at most"
+        return self.verdict.headline(
+            f"{side} {self.guarantee_text()}", f"with confidence {1 - self.ledger.delta:.10g}"
+        )
 
     def guarantee_text(self) -> str:
         """The guarantee, rounded so that it holds as it is written."""
@@ -99,11 +116,10 @@ class LearnedAverage(Record):
         return f"LearnedAverage: {self.guarantee_text()} guaranteed"
 
     def _facts_(self) -> Facts:
-        held = "with confidence" if self.ledger.holds else "NOT with confidence, nominal:"
         return [
             ("asked", self.text),
+            ("verdict", self.headline()),
             ("robust policy", str(self.interval)),
-            ("confidence", f"{held} {1 - self.ledger.delta:g}"),
             ("optimistic", f"{self.optimistic_text()}: no policy does better"),
         ]
 
@@ -191,6 +207,8 @@ def learn_average_of(
         prepared.sets,
         decisions,
         all(_is_close(one, at, precision, reward) for one in (*ends, best)),
+        prepared.contradiction,
+        rests_on(prepared.sets.ledger, options, None),
         time.perf_counter() - begin,
     )
 
@@ -225,7 +243,7 @@ def _hull(prepared: Prepared, options: LearnOptions, text: str) -> IntervalMDP:
     """The sets as intervals, none of which reaches down to 0."""
     sets = prepared.sets
     model, lower = sets.model, sets.lower
-    if prepared.verdict is None:  # the truth lies in the domain
+    if prepared.contradiction is None:  # the truth lies in the domain
         low, _ = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)
         lower = np.maximum(lower, np.minimum(low[model.expression], sets.upper))
     hull = IntervalMDP(model.structure, lower, sets.upper)

@@ -95,7 +95,7 @@ def over_domain(
         optimistic=optimistic,
         widths=widths_of(model, made, parameter_box(region)),
         binding=NOTHING,
-        verdict=None,
+        contradiction=None,
         fit=None,
         seconds=seconds,
         notes=tuple(dict.fromkeys((*made.notes, *region.notes, *solver.notes, *product_notes(problem)))),

@@ -53,7 +53,7 @@ def robust_policy(result: LearningResult) -> Exported:
     value = result.robust
     policy = value.policy
     if value.coupled is not None or value is result.value:  # computed of this very policy
-        status = Status.CERTIFIED if value.is_certified else Status.PRECISION_LIMIT
+        status = Status.CERTIFIED if value.is_close else Status.PRECISION_LIMIT
         return Exported("robust", policy, value.interval, status)
     against, beside = value.solutions if maximises(result.objective) else value.solutions[::-1]
     again = attained(against, policy, _workspace(result))

@@ -251,7 +251,7 @@ class Learner:
             decisions, prepared, deadline = self._prepare(options, fit)
         stages = self.stages
         begin = time.perf_counter()
-        coupled = decisions.sets is SetsKind.COUPLED and prepared.verdict is None
+        coupled = decisions.sets is SetsKind.COUPLED and prepared.contradiction is None
         shape = _Shape(stages, prepared)
         solver, robust, optimistic, value = self._solved(prepared, how, deadline, shape, fit)
         if coupled:
@@ -287,7 +287,7 @@ class Learner:
             optimistic=optimistic,
             widths=shape.widths,
             binding=shape.binding,
-            verdict=prepared.verdict,
+            contradiction=prepared.contradiction,
             fit=found,
             seconds=seconds,
             notes=notes,
@@ -341,7 +341,7 @@ class _Shape:
 
     @cached_property
     def binding(self) -> Binding:
-        region = self._prepared.region if self._prepared.verdict is None else None
+        region = self._prepared.region if self._prepared.contradiction is None else None
         return binding_events(region, self._prepared.intervals, self._stages.outcomes)
 
 

@@ -19,6 +19,7 @@ from tightrope.formats.documents.outcome import (
     Span,
     WidthFacts,
     WitnessFacts,
+    assumed_facts,
 )
 from tightrope.statistics.ledger import Ledger
 from tightrope.uncertainty.sets import SetsKind
@@ -29,10 +30,14 @@ if TYPE_CHECKING:
 
 def outcome_of(result: LearningResult) -> Outcome:
     """Everything that is said of a result."""
+    verdict = result.verdict
     return Outcome(
-        empty=result.verdict is not None,
+        verdict=verdict.word,
+        why=verdict.why,
+        assumptions=assumed_facts(verdict),
+        empty=result.contradiction is not None,
         fallback=result.fallback,
-        verdict=result.verdict,
+        contradiction=result.contradiction,
         conflict=list(result.conflict.texts) if result.conflict is not None else None,
         misfit=result.misfit,
         fit=None if result.fit is None else from_plain(to_plain(result.fit.to_json()), FitFacts),

@@ -82,7 +82,7 @@ def require_support(problem: Problem, prepared: Prepared, options: LearnOptions)
     sets = prepared.sets
     model = sets.model
     positive = sets.lower > 0
-    if prepared.verdict is None:
+    if prepared.contradiction is None:
         low, _ = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)
         positive |= (low > 0)[model.expression]
     if positive.all():
@@ -149,7 +149,7 @@ class Evaluation:
         objective = self.problem.objective
         solver = PolicySolver(prepared.sets, objective, options, deadline, stages.progress, 2)
         value = solver.evaluate(self.policy)
-        if decisions.sets is SetsKind.COUPLED and prepared.verdict is None:
+        if decisions.sets is SetsKind.COUPLED and prepared.contradiction is None:
             return Coupler(solver, options.coupled_gap).evaluated(value)
         return value
 

@@ -23,6 +23,8 @@ from tightrope.answering.over_rates import RateBounds, bound_over_rates, value_o
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.exposure import Exposure, read_exposure
 from tightrope.errors import InputError, check_number, describe
+from tightrope.learning.options import LearnOptions
+from tightrope.learning.result import rests_on
 from tightrope.model.continuous import IntervalCTMC, ParametricCTMC
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record
@@ -36,9 +38,14 @@ from tightrope.region.region import RegionKind
 from tightrope.statistics.ledger import Assumption, Ledger, assumed_of
 from tightrope.statistics.rate_likelihood import MOST_PARAMETERS
 from tightrope.statistics.rates import RateClasses, RateEvents, estimate_rates, texts_of
+from tightrope.verdict import Verdict
 
 METHOD = "gamma-Poisson confidence sequence"
 JOINT_METHOD = "likelihood region of rates, by a mixture"
+EMPTY = (
+    "no rates of the domain explain the log at this confidence: the domain is too narrow, or the model is "
+    "likely wrong"
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,6 +78,21 @@ class RateResult(Record):
     def __post_init__(self) -> None:
         object.__setattr__(self, "seconds", MappingProxyType(dict(self.seconds)))
 
+    @property
+    def verdict(self) -> Verdict:
+        """What the result is worth, in one word, with all that it rests on."""
+        assumed = rests_on(self.ledger, LearnOptions(), None)
+        if self.value is None:
+            return Verdict.of(assumed, contradicted=EMPTY)
+        return Verdict.of(assumed, limit="; ".join(self.value.missed) or None)
+
+    def headline(self) -> str:
+        """The verdict in a line: the word, then the interval as far as it may be claimed."""
+        claim = (
+            "" if self.value is None else f"value in {interval_text(self.value.lower, self.value.upper, 6)}"
+        )
+        return self.verdict.headline(claim, f"with confidence {1 - self.ledger.delta:.10g}")
+
     def _title_(self) -> str:
         if self.value is None:
             return "RateResult: the region is empty"
@@ -81,7 +103,12 @@ class RateResult(Record):
             (text, f"{interval_text(low, high, 6)} from {k:,} events in {t:.6g}")
             for text, low, high, k, t in self.rates
         ]
-        return [("asked", self.question), *rates, *(("ledger", line) for line in self.ledger.lines)]
+        return [
+            ("asked", self.question),
+            ("verdict", self.headline()),
+            *rates,
+            *(("ledger", line) for line in self.ledger.lines),
+        ]
 
     @property
     def rates(self) -> list[tuple[str, float, float, int, float]]:

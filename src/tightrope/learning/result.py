@@ -33,17 +33,23 @@ from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import Facts, Record, brief, freeze_fields
 from tightrope.numerics.text import bound_text, interval_text
 from tightrope.problem import Problem
-from tightrope.region.region import Conflict, Region
+from tightrope.region.region import Conflict, Region, RegionKind
 from tightrope.solver.solution import Solution
 from tightrope.statistics.estimates import EventIntervals
-from tightrope.statistics.ledger import Ledger
+from tightrope.statistics.ledger import SAMPLING, Ledger
 from tightrope.uncertainty.sets import Sets, SetsKind
+from tightrope.verdict import Assumed, Kept, Verdict
 
 if TYPE_CHECKING:
     from tightrope.report.policy_map import PolicyMap
     from tightrope.report.run import Run
 
-CERTIFIED = "certified"
+CLOSE = "as close as was asked"
+"""The status of a result that no limit stopped."""
+
+MODEL_RIGHT = (
+    "it has the states and transitions of the real process, and the true parameters lie in its domain"
+)
 
 REACHED = (CoupledStatus.EXACT, CoupledStatus.CERTIFIED, CoupledStatus.RECTANGULAR)
 """How coupled values end where no limit stopped them; the last says that there is nothing to refine."""
@@ -93,7 +99,7 @@ class PolicyValue(Record):
     >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
     >>> problem = model.problem('Pmax=? [ F "heads" ]')
     >>> result = tr.learn(problem, [[(0, "toss", 1)]] * 80 + [[(0, "toss", 2)]] * 20, delta=0.01)
-    >>> result.robust.is_certified, result.robust.interval == result.interval
+    >>> result.robust.is_close, result.robust.interval == result.interval
     (True, True)
     """
 
@@ -110,7 +116,8 @@ class PolicyValue(Record):
         return [("policy", brief(self.policy)), *ends]
 
     @property
-    def is_certified(self) -> bool:
+    def is_close(self) -> bool:
+        """Whether the solves came as close as was asked."""
         return all(solution.is_initial_certified for solution in self.solutions) and not self.stopped
 
     @property
@@ -149,7 +156,7 @@ class LearningResult(Shown, Record):
     * `value`: the given policy's certified interval; None where no policy was given.
     * `robust`: the policy with the best guarantee, and its interval.
     * `optimistic`: the policy that is best if nature is kind; its value bounds what any policy can reach.
-    * `verdict`: words about an empty region, else None; tied sets were then used instead.
+    * `contradiction`: words about an empty region, else None; tied sets were then used instead.
     * `fit`: do the data fit the model? A test at its own level; None where there are no data.
     * `binding`: the events that hold the region in place.
     * `seconds` by phase, each as if this result had been computed alone.
@@ -165,8 +172,8 @@ class LearningResult(Shown, Record):
     >>> result = tr.learn(problem, [[(0, "toss", 1)]] * 80 + [[(0, "toss", 2)]] * 20, delta=0.01)
     >>> 0.6 < result.guarantee <= 0.8 <= result.interval.upper < 0.95
     True
-    >>> result.status, list(result.parameters)
-    ('certified', ['p'])
+    >>> result.verdict.word.value, list(result.parameters)
+    ('proved', ['p'])
     """
 
     problem: Problem
@@ -181,7 +188,7 @@ class LearningResult(Shown, Record):
     optimistic: Solution
     widths: Widths
     binding: Binding
-    verdict: str | None
+    contradiction: str | None
     fit: ModelFit | None
     seconds: Mapping[str, float] = field(compare=False)
     notes: tuple[str, ...] = field(default=())
@@ -199,21 +206,47 @@ class LearningResult(Shown, Record):
         return f"{sign} {bound_text(self.guarantee, self._maximises, digits)}"
 
     def _facts_(self) -> Facts:
-        ledger, interval = self.ledger, self.interval
-        over = "over the domain" if ledger.delta == 0 else f"with confidence {1 - ledger.delta:.10g}"
         region = "" if self.region is None or self.fallback else f", {self.region.kind.value} region"
-        wrong = [("attention", text) for text in (self.verdict, self.misfit) if text is not None]
-        assumed = (
-            ledger.assumption.value if ledger.holds else f"{ledger.assumption.value}: not met by the data"
-        )
+        wrong = [("attention", reason) for reason in self.verdict.reasons]
+        optimistic = bound_text(self.optimistic_value, not self._maximises)
         return [
-            ("guarantee", f"{self._round_guarantee(9)} {over if ledger.holds else 'nominally'}"),
-            ("interval", f"{interval}, at best {bound_text(self.optimistic_value, not self._maximises)}"),
-            ("assumes", assumed),
+            ("verdict", self.headline(9)),
+            ("guarantee", self._round_guarantee(9)),
+            ("interval", f"{self.interval}, at best {optimistic}"),
+            ("assumes", self.ledger.assumption.value),
             ("sets", f"{self.kind.value}{region}"),
-            ("status", self.status),
             *wrong,
         ]
+
+    def headline(self, digits: int = 5) -> str:
+        """The verdict in a line: the word, then the guarantee as far as it may be claimed."""
+        side = "at least" if self._maximises else "at most"
+        claim = f"{side} {bound_text(self.guarantee, self._maximises, digits)}"
+        delta = self.ledger.delta
+        return self.verdict.headline(
+            claim, f"with confidence {1 - delta:.10g}" if delta else "over the domain"
+        )
+
+    @property
+    def assumptions(self) -> tuple[Assumed, ...]:
+        """All that the guarantee rests on."""
+        found = rests_on(self.ledger, self.options, self.fit)
+        if self.value is None or self.decisions.region is not RegionKind.SLAB or self.counts is None:
+            return found
+        if self.value.policy.digest in self.counts.design.bet_on:
+            return found
+        unseen = "it was not chosen by looking at these data, which a slab needs"
+        return (*found, Assumed("given policy", Kept.STATED, unseen))
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the result is worth, in one word, with all that it rests on."""
+        refuted = self.contradiction
+        if refuted is None and self.fit is not None and is_refuted(self.fit, self.ledger):
+            refuted = self.misfit
+        return Verdict.of(
+            self.assumptions, contradicted=refuted, limit=None if self.status == CLOSE else self.status
+        )
 
     @property
     def model(self) -> ParametricMDP:
@@ -277,7 +310,7 @@ class LearningResult(Shown, Record):
     @property
     def fallback(self) -> bool:
         """Whether the region was empty and tied sets were used instead."""
-        return self.verdict is not None
+        return self.contradiction is not None
 
     @property
     def conflict(self) -> Conflict | None:
@@ -312,17 +345,12 @@ class LearningResult(Shown, Record):
         return (*self.robust.solutions, self.optimistic, *value)
 
     @property
-    def is_certified(self) -> bool:
-        """Whether every solve came as close as was asked. The bounds are bounds in any case."""
-        return self.status == CERTIFIED
-
-    @property
     def status(self) -> str:
-        """`certified`, or why some solve did not come as close as was asked."""
+        """How the solves ended: as close as was asked, or why not. The bounds are bounds in any case."""
         stopped = [s.status.value for s in self.solutions if not s.is_initial_certified]
         values = [self.robust] if self.value is None else [self.robust, self.value]
         stopped += [value.stopped for value in values if value.stopped is not None]
-        return stopped[0] if stopped else CERTIFIED
+        return stopped[0] if stopped else CLOSE
 
     def save(
         self, path: str | PathLike[str], *, source: str | None = None, exports: Collection[str] = ()
@@ -383,3 +411,24 @@ def _widen(expression: IndexArray, lower: FloatArray, upper: FloatArray, width: 
     """The largest width of each expression's transitions."""
     for t in range(len(expression)):
         width[expression[t]] = max(width[expression[t]], upper[t] - lower[t])
+
+
+def rests_on(ledger: Ledger, options: LearnOptions, fit: ModelFit | None) -> tuple[Assumed, ...]:
+    """All that a learned guarantee rests on: the model, the data, and what was stated beside them."""
+    tested = MODEL_RIGHT if fit is None else f"{MODEL_RIGHT}; tested: {fit.text}"
+    found = [*ledger.assumptions, Assumed("model", Kept.STATED, tested)]
+    if options.assume_support is not None:
+        least = f"no transition that can happen has a probability below {options.assume_support:g}"
+        found.append(Assumed("support", Kept.STATED, least))
+    if ledger.of_costs and options.cost_model is not None:
+        found.append(Assumed("costs", Kept.STATED, options.cost_model.text))
+    return tuple(found)
+
+
+def is_refuted(fit: ModelFit, ledger: Ledger) -> bool:
+    """Whether the test of the model has refuted it: an alarm, of data that the test may be made with."""
+    return (
+        fit.alarm
+        and not fit.nominal
+        and not any(one.name != SAMPLING and not one.holds for one in ledger.assumptions)
+    )

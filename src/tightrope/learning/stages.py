@@ -41,6 +41,7 @@ from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import Predictions
 from tightrope.uncertainty import sets as uncertainty
 from tightrope.uncertainty.sets import Sets, SetsKind
+from tightrope.verdict import Verdict
 
 Progress = Callable[[str], None]
 """Called with what begins, in a few words."""
@@ -64,25 +65,30 @@ class EmptyRegion(CannotCertify):
     True
     """
 
-    def __init__(self, verdict: str, conflict: Conflict | None, ledger: Ledger):
-        super().__init__(f"{verdict}\nhint: leave `fallback=False` out to use tied sets instead")
-        self.verdict = verdict
+    def __init__(self, contradiction: str, conflict: Conflict | None, ledger: Ledger):
+        super().__init__(f"{contradiction}\nhint: leave `fallback=False` out to use tied sets instead")
+        self.contradiction = contradiction
         self.conflict = conflict
         self.ledger = ledger
+
+    @property
+    def verdict(self) -> Verdict:
+        """The data refute the model."""
+        return Verdict.of(self.ledger.assumptions, contradicted=self.contradiction)
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
     """Sets, and what they were made of.
 
-    `verdict` are words about an empty region, else None.
+    `contradiction` are words about an empty region, else None.
     """
 
     sets: Sets
     region: Region | None
     intervals: EventIntervals | None
     box: tuple[FloatArray, FloatArray] | None
-    verdict: str | None
+    contradiction: str | None
     seconds: dict[str, float]
 
 
@@ -156,19 +162,19 @@ class Stages:
         if decisions.follows_from_intervals:
             intervals = self._intervals(decisions.interval, seconds)
         region = self._region(decisions, intervals, seconds)
-        verdict = None
+        contradiction = None
         if region is not None and region.emptiness.is_empty:
-            verdict = region.emptiness.text(self.delta)
+            contradiction = region.emptiness.text(self.delta)
             if not self.options.fallback:
-                raise EmptyRegion(verdict, region.emptiness.conflict, region.ledger)
+                raise EmptyRegion(contradiction, region.emptiness.conflict, region.ledger)
             intervals = self._intervals(decisions.interval, seconds)
         if before_sets is not None:
             before_sets()
-        sets = self._sets(decisions, None if verdict else region, intervals, seconds)
+        sets = self._sets(decisions, None if contradiction else region, intervals, seconds)
         box = None
-        if region is not None and verdict is None and not sets_only:
+        if region is not None and contradiction is None and not sets_only:
             box = self._time("sets", ("box", decisions.region), lambda: parameter_box(region), seconds)
-        return Prepared(sets, region, intervals, box, verdict, seconds)
+        return Prepared(sets, region, intervals, box, contradiction, seconds)
 
     def weigh_fit(self) -> tuple[ModelFit, float]:
         """The test of the model, and the seconds it took."""

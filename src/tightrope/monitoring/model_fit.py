@@ -23,7 +23,8 @@ from tightrope.numerics.record import Facts, Record
 ALPHA = 0.001
 """The probability of a false alarm of the test that `learn` makes."""
 
-FITS, GROWING, CONTRADICTED, UNTESTED = "fits", "evidence growing", "model contradicted", "not tested"
+FITS, GROWING = "no evidence against it", "evidence growing"
+CONTRADICTED, UNTESTED = "model contradicted", "not tested"
 LISTED = 6
 
 
@@ -31,8 +32,8 @@ LISTED = 6
 class ModelFit(Record):
     """Whether data fit a model.
 
-    * `verdict`: "fits", "evidence growing" (half of the way to an alarm, on a logarithmic scale), "model
-      contradicted" (an alarm), or "not tested" with a `reason`.
+    * `verdict`: "no evidence against it", "evidence growing" (half of the way to an alarm, on a logarithmic
+      scale), "model contradicted" (an alarm), or "not tested" with a `reason`.
     * `log_e_value`: the natural logarithm of the e-value in the end; under the model, whatever its parameters
       are, the e-value ever reaches 1/`alpha` with probability at most `alpha`.
     * `first_alarm`: after how many events it did, as far as it was looked at; None where it did not.
@@ -47,7 +48,7 @@ class ModelFit(Record):
     >>> data = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).episodes(1000, seed=1)
     >>> fit = tr.learn(bench.problem, data, sets="tied").fit
     >>> fit.verdict, fit.alarm, fit.e_value < 1
-    ('fits', False, True)
+    ('no evidence against it', False, True)
     """
 
     verdict: str
@@ -76,8 +77,6 @@ class ModelFit(Record):
         """The verdict with its numbers, in a line."""
         if self.verdict == UNTESTED:
             return f"{UNTESTED}: {self.reason}"
-        if self.events == 0:
-            return f"{self.verdict}: there are no data yet"
         how = "" if self.ordered else " of counts without order"
         said = f"e-value {power(self.log_e_value)} after {self.events:,} events{how}"
         rate = f"a right model reaches {1.0 / self.alpha:,.0f} with probability at most {self.alpha:g}"
@@ -136,6 +135,9 @@ def weigh_fit(model: ParametricMDP, counts: Counts, alpha: float = ALPHA) -> Mod
         test = BatchTest(model, counts)
     except InputError as error:
         reason = error.message
+        return ModelFit(UNTESTED, 0.0, alpha, events, None, (), ordered, nominal, (), reason)
+    if events == 0:
+        reason = "there are no data yet"
         return ModelFit(UNTESTED, 0.0, alpha, events, None, (), ordered, nominal, (), reason)
     looks = weigh_batches(test, counts)
     level = math.log(1.0 / alpha)

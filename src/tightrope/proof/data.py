@@ -65,7 +65,7 @@ def data_of(result: LearningResult, counts: Counts) -> evidence.Data | None:
     ledger = result.ledger
     if ledger.delta == 0:
         return None
-    region = result.region if result.verdict is None else None
+    region = result.region if result.contradiction is None else None
     method = ledger.method
     if region is not None and result.sets.kind not in (SetsKind.UNTIED, SetsKind.TIED):
         named = {

@@ -82,7 +82,7 @@ def certificate_of(
             "certificates are about policies without memory, and a controller is given",
             hint="leave the certificate or the controller out",
         )
-    region = result.region if result.verdict is None else None
+    region = result.region if result.contradiction is None else None
     refuse_quotients(result.model, result.sets.kind, None if region is None else region.kind)
     if region is not None and result.ledger.assumption is Assumption.NONE:
         raise CannotCertify(f"nothing is guaranteed, so there is nothing to certify: {result.ledger.method}")

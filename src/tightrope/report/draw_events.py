@@ -98,7 +98,7 @@ def binding_remark(run: Run) -> str:
     main = run.main
     if main.binding.total:
         return f"{main.binding.total} events hold the region in place: more data about these, and it shrinks."
-    if main.region is None or main.verdict is not None:
+    if main.region is None or main.contradiction is not None:
         return f"{main.label} sets use every event by itself; there is no region that an event could bind."
     return f"The {main.region} region is made of all observations together; no single event binds." + (
         " The events with the most observations are shown." if run.events else ""

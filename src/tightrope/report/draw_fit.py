@@ -17,6 +17,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from msgspec import UnsetType
 
 from tightrope.formats.documents.outcome import FitFacts, SeenFacts, SuspectFacts
+from tightrope.monitoring.model_fit import FITS
 from tightrope.report.picture import Picture, Table, number, shorten
 from tightrope.report.run import Run
 from tightrope.report.style import FAINT, GREY, INK, SETS, TRUTH, legend_below, name_axes, plain, tell
@@ -78,7 +79,7 @@ def evidence_words(run: Run) -> str:
     assert fit is not None
     power = f"10^{fit.log_e_value / LOG:.1f}"
     said = {
-        "fits": f"The data fit the model: the e-value is {power} after {fit.events:,} events.",
+        FITS: f"There is no evidence against the model: the e-value is {power} after {fit.events:,} events.",
         "evidence growing": f"Evidence against the model is growing: the e-value is {power} after "
         f"{fit.events:,} events. It is no alarm yet; more data will tell.",
         "model contradicted": f"The data contradict the model: the e-value is {power} after {fit.events:,} "

@@ -110,7 +110,7 @@ def _text(span: Span) -> str:
 
 def _words(run: Run) -> str:
     listed = "; ".join(f"{label} {_text(outcome.shown)}" for label, outcome in run.shown)
-    return f"Certified intervals of the {quantity(run)} for {len(run.shown)} kinds of sets: {listed}"
+    return f"Intervals of the {quantity(run)} for {len(run.shown)} kinds of sets: {listed}"
 
 
 def _table(run: Run) -> Table:
@@ -123,11 +123,11 @@ def _table(run: Run) -> Table:
             number(outcome.robust_policy.width, 4),
             _text(outcome.value) if outcome.value else "–",
             best_case(run, outcome),
-            outcome.status,
+            outcome.verdict.value,
         )
         for label, outcome in run.shown
     ]
-    head = ("sets", "region", "lower", "upper", "width", "given policy", "optimistic", "status")
+    head = ("sets", "region", "lower", "upper", "width", "given policy", "optimistic", "verdict")
     return Table("Numbers: value intervals", head, rows)
 
 

@@ -167,6 +167,8 @@ def _ledger(run: Run) -> list[tuple[str, list[str]]]:
     for label, outcome in run.shown:
         groups.setdefault(tuple(outcome.ledger.lines), []).append(label)
     parts = [(", ".join(labels), list(lines)) for lines, labels in groups.items()]
+    rests = [f"{one.name} ({one.kept.value}): {one.why}" for one in run.main.assumptions]
+    parts.append(("Assumptions, and whether they are kept", rests))
     for title, attribute in (("Choices made", "reasons"), ("Notes", "notes")):
         found = dict.fromkeys(text for _, outcome in run.shown for text in getattr(outcome, attribute))
         if found:

@@ -165,9 +165,12 @@ WORDS = {
         "binding",
         "An observation binds if it holds the region in place: more data about it would shrink the region.",
     ),
-    "certified": (
-        "certified",
-        "Bounds were verified with rounding to the safe side, not only approximated.",
+    "verdict": (
+        "verdict",
+        "What the answer is worth: proved, where the bounds follow from the model, the data and assumptions "
+        "that are kept or stated (verified with rounding to the safe side); nominal, where an assumption is "
+        "not kept or not known to be; contradicted, where the data refute the model; limit, where the "
+        "computation did not finish.",
     ),
 }
 """By the end of the anchor that links lead to."""

@@ -1,6 +1,6 @@
 """Results read back from the directories that `result.save`, `tightrope learn -o` and `online -o` write.
 
-What is restored: the guarantee with its interval, ledger, status and notes; what is known of the parameters;
+What is restored: the guarantee with its interval, verdict, ledger and notes; what is known of the parameters;
 the policies; everything that pictures and reports show. Not restored: the sets, the region and the solutions
 behind the numbers, so there are no values per state, and no certificate can be made; `verify` checks the one
 that was written with the result.
@@ -27,16 +27,17 @@ from tightrope.formats.documents.result import ResultDocument, read_result, resu
 from tightrope.formats.output_file import path_of
 from tightrope.formats.policy import Policy
 from tightrope.learning.outcome import outcome_of
-from tightrope.learning.result import CERTIFIED, Interval, LearningResult
+from tightrope.learning.result import Interval, LearningResult
 from tightrope.learning.shown import Shown
 from tightrope.loading import load
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.record import Facts, Record
-from tightrope.numerics.text import text_above, text_below
+from tightrope.numerics.text import bound_text
 from tightrope.report.policy_map import PolicyMap
 from tightrope.report.run import Run
 from tightrope.report.write import load_policies
 from tightrope.uncertainty.sets import SetsKind
+from tightrope.verdict import Assumed, Verdict
 
 
 def load_result(path: str | PathLike[str], *, model: ParametricMDP | None = None) -> SavedResult:
@@ -130,9 +131,19 @@ class SavedResult(Shown, Record):
         return self.outcome.ledger
 
     @property
-    def verdict(self) -> str | None:
+    def verdict(self) -> Verdict:
+        """What the result is worth, in one word, with all that it rests on."""
+        return self.outcome.judged
+
+    @property
+    def assumptions(self) -> tuple[Assumed, ...]:
+        """All that the guarantee rests on."""
+        return self.verdict.assumptions
+
+    @property
+    def contradiction(self) -> str | None:
         """Words about an empty region, else None."""
-        return self.outcome.verdict
+        return self.outcome.contradiction
 
     @property
     def fit(self) -> FitFacts | None:
@@ -146,12 +157,17 @@ class SavedResult(Shown, Record):
 
     @property
     def status(self) -> str:
-        """`certified`, or why some solve did not come as close as was asked."""
+        """How the solves ended: as close as was asked, or why not."""
         return self.outcome.status
 
-    @property
-    def is_certified(self) -> bool:
-        return self.status == CERTIFIED
+    def headline(self, digits: int = 5) -> str:
+        """The verdict in a line: the word, then the guarantee as far as it may be claimed."""
+        most = self.document.maximises
+        claim = f"at {'least' if most else 'most'} {bound_text(self.guarantee, most, digits)}"
+        delta = self.ledger.delta
+        return self.verdict.headline(
+            claim, f"with confidence {1 - delta:.10g}" if delta else "over the domain"
+        )
 
     @property
     def seconds(self) -> Mapping[str, float]:
@@ -241,12 +257,11 @@ class SavedResult(Shown, Record):
         return f"SavedResult of {self.document.question} on {self.document.model.title}"
 
     def _facts_(self) -> Facts:
-        sure = f"with confidence {1 - self.ledger.delta:g}" if self.ledger.holds else "nominally"
-        shown = text_below if self.document.maximises else text_above
         return [
-            ("guarantee", f"{shown(self.guarantee)} {sure}"),
+            ("verdict", self.headline(9)),
+            *(("attention", reason) for reason in self.verdict.reasons),
             ("interval", str(self.interval)),
-            ("sets", f"{self.outcome.label}, {self.status}"),
+            ("sets", self.outcome.label),
             ("from", str(self.file)),
         ]
 

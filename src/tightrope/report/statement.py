@@ -13,6 +13,7 @@ from tightrope.formats.documents.outcome import Outcome
 from tightrope.report.picture import at_least, at_most, interval_text, number
 from tightrope.report.question_words import quantity_of, question_sentence
 from tightrope.report.run import Run
+from tightrope.verdict import Word
 
 
 @dataclass(frozen=True)
@@ -45,35 +46,52 @@ def best_case(run: Run, outcome: Outcome) -> str:
 def statement(run: Run) -> Statement:
     """The answer is that of the run's main outcome."""
     main, what = run.main, quantity(run)
-    sure = confidence(main.ledger.delta)
+    verdict, sure = main.judged, confidence(main.ledger.delta)
+    with_it = f"with confidence {sure}" if main.ledger.delta else "over the domain"
     side = "least" if run.maximises else "most"
     bound = at_least(main.guarantee) if run.maximises else at_most(main.guarantee)
     question = question_sentence(run.question, run.maximises)
     inside = interval_text(main.robust_policy.lower, main.robust_policy.upper)
     if math.isinf(main.guarantee):
-        headline = f"No finite guarantee with confidence {sure}"
+        headline = verdict.headline("nothing finite", with_it)
         answer = (
             f"The data rule out no parameters under which every policy's {what} is unbounded, so the "
             "robust policy has no finite guarantee."
         )
     else:
-        headline = f"At {side} {bound} with confidence {sure}"
+        headline = verdict.headline(f"at {side} {bound}", with_it)
         answer = (
-            f"With confidence {sure} the {what} of the robust policy is at {side} {bound}: its true value "
-            f"lies in {inside} ({_source(main)}), and no policy "
-            f"does better than {best_case(run, main)}."
+            f"{with_it[:1].upper()}{with_it[1:]} the {what} of the robust policy is at {side} {bound}: its "
+            f"true value lies in {inside} ({_source(main)}), and no policy does better than "
+            f"{best_case(run, main)}."
         )
     if main.value is not None:
         answer += f" The given policy's value lies in {interval_text(main.value.lower, main.value.upper)}."
+    word = verdict.word.name
+    if verdict.word is Word.CONTRADICTED:
+        answer = f"{word}: {verdict.why} So no number here is guaranteed; what was computed: {inside}."
+    elif verdict.doubts:
+        why = "; ".join(verdict.doubts)
+        answer = (
+            f"{word}: nothing is guaranteed, since not all that the method assumes is known to hold ({why}). "
+            f"If it did, the {what} of the robust policy would lie in {inside} ({_source(main)})."
+        )
+    else:
+        answer = f"{word}: {answer[:1].lower()}{answer[1:]}"
     if run.true_value is not None:
         answer += f" At the true point, where it is known, the best value is {number(run.true_value.lower)}."
     return Statement(question, run.question, headline, answer, _assumption(main), _cautions(run))
 
 
 def _source(outcome: Outcome) -> str:
-    if outcome.region is None or outcome.verdict is not None:
+    if outcome.region is None or outcome.contradiction is not None:
         return f"{outcome.sets} sets"
     return f"{outcome.sets} sets over the {outcome.region} region"
+
+
+def _statements(run: Run) -> int:
+    """Of how many confidence statements the results of the run are made."""
+    return len({tuple(outcome.ledger.lines) for outcome in run.document.results})
 
 
 def _assumption(outcome: Outcome) -> str:
@@ -90,22 +108,21 @@ def _assumption(outcome: Outcome) -> str:
 
 def _cautions(run: Run) -> tuple[str, ...]:
     main, found = run.main, []
-    if main.verdict is not None:
-        found.append(f"{main.verdict} Tied sets were used instead.")
+    if main.contradiction is not None:
+        found.append(f"{main.contradiction} Tied sets were used instead.")
     if main.misfit is not None:
         found.append(f"{main.misfit[:1].upper()}{main.misfit[1:]}")
-    if not main.ledger.holds:
+    if main.judged.doubts:
         found.append(
-            "The confidence is nominal: the data were not collected as the method assumes, or the method "
-            "itself has no valid proof. See the ledger."
+            "The confidence is nominal: something that the method assumes of the data is not known to hold, "
+            "or the method itself has no valid proof. See the ledger."
         )
-    if main.status != "certified":
+    if main.verdict is Word.LIMIT:
+        found.append(f"{main.status}: the solver did not come as close as asked; the bounds are bounds.")
+    if len(run.shown) > 1 and (len(run.document.results) < len(run.shown) or _statements(run) > 1):
         found.append(
-            f"{main.status}: the solver did not come as close as asked; the bounds hold nevertheless."
-        )
-    if len(run.shown) > 1:
-        found.append(
-            f"Each of the {len(run.shown)} results below holds with its confidence on its own. Choosing "
-            "among them after looking costs confidence: decide on one kind of sets beforehand."
+            "Results below that share a ledger hold together; those of different ledgers, or of other runs, "
+            "hold each with its own confidence. Choosing among these after looking costs confidence: decide "
+            "beforehand."
         )
     return tuple(found)

@@ -65,6 +65,7 @@ from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.numerics.text import interval_text
 from tightrope.solver.kernels.factored_kernel import FactoredKernel
 from tightrope.solver.kernels.kernel import Kernel
+from tightrope.verdict import Verdict
 
 
 class Status(Enum):
@@ -155,9 +156,14 @@ class Solution(Record):
         return isinstance(self.kernel, FactoredKernel)
 
     @property
+    def verdict(self) -> Verdict:
+        """`proved`, or `limit` where the bounds of some state are verified but wider than was asked."""
+        return Verdict.of(limit=None if self.status is Status.CERTIFIED else self.status.value)
+
+    @property
     def is_certified(self) -> bool:
-        """Whether the bounds of every state are as close as was asked."""
-        return self.status is Status.CERTIFIED
+        """Whether the bounds of every state are as close as was asked: the verdict is `proved`."""
+        return self.verdict.is_proved
 
     @property
     def initial_status(self) -> Status:
@@ -191,7 +197,8 @@ class Solution(Record):
                 "asked",
                 f"{objective.kind.value}; the agent {objective.agent.value}, nature {objective.nature.value}",
             ),
-            ("status", self.status.name.lower().replace("_", " ")),
+            ("verdict", self.verdict.word.value),
+            *([] if self.is_certified else [("why", self.status.value)]),
             (
                 "states",
                 f"{len(self.lower):,}, none wider than {self.gap:.3g} ({kind}, {self.precision:g} asked)",

@@ -89,7 +89,7 @@ def measure_certified_interval(
     begin, cpu_built = time.perf_counter(), time.process_time()
     solver = PolicySolver(prepared.sets, objective, options, deadline, lambda what: None)
     value = solver.evaluate(truth.policy)
-    if decisions.sets is SetsKind.COUPLED and prepared.verdict is None:
+    if decisions.sets is SetsKind.COUPLED and prepared.contradiction is None:
         along = cut_along_values(prepared, objective, [truth.policy])
         if along is not None:
             solver = PolicySolver(along.sets, objective, options, deadline, lambda what: None)
@@ -106,7 +106,7 @@ def measure_certified_interval(
         "covers": interval.lower <= truth.upper and truth.lower <= interval.upper,
         "certified": all(_is_close(end, model.initial) for end in value.solutions) and not value.stopped,
         "solver": [solution.status.name.lower() for solution in value.solutions],
-        "empty": prepared.verdict is not None,
+        "empty": prepared.contradiction is not None,
         "relaxation": prepared.sets.relaxation.value,
         "assumption": prepared.sets.ledger.assumption.value,
         "holds": prepared.sets.ledger.holds,

@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from tightrope.formats.documents.coding import Real
 from tightrope.formats.documents.outcome import (
+    AssumedFacts,
     CoupledValueFacts,
     LedgerFacts,
     Outcome,
@@ -20,6 +21,7 @@ from tightrope.formats.documents.outcome import (
     WitnessFacts,
 )
 from tightrope.formats.documents.result import DesignFacts, KeptFacts
+from tightrope.verdict import Word
 
 
 class InfoAnswer(msgspec.Struct, kw_only=True, frozen=True):
@@ -68,11 +70,15 @@ class InitialFacts(msgspec.Struct, frozen=True):
 class PropertyAnswer(msgspec.Struct, kw_only=True):
     """The value of one property; `answer` where it asks whether something is true.
 
-    `verdicts` are such answers state by state, `notes` how the property was read, `points` what policies
-    attain of several objectives. Where there are several `initial` states, the values of all of them lie
-    between `lower` and `upper`.
+    `verdict`: proved, or limit where the bounds are wider than was asked or leave it open; `why` says what
+    is missing. `verdicts` are answers state by state, `notes` how the property was read, `points` what
+    policies attain of several objectives. Where there are several `initial` states, the values of all of
+    them lie between `lower` and `upper`.
     """
 
+    verdict: Word
+    why: str
+    assumptions: list[AssumedFacts]
     question: str | UnsetType = msgspec.field(default=UNSET, name="property")
     name: str | UnsetType = UNSET
     read_as: str | UnsetType = UNSET
@@ -111,6 +117,9 @@ class DomainAnswer(msgspec.Struct, kw_only=True, frozen=True):
 
     model: str
     question: str = msgspec.field(name="property")
+    verdict: Word
+    why: str
+    assumptions: list[AssumedFacts]
     sets: str
     policy: str
     lower: Real
@@ -197,6 +206,9 @@ class RateAnswer(msgspec.Struct, kw_only=True, frozen=True):
 
     model: str
     question: str = msgspec.field(name="property")
+    verdict: Word
+    why: str
+    assumptions: list[AssumedFacts]
     empty: bool
     fallback: bool
     value: Span | None
@@ -214,9 +226,12 @@ class RateAnswer(msgspec.Struct, kw_only=True, frozen=True):
 class EmptyAnswer(msgspec.Struct, kw_only=True, frozen=True):
     """`learn --no-fallback` where the region is empty: no parameters fit the data."""
 
+    verdict: Word
+    why: str
+    assumptions: list[AssumedFacts]
     empty: bool
     fallback: bool
-    verdict: str
+    contradiction: str
     conflict: list[str] | None
     value: None
     robust_policy: None

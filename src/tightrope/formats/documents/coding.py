@@ -42,8 +42,10 @@ class Head(msgspec.Struct, frozen=True):
 def to_plain(value: object) -> Any:
     """Records, numbers and containers as JSON has them; numpy's values by their own conversion."""
     match value:
-        case None | bool() | str():
+        case None | bool():
             return value
+        case str():
+            return str(value)
         case int():
             return int(value)
         case float():

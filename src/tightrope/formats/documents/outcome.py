@@ -9,6 +9,26 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from tightrope.formats.documents.coding import Real
+from tightrope.verdict import Assumed, Kept, Verdict, Word
+
+
+class AssumedFacts(msgspec.Struct, frozen=True):
+    """An assumption: whether it is kept (yes, stated, no, unknown), and how that is known."""
+
+    name: str
+    kept: Kept
+    why: str
+
+
+def assumed_facts(verdict: Verdict) -> list[AssumedFacts]:
+    """What a verdict rests on."""
+    return [AssumedFacts(one.name, one.kept, one.why) for one in verdict.assumptions]
+
+
+def read_verdict(word: Word, assumptions: list[AssumedFacts], why: str) -> Verdict:
+    """The verdict that was written; never better than what it rests on."""
+    rests_on = tuple(Assumed(one.name, one.kept, one.why) for one in assumptions)
+    return Verdict.of(rests_on) if word is Word.PROVED else Verdict(word, rests_on, why)
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -170,11 +190,19 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, kw_only=True):
-    """A result of `learn`. `value` is the given policy's interval, `robust_policy` the synthesised one's."""
+    """A result of `learn`. `value` is the given policy's interval, `robust_policy` the synthesised one's.
 
+    `verdict`: proved, nominal, contradicted or limit; it rests on the `assumptions`, and `why` says what
+    keeps it from being proved. `contradiction` are words about an empty region, `conflict` the observations
+    that contradict each other there, `misfit` words about a test of the model that has raised an alarm.
+    """
+
+    verdict: Word
+    why: str
+    assumptions: list[AssumedFacts]
     empty: bool
     fallback: bool
-    verdict: str | None = None
+    contradiction: str | None = None
     conflict: list[str] | None = None
     misfit: str | None = None
     fit: FitFacts | UnsetType | None = UNSET
@@ -200,6 +228,11 @@ class Outcome(msgspec.Struct, kw_only=True):
         return f"{self.sets} (fallback)" if self.fallback else self.sets
 
     @property
+    def judged(self) -> Verdict:
+        """The verdict with what it rests on."""
+        return read_verdict(self.verdict, self.assumptions, self.why)
+
+    @property
     def shown(self) -> Span:
         """The given policy's interval where there is one, as `tightrope learn` prints it."""
         return self.value if self.value is not None else self.robust_policy
@@ -222,6 +255,9 @@ class AverageAnswer(msgspec.Struct, kw_only=True, frozen=True):
 
     model: str
     question: str = msgspec.field(name="property")
+    verdict: Word
+    why: str
+    assumptions: list[AssumedFacts]
     robust_policy: Span
     guarantee: float
     optimistic: float

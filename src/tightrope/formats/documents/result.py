@@ -17,7 +17,7 @@ from tightrope.formats.documents.coding import Real, read_document
 from tightrope.formats.documents.outcome import Span, StoredOutcome
 
 FORMAT = "tightrope result"
-VERSION = 1
+VERSION = 2
 FILE = "result.json"
 
 HINT = "write results with 'tightrope learn … -o DIR' or result.save(DIR), and name DIR or DIR/result.json"

@@ -33,7 +33,7 @@ from tightrope.formats.documents.plan import PlanDocument
 from tightrope.formats.documents.result import ResultDocument
 
 DOCUMENTS: dict[str, type] = {
-    "result-1": ResultDocument,
+    "result-2": ResultDocument,
     "policy-2": PolicyDocument,
     "draws-1": DrawsDocument,
     "manifest-1": ManifestDocument,
@@ -43,9 +43,9 @@ DOCUMENTS: dict[str, type] = {
     "data-1": DataAnswer,
     "export-1": ExportAnswer,
     "info-1": InfoAnswer,
-    "learn-1": LearnAnswer,
+    "learn-2": LearnAnswer,
     "learn-average-1": AverageAnswer,
-    "learn-empty-1": EmptyAnswer,
+    "learn-empty-2": EmptyAnswer,
     "learn-rates-1": RateAnswer,
     "online-1": OnlineRecord,
     "report-1": ReportAnswer,

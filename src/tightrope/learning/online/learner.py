@@ -318,11 +318,11 @@ class OnlineLearner:
         deadline = begin + self.options.seconds
         solves = 2 if self.target is None else 3
         solver = PolicySolver(prepared.sets, self.objective, self.options, deadline, self.progress, solves)
-        coupled = self.decisions.sets is SetsKind.COUPLED and prepared.verdict is None
+        coupled = self.decisions.sets is SetsKind.COUPLED and prepared.contradiction is None
         boxes = isinstance(solver.kernel, IntervalKernel) and not coupled
         of_sets = digest_of(solver.kernel) if boxes else ""
         digest, near = f"{of_intervals} {of_sets}", near_of(prepared.region, self._near)
-        frame["fallback"] = prepared.verdict is not None
+        frame["fallback"] = prepared.contradiction is not None
         if before is not None and of_sets and of_sets == self._digest.partition(" ")[2]:
             update = replace(before, **frame, seconds=time.perf_counter() - begin)
             return Computed(update, self._values, digest, near)

@@ -194,8 +194,8 @@ def plan(
     options = replace(options, region=decisions.region)
     learner = Learner(found, counts, delta, options=options, policy=policy, progress=progress)
     result = learner.result(options)
-    if result.verdict is not None:
-        raise CannotCertify(f"there is nothing to plan: {result.verdict}")
+    if result.contradiction is not None:
+        raise CannotCertify(f"there is nothing to plan: {result.contradiction}")
     planner = DrawPlanner if own["generative"] else Planner
     return planner(result, counts, target, asked).plan()
 

@@ -35,7 +35,6 @@ from tightrope.cli.progress import phase_progress
 from tightrope.cli.questions import read_own_properties, read_properties
 from tightrope.cli.records import ModelOptions, list_given, refuse, refuse_options, takes
 from tightrope.errors import InputError
-from tightrope.verdict import Verdict
 from tightrope.formats.atomic import atomic_write
 from tightrope.formats.output_file import OutputFile, claim_file, refuse_same
 from tightrope.formats.policy import Policy
@@ -49,6 +48,7 @@ from tightrope.prism.properties.resolve import resolve
 from tightrope.prism.properties.shape import refuse_time
 from tightrope.solver.solve import Limits, solve
 from tightrope.solver.workspace import Workspace
+from tightrope.verdict import Verdict
 
 Props = Annotated[
     list[str] | None,

@@ -87,9 +87,9 @@ def test_half_of_the_tails_unreadable_claims_no_coverage(
     assert run(["learn", *words, "--json"]) == 2
     assert "column 's_next' holds '?', which is not a number" in capsys.readouterr().err
     for region in ("likelihood", "polytope", "ellipsoid"):
-        assert run(["learn", *words, "--skip-invalid", "--json", "--region", region]) == 0
+        assert run(["learn", *words, "--skip-invalid", "--json", "--region", region]) == 1
         result = json.loads(capsys.readouterr().out)
-        assert result["ledger"]["holds"] is False
+        assert result["ledger"]["holds"] is False and result["verdict"] == "nominal"
         assert result["ledger"]["censored"] == result["data"]["censored"] != []
         assert (
             "the confidence level is nominal"
@@ -100,9 +100,9 @@ def test_half_of_the_tails_unreadable_claims_no_coverage(
     assert run(["learn", *words, "--skip-invalid", "--certificate", str(proof)]) == 2
     assert "--certificate has nothing to prove, because outcomes are missing" in capsys.readouterr().err
     assert not proof.exists()
-    assert run(["learn", *words, "--skip-invalid"]) == 0
+    assert run(["learn", *words, "--skip-invalid"]) == 1
     shown = capsys.readouterr()
-    assert "NOT with confidence 0.95" in shown.out
+    assert shown.out.startswith("NOMINAL: ") and "with confidence" not in shown.out
     assert "were dropped" in shown.out and "the confidence is nominal" in shown.err
 
 
@@ -110,9 +110,9 @@ def test_a_comparison_of_censored_data_says_so(tmp_path: Path, capsys: pytest.Ca
     (tmp_path / "coin.prism").write_text(COIN)
     tossed(tmp_path / "log.csv", 2)
     words = [str(tmp_path / "coin.prism"), "--data", str(tmp_path / "log.csv"), "--prop", PROP]
-    assert run(["learn", *words, "--skip-invalid", "--sets", "all"]) == 0
+    assert run(["learn", *words, "--skip-invalid", "--sets", "all"]) == 1
     said = " ".join(capsys.readouterr().out.split())
-    assert "NOT so for all rows: it is nominal there, outcomes are missing from the data" in said
+    assert said.startswith("NOMINAL: ") and "NOMINAL all rows: complete data not kept: " in said
 
 
 def test_no_method_holds_for_censored_data(tmp_path: Path, model: ParametricMDP) -> None:

@@ -43,7 +43,7 @@ def test_averages_by_hand() -> None:
     assert bounds(model, 'Smin=? [ "one" ]') == pytest.approx((0, 0), abs=1e-6)
     assert bounds(model, 'LRAmax=? [ "even" ]') == pytest.approx((0.625, 0.625), abs=1e-5)
     assert bounds(model, 'filter(max, Smax=? [ "even" ])') == pytest.approx((1, 1), abs=1e-6)
-    assert tr.answer(model, 'Smax>=0.6 [ "one" ] & S<=0.7 [ "one" ]').verdict == "true"
+    assert tr.answer(model, 'Smax>=0.6 [ "one" ] & S<=0.7 [ "one" ]').truth == "true"
 
 
 @pytest.mark.parametrize("direction", ["max", "min"])

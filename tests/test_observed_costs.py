@@ -127,7 +127,7 @@ def test_other_regions_have_the_same_rows(
 def test_costs_that_contradict_the_domain_leave_no_region(log: pd.DataFrame) -> None:
     narrow = tr.load(INVENTORY, params={"d": (0.2, 0.6), "h": (0.45, 0.5)})
     result = tr.learn(narrow.problem(ASKED), log, delta=0.05, cost_range=(0, 4), region="polytope")
-    assert result.verdict is not None and "observed costs" in result.verdict
+    assert result.contradiction is not None and "observed costs" in result.contradiction
     assert result.interval.upper > 0
 
 

@@ -281,7 +281,7 @@ def check_result(one: tr.LearningResult) -> None:
     assert again.to_json() == one.to_json() and again.guarantee == one.guarantee
     other = replace(one, notes=("another",))
     assert other != one and again != other
-    assert len(repr(one).splitlines()) == 6, repr(one)
+    assert len(repr(one).splitlines()) == 5 + len(one.verdict.doubts), repr(one)
 
 
 def test_equality_tells_apart() -> None:
@@ -303,7 +303,7 @@ def test_a_result_prints_what_counts() -> None:
     one = result(text=text)
     shown = repr(one).splitlines()
     assert shown[0].startswith(f"LearningResult: {text} ≥ 0.")
-    assert [line.split()[0] for line in shown[1:]] == ["guarantee", "interval", "assumes", "sets", "status"]
+    assert [line.split()[0] for line in shown[1:]] == ["verdict", "interval", "assumes", "sets"]
     assert "with confidence 0.9" in shown[1]
     written = float(shown[0].split()[-1])
     assert 0 < written <= one.guarantee, "rounded to the safe side"

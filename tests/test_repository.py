@@ -160,7 +160,12 @@ def test_the_version_is_said_once() -> None:
 
 def test_the_layers_are_the_packages() -> None:
     layers = PROJECT["tool"]["importlinter"]["contracts"][0]["layers"]
-    packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")} | {"errors", "problem", "loading"}
+    packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")} | {
+        "errors",
+        "problem",
+        "loading",
+        "verdict",
+    }
     assert set(layers) == packages
     assert layers.index("solver") < layers.index("certificate")
 

@@ -36,7 +36,7 @@ from tightrope.problem import Problem
 from tightrope.region.region import Conflict, Region, RegionKind
 from tightrope.solver.solution import Solution
 from tightrope.statistics.estimates import EventIntervals
-from tightrope.statistics.ledger import SAMPLING, Ledger
+from tightrope.statistics.ledger import Ledger
 from tightrope.uncertainty.sets import Sets, SetsKind
 from tightrope.verdict import Assumed, Kept, Verdict
 
@@ -211,7 +211,6 @@ class LearningResult(Shown, Record):
         optimistic = bound_text(self.optimistic_value, not self._maximises)
         return [
             ("verdict", self.headline(9)),
-            ("guarantee", self._round_guarantee(9)),
             ("interval", f"{self.interval}, at best {optimistic}"),
             ("assumes", self.ledger.assumption.value),
             ("sets", f"{self.kind.value}{region}"),
@@ -242,7 +241,7 @@ class LearningResult(Shown, Record):
     def verdict(self) -> Verdict:
         """What the result is worth, in one word, with all that it rests on."""
         refuted = self.contradiction
-        if refuted is None and self.fit is not None and is_refuted(self.fit, self.ledger):
+        if refuted is None and self.fit is not None and self.fit.is_refutation:
             refuted = self.misfit
         return Verdict.of(
             self.assumptions, contradicted=refuted, limit=None if self.status == CLOSE else self.status
@@ -423,12 +422,3 @@ def rests_on(ledger: Ledger, options: LearnOptions, fit: ModelFit | None) -> tup
     if ledger.of_costs and options.cost_model is not None:
         found.append(Assumed("costs", Kept.STATED, options.cost_model.text))
     return tuple(found)
-
-
-def is_refuted(fit: ModelFit, ledger: Ledger) -> bool:
-    """Whether the test of the model has refuted it: an alarm, of data that the test may be made with."""
-    return (
-        fit.alarm
-        and not fit.nominal
-        and not any(one.name != SAMPLING and not one.holds for one in ledger.assumptions)
-    )

@@ -40,7 +40,8 @@ class ModelFit(Record):
     * `looks`: (events, log e-value) at all looks, in the order of time.
     * `ordered`: whether the data are batched in time; else they were weighed all at once, which is less sharp
       and cannot show a change.
-    * `nominal`: what is missing from the data, in words; the rate of false alarms then holds in name only.
+    * `nominal`: what is missing from the data, or not known of their order and ends, in words; the rate of
+      false alarms then holds in name only.
     * `suspects`: what fits worst, the strongest evidence first.
 
     >>> import tightrope as tr
@@ -73,6 +74,11 @@ class ModelFit(Record):
         return self.first_alarm is not None
 
     @property
+    def is_refutation(self) -> bool:
+        """Whether the model is refuted: by an alarm whose level holds, or by what it says is impossible."""
+        return self.alarm and (not self.nominal or self.log_e_value == math.inf)
+
+    @property
     def text(self) -> str:
         """The verdict with its numbers, in a line."""
         if self.verdict == UNTESTED:
@@ -81,7 +87,7 @@ class ModelFit(Record):
         said = f"e-value {power(self.log_e_value)} after {self.events:,} events{how}"
         rate = f"a right model reaches {1.0 / self.alpha:,.0f} with probability at most {self.alpha:g}"
         if self.nominal:
-            rate += ", nominally: data are missing"
+            rate += ", nominally: data are missing, or their order or ends are not known"
         when = f", alarm after {self.first_alarm:,}" if self.alarm else ""
         return f"{self.verdict}: {said}{when} ({rate})"
 
@@ -130,7 +136,9 @@ def weigh_fit(model: ParametricMDP, counts: Counts, alpha: float = ALPHA) -> Mod
     """Test whether the data fit the model."""
     batches = 0 if counts.batches is None else int(np.count_nonzero(np.diff(counts.batches.start)))
     ordered = batches > 1
-    events, nominal = counts.steps, counts.design.censored
+    events, design = counts.steps, counts.design
+    doubts = (one for one in (design.ends, *([design.order] if ordered else [])) if not one.holds)
+    nominal = (*design.censored, *(f"{one.name}: {one.why}" for one in doubts))
     try:
         test = BatchTest(model, counts)
     except InputError as error:

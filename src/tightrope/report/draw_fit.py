@@ -92,7 +92,7 @@ def evidence_words(run: Run) -> str:
             moved = [f"{m.parameter} {number(m.before, 4)} → {number(m.after, 4)}" for m in change.moved[:2]]
             said += f" Most of it: {change.text} ({', '.join(moved)})."
     if fit.nominal:
-        said += " Data are missing, so the rate of false alarms holds in name only."
+        said += " The rate of false alarms holds in name only: " + "; ".join(fit.nominal) + "."
     return said
 
 

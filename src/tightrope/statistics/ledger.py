@@ -45,7 +45,7 @@ _WORDS = {
 SAMPLING = "sampling"
 """How the data must have been collected for the method."""
 
-COMPLETE = "complete"
+COMPLETE = "complete data"
 """No outcome is missing from the data."""
 
 

@@ -66,12 +66,17 @@ def check(certificate: Certificate, n: Arithmetic = FLOAT64) -> Verdict:
 
 
 def _require_small(problem: Problem, n: Arithmetic) -> None:
-    steps = max(1, problem.objective.steps or 0, problem.objective.lower_steps)
-    if n.exact and steps * max(problem.graph.transitions, 500) > MOST_EXACT_WORK:
+    if n.exact and _exact_work(problem) > MOST_EXACT_WORK:
+        steps = max(1, problem.objective.steps or 0, problem.objective.lower_steps)
         raise InputError(
             f"{problem.graph.transitions:,} transitions and {steps:,} steps are too many for rationals",
             hint="leave `exact=True` out: the rounding of the check is on the safe side",
         )
+
+
+def _exact_work(problem: Problem) -> int:
+    steps = max(1, problem.objective.steps or 0, problem.objective.lower_steps)
+    return steps * max(problem.graph.transitions, 500)
 
 
 def _run(certificate: Certificate, n: Arithmetic, learned: Learned | None, checks: list[Check]) -> None:
@@ -107,13 +112,19 @@ def _in_product(certificate: Certificate, boxes: Boxes) -> tuple[Certificate, Bo
     return replace(certificate, problem=product.problem), product.lift(boxes), product.check
 
 
-def _prove(certificate: Certificate, number: int, boxes: Boxes, learned: Learned | None) -> list[Check]:
+def _prove(
+    certificate: Certificate, number: int, boxes: Boxes, learned: Learned | None, exactly: bool = False
+) -> list[Check]:
+    """The proofs of a claim. Where steps are made, which add up what is rounded, and do not prove it in
+    float64, they are made again in rationals."""
     problem, claim, hints = certificate.problem, certificate.claims[number], certificate.values[number]
     found: list[Check] = []
     ends: list[_End] = []
     for upward in (False, True):
         sets = boxes if learned is None else learned.boxes(boxes, number, upward)
         priced = problem if learned is None else learned.priced(problem, upward)
+        if exactly:
+            sets = sets.exactly(np.arange(problem.graph.choices))
         proofs, bound = prove(priced, sets, claim, hints, upward)
         found += proofs
         ends.append(_at(bound, problem.graph.initial))
@@ -121,7 +132,13 @@ def _prove(certificate: Certificate, number: int, boxes: Boxes, learned: Learned
     if learned is not None and problem is learned.problem and all(one.passed for one in found):
         coupled, (low, high) = learned.coupled(number, (low, high))
         found += coupled
-    return [*found, _compare_claim(claim, low, high, problem.objective.complement)]
+    last = _compare_claim(claim, low, high, problem.objective.complement)
+    steps = max(problem.objective.steps or 0, problem.objective.lower_steps)
+    if not last.passed and steps and not exactly and not boxes.n.exact:
+        if _exact_work(problem) <= MOST_EXACT_WORK:
+            return _prove(certificate, number, boxes, learned, True)
+        last = replace(last, detail=f"{last.detail} in float64, and the steps are too many for rationals")
+    return [*found, last]
 
 
 def _at(vector: Vector, state: int) -> _End:

@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import BoolArray, FloatArray
 
 _rational: Any = Fraction
 with suppress(ImportError):  # several times as fast, and the same numbers
@@ -83,8 +83,12 @@ class Arithmetic:
         """A bound on the rounding of so many operations on terms whose absolute values sum to `size`."""
         return 0 if self.exact else operations * (self.epsilon * size + self.tiny)
 
+    def finite(self, array: Numbers) -> BoolArray:
+        """Where numbers are in the range of the arithmetic."""
+        return np.ones(np.shape(array), dtype=np.bool_) if self.exact else np.isfinite(array)
+
     def is_finite(self, *arrays: Numbers) -> bool:
-        return self.exact or all(bool(np.all(np.isfinite(array))) for array in arrays)
+        return all(bool(np.all(self.finite(array))) for array in arrays)
 
     def require_finite(self, *arrays: Numbers) -> None:
         if not self.is_finite(*arrays):

@@ -11,29 +11,25 @@ from dataclasses import replace
 import numpy as np
 
 from tightrope.certificate.game.nature import Vector
-from tightrope.certificate.game.operator import Game
-from tightrope.certificate.verdict import Check
+from tightrope.certificate.game.progress import Play
+from tightrope.numerics.arrays import BoolArray, FloatArray
 
 
-def bounds_average(game: Game, gain: Vector, bias: Vector, upward: bool) -> Check:
-    """Is gain ≥ p·gain and gain + bias ≥ r + p·bias (≤ for a lower bound), with one p for both?
+def bounds_average(play: Play, bias_of: FloatArray) -> BoolArray:
+    """Where is gain ≥ p·gain and gain + bias ≥ r + p·bias (≤ for a lower bound), with one p for both?
 
     Where nature owns the bound, one of the two is asked of her best p and the other one of every p.
     """
-    owner, side, sign = ("MIN", "upper", 1) if upward else ("MAX", "lower", -1)
-    state = np.repeat(np.arange(game.states), np.diff(game.choice_start))
-    slack = game.n.error(1, abs(gain.number) + abs(bias.number))
-    total = gain.number + bias.number - sign * slack
-    game.n.require_finite(total)
+    game, upward, sign = play.game, play.upward, 1 if play.upward else -1
+    n, gain = game.n, play.value
+    bias = Vector.of(n, bias_of, game.used)
+    total = gain.number + bias.number
+    total = total - sign * n.error(2, abs(gain.number) + abs(bias.number))
     anyway = replace(game, objective=replace(game.objective, nature="ANY"))
-    holds = np.zeros(len(state), dtype=np.bool_)
+    holds = np.zeros(len(play.state), dtype=np.bool_)
     for one, other in ((game, anyway), (anyway, game)):
-        kept = replace(one, reward=game.n.zeros(len(state))).choices(gain, upward).number
-        earned = other.choices(bias, upward).number
-        holds |= (sign * kept <= sign * gain.number[state]) & (sign * earned <= sign * total[state])
-    if game.agent_owns(owner):
-        assert game.witness is not None
-        wrong = ~holds[game.witness]
-    else:
-        wrong = ~np.logical_and.reduceat(holds, game.choice_start[:-1])
-    return Check.everywhere(f"the {side} gain and its bias bound the average", wrong, "state")
+        kept = replace(one, reward=n.zeros(len(play.state))).choices(gain, upward)
+        earned = other.choices(bias, upward)
+        both = (sign * kept.number <= sign * gain.number[play.state]) & ~kept.infinite
+        holds |= both & (sign * earned.number <= sign * total[play.state]) & ~earned.infinite
+    return play.by_state(holds & n.finite(total)[play.state], np.zeros(len(holds), dtype=np.bool_))

@@ -11,23 +11,23 @@ from __future__ import annotations
 import numpy as np
 
 from tightrope.certificate.game.nature import signs_of_sums
-from tightrope.certificate.game.progress import Progress, moves_always
+from tightrope.certificate.game.progress import Play, moves_always
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 
-def misses(progress: Progress, endless: BoolArray) -> BoolArray:
+def misses(play: Play, endless: BoolArray) -> BoolArray:
     """States from which maximisers stay within `endless`, or reach a smaller rank of it."""
-    down, stay, _ = _levels(progress, endless, progress.ranking)
-    return progress.by_state(down, stay, "MAX")
+    down, stay, _ = _levels(play, endless, play.ranking)
+    return play.by_state(down, stay)
 
 
-def earns_forever(progress: Progress, endless: BoolArray, earns: BoolArray) -> BoolArray:
+def earns_forever(play: Play, endless: BoolArray) -> BoolArray:
     """States from which maximisers reach a smaller layer, or stay in theirs and earn again and again."""
-    game, layer = progress.game, progress.ranking // (len(progress.ranking) + 1)
-    sooner, stay, closer = _levels(progress, endless, layer)
-    moves = earns | closer
+    game, layer = play.game, play.ranking // (len(play.ranking) + 1)
+    sooner, stay, closer = _levels(play, endless, layer)
+    moves = (game.reward > 0) | closer
     if game.weight is None:
-        return progress.by_state(sooner | (stay & moves), np.zeros(len(stay), dtype=np.bool_), "MAX")
+        return play.by_state(sooner | (stay & moves), np.zeros(len(stay), dtype=np.bool_))
     starts, used = game.choice_start[:-1], game.weight > 0
     result: BoolArray = np.logical_or.reduceat(sooner & used, starts) | (
         np.logical_and.reduceat(stay | ~used, starts) & np.logical_or.reduceat(moves & used, starts)
@@ -35,12 +35,10 @@ def earns_forever(progress: Progress, endless: BoolArray, earns: BoolArray) -> B
     return result
 
 
-def _levels(
-    progress: Progress, endless: BoolArray, level: OffsetArray
-) -> tuple[BoolArray, BoolArray, BoolArray]:
+def _levels(play: Play, endless: BoolArray, level: OffsetArray) -> tuple[BoolArray, BoolArray, BoolArray]:
     """Of every choice: a smaller level of `endless` is reached with positive probability; levels no larger
     are never left; within these a smaller rank is reached with positive probability."""
-    boxes, state, ranking = progress.boxes, progress.state, progress.ranking
+    boxes, state, ranking = play.boxes, play.state, play.ranking
     n, count = boxes.n, len(state)
     down, stay, closer = (np.zeros(count, dtype=np.bool_) for _ in range(3))
     for rows, table, single in boxes.blocks():
@@ -49,16 +47,16 @@ def _levels(
         smaller = endless[successor] & (level[successor] < level[here])
         inside = endless[successor] & (level[successor] <= level[here])
         nearer = inside & (ranking[successor] < ranking[here])
-        if progress.game.nature_owns("MAX") and not single:
+        if play.game.nature_owns("MAX") and not single:
             from tightrope.certificate.game.freedom import can_be_positive
 
             down[rows] = np.any(smaller & can_be_positive(n, lower, upper), axis=1)
             within = np.where(inside, upper, 0)
-            stay[rows] = ~np.any(~inside & (lower > 0), axis=1) & (signs_of_sums(n, within, single) >= 0)
+            stay[rows] = ~np.any(~inside & (lower > 0), axis=1) & (signs_of_sums(n, within) >= 0)
             # She must stay within the level and come closer with one distribution.
             closer[rows] = np.any(nearer & can_be_positive(n, lower, within), axis=1)
         else:
-            down[rows] = moves_always(n, lower, upper, smaller, single)
+            down[rows] = moves_always(n, lower, upper, smaller)
             stay[rows] = ~np.any(~inside & (upper > 0), axis=1)
-            closer[rows] = moves_always(n, lower, upper, nearer, single)
+            closer[rows] = moves_always(n, lower, upper, nearer)
     return down, stay, closer

@@ -1,9 +1,20 @@
-"""Nature's boxes at the choices of a model that is known: by doubles, by intervals, or at a point."""
+"""Nature's boxes at the choices of a model that is known: by doubles, by intervals, or at a point.
+
+* plain: a double p stands for a number within p·(1 ± (k+2)·2⁻⁵²), k the successors of the choice.
+* point: the expressions are evaluated in rationals.
+* interval: exactly as written, after lower bounds of 0 were raised to an assumed support. Only where no
+  distribution is within the bounds because their sum as a whole misses 1 by at most (k+2)·2⁻⁵², the row is
+  read as one distribution: lower/Σlower where Σlower > 1, upper/Σupper where Σupper < 1.
+
+Whether there is a distribution in each is decided in rationals, wherever float64 is not sure.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -11,45 +22,89 @@ from typing import Any
 import numpy as np
 
 from tightrope.certificate.format.fields import Polynomial
-from tightrope.certificate.game.nature import Boxes, signs_of_sums
-from tightrope.certificate.numbers import Arithmetic, Numbers
+from tightrope.certificate.game.nature import Boxes, excess, signs_of_sums
+from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers
 from tightrope.certificate.problem import Problem
 from tightrope.certificate.statistics.outcomes import Outcomes
 from tightrope.certificate.verdict import Check
-from tightrope.numerics.arrays import OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 _UNIT = 2.0**-52
 
 
 def boxes_of(problem: Problem, n: Arithmetic) -> tuple[Boxes, list[Check]]:
-    """The boxes of a plain, point or interval problem, and whether there is a distribution in each.
-
-    * plain: a double p stands for a number within p·(1 ± (k+2)·2⁻⁵²), k the successors of the choice.
-    * point: the expressions are evaluated in rationals, and each value is enclosed as narrowly as it goes.
-    * interval: exactly as written, after lower bounds of 0 were raised to an assumed support. Only where no
-      distribution is within the bounds because their sum as a whole misses 1 by at most (k+2)·2⁻⁵², the row
-      is read as one distribution: lower/Σlower where Σlower > 1, upper/Σupper where Σupper < 1.
-    """
-    graph, label = problem.graph, np.arange(problem.graph.transitions)
-    single, checks = np.full(graph.choices, problem.law != "interval"), list[Check]()
+    """The boxes of a plain, point or interval problem, and whether there is a distribution in each."""
+    graph, label, checks = problem.graph, np.arange(problem.graph.transitions), list[Check]()
+    box = partial(Boxes, n, graph.transition_start, graph.successor)
+    single = np.full(graph.choices, problem.law != "interval")
     if problem.probability is not None:
         width = np.diff(graph.transition_start)
-        margin, near = n.array(np.repeat((width + 2) * _UNIT, width)), n.array(problem.probability)
-        slack = np.where(near > 0, n.error(4, near), 0)
-        lower, upper = np.maximum(near * (1 - margin) - slack, 0), np.minimum(near * (1 + margin) + slack, 1)
+        around = partial(_around, problem.probability, np.repeat((width + 2) * _UNIT, width))
+        boxes = box(label, *around(n, label), single, partial(around, RATIONAL))
+        wrong = _misses_one(boxes, n.array(problem.probability))
     elif problem.lower is not None and problem.upper is not None:
         least = problem.lower
         if problem.assumed_support is not None:
             least = np.where(least == 0, np.minimum(problem.assumed_support, problem.upper), least)
-        lower, upper = n.array(least), n.array(problem.upper)
+        boxes, wrong = _read(box(label, n.array(least), n.array(problem.upper), single))
     else:
         assert problem.polynomial is not None and problem.theta is not None and problem.expression is not None
-        label, values = problem.expression, _values_at(problem.polynomial, problem.theta)
-        checks, (lower, upper) = [_sums(problem, values)], n.enclose(values)
-        proper = np.array([value <= 1 for value in values], dtype=np.bool_)
-        upper = np.where(proper, np.minimum(upper, 1), upper)
-    boxes = Boxes(n, graph.transition_start, graph.successor, label, lower, upper, single)
-    return boxes, [_proper(boxes), *checks]
+        values = _values_at(problem.polynomial, problem.theta)
+        exact = RATIONAL.array(values)
+        boxes = box(problem.expression, *n.enclose(values), single, lambda at: (exact[at], exact[at]))
+        improper = np.array([not 0 <= value <= 1 for value in values], dtype=np.bool_)
+        wrong = np.logical_or.reduceat(improper[problem.expression], graph.transition_start[:-1])
+        checks = [_sums(problem, values)]
+    return boxes, [Check.everywhere("the sets are sets of distributions", wrong, "choice"), *checks]
+
+
+def _around(
+    probability: FloatArray, margin: FloatArray, n: Arithmetic, at: OffsetArray
+) -> tuple[Numbers, Numbers]:
+    """What the doubles at some transitions stand for; 1 ± margin are numbers."""
+    near, off = n.array(probability[at]), n.array(margin[at])
+    slack = np.where(near > 0, n.error(2, near), 0)
+    return np.maximum(near * (1 - off) - slack, 0), np.minimum(near * (1 + off) + slack, 1)
+
+
+def _misses_one(boxes: Boxes, near: Numbers) -> BoolArray:
+    """Choices without Σp·(1 − m) ≤ 1 ≤ Σp·(1 + m), m their margin."""
+    n, wrong = boxes.n, np.zeros(len(boxes.single), dtype=np.bool_)
+    for rows, table, _ in boxes.blocks():
+        margin = (table.shape[1] + 2) * _UNIT
+        rest, doubt = excess(n, near[table])
+        unsure = np.flatnonzero(~(abs(rest) + doubt < n.array([margin * (0.999 - margin)])[0]))
+        total = RATIONAL.array(near[table[unsure]]).sum(axis=1)
+        low, high = (total * end for end in RATIONAL.array([1 - margin, 1 + margin]))
+        wrong[rows[unsure]] = ~((low <= 1) & (high >= 1))
+    return wrong
+
+
+def _read(boxes: Boxes) -> tuple[Boxes, BoolArray]:
+    """The boxes with rows that miss 1 by rounding read as one distribution, and choices without any."""
+    n, wrong, ones = boxes.n, np.zeros(len(boxes.single), dtype=np.bool_), dict[int, Any]()
+    for rows, table, _ in boxes.blocks():
+        lower, upper = boxes.rows(table)
+        bad = np.any(~((lower >= 0) & (lower <= upper) & (upper <= 1)), axis=1)
+        for bound, missed in ((lower, signs_of_sums(n, lower) > 0), (upper, signs_of_sums(n, upper) < 0)):
+            out = np.flatnonzero(missed & ~bad)
+            total = RATIONAL.array(bound[out]).sum(axis=1)
+            near = abs(total - 1) <= RATIONAL.array([(table.shape[1] + 2) * _UNIT])
+            bad[out[~near]] = True
+            read, share = out[near], RATIONAL.array(bound[out[near]]) / total[near, None]
+            boxes.lower[table[read]], boxes.upper[table[read]] = n.enclose(share)
+            boxes.single[rows[read]] = True
+            ones.update(zip(table[read].reshape(-1).tolist(), share.reshape(-1).tolist(), strict=True))
+        wrong[rows] = bad
+
+    def law(at: OffsetArray) -> tuple[Numbers, Numbers]:
+        ends = RATIONAL.array(boxes.lower[at]), RATIONAL.array(boxes.upper[at])
+        for place, label in enumerate(at.tolist() if ones else ()):
+            if label in ones:
+                ends[0][place] = ends[1][place] = ones[label]
+        return ends
+
+    return replace(boxes, law=law), wrong
 
 
 def _values_at(polynomials: Sequence[Polynomial], theta: Sequence[Fraction]) -> list[Fraction]:
@@ -69,35 +124,3 @@ def _sums(problem: Problem, value: list[Fraction]) -> Check:
     wrong = [sum(terms[a:b]) != 1 for a, b in pairwise(groups.start.tolist())]
     name = "probabilities of every choice sum to 1"
     return Check.everywhere(name, np.array(wrong, dtype=np.bool_), "kind of choice")
-
-
-def _proper(boxes: Boxes) -> Check:
-    """Is there a distribution in every box? Rows that miss one by rounding are read as one distribution.
-
-    Boxes that enclose one distribution are asked up to rounding: that it is one was seen elsewhere.
-    """
-    n, wrong = boxes.n, np.zeros(len(boxes.transition_start) - 1, dtype=np.bool_)
-    for rows, table, single in boxes.blocks():
-        lower, upper = boxes.rows(table)
-        bad = np.any(~((lower >= 0) & (lower <= upper) & (upper <= 1)), axis=1)
-        over = (signs_of_sums(n, lower, single) > 0) & ~bad
-        short = (signs_of_sums(n, upper, single) < 0) & ~bad
-        for missed, bound in ((over, lower), (short, upper)):
-            off = abs(bound[missed].sum(axis=1) - 1)
-            near = np.flatnonzero(missed)[off <= n.array([(table.shape[1] + 2) * _UNIT])[0]]
-            if not single:
-                _read_as_one(boxes, rows[near], table[near], bound[near])
-                missed[near] = False
-        wrong[rows] = bad | over | short
-    return Check.everywhere("the sets are sets of distributions", wrong, "choice")
-
-
-def _read_as_one(boxes: Boxes, rows: OffsetArray, table: OffsetArray, bound: Numbers) -> None:
-    """Replace the boxes of some choices by an enclosure of the distribution bound/Σbound."""
-    if len(rows) == 0:
-        return
-    n = boxes.n
-    share = bound / bound.sum(axis=1)[:, None]
-    slack = np.where(bound > 0, n.error(table.shape[1] + 4, share), 0)
-    boxes.lower[table], boxes.upper[table] = np.maximum(share - slack, 0), np.minimum(share + slack, 1)
-    boxes.single[rows] = True

@@ -6,18 +6,22 @@ in doubles), and min_i D(x_i), each rounded down, is a lower bound. A minimum is
 
 The sets are read exactly as written: whether sums of bounds reach 1 is decided without rounding, and no
 remainder is too small to count. `single` marks the choices whose box is not nature's set but encloses one
-distribution (a probability that is no number of the arithmetic): there the worst is taken on both sides.
+distribution (a probability that is known up to rounding): there the worst is taken on both sides.
+
+In float64 all of this errs to the safe side, and boxes enclose what was written: what does not follow then is
+asked again of `exactly` the boxes, in rationals.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
 
-from tightrope.certificate.numbers import Arithmetic, Numbers
+from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 _BLOCK = 1 << 14
@@ -31,14 +35,20 @@ class Vector:
     infinite: BoolArray
 
     @staticmethod
-    def of(n: Arithmetic, doubles: FloatArray) -> Vector:
-        infinite = np.isinf(doubles)
-        return Vector(n.array(np.where(infinite, 0.0, doubles)), infinite)
+    def of(n: Arithmetic, doubles: FloatArray, used: Any = slice(None)) -> Vector:
+        """These doubles, as far as they are used."""
+        number, infinite = n.zeros(len(doubles)), np.isinf(doubles)
+        number[used] = n.array(np.where(infinite, 0.0, doubles)[used])
+        return Vector(number, infinite)
 
-    def within(self, n: Arithmetic) -> Vector:
-        """The same, if no number left the range of the arithmetic."""
-        n.require_finite(self.number)
-        return self
+    def within(self, n: Arithmetic, upward: bool) -> Vector:
+        """The same, with the bound that says nothing where a number left the range of the arithmetic."""
+        known = n.finite(self.number)
+        if np.all(known):
+            return self
+        return Vector(
+            np.where(known, self.number, 0 if upward else -np.inf), self.infinite | (upward & ~known)
+        )
 
     def take(self, index: Any) -> Vector:
         return Vector(self.number[index], self.infinite[index])
@@ -51,7 +61,10 @@ class Vector:
 
 @dataclass(frozen=True, eq=False)
 class Boxes:
-    """lower ≤ p ≤ upper for every transition; the bounds of transition t stand at label[t]."""
+    """lower ≤ p ≤ upper for every transition; the bounds of transition t stand at label[t].
+
+    `law`: the bounds at some labels, in rationals, where `lower` and `upper` only enclose these.
+    """
 
     n: Arithmetic
     transition_start: OffsetArray
@@ -60,6 +73,7 @@ class Boxes:
     lower: Numbers
     upper: Numbers
     single: BoolArray
+    law: Callable[[OffsetArray], tuple[Numbers, Numbers]] | None = None
 
     def bound(self, values: Vector, maximise: bool, upward: bool) -> Vector:
         """Not below nature's optimum at every choice if `upward`, not above it otherwise."""
@@ -84,7 +98,7 @@ class Boxes:
         sets; of one distribution, where it may be for a maximum and where it must be for a minimum."""
         result: BoolArray = np.any(bad & ((upper if maximise else lower) > 0), axis=1)
         if not maximise:
-            return result | (signs_of_sums(self.n, np.where(bad, 0, upper), single) < 0)
+            return result | (signs_of_sums(self.n, np.where(bad, 0, upper)) < 0)
         if not single:
             from tightrope.certificate.game.freedom import can_be_positive
 
@@ -107,6 +121,20 @@ class Boxes:
             single=self.single[choices],
         )
 
+    def exactly(self, choices: OffsetArray) -> Self:
+        """These choices alone, in rationals."""
+        part = self.only(choices)
+        used = np.unique(part.label)
+        lower, upper = RATIONAL.zeros(len(self.lower)), RATIONAL.zeros(len(self.lower))
+        lower[used], upper[used] = self.bounds(used)
+        return replace(part, n=RATIONAL, lower=lower, upper=upper, law=None)
+
+    def bounds(self, labels: OffsetArray) -> tuple[Numbers, Numbers]:
+        """What was written at some labels, in rationals."""
+        if self.law is not None:
+            return self.law(labels)
+        return RATIONAL.array(self.lower[labels]), RATIONAL.array(self.upper[labels])
+
     def blocks(self) -> Iterator[tuple[OffsetArray, OffsetArray, bool]]:
         """(choices, table of their transitions, whether single) for choices with equally many transitions."""
         length = np.diff(self.transition_start)
@@ -126,27 +154,43 @@ def rows_of(start: OffsetArray, choices: OffsetArray) -> tuple[OffsetArray, Offs
     return offset, np.repeat(first - offset[:-1], length) + np.arange(offset[-1])
 
 
-def signs_of_sums(n: Arithmetic, entries: Numbers, single: bool) -> OffsetArray:
-    """The signs of Σ − 1 in every row: without rounding, or 0 where it is not sure for one distribution."""
-    if not single and not n.exact:
-        from tightrope.certificate.game.freedom import exact_signs
-
-        return exact_signs(n, entries)
-    total = entries.sum(axis=1)
-    slack = n.error(entries.shape[1], total)
-    signs: OffsetArray = (total - slack > 1).astype(np.int64) - (total + slack < 1)
+def signs_of_sums(n: Arithmetic, entries: Numbers) -> OffsetArray:
+    """The signs of Σ − 1 in every row of numbers ≥ 0, without rounding."""
+    rest, doubt = excess(n, entries)
+    signs: OffsetArray = (rest > 0).astype(np.int64) - (rest < 0)
+    for row in np.flatnonzero((doubt > 0) & (abs(rest) <= doubt)).tolist():
+        whole = sum(n.fractions(entries[row]), Fraction(0))
+        signs[row] = (whole > 1) - (whole < 1)
     return signs
 
 
+def excess(n: Arithmetic, entries: Numbers) -> tuple[Numbers, Any]:
+    """(Σ − 1 of every row, how far that may be off): what each addition loses is a number, and is added, too.
+
+    Additions do not underflow, so that nothing is lost where every loss is 0.
+    """
+    if n.exact:
+        return entries.sum(axis=1) - 1, np.zeros(len(entries), dtype=np.int64)
+    total, lost, size = n.zeros(len(entries)) - 1, n.zeros(len(entries)), n.zeros(len(entries))
+    for term in entries.T:
+        added = total + term
+        back = added - total
+        loss = (total - (added - back)) + (term - back)
+        total, lost, size = added, lost + loss, size + abs(loss)
+    return total + lost, np.where(size > 0, n.error(entries.shape[1] + 2, size), 0)
+
+
 def _maximum(n: Arithmetic, lower: Numbers, upper: Numbers, x: Numbers, above: bool) -> Numbers:
-    """A bound on the maximum of p·x in every row, not below it if `above`, not above it otherwise."""
+    """A bound on the maximum of p·x in every row, not below it if `above`, not above it otherwise; in
+    rationals it is the maximum."""
     if x.shape[1] == 1:
         return x[:, 0]
-    if not above:
-        from tightrope.certificate.game.freedom import maximum_from_below
-
-        return maximum_from_below(n, lower, upper, x, lambda i: _dual(n, lower, upper, x, x[:, i], -1))
-    best = _dual(n, lower, upper, x, x[np.arange(len(x)), _kink(n, lower, upper, x)], 1)
+    if not above and not n.exact:
+        best = _dual(n, lower, upper, x, x[:, 0], -1)
+        for i in range(1, x.shape[1]):
+            best = np.minimum(best, _dual(n, lower, upper, x, x[:, i], -1))
+        return best
+    best = _dual(n, lower, upper, x, x[np.arange(len(x)), _kink(lower, upper, x)], 1)
     largest: Numbers = np.where(upper > 0, x, x.min(axis=1)[:, None]).max(axis=1)
     return np.minimum(best, largest)
 
@@ -164,12 +208,11 @@ def _dual(n: Arithmetic, lower: Numbers, upper: Numbers, x: Numbers, pivot: Numb
     return np.asarray(value + np.where(rounded, sign * slack, 0))
 
 
-def _kink(n: Arithmetic, lower: Numbers, upper: Numbers, x: Numbers) -> OffsetArray:
-    """Where the dual is smallest, as doubles see it: what is poured in the order of values ends there."""
-    values, low, high = n.floats(x), n.floats(lower), n.floats(upper)
-    order = np.argsort(-values, axis=1, kind="stable")
-    room = 1 - low.sum(axis=1)
-    poured = np.cumsum(np.take_along_axis(high - low, order, axis=1), axis=1)
+def _kink(lower: Numbers, upper: Numbers, x: Numbers) -> OffsetArray:
+    """Where the dual is smallest, up to rounding: what is poured in the order of values ends there."""
+    order = np.argsort(-x, axis=1, kind="stable")
+    room = 1 - lower.sum(axis=1)
+    poured = np.cumsum(np.take_along_axis(upper - lower, order, axis=1), axis=1)
     last = np.minimum((poured < room[:, None]).sum(axis=1), x.shape[1] - 1)
     result: OffsetArray = order[np.arange(len(x)), last]
     return result

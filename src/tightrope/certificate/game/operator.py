@@ -1,4 +1,7 @@
-"""One backup of a vector, on the safe side: Φ_c(x) = r(c) + γ·opt_{p ∈ P(c)} p·x, and the agent's part."""
+"""One backup of a vector, on the safe side: Φ_c(x) = r(c) + γ·opt_{p ∈ P(c)} p·x, and the agent's part.
+
+In rationals it is the backup itself.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tightrope.certificate.game.nature import Boxes, Vector
-from tightrope.certificate.numbers import Arithmetic, Numbers
+from tightrope.certificate.game.nature import Boxes, Vector, rows_of
+from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers
 from tightrope.certificate.problem import Objective, Problem
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 
 @dataclass(frozen=True, eq=False)
 class Game:
-    """An objective over boxes. The agent mixes his choices by `weight`, or is free and has a `witness`."""
+    """An objective over boxes. The agent mixes his choices by `weight`, or is free and has a `witness`.
+
+    `state`: the numbers of the states whose choices these are; all of them, or some.
+    """
 
     n: Arithmetic
     objective: Objective
+    state: OffsetArray
     choice_start: OffsetArray
     boxes: Boxes
     reward: Numbers
@@ -29,7 +36,7 @@ class Game:
         """The game in which the agent is free."""
         n, objective, graph = boxes.n, problem.objective, problem.graph
         reward = n.zeros(graph.choices) if objective.reward is None else n.array(objective.reward)
-        return Game(n, objective, graph.choice_start, boxes, reward)
+        return Game(n, objective, np.arange(graph.states), graph.choice_start, boxes, reward)
 
     def of_policy(self, choice: OffsetArray) -> Game:
         """The game of a policy: its choices are all there are."""
@@ -38,6 +45,26 @@ class Game:
         return replace(
             self, choice_start=states, boxes=boxes, reward=self.reward[choice], witness=states[:-1]
         )
+
+    def exactly(self, at: OffsetArray) -> Game:
+        """The same at some of these states, in rationals."""
+        start, choices = rows_of(self.choice_start, at)
+        witness = None if self.witness is None else (self.witness - self.choice_start[:-1])[at] + start[:-1]
+        return replace(
+            self,
+            n=RATIONAL,
+            state=self.state[at],
+            choice_start=start,
+            boxes=self.boxes.exactly(choices),
+            reward=RATIONAL.array(self.reward[choices]),
+            weight=None if self.weight is None else self.weight[choices],
+            witness=witness,
+        )
+
+    @property
+    def used(self) -> OffsetArray | slice:
+        """The states whose numbers are asked for."""
+        return np.union1d(self.state, self.boxes.successor) if self.n.exact else slice(None)
 
     @property
     def states(self) -> int:
@@ -56,13 +83,13 @@ class Game:
         maximise = upward if self.objective.nature == "ANY" else self.objective.nature == "MAX"
         found = self.boxes.bound(values, maximise, upward)
         if self.objective.discount is None and not np.any(self.reward != 0):
-            return found.within(self.n)
+            return found.within(self.n, upward)
         discount = 1 if self.objective.discount is None else self.n.array([self.objective.discount])[0]
         scaled = discount * found.number
         value = self.reward + scaled
         rounded = (self.reward != 0) | (discount != 1)
         slack = np.where(rounded, self.n.error(4, abs(self.reward) + abs(scaled)), 0)
-        return Vector(value + slack if upward else value - slack, found.infinite).within(self.n)
+        return Vector(value + slack if upward else value - slack, found.infinite).within(self.n, upward)
 
     def owners_choice(self, per_choice: Vector, owner: str, upward: bool) -> Vector:
         """What states come to where `owner` wants the bound: the agent's witness alone where he is one."""
@@ -93,11 +120,12 @@ class Game:
         count = np.add.reduceat(used.astype(np.int64), starts)
         total = np.add.reduceat(weight, starts)
         mean = np.add.reduceat(weight * value, starts) / total
-        slack = n.error(2 * np.diff(self.choice_start) + 6, np.add.reduceat(weight * abs(value), starts))
+        size = np.add.reduceat(weight * abs(value), starts) / total
+        slack = n.error(2 * np.diff(self.choice_start) + 8, size + abs(mean))
         mean = mean + slack if upward else mean - slack
         mean = np.where(count == 1, np.add.reduceat(value, starts), mean)
         if upward:  # it is within its range
             mean = np.minimum(mean, np.maximum.reduceat(np.where(used, value, value.min()), starts))
         else:
             mean = np.maximum(mean, np.minimum.reduceat(np.where(used, value, value.max()), starts))
-        return Vector(mean, np.logical_or.reduceat(used & per_choice.infinite, starts)).within(self.n)
+        return Vector(mean, np.logical_or.reduceat(used & per_choice.infinite, starts)).within(n, upward)

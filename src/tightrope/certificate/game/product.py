@@ -125,6 +125,7 @@ def product_of(problem: Problem, boxes: Boxes, most: int) -> Product:
         if problem.objective.agent != "MAX":
             raise ValueError("only a maximum is that of reaching what such an automaton accepts")
         cut = possible & ~(boxes.lower[label] > 0)
+        cut[cut] = boxes.bounds(label[cut])[0] <= 0  # a positive number may be too small for a double
         check = Check.everywhere("no transition of the product can vanish", cut, "transition")
         arena = _Arena(graph, possible)
         for number, avoided in enumerate(automaton.avoided):

@@ -13,50 +13,65 @@ one distribution; likewise the agent: his witness where he owns the bound, all h
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
+
 import numpy as np
 
 from tightrope.certificate.game.nature import Vector, signs_of_sums
 from tightrope.certificate.game.operator import Game
 from tightrope.certificate.numbers import Arithmetic, Numbers
-from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 
-class Progress:
-    """Progress in a game under a ranking of its states."""
+class Play:
+    """A bound of a game's value under a ranking of the states, at the game's states: all, or some."""
 
-    def __init__(self, game: Game, ranking: OffsetArray):
-        self.game, self.boxes, self.ranking = game, game.boxes, ranking
-        self.state = np.repeat(np.arange(game.states), np.diff(game.choice_start))
+    def __init__(self, game: Game, bound: FloatArray, ranking: OffsetArray, upward: bool):
+        self.game, self.boxes, self.bound, self.ranking = game, game.boxes, bound, ranking
+        self.upward, self.owner = upward, "MIN" if upward else "MAX"
+        self.state = np.repeat(game.state, np.diff(game.choice_start))
 
-    def towards(
-        self,
-        absorbed: BoolArray,
-        owner: str,
-        bound: Vector,
-        per_choice: Vector,
-        earns: BoolArray | None = None,
-    ) -> BoolArray:
-        """States where the owners move to `absorbed` or a smaller rank with positive probability.
+    @cached_property
+    def value(self) -> Vector:
+        """The bound, as far as it is used here."""
+        return Vector.of(self.game.n, self.bound, self.game.used)
 
-        `per_choice` is what choices come to under `bound`; those that earn count as moving on.
-        """
-        n = self.boxes.n
-        result = np.zeros(len(self.state), dtype=np.bool_) if earns is None else earns.copy()
+    @cached_property
+    def per_choice(self) -> Vector:
+        """What choices come to under the bound."""
+        return self.game.choices(self.value, self.upward)
+
+    def everywhere(self, holds: Callable[[Play], BoolArray]) -> BoolArray:
+        """At which states something holds: asked of all, and in rationals where that leaves it open."""
+        sure = holds(self)
+        if not self.game.n.exact and len(left := np.flatnonzero(~sure)):
+            again = Play(self.game.exactly(left), self.bound, self.ranking, self.upward)
+            sure[left] = holds(again)
+        return sure
+
+    def towards(self, absorbed: BoolArray, earns: bool = False) -> BoolArray:
+        """States where the owners move to `absorbed` or a smaller rank with positive probability; choices
+        that earn something count as moving on if `earns`."""
+        n, game = self.boxes.n, self.game
+        result = (game.reward > 0) & earns
+        strict = None
         for rows, table, single in self.boxes.blocks():
             successor = self.boxes.successor[table]
             good = absorbed[successor] | (self.ranking[successor] < self.ranking[self.state[rows]][:, None])
             lower, upper = self.boxes.rows(table)
-            if self.game.nature_owns(owner) and not single:
+            if game.nature_owns(self.owner) and not single:
                 from tightrope.certificate.game.freedom import moves_willingly, strict_choices
 
-                strict = strict_choices(self.game, per_choice, bound, owner == "MIN")[rows]
-                moves = moves_willingly(n, lower, upper, good, bound.take(successor), strict, owner)
+                strict = strict_choices(self) if strict is None else strict
+                there = self.value.take(successor)
+                moves = moves_willingly(n, lower, upper, good, there, strict[rows], self.owner)
             else:
-                moves = moves_always(n, lower, upper, good, single)
+                moves = moves_always(n, lower, upper, good)
             result[rows] |= moves
-        return self.by_state(result, np.zeros(len(result), dtype=np.bool_), owner)
+        return self.by_state(result, np.zeros(len(result), dtype=np.bool_))
 
-    def by_state(self, moves: BoolArray, stays: BoolArray, owner: str) -> BoolArray:
+    def by_state(self, moves: BoolArray, stays: BoolArray) -> BoolArray:
         """From choices to states: the witness's, all of an opponent's, or a mixture.
 
         A mixture moves if one of its choices does, and stays only if all of them do.
@@ -67,7 +82,7 @@ class Progress:
             used = self.game.weight > 0
             result = np.logical_or.reduceat(moves & used, starts)
             result |= np.logical_and.reduceat(stays | ~used, starts)
-        elif self.game.agent_owns(owner):
+        elif self.game.agent_owns(self.owner):
             assert self.game.witness is not None
             result = (moves | stays)[self.game.witness]
         else:
@@ -75,9 +90,9 @@ class Progress:
         return result
 
 
-def moves_always(n: Arithmetic, lower: Numbers, upper: Numbers, good: BoolArray, single: bool) -> BoolArray:
+def moves_always(n: Arithmetic, lower: Numbers, upper: Numbers, good: BoolArray) -> BoolArray:
     """Every distribution of the box gives `good` a positive probability."""
     result: BoolArray = np.any(good & (lower > 0), axis=1)
     unsure = np.flatnonzero(~result)
-    result[unsure] = signs_of_sums(n, np.where(good[unsure], 0, upper[unsure]), single) < 0
+    result[unsure] = signs_of_sums(n, np.where(good[unsure], 0, upper[unsure])) < 0
     return result

@@ -9,14 +9,16 @@ let it: a ranking along which the owners make progress.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from tightrope.certificate.claim import Claim, ValueHints
 from tightrope.certificate.game.nature import Boxes, Vector
 from tightrope.certificate.game.operator import Game
-from tightrope.certificate.game.progress import Progress
+from tightrope.certificate.game.progress import Play
 from tightrope.certificate.problem import Objective, Problem
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import BoolArray, FloatArray
@@ -39,67 +41,74 @@ def prove(
     assert bound is not None
     if objective.kind in ("DISCOUNTED", "AVERAGE"):
         ranking = np.zeros(game.states, dtype=np.int64)
-    value = Vector.of(game.n, bound)
-    if ranking is None or (game.agent_owns("MIN" if upward else "MAX") and game.witness is None):
-        return [Check("hints", False, "a ranking or the agent's witness is missing")], value
-    bias = hints.upper_bias if upward else hints.lower_bias
+    owner, side = ("MIN", "upper") if upward else ("MAX", "lower")
+    if ranking is None or (game.agent_owns(owner) and game.witness is None):
+        words = "a ranking or the agent's witness is missing"
+        return [Check("hints", False, words)], Vector.of(game.n, bound)
+    play, bias = Play(game, bound, ranking, upward), hints.upper_bias if upward else hints.lower_bias
     if bias is not None:
         from tightrope.certificate.game.average import bounds_average
 
-        return [bounds_average(game, value, Vector.of(game.n, bias), upward)], value
-    checks = _inductive(game, value, bound, Progress(game, ranking), upward)
+        wrong = ~play.everywhere(partial(bounds_average, bias_of=bias))
+        return [
+            Check.everywhere(f"the {side} gain and its bias bound the average", wrong, "state")
+        ], play.value
+    checks = [Check.everywhere(f"the {side} bound is inductive", ~play.everywhere(_is_inductive), "state")]
+    if objective.kind != "DISCOUNTED" and checks[0].passed:
+        checks += _stops(play)
+    value = play.value
     if objective.lower_steps > 0:
         value = _back_up(game, value, objective.lower_steps, upward, counted=False)
     return checks, value
 
 
-def _inductive(game: Game, value: Vector, bound: FloatArray, progress: Progress, upward: bool) -> list[Check]:
-    owner, side = ("MIN", "upper") if upward else ("MAX", "lower")
-    boundary, given = boundary_of(game.objective, game.states)
-    per_choice = game.choices(value, upward)
-    backed = game.owners_choice(per_choice, owner, upward)
-    wrong = ~boundary & (value.below(backed) if upward else backed.below(value))
-    wrong |= boundary & ((given > bound) if upward else (given < bound))
+def _is_inductive(play: Play) -> BoolArray:
+    """Where the inequality holds for the bound, or what it must be on the boundary."""
+    game, upward, at = play.game, play.upward, play.game.state
+    boundary, given = boundary_of(game.objective, len(play.bound))
+    bound, own = play.bound[at], play.value.take(at)
+    backed = game.owners_choice(play.per_choice, play.owner, upward)
+    off = own.below(backed) if upward else backed.below(own)
+    wrong = np.where(boundary[at], given[at] > bound if upward else given[at] < bound, off)
     if upward and game.objective.kind in ("UNTIL", "TOTAL"):
         wrong |= bound < 0
-    first = Check.everywhere(f"the {side} bound is inductive", wrong, "state")
-    if game.objective.kind == "DISCOUNTED" or not first.passed:
-        return [first]
-    return [first, *_stops(game, bound, per_choice, progress, upward)]
+    result: BoolArray = ~wrong
+    return result
 
 
-def _stops(
-    game: Game, bound: FloatArray, per_choice: Vector, progress: Progress, upward: bool
-) -> list[Check]:
+def _stops(play: Play) -> list[Check]:
     """What the inequality alone leaves open: does the play stop?"""
-    kind, n = game.objective.kind, game.n
-    boundary, _ = boundary_of(game.objective, game.states)
+    game, bound, kind = play.game, play.bound, play.game.objective.kind
+    boundary, _ = boundary_of(game.objective, len(bound))
     if kind != "UNTIL":
-        used = ~boundary[progress.state]
+        used = ~boundary[play.state]
         if game.weight is not None:
             used &= game.weight > 0
         if np.any(used & (game.reward < 0)):
             return [Check("rewards", False, "a negative reward voids the argument for unbounded rewards")]
-    value, finite = Vector.of(n, bound), np.isfinite(bound)
-    if upward:
-        if kind != "REACH_REWARD":
-            return []
-        missing = finite & ~boundary & ~progress.towards(boundary, "MIN", value, per_choice)
-        return [Check.everywhere("the play behind the upper bound reaches the target", missing, "state")]
-    checks, earns = list[Check](), game.reward > 0
+    finite, checks = np.isfinite(bound), list[Check]()
+
+    def ask(words: str, needed: BoolArray, holds: Callable[[Play], BoolArray]) -> None:
+        sure = play.everywhere(lambda some: ~needed[some.game.state] | holds(some))
+        checks.append(Check.everywhere(words, ~sure, "state"))
+
+    if play.upward:
+        if kind == "REACH_REWARD":
+            words = "the play behind the upper bound reaches the target"
+            ask(words, finite & ~boundary, lambda some: some.towards(boundary))
+        return checks
     if kind != "REACH_REWARD":
-        moved = progress.towards(boundary | (bound <= 0), "MAX", value, per_choice, earns)
-        missing = ~boundary & finite & (bound > 0) & ~moved
-        checks = [Check.everywhere("the play behind the lower bound stops", missing, "state")]
+        needed, absorbed = ~boundary & finite & (bound > 0), boundary | (bound <= 0)
+        ask("the play behind the lower bound stops", needed, lambda some: some.towards(absorbed, True))
     if (endless := ~boundary & ~finite).any():
         from tightrope.certificate.game.endless import earns_forever, misses
 
-        if kind == "REACH_REWARD":
-            words, sure = "the target is missed", misses(progress, endless)
-        else:
-            words, sure = "the reward never ends", earns_forever(progress, endless, earns)
-        unsure = endless & ~sure
-        checks.append(Check.everywhere(f"{words} where the lower bound is infinite", unsure, "state"))
+        words, sure = (
+            ("the target is missed", misses)
+            if kind == "REACH_REWARD"
+            else ("the reward never ends", earns_forever)
+        )
+        ask(f"{words} where the lower bound is infinite", endless, lambda some: sure(some, endless))
     return checks
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,7 +37,7 @@ MOST_EXACT_WORK = 20_000_000
 """Transitions that --exact looks at, steps included; small models count as 500 transitions."""
 
 _End = Fraction | float
-"""A bound at the initial state, before `complement`; a float is +∞."""
+"""A bound at the initial state, before `complement`; a float is infinite."""
 
 
 def check(certificate: Certificate, n: Arithmetic = FLOAT64) -> Verdict:
@@ -142,7 +143,8 @@ def _prove(
 
 
 def _at(vector: Vector, state: int) -> _End:
-    return float("inf") if vector.infinite[state] else as_fraction(vector.number[state])
+    number = inf if vector.infinite[state] else vector.number[state]
+    return float(number) if number in (inf, -inf) else as_fraction(number)
 
 
 def _compare_claim(claim: Claim, low: _End, high: _End, complement: bool) -> Check:

@@ -23,8 +23,8 @@ covers that, its own rounding too. The bound is 0 nowhere: callers say where not
 is where *factors* are 0 (a product may be 0 by underflow). It is added before anything is multiplied by the
 sum, which multiplies its error.
 
-Logarithms and roots are rationals on a side of the true ones, by series and square roots of integers: nothing
-is believed of a C library. They are the same with and without python-flint.
+Logarithms, and roots of rationals, are rationals on a side of the true ones, by series and square roots of
+integers: nothing is believed of a C library. They are the same with and without python-flint.
 """
 
 from __future__ import annotations
@@ -116,8 +116,10 @@ class Arithmetic:
         return array
 
     def root_up(self, array: Numbers) -> Numbers:
-        """Not below the square roots."""
-        return self._each(array, _root_up, True)
+        """Not below the square roots; float64's are correctly rounded."""
+        self.require_finite(array)
+        root: Numbers = np.sqrt(np.maximum(array, 0))
+        return np.where(root > 0, np.nextafter(root, np.inf), root)
 
     def log_up(self, array: Numbers) -> Numbers:
         """Not below the logarithms of positive numbers, by at most 2⁻¹²⁰ in rationals."""
@@ -162,6 +164,9 @@ class _Rational(Arithmetic):
     def up(self, array: Numbers) -> FloatArray:
         above = [_double_up(*_parts(value)) for value in np.asarray(array).reshape(-1).tolist()]
         return np.array(above, dtype=np.float64).reshape(np.shape(array))
+
+    def root_up(self, array: Numbers) -> Numbers:
+        return self._each(array, _root_up, True)
 
     def trim(self, array: Numbers, upward: bool | None = None) -> Numbers:
         """At most 128 bits of mantissa, so that long products and many steps stay short."""

@@ -121,7 +121,7 @@ class Boxes:
             single=self.single[choices],
         )
 
-    def exactly(self, choices: OffsetArray) -> Self:
+    def exactly(self, choices: OffsetArray) -> Boxes:
         """These choices alone, in rationals."""
         part = self.only(choices)
         used = np.unique(part.label)

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.certificate.numbers import Arithmetic, Numbers
+from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers
 from tightrope.certificate.region.coordinates import Box
 from tightrope.numerics.arrays import FloatArray
 
@@ -46,6 +46,16 @@ class Rows:
         matrix, bound = table[:, :-1], table[:, -1]
         reach = np.maximum(np.abs(lower), np.abs(upper)) * (1 + 4 * n.epsilon)
         return Rows(n, matrix, bound + n.epsilon * 4 * (np.abs(bound) + (np.abs(matrix) * reach).sum(axis=1)))
+
+    def over(self, n: Arithmetic) -> Rows:
+        """The same rows in another arithmetic; what rounding entries may hide in the box is added exactly."""
+        if n is self.n:
+            return self
+        exact, bound = RATIONAL.array(self.matrix), RATIONAL.array(self.bound)
+        if n.exact:
+            return Rows(n, exact, bound)
+        matrix, reach = n.array(exact), RATIONAL.array(self.reach)
+        return Rows(n, matrix, RATIONAL.up(bound + (abs(exact - RATIONAL.array(matrix)) * reach).sum(axis=1)))
 
     @property
     def size(self) -> int:
@@ -81,6 +91,8 @@ class Support(Protocol):
 
     def upper_bounds(self, directions: Numbers, which: Any) -> Numbers: ...
 
+    def over(self, n: Arithmetic) -> Support: ...
+
 
 class BasisTable:
     """Bases with their approximate inverses, each used for many directions."""
@@ -88,9 +100,13 @@ class BasisTable:
     def __init__(self, rows: Rows, basis: Indices):
         if basis.ndim != 2 or basis.shape[1] != rows.size or np.any(basis >= len(rows.bound)):
             raise ValueError("a basis does not fit the region's rows")
-        self.rows, self.n = rows, rows.n
+        self.rows, self.n, self.basis = rows, rows.n, basis
         self.matrix, self.bound = rows.matrix[basis], rows.bound[basis]
         self.inverse = approximate_inverses(self.n.floats(self.matrix))
+
+    def over(self, n: Arithmetic) -> BasisTable:
+        """The same bases in another arithmetic."""
+        return BasisTable(self.rows.over(n), self.basis)
 
     def upper_bounds(self, directions: Numbers, which: Indices) -> Numbers:
         """Upper bounds of directions·x, direction i by basis which[i]."""

@@ -3,18 +3,19 @@
 Σ_j f_j = 1, so p·v = v_0 + Σ_j δ_j·f_j(x) with δ_j = v_j − v_0: a linear function of the coordinates x, whose
 largest value over the region a basis bounds (`tightrope.certificate.region.duality`), or the closed form of
 an ellipsoid (`tightrope.certificate.statistics.ellipsoid`). The transitions' bounds hold as well, and the
-better of the two counts. Only a maximum from above and a minimum from below are improved.
+better of the two counts. Only a maximum from above and a minimum from below are improved. In float64 the
+coefficients are the nearest numbers, and what that hides in the box is worked out in rationals.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from tightrope.certificate.game.nature import Boxes, Vector
-from tightrope.certificate.numbers import Numbers
+from tightrope.certificate.numbers import RATIONAL, Numbers
 from tightrope.certificate.region.duality import BasisTable, Support
 from tightrope.numerics.arrays import OffsetArray
 
@@ -22,17 +23,21 @@ if TYPE_CHECKING:
     from tightrope.certificate.learned import Learned
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class RegionBoxes(Boxes):
     """Boxes by expression, and at choices with a basis (≥ 0) also the region: expression e is linear[e]·x +
-    constant[e], of size at most extent[e].
+    constant[e] up to doubt[e], of size at most extent[e], where the |x_j| sum to at most `reach`.
     """
 
+    link: Learned
     linear: Numbers
     constant: Numbers
+    doubt: Numbers
     extent: Numbers
+    reach: Any
     support: Support
     basis: OffsetArray
+    place: OffsetArray
 
     @staticmethod
     def of(boxes: Boxes, link: Learned, basis: OffsetArray) -> RegionBoxes:
@@ -42,27 +47,46 @@ class RegionBoxes(Boxes):
             raise ValueError("bases of choices without a region, or of quotients")
         if support is None and basis.max() >= len(region.choice_basis):
             raise ValueError("bases of choices that are not there")
+        used, place = np.unique(np.maximum(basis, 0), return_inverse=True)
+        support = support.over(n) if support else BasisTable(rows.over(n), region.choice_basis[used])
         joint = np.unique(boxes.label[np.repeat(basis >= 0, np.diff(boxes.transition_start))])
-        linear, constant = n.zeros((len(link.polynomials), rows.size)), n.zeros(len(link.polynomials))
-        linear[joint], constant[joint] = link.space.table(n, [link.polynomials[e] for e in joint.tolist()])
-        extent = np.abs(linear) @ rows.reach + np.abs(constant)
-        support = support or BasisTable(rows, region.choice_basis)
+        exact = link.space.table(RATIONAL, [link.polynomials[e] for e in joint.tolist()])
+        near, reach = [n.array(part) for part in exact], RATIONAL.array(rows.reach)
+        held = [RATIONAL.array(part) for part in near]
+        off = [abs(a - b) for a, b in zip(exact, held, strict=True)]
+        count = len(link.polynomials)
+        linear, constant, doubt, extent = n.zeros((count, rows.size)), *(n.zeros(count) for _ in range(3))
+        linear[joint], constant[joint] = near
+        doubt[joint] = n.enclose(off[0] @ reach + off[1])[1]
+        extent[joint] = n.enclose(abs(held[0]) @ reach + abs(held[1]))[1]
         return RegionBoxes(
-            **vars(boxes), linear=linear, constant=constant, extent=extent, support=support, basis=basis
+            **vars(boxes),
+            link=link,
+            linear=linear,
+            constant=constant,
+            doubt=doubt,
+            extent=extent,
+            reach=n.enclose([reach.sum()])[1][0],
+            support=support,
+            basis=basis,
+            place=place.reshape(-1),
         )
 
     def only(self, choices: OffsetArray) -> Self:
-        return replace(super().only(choices), basis=self.basis[choices])
+        return replace(super().only(choices), basis=self.basis[choices], place=self.place[choices])
+
+    def exactly(self, choices: OffsetArray) -> Boxes:
+        plain = Boxes(**{one.name: getattr(self, one.name) for one in fields(Boxes)}).exactly(choices)
+        return RegionBoxes.of(plain, self.link, self.basis[choices])
 
     def bound(self, values: Vector, maximise: bool, upward: bool) -> Vector:
         result = super().bound(values, maximise, upward)
         if maximise != upward:
             return result
         for rows, table, _ in self.blocks():
-            joint = self.basis[rows] >= 0
+            joint = (self.basis[rows] >= 0) & ~np.any(values.infinite[self.successor[table]], axis=1)
             part, bound = rows[joint], self._over_region(values, rows[joint], table[joint], maximise)
-            usable = ~np.any(values.infinite[self.successor[table[joint]]], axis=1)
-            part, bound, known = part[usable], bound[usable], result.number[part[usable]]
+            known = result.number[part]
             result.number[part] = np.minimum(known, bound) if maximise else np.maximum(known, -bound)
         return result
 
@@ -75,8 +99,9 @@ class RegionBoxes(Boxes):
         delta = number - number[:, :1]
         direction = np.einsum("nk,nkd->nd", delta, self.linear[e])
         level = number[:, 0] + (delta * self.constant[e]).sum(axis=1)
-        size = (np.abs(delta) * self.extent[e]).sum(axis=1)
-        error = (k + 8) * n.epsilon * (2 * size + np.abs(number[:, 0]) * (size > 0))
-        bound = level + self.support.upper_bounds(direction, self.basis[choices])
-        result: Numbers = bound + error + 4 * n.epsilon * np.abs(bound) * (size > 0)
-        return result
+        bound: Numbers = level + self.support.upper_bounds(direction, self.place[choices])
+        if n.exact:
+            return bound
+        size, hidden = ((abs(delta) * part[e]).sum(axis=1) for part in (self.extent, self.doubt))
+        error = n.error(k + 8, 2 * size + abs(number[:, 0]) + abs(bound)) + 2 * hidden
+        return bound + error + (k + 8) * n.tiny * self.reach

@@ -10,12 +10,13 @@ with ε ≥ ‖M − 1‖: a bad G gives a larger ellipsoid, never a wrong one, 
 
 from __future__ import annotations
 
+from copy import copy
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.certificate.numbers import FLOAT64, RATIONAL, Numbers, as_fraction, log_below
+from tightrope.certificate.numbers import FLOAT64, RATIONAL, Arithmetic, Numbers, as_fraction, log_below
 from tightrope.certificate.region.coordinates import Row
 from tightrope.certificate.region.polynomials import ZERO, add
 from tightrope.certificate.region.rows import Origin, Statements, point_of
@@ -45,7 +46,7 @@ class Ellipsoid:
     """
 
     def __init__(self, about: Learned, delta: Fraction):
-        self.n, self.size, n = about.n, about.space.size, about.n
+        self.size = about.space.size
         lower, upper = about.space.start_box()
         self.origin = [(a + b) / 2 for a, b in zip(lower, upper, strict=True)]
         self.half = [(b - a) / 2 or _NO_WIDTH for a, b in zip(lower, upper, strict=True)]
@@ -55,7 +56,17 @@ class Ellipsoid:
         growth = log_determinant - self.size * log_below(RATIONAL, _RIDGE)
         beta = _root_up(growth / 2 - log_below(RATIONAL, delta)) + _root_up(_RIDGE * self.size)
         self.beta, self.radius = as_fraction(beta), as_fraction((beta + missed * stretch) * stretch)
-        self.factor, self.centre = n.array(factor), n.array(centre)
+        self._exact = factor, centre
+        self._put(about.n)
+
+    def over(self, n: Arithmetic) -> Ellipsoid:
+        """The same in another arithmetic."""
+        result = copy(self)
+        result._put(n)
+        return result
+
+    def _put(self, n: Arithmetic) -> None:
+        self.n, (self.factor, self.centre) = n, (n.array(part) for part in self._exact)
         self._radius = n.array([self.radius])[0] * (1 + 4 * n.epsilon)
         self._origin, self._half = n.array(self.origin), n.array(self.half)
 

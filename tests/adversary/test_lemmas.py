@@ -49,9 +49,9 @@ def _turn(left: tuple[float, float], right: tuple[float, float]) -> Fraction:
 
 def test_doubts_too_small_for_doubles_are_not_lost() -> None:
     n = FLOAT64
-    doubt, base = n.array([1e-300]) * n.array([1e-30]), n.array([1e308])
+    doubt, base = n.array([5e-324]), n.array([1e308])
     along = y = n.zeros((1, 1))
-    assert n.floats(doubt)[0] == 0.0 and doubt[0] * base[0] > 1e-23
+    assert doubt[0] * doubt[0] == 0 and doubt[0] * base[0] > 1e-23
     with pytest.raises(OutOfRange):
         total_doubt(n, doubt, base, along, y)
     base = n.array([0.5])

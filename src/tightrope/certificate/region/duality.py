@@ -47,7 +47,7 @@ class Rows:
         reach = np.maximum(np.abs(lower), np.abs(upper)) * (1 + 4 * n.epsilon)
         return Rows(n, matrix, bound + n.epsilon * 4 * (np.abs(bound) + (np.abs(matrix) * reach).sum(axis=1)))
 
-    def over(self, n: Arithmetic) -> Rows:
+    def within(self, n: Arithmetic) -> Rows:
         """The same rows in another arithmetic; what rounding entries may hide in the box is added exactly."""
         if n is self.n:
             return self
@@ -91,7 +91,7 @@ class Support(Protocol):
 
     def upper_bounds(self, directions: Numbers, which: Any) -> Numbers: ...
 
-    def over(self, n: Arithmetic) -> Support: ...
+    def within(self, n: Arithmetic) -> Support: ...
 
 
 class BasisTable:
@@ -104,9 +104,9 @@ class BasisTable:
         self.matrix, self.bound = rows.matrix[basis], rows.bound[basis]
         self.inverse = approximate_inverses(self.n.floats(self.matrix))
 
-    def over(self, n: Arithmetic) -> BasisTable:
+    def within(self, n: Arithmetic) -> BasisTable:
         """The same bases in another arithmetic."""
-        return BasisTable(self.rows.over(n), self.basis)
+        return BasisTable(self.rows.within(n), self.basis)
 
     def upper_bounds(self, directions: Numbers, which: Indices) -> Numbers:
         """Upper bounds of directions·x, direction i by basis which[i]."""

@@ -48,7 +48,7 @@ class RegionBoxes(Boxes):
         if support is None and basis.max() >= len(region.choice_basis):
             raise ValueError("bases of choices that are not there")
         used, place = np.unique(np.maximum(basis, 0), return_inverse=True)
-        support = support.over(n) if support else BasisTable(rows.over(n), region.choice_basis[used])
+        support = support.within(n) if support else BasisTable(rows.within(n), region.choice_basis[used])
         joint = np.unique(boxes.label[np.repeat(basis >= 0, np.diff(boxes.transition_start))])
         exact = link.space.table(RATIONAL, [link.polynomials[e] for e in joint.tolist()])
         near, reach = [n.array(part) for part in exact], RATIONAL.array(rows.reach)

@@ -59,7 +59,7 @@ class Ellipsoid:
         self._exact = factor, centre
         self._put(about.n)
 
-    def over(self, n: Arithmetic) -> Ellipsoid:
+    def within(self, n: Arithmetic) -> Ellipsoid:
         """The same in another arithmetic."""
         result = copy(self)
         result._put(n)

@@ -112,8 +112,10 @@ def test_a_table_of_coupled_sets_without_a_gap_that_was_asked_for(
 
 def test_fixed_design_intervals_are_labelled(walk: str, capsys: pytest.CaptureFixture[str]) -> None:
     point = ("--at", "p=0.6,q=0.8", "--episodes", "20", "--json")
-    assert run(asked(walk, *point, "--sets", "tied", "--interval", "clopper-pearson")) == 0
-    assert "the guarantees are nominal" in capsys.readouterr().err
+    assert run(asked(walk, *point, "--sets", "tied", "--interval", "clopper-pearson")) == 1
+    said = capsys.readouterr()
+    assert "the guarantees are nominal" in said.err
+    assert {json.loads(line)["verdict"] for line in said.out.splitlines()} == {"nominal"}
 
 
 def test_infinite_guarantees_are_strings(capsys: pytest.CaptureFixture[str]) -> None:

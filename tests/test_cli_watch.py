@@ -61,7 +61,7 @@ def test_a_log_that_fits(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0.0 < float(str(found["e_value"])) < 1.0
     assert run(["watch", "m.prism", "--data", "log.csv"]) == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("read as: ") and "fits (400 events" in shown
+    assert shown.startswith("PROVED: no evidence against the model (400 events") and "read as: " in shown
 
 
 def test_what_the_model_excludes_is_an_alarm_with_its_place(capsys: pytest.CaptureFixture[str]) -> None:
@@ -279,16 +279,22 @@ def test_a_run_that_is_killed_within_a_file_goes_on_after_its_last_checkpoint(
 def test_rows_that_are_left_out_make_the_rate_nominal(capsys: pytest.CaptureFixture[str]) -> None:
     write("log.csv", [*ROWS[:20], ("7", "go", "1")])
     assert run(["watch", "m.prism", "--data", "log.csv"]) == 2
-    found = watch(capsys, "--data", "log.csv", "--skip-invalid")
-    assert found["nominal"] is True and found["dropped"] == {"unknown state": 1}
-    assert run(["watch", "m.prism", "--data", "log.csv", "--skip-invalid"]) == 0
-    assert "NOMINAL: 1 rows left out (1 unknown state)" in capsys.readouterr().out
+    found = watch(capsys, "--data", "log.csv", "--skip-invalid", code=1)
+    assert (
+        found["verdict"] == "nominal"
+        and found["nominal"] is True
+        and found["dropped"] == {"unknown state": 1}
+    )
+    assert run(["watch", "m.prism", "--data", "log.csv", "--skip-invalid"]) == 1
+    said = capsys.readouterr().out
+    assert said.startswith("NOMINAL: no evidence against") and "1 rows left out (1 unknown state)" in said
+    assert run(["watch", "m.prism", "--data", "log.csv", "--skip-invalid", "--accept-nominal"]) == 0
 
 
 def test_steps_that_are_missing_make_the_rate_nominal(capsys: pytest.CaptureFixture[str]) -> None:
     rows = ["1,0,0,go,1", "1,1,1,go,0", "1,4,0,go,2"]
     Path("log.csv").write_text("\n".join(["episode,step,s,action,s'", *rows]) + "\n")
-    found = watch(capsys, "--data", "log.csv")
+    found = watch(capsys, "--data", "log.csv", code=1)
     assert found["nominal"] is True and found["dropped"] == {"missing step": 2}
 
 

@@ -439,7 +439,9 @@ def test_the_command(
     printed = capsys.readouterr().out
     assert "not a guarantee" in printed and "explore with plan/exploration-policy.json" in printed
     assert "designed policy" in printed and "uniform" in printed
-    found = read_document(tmp_path / "plan" / "plan.json", PlanDocument, "tightrope plan", 1)
+    assert printed.startswith("PROVED: gap ")
+    found = read_document(tmp_path / "plan" / "plan.json", PlanDocument, "tightrope plan", 2)
+    assert found.verdict == "proved" and found.assumptions[-1].name == "model"
     assert found.forecast and found.strategies[0].episodes == planned().episodes
     assert {"gap_now", "gap_asked", "strategies", "design", "directions", "unidentifiable", "next"} <= set(
         json.loads((tmp_path / "plan" / "plan.json").read_text())

@@ -107,6 +107,7 @@ class Request(SubjectOptions):
     ] = None
     device: options.Device = DeviceName.CPU
     threads: options.Threads = None
+    accept_nominal: options.AcceptNominal = False
     json: Annotated[bool, option("--json", "Print one JSON object an update on stdout, nothing else.")] = (
         False
     )

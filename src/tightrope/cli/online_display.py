@@ -11,6 +11,7 @@ from tightrope.cli.output import group, memory_text, print_facts, print_table
 from tightrope.cli.subject import Subject
 from tightrope.learning.result import LearningResult
 from tightrope.numerics.text import bound_text, interval_text
+from tightrope.verdict import Verdict
 
 SHOWN_DIGITS = 6
 ROWS = 16
@@ -57,6 +58,13 @@ class RunDisplay:
                 parts.append(f"performance {_number(record['performance'])}")
             parts.append(f"optimistic {_bound(record['optimistic'], not floor)}")
             self._bar.update(self._task, completed=record["episode"], description=", ".join(parts))
+
+
+def headline(verdict: Verdict, record: Mapping[str, Any], delta: float) -> str:
+    """The verdict of a run in a line: the guarantee of its last update, as far as it may be claimed."""
+    floor = _is_floor(record)
+    claim = f"at {'least' if floor else 'most'} {_bound(record['guarantee'], floor)}"
+    return verdict.headline(claim, f"with confidence {1 - delta:.10g}")
 
 
 def print_run(

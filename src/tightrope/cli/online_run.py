@@ -11,26 +11,28 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tightrope.cli.learn_table import options_that_hold
-from tightrope.cli.online_display import RunDisplay, print_run
+from tightrope.cli.online_display import RunDisplay, headline, print_run
 from tightrope.cli.options import parse_constants
-from tightrope.cli.output import peak_memory, print_json, warn
+from tightrope.cli.output import leave, peak_memory, print_json, print_verdict, warn
 from tightrope.cli.subject import Subject, load_subject
 from tightrope.data.reading import read_data
 from tightrope.data.simulator import DEFAULT_CAP, Simulator
 from tightrope.data.stopping import deciding_steps, find_decided_states
 from tightrope.errors import CannotCertify, InputError
+from tightrope.formats.documents.coding import from_plain
+from tightrope.formats.documents.outcome import AssumedFacts, read_verdict
 from tightrope.formats.manifest import file_digest
 from tightrope.learning.document import Setting, document
 from tightrope.learning.online.drift_guard import drift_answer
 from tightrope.learning.online.journal import LIVE, Journal, claim_run
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.run import EnvironmentEpisodes, OnlineRun, SimulatedEpisodes, Source, Truth
-from tightrope.learning.online.update import CERTIFIED
 from tightrope.learning.products import project_counts
 from tightrope.learning.result import LearningResult
 from tightrope.learning.result_files import RESULT, fill_results
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.text import text_above
+from tightrope.verdict import Verdict, Word
 
 if TYPE_CHECKING:
     from tightrope.cli.online import Request
@@ -74,19 +76,28 @@ def run(asked: Request) -> None:
         _warn_about(learner)
         if result is not None and not asked.json:
             kept = None if asked.output is None else str(asked.output)
+            verdict = _verdict(records, result)
+            print_verdict(verdict, headline(verdict, records[-1], asked.delta))
             print_run(subject, records, result, _describe_exploration(learner), kept)
             sys.stdout.flush()
         if asked.output is not None and result is not None:
             _write(asked, subject, learner, result, records)
-    last = records[-1]
-    if last["status"] != CERTIFIED:
-        raise CannotCertify(f"the last update: {last['status']}")
-    if learner.target is not None and not last["reached"]:
+    if learner.target is not None and not records[-1]["reached"]:
+        last = records[-1]
         raise CannotCertify(
             f"the gap {learner.target.text} was not reached: it is {float(last['gap']):.6g} after "
             f"{last['episode']:,} episodes\n"
             "hint: --max-episodes allows more; 'tightrope plan' forecasts how many are needed"
         )
+    leave(_verdict(records, result), asked.accept_nominal, "the last update")
+
+
+def _verdict(records: list[dict[str, Any]], result: LearningResult | None) -> Verdict:
+    """That of the last update; and of the test of the model, where it was made."""
+    last = records[-1]
+    facts = from_plain(last["assumptions"], list[AssumedFacts])
+    found = read_verdict(Word(last["verdict"]), facts, last["why"])
+    return found if result is None else Verdict.worst([result.verdict, found])
 
 
 def _source(asked: Request, subject: Subject) -> tuple[Source, Truth | None, int]:

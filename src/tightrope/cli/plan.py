@@ -67,6 +67,7 @@ class Request(SubjectOptions):
     output: Annotated[
         Path | None, option("-o --output", "Write the plan, policies to explore with, and the figure.", "DIR")
     ] = None
+    accept_nominal: options.AcceptNominal = False
     json: options.Json = False
     reading: DesignedLogOptions
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tightrope.cli.log_source import about_log, print_reading
 from tightrope.cli.options import require_coupled
-from tightrope.cli.output import print_facts, print_json, print_table, warn
+from tightrope.cli.output import leave, print_facts, print_json, print_table, print_verdict, warn
 from tightrope.cli.progress import phase_progress
 from tightrope.cli.subject import load_subject
 from tightrope.errors import CannotCertify
@@ -71,6 +71,7 @@ def run(asked: Request) -> None:
     if asked.json:
         print_json(document)
     else:
+        print_verdict(found.verdict, found.headline())
         print_reading(reading)
         print_plan(asked.model, found, asked.output, document.seconds)
     sys.stdout.flush()
@@ -78,6 +79,7 @@ def run(asked: Request) -> None:
         write_plan(asked.output, found, document, claimed)
     if not found.status.is_answered:
         raise CannotCertify(_why_not(found))
+    leave(found.verdict, asked.accept_nominal, "the gap now")
 
 
 def print_plan(title: str, found: Plan, written: Path | None, seconds: float) -> None:

@@ -69,6 +69,7 @@ class Request(ModelOptions):
         bool, option("--strict", "A transition that the model excludes is an error, no alarm.")
     ] = False
     terminal_reward: options.TerminalReward = None
+    accept_nominal: options.AcceptNominal = False
     json: options.Json = False
     reading: LogOptions
 
@@ -85,7 +86,7 @@ def watch(asked: Request) -> None:
     With --result the returns of episodes under the policy are held against the bound that was promised; the
     model and the returns then have half of alpha each.
 
-    Exit code 0: no alarm, 1: alarm, 2: wrong input.
+    Exit code 0: the test is valid and raised no alarm, 1: an alarm, or nothing to test, 2: wrong input.
 
     Example: tightrope watch model.prism --data runs/ --follow --every 10000 --checkpoint watch.npz
     """

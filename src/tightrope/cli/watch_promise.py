@@ -52,13 +52,14 @@ def read_promise(asked: Request, directory: Path, loaded: LoadedModel) -> Promis
     question = _question(asked, loaded, result)
     promise = Promise(question.objective, policy, bound, maximises, name)
     side = "at least" if maximises else "at most"
-    sure = f"with confidence {1 - document.delta:g}" if result.ledger.holds else "NOMINAL, in name only"
+    verdict = result.verdict
+    sure = f"with confidence {1 - document.delta:g}" if verdict.is_proved else verdict.word.name
     promised = f"{side} {bound_text(bound, maximises, 6)}"
     words = (
         f"promised: {document.question} of {name} is {promised} ({sure}); episodes that take another "
         "choice or are cut off count as if all had gone well from there on"
     )
-    return Promised(promise, words, not result.ledger.holds)
+    return Promised(promise, words, not verdict.is_proved)
 
 
 def _question(asked: Request, loaded: LoadedModel, result: SavedResult) -> Question:

@@ -11,12 +11,19 @@ from typing import TYPE_CHECKING
 import typer
 
 from tightrope.cli.model_source import load_model
-from tightrope.cli.output import print_json, print_table
+from tightrope.cli.output import leave, print_json, print_table
 from tightrope.cli.watch_promise import Promised, read_promise
 from tightrope.data.event_stream import Events, Excluded, split_at_excluded
 from tightrope.errors import InputError
 from tightrope.formats.atomic import check_target
-from tightrope.formats.documents.outcome import MovedFacts, ReturnsFacts, SeenFacts, SuspectFacts, WatchRecord
+from tightrope.formats.documents.outcome import (
+    MovedFacts,
+    ReturnsFacts,
+    SeenFacts,
+    SuspectFacts,
+    WatchRecord,
+    assumed_facts,
+)
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.checkpoint import load_monitor, save_monitor
 from tightrope.monitoring.following import Following
@@ -24,6 +31,8 @@ from tightrope.monitoring.monitor import Monitor
 from tightrope.monitoring.promise import PromiseWatch
 from tightrope.monitoring.suspects import Suspect
 from tightrope.numerics.text import bound_text
+from tightrope.statistics.ledger import COMPLETE
+from tightrope.verdict import Assumed, Kept, Verdict
 
 if TYPE_CHECKING:
     from tightrope.cli.watch import Request
@@ -35,7 +44,7 @@ def describe_dropped(log: Following) -> str:
     return f"{sum(log.dropped.values()):,} rows left out ({reasons})"
 
 
-def verdict(monitor: Monitor) -> str:
+def describe(monitor: Monitor) -> str:
     """One line: what the evidence says after how many events."""
     log_e = monitor.log_evidence
     shown = "∞" if math.isinf(log_e) and log_e > 0 else f"10^{log_e / math.log(10):.1f}"
@@ -49,7 +58,9 @@ def verdict(monitor: Monitor) -> str:
         )
     if log_e >= 0.5 * math.log(1.0 / monitor.alpha):
         return f"evidence against the model is growing ({facts})"
-    return f"fits ({facts})"
+    if not monitor.events:
+        return "no events were read, so nothing was tested"
+    return f"no evidence against the model ({facts})"
 
 
 def returns_verdict(watched: PromiseWatch) -> str:
@@ -128,13 +139,13 @@ def run(asked: Request) -> None:
     if asked.checkpoint is not None and asked.checkpoint.exists():
         log.read.update(load_monitor(asked.checkpoint, monitor, returns))
     watching = _Watching(asked, monitor, log, promised, returns)
-    watching.say_promise()
     with _interruptible(), suppress(AlarmRaised):
         watching.run()
     watching.report(final=True)
     watching.keep()
     if watching.alarm:
         raise typer.Exit(ALARM)
+    leave(watching.verdict, asked.accept_nominal)
 
 
 @contextmanager
@@ -184,9 +195,23 @@ class _Watching:
         """Whether data come in while this runs: then a new state of the model is said when it comes."""
         return self.asked.follow or self.log.is_stream
 
-    def say_promise(self) -> None:
-        if self.promised is not None:
-            typer.echo(self.promised.words, err=self.asked.json)
+    @property
+    def verdict(self) -> Verdict:
+        """That of the test of the model, and of the promise where one is watched."""
+        assumed: list[Assumed] = [
+            getattr(self.log, name) for name in ("order", "ends") if hasattr(self.log, name)
+        ]
+        if self.log.dropped:
+            assumed.append(Assumed(COMPLETE, Kept.NO, describe_dropped(self.log)))
+        found = self.monitor.judge(assumed)
+        if self.returns is None or self.promised is None:
+            return found
+        if self.promised.nominal:
+            promise = Assumed("promise", Kept.NO, "the result that promises it is not proved itself")
+            found = Verdict.worst([found, Verdict.of([promise])])
+        if self.returns.alarm and found.is_proved:
+            return Verdict.of(found.assumptions, contradicted="the returns contradict the promise")
+        return found
 
     def run(self) -> None:
         if self.log.is_stream:
@@ -203,7 +228,6 @@ class _Watching:
 
     def take(self, events: Events) -> None:
         """Weigh a chunk; say so where a report is due or an alarm is new."""
-        self.say_how_read()
         is_new = False
         for part in split_at_excluded(events):
             if isinstance(part, Excluded):
@@ -220,7 +244,7 @@ class _Watching:
         if self.alarmed and self.asked.stop:
             raise AlarmRaised
         if self.is_live and not self.asked.every:
-            state = verdict(self.monitor).split(" ", 1)[0]
+            state = describe(self.monitor).split(" ", 1)[0]
             if state != self.state and not is_new:
                 self.report()
             self.state = state
@@ -239,6 +263,8 @@ class _Watching:
         if not self.told and self.log.read_as:
             self.told = True
             typer.echo(f"read as: {self.log.read_as}", err=self.asked.json)
+            if self.promised is not None:
+                typer.echo(self.promised.words, err=self.asked.json)
 
     def report(self, final: bool = False, told: bool = False) -> None:
         """One line of JSON, or a line for people; in the end, or with `told`, also a table of suspects."""
@@ -249,16 +275,18 @@ class _Watching:
             suspects.append(returns.suspect())
             suspects.sort(key=lambda suspect: -suspect.log_e_value)
         if self.asked.json:
+            self.say_how_read()
             print_json(self._record(suspects, final))
             return
-        self.say_how_read()
-        words = verdict(monitor) + ("" if returns is None else f"\n{returns_verdict(returns)}")
+        found = self.verdict
+        words = f"{found.word.name}: {describe(monitor)}"
+        words += "" if returns is None else f"\n{returns_verdict(returns)}"
         if words != self.said:
             self.said = words
             typer.echo(words)
-        if final and self.log.dropped:
-            left_out = describe_dropped(self.log)
-            typer.echo(f"NOMINAL: {left_out}; the rate of false alarms holds only if nothing is left out")
+        self.say_how_read()
+        if final and found.doubts:
+            typer.echo("\n".join(f"  {doubt}: the rate of false alarms is nominal" for doubt in found.doubts))
         if (final or told) and suspects and self.tabled != words:
             self.tabled = words
             print_suspects(suspects, self.alarm)
@@ -268,7 +296,11 @@ class _Watching:
         returns = None
         if self.returns is not None and self.promised is not None:
             returns = ReturnsFacts(**self.returns.facts(), nominal=self.promised.nominal)
+        found = self.verdict
         return WatchRecord(
+            verdict=found.word,
+            why=found.why,
+            assumptions=assumed_facts(found),
             alarm=self.alarm,
             e_value=monitor.evidence,
             log_e_value=monitor.log_evidence,
@@ -282,7 +314,7 @@ class _Watching:
             returns=returns,
             read=dict(self.log.read),
             dropped=dict(self.log.dropped),
-            nominal=bool(self.log.dropped),
+            nominal=bool(found.doubts),
             final=final,
             seconds=round(time.perf_counter() - self.begin, 6),
         )

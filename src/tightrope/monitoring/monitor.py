@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.data.design import ORDER
 from tightrope.data.steps import StepReader
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -36,6 +37,7 @@ from tightrope.monitoring.refit import estimate
 from tightrope.monitoring.suspects import Suspect, drift_suspect, part_suspects
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.statistics.outcomes import Outcomes
+from tightrope.verdict import Assumed, Kept, Verdict
 
 DEFAULT_ALPHA = 0.001
 SHARES = {"signature": 0.3, "choice": 0.2, "drift": 0.5}
@@ -121,6 +123,25 @@ class Monitor:
     def alarm(self) -> bool:
         """Whether the evidence has reached 1/α."""
         return self.first_alarm is not None
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the watch has come to: `contradicted` where there is an alarm, `limit` where nothing was seen.
+
+        `proved` says that the test is valid and has found no evidence; it does not say that the model fits.
+        """
+        return self.judge([Assumed(ORDER, Kept.YES, "events are weighed in the order in which they come")])
+
+    def judge(self, assumptions: Iterable[Assumed]) -> Verdict:
+        """The verdict where the level of the test rests on these: an alarm refutes the model where they are
+        kept, and in any case where the model excludes what was seen."""
+        known = tuple(assumptions)
+        if self.alarm and (self.impossible is not None or all(one.holds for one in known)):
+            when = f"the data contradict the model, by event {self.first_alarm:,}"
+            return Verdict.of(known, contradicted=when)
+        if not self.events:
+            return Verdict.of(known, limit="no events were read, so nothing was tested")
+        return Verdict.of(known)
 
     @property
     def warning(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import Environment
 from msgspec import UnsetType
 
+from tightrope.formats.documents.outcome import read_verdict
 from tightrope.formats.documents.plan import PlanDocument, StrategyFacts
 from tightrope.learning.plan.answer import round_forecast
 from tightrope.learning.plan.target import Aim
@@ -57,6 +58,11 @@ def _statement(plan: PlanDocument) -> _Statement:
         headline = f"Gap {best.gap:.3g} to expect from {round_forecast(best.episodes)} more {unit}"
     else:
         headline = f"About {round_forecast(best.episodes)} more {unit}"
+    verdict = read_verdict(plan.verdict, plan.assumptions, plan.why)
+    found = verdict.headline(
+        f"gap {text_above(plan.gap_now, 4)} now", f"with confidence {confidence(plan.delta)}"
+    )
+    headline = f"{found}. Forecast: {headline[:1].lower()}{headline[1:]}"
     inside = interval_text(plan.interval.lower, plan.interval.upper)
     now = f"value in {inside}, gap {plan.gap_now:.4g}, after {plan.episodes_so_far:,} {unit}"
     asked = f"{aim_of(plan)}, with confidence {confidence(plan.delta)}, for {plan.question}"

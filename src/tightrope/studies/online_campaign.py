@@ -67,8 +67,8 @@ def run_online_cell(cell: OnlineCell) -> OnlineRecord:
     from tightrope.learning.learn import parametric
     from tightrope.learning.online.learner import OnlineLearner
     from tightrope.learning.online.run import OnlineRun, SimulatedEpisodes, Truth
-    from tightrope.learning.online.update import CERTIFIED
     from tightrope.learning.policies import maximises
+    from tightrope.learning.result import CLOSE
 
     instance = cell.problem
     problem, optimum = _load(cell.instance)
@@ -88,7 +88,7 @@ def run_online_cell(cell: OnlineCell) -> OnlineRecord:
         "maximises": maximises(objective),
         "updates": len(records),
         "broken": sum(record["holds"] is False for record in records),
-        "uncertified": sum(record["status"] != CERTIFIED for record in records),
+        "uncertified": sum(record["status"] != CLOSE for record in records),
         "fallbacks": sum(record["fallback"] for record in records),
         "assumption": learner.ledger.assumption.value,
         "holds": learner.ledger.holds,

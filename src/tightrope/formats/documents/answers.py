@@ -259,10 +259,14 @@ class DriftFacts(msgspec.Struct, kw_only=True, frozen=True):
 class OnlineRecord(msgspec.Struct, kw_only=True, frozen=True):
     """A line of `online --json` and of `records.jsonl`: one update.
 
-    `gap` is the width of the robust policy's interval, and `reached` whether it is as small as was asked;
-    both only where a gap was asked for.
+    `verdict` is about the guarantee, and in the last line about the gap where one was asked for. `gap` is
+    the width of the robust policy's interval, and `reached` whether it is as small as was asked; both only
+    where a gap was asked for.
     """
 
+    verdict: Word
+    why: str
+    assumptions: list[AssumedFacts]
     update: int
     episode: int
     steps: int

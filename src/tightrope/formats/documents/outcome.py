@@ -298,9 +298,14 @@ class WatchRecord(msgspec.Struct, kw_only=True, frozen=True):
     With `--result` an `alarm` is one of the model or of the returns, each at half of `alpha`; `model_alpha`
     is the model's part. `e_value` and `log_e_value` are the evidence against the model, `first_alarm` the
     number of the event of the first alarm; `first_warning` that of the detector of changes, which has a rate
-    of false alarms only. `nominal`: rows were left out, so that the level holds in name only.
+    of false alarms only. `nominal`: rows were left out, or their order or ends are not known, so that the
+    level holds in name only. `verdict`: contradicted where there is an alarm, limit where nothing was read,
+    nominal where the level holds in name only; proved says that the test is valid and raised no alarm.
     """
 
+    verdict: Word
+    why: str
+    assumptions: list[AssumedFacts]
     alarm: bool
     e_value: Real
     log_e_value: Real

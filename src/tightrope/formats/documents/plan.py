@@ -1,7 +1,7 @@
 """The document of a plan, `plan.json`, which `tightrope plan --json` prints as well.
 
-Everything in it is a forecast, not a guarantee; `gap_now` and `interval` alone are certified, by the data so
-far.
+Everything in it is a forecast, not a guarantee; the `verdict` is about `gap_now` and `interval`, which follow
+from the data so far.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from msgspec import UNSET, UnsetType
 
 from tightrope.formats.documents.coding import Real, read_document
 from tightrope.formats.documents.files import SignatureDraws
-from tightrope.formats.documents.outcome import Span
+from tightrope.formats.documents.outcome import AssumedFacts, Span
+from tightrope.verdict import Word
 
 FORMAT = "tightrope plan"
-VERSION = 1
+VERSION = 2
 FILE = "plan.json"
 LABEL = "a forecast, not a guarantee: the guarantee is what `learn` says about the data once they are there"
 
@@ -85,6 +86,9 @@ class PlanDocument(msgspec.Struct, kw_only=True):
     aim: str
     asked: float
     relative: bool
+    verdict: Word
+    why: str
+    assumptions: list[AssumedFacts]
     status: str
     forecast: bool = True
     label: str

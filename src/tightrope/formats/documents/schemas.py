@@ -37,7 +37,7 @@ DOCUMENTS: dict[str, type] = {
     "policy-2": PolicyDocument,
     "draws-1": DrawsDocument,
     "manifest-1": ManifestDocument,
-    "plan-1": PlanDocument,
+    "plan-2": PlanDocument,
     "check-1": CheckAnswer,
     "check-domain-1": DomainAnswer,
     "data-1": DataAnswer,

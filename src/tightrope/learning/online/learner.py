@@ -46,10 +46,10 @@ from tightrope.learning.online.designer import REDESIGN, Designer
 from tightrope.learning.online.drift_guard import STOPPED, Answer, DriftGuard, OnDrift
 from tightrope.learning.online.exploration import Exploration, Explore, GapTarget
 from tightrope.learning.online.safety import Explored
-from tightrope.learning.online.update import CERTIFIED, Update
+from tightrope.learning.online.update import Update
 from tightrope.learning.options import LearnOptions, LearnWords, decide
 from tightrope.learning.policies import PolicySolver, maximises
-from tightrope.learning.result import LearningResult
+from tightrope.learning.result import CLOSE, LearningResult, rests_on
 from tightrope.learning.stages import Progress, Stages, silent
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, as_card, as_text
@@ -62,6 +62,7 @@ from tightrope.statistics.estimates import EventIntervals, check_delta
 from tightrope.statistics.ledger import Ledger
 from tightrope.statistics.prequential import Predictions
 from tightrope.uncertainty.sets import Sets, SetsKind
+from tightrope.verdict import Verdict
 
 ITERATIONS = 20_000
 """Of one solve. From a handful of episodes a guarantee can be finite and astronomical, and not worth more."""
@@ -186,6 +187,22 @@ class OnlineLearner:
         alarmed = self.guard is not None and bool(self.guard.monitor.alarm)
         together = self.ledger is not None and self.ledger.holds_at_all_times and not alarmed
         return self._best if together else None
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the guarantee of the last update is worth, in one word, with all that it rests on."""
+        return self.judge(self.last_update or self.update())
+
+    def judge(self, update: Update) -> Verdict:
+        """The verdict of an update that was just made; a gap that is not reached yet does not count."""
+        assert self.ledger is not None
+        refuted = None
+        if self.guard is not None and self.guard.monitor.alarm:
+            refuted = STOPPED if update.status == STOPPED else self.guard.text
+        elif update.fallback:
+            refuted = "the region is empty: no parameters of the domain explain the data"
+        limit = None if update.status == CLOSE else update.status
+        return Verdict.of(rests_on(self.ledger, self.options, None), contradicted=refuted, limit=limit)
 
     @property
     def is_reached(self) -> bool:
@@ -342,7 +359,7 @@ class OnlineLearner:
             optimistic_policy=optimistic.policy.at(0),
             sampling_policy=self._collector(robust.policy, optimistic.policy.at(0)),
             interval=robust.interval,
-            status=next(iter([*robust.stopped, *stopped]), CERTIFIED),
+            status=next(iter([*robust.stopped, *stopped]), CLOSE),
             seconds=time.perf_counter() - begin,
         )
         values = {"robust": robust.values, "optimistic": middle(optimistic)}

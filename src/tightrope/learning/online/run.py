@@ -28,6 +28,7 @@ from tightrope.data.until_doubled import simulate_until_doubled
 from tightrope.errors import InputError
 from tightrope.formats.documents.answers import DriftFacts, OnlineRecord
 from tightrope.formats.documents.coding import from_plain, to_plain
+from tightrope.formats.documents.outcome import assumed_facts
 from tightrope.formats.policy import Policy
 from tightrope.learning.online.drift_guard import STOPPED, Answer, next_portion
 from tightrope.learning.online.journal import Journal
@@ -38,6 +39,7 @@ from tightrope.learning.result import Interval
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
 from tightrope.solver.solve import solve
+from tightrope.verdict import Verdict
 
 
 class Source(Protocol):
@@ -164,8 +166,12 @@ class OnlineRun:
         best = max if maximises(self.learner.objective) else min
         together = self.learner.ledger is not None and self.learner.ledger.holds_at_all_times
         found: dict[str, Any] = update.to_json()
+        verdict = self.learner.judge(update)
         if self.learner.target is not None:
             found["reached"] = self.learner.reaches(update)
+            if verdict.is_proved and not found["reached"] and self.learner.episodes >= self.episodes:
+                missed = f"the gap {self.learner.target.text} was not reached: it is {found['gap']:.6g}"
+                verdict = Verdict.of(verdict.assumptions, limit=missed)
         guard = self.learner.guard
         if guard is not None:
             together = together and not guard.monitor.alarm
@@ -173,6 +179,9 @@ class OnlineRun:
             found["drift"] = from_plain(to_plain(drift), DriftFacts)
         kind = OnlineRecord(
             **found,
+            verdict=verdict.word,
+            why=verdict.why,
+            assumptions=assumed_facts(verdict),
             best_guarantee=best([*so_far, update.guarantee]) if together else None,
             performance=None if known is None else 0.5 * (known.lower + known.upper),
             holds=kept,
@@ -180,6 +189,7 @@ class OnlineRun:
             elapsed=round(elapsed, 6),
         )
         record = {key: value for key, value in structs.asdict(kind).items() if value is not UNSET}
+        record["verdict"], record["assumptions"] = verdict.word.value, to_plain(kind.assumptions)
         if guard is not None:
             record["drift"] = to_plain(record["drift"])
         if not final:

@@ -14,8 +14,6 @@ from tightrope.learning.result import Interval
 from tightrope.model.structure import Structure
 from tightrope.numerics.record import Record
 
-CERTIFIED = "certified"
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Update(Record):
@@ -28,7 +26,7 @@ class Update(Record):
       `robust_policy` is the one that is guaranteed, `optimistic_policy` the one that is best if nature is
       kind.
     * `interval`: the robust policy's certified interval, where a gap was asked for; the guarantee is one end.
-    * `status`: `certified`, or why a solve did not come as close as was asked; the bounds hold all the same.
+    * `status`: as close as was asked, or why a solve did not come there; the bounds hold all the same.
     * `fallback`: the region was empty and tied sets were used instead.
 
     >>> import tightrope as tr

@@ -22,9 +22,11 @@ from tightrope.learning.plan.target import Aim, Target
 from tightrope.learning.result import Interval
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
+from tightrope.numerics.text import text_above
 from tightrope.planning.forecast import Gap
 from tightrope.planning.hanging import Combination
 from tightrope.problem import Problem
+from tightrope.verdict import Verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -133,7 +135,8 @@ class Exploration(Record):
 class Plan(Record):
     """How many more episodes an aim takes, and how to collect them: a forecast, not a guarantee.
 
-    `interval` and `gap_now` are what the data so far certify; `value` is that at the estimate. `gap_asked` is
+    `interval` and `gap_now` are what the data so far say, and the `verdict` is about these, not about
+    forecasts; `value` is that at the estimate. `gap_asked` is
     the aim as a width. `next_episodes` of `exploration` come first, then it is time to plan again.
     `hangs_on` are the combinations of parameters that the gap is made of, `unidentifiable` those that no
     policy's episodes tell anything about. Where single choices are drawn, `draws` says how many of which, and
@@ -164,6 +167,7 @@ class Plan(Record):
     hangs_on: tuple[Combination, ...]
     unidentifiable: tuple[str, ...]
     notes: tuple[str, ...]
+    verdict: Verdict
     draws: PlannedDraws | None = None
 
     @property
@@ -216,11 +220,17 @@ class Plan(Record):
         plain: dict[str, Any] = to_plain(plan_document(self))
         return plain
 
+    def headline(self) -> str:
+        """The verdict in a line: the gap that the plan starts from, as far as it may be claimed."""
+        claim = f"gap {text_above(self.gap_now, 5)} now"
+        return self.verdict.headline(claim, f"with confidence {1 - self.delta:.10g}")
+
     def _title_(self) -> str:
         return f"Plan: {self.target.text}, {self.status.value}"
 
     def _facts_(self) -> Facts:
-        facts = [("now", f"in {self.interval} after {self.episodes_so_far:,} episodes")]
+        facts = [("verdict", self.headline())]
+        facts.append(("now", f"in {self.interval} after {self.episodes_so_far:,} episodes"))
         for one in self.strategies:
             if self.target.aim is Aim.BUDGET:
                 gap = one.curve(self.target.amount)

@@ -16,7 +16,7 @@ from msgspec import UNSET
 
 from tightrope.formats.atomic import atomic_write
 from tightrope.formats.documents.coding import to_text
-from tightrope.formats.documents.outcome import Span
+from tightrope.formats.documents.outcome import Span, assumed_facts
 from tightrope.formats.documents.plan import (
     FILE,
     LABEL,
@@ -53,6 +53,9 @@ def plan_document(plan: Plan, source: str | None = None) -> PlanDocument:
         aim=plan.target.aim.value,
         asked=plan.target.amount,
         relative=plan.target.relative,
+        verdict=plan.verdict.word,
+        why=plan.verdict.why,
+        assumptions=assumed_facts(plan.verdict),
         status=plan.status.value,
         label=LABEL,
         interval=Span(plan.interval.lower, plan.interval.upper),

@@ -351,4 +351,5 @@ class Planner:
             hangs_on=found.hangs_on,
             unidentifiable=found.blind,
             notes=tuple(self.notes),
+            verdict=self.result.verdict,
         )

@@ -1419,6 +1419,7 @@ class Learned:
         require(costs == [None, None], "costs that were seen are not read by this checker", NOT_READ)
         wanted = data is not None and data.intervals
         require((lower is not None) == (upper is not None) == wanted, "intervals do not fit the method", 1)
+        require(len(lower or ()) == len(upper or ()), "intervals without one of their ends")
         self.lower, self.upper = ([Fraction(end) for end in ends or []] for ends in (lower, upper))
         self.expression, self.polynomials = problem.expression, problem.polynomials
         self.used = sorted(set(self.expression))
@@ -1977,9 +1978,9 @@ def main(paths: list[str]) -> int:
         except Refused as refused:
             worst = max(worst, refused.code)
             sys.stderr.write(f"{path}: {str(refused).encode('unicode_escape').decode()}\n")
-        except (ArithmeticError, RecursionError, MemoryError) as error:
+        except (ArithmeticError, ValueError, LookupError, RecursionError, MemoryError) as error:
             worst = max(worst, 1)
-            sys.stderr.write(f"{path}: a number left every range: {error}\n")
+            sys.stderr.write(f"{path}: numbers that do not fit: {type(error).__name__}\n")
     return worst
 
 

@@ -112,15 +112,16 @@ class Browser:
         return answer["result"].get("value")
 
     def point_at(self, selector: str) -> None:
-        """Move the pointer to the middle of an element."""
-        script = (
-            f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
-            " e.scrollIntoView({block: 'center'});"
-            " const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })()"
+        """Move the pointer to the middle of an element, once what is there is drawn."""
+        element = f"document.querySelector({json.dumps(selector)})"
+        self.evaluate(
+            f"{element}.scrollIntoView({{block: 'center', behavior: 'instant'}});"
+            " new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))"
         )
-        x, y = self.evaluate(script)
-        self.evaluate("new Promise(requestAnimationFrame) && 0")
-        time.sleep(0.05)
+        x, y = self.evaluate(
+            f"(() => {{ const b = {element}.getBoundingClientRect();"
+            " return [b.x + b.width / 2, b.y + b.height / 2]; })()"
+        )
         self.tab("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
     def problems(self) -> list[str]:

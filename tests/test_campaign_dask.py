@@ -137,15 +137,11 @@ def test_schedulers_that_are_none_are_refused(engine: str, scheduler: str, messa
         parse_engine(engine, scheduler=scheduler)
 
 
-def test_a_dead_scheduler_is_an_input_error_within_seconds(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dead_scheduler_is_an_input_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with mute_listener() as port:
         pass  # nobody listens there any more
-    begin = time.perf_counter()
     arguments = ["bench", "betting(5)", "-o", str(tmp_path / "out"), "--engine", "dask"]
     assert run([*arguments, "--scheduler", f"127.0.0.1:{port}"]) == 2
-    assert time.perf_counter() - begin < 10
     assert capsys.readouterr().err == (
         f"error: no Dask scheduler answers at tcp://127.0.0.1:{port}: Connection refused\n"
         "hint: is it running, and is this its address? 'dask scheduler' starts one and prints it\n"

@@ -6,7 +6,6 @@ import io
 import json
 import resource
 import struct
-import time
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -170,11 +169,9 @@ MALFORMED = [
 def test_what_was_not_declared_does_not_get_through_the_door(words, change, tmp_path, capsys) -> None:
     path = tmp_path / "malformed.cert"
     path.write_bytes(rewritten(change))
-    begin = time.perf_counter()
     assert run(["verify", str(path)]) == 2, words
     captured = capsys.readouterr()
     assert "malformed.cert" in captured.err and "Traceback" not in captured.err and captured.out == ""
-    assert time.perf_counter() - begin < 10
 
 
 HEADERS = [

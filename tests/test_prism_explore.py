@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -438,10 +437,8 @@ def repeated(times: int) -> str:
 
 
 def test_products_beyond_a_size_are_refused_at_once() -> None:
-    begin = time.process_time()
     with pytest.raises(InputError) as caught:
         load_prism_text(repeated(9), "test.prism")  # degree 512
-    assert time.process_time() - begin < 5
     assert str(caught.value) == (
         "test.prism:10:14: this product is a polynomial of degree 128 with up to 129 terms, which is more "
         "than tightrope computes with (terms times degree may be 12000)\n"

@@ -101,8 +101,8 @@ def strongly_connected(seed: int) -> Case:
 CASES: dict[str, Case] = {
     "ladder": ladder(4, 2.0**-4),
     "ladder beyond float64": ladder(4, 2.0**-8),
-    "two ways, MAX": two_ways(0.001, MAX),
-    "two ways, MIN": two_ways(0.001, MIN),
+    "two ways, MAX": two_ways(0.001, MAX, tilt=2.0**-36),
+    "two ways, MIN": two_ways(0.001, MIN, tilt=2.0**-36),
     "hesitant walk": hesitant_walk(60),
     "grid": cost_grid(8, 4),
     "random": strongly_connected(3),

@@ -35,11 +35,12 @@ def ladder(rungs: int, smallest: float) -> tuple[IntervalMDP, Objective]:
     return model, objective
 
 
-def two_ways(leave: float, agent: Direction) -> tuple[MDP, Objective]:
+def two_ways(leave: float, agent: Direction, tilt: float = 0.0) -> tuple[MDP, Objective]:
     """A short way and one that is left with probability 4·leave a step; whichever the agent takes, the values
-    of states 0 to 3 are ½.
+    of states 0 to 3 are ½. With a `tilt` the long way reaches the target a little less often, so that
+    rounding has no say in which one is the better.
     """
-    long = [(0, 2 * leave), (4, leave), (5, leave)]
+    long = [(0, 2 * leave), (4, leave * (1 - tilt)), (5, leave * (1 + tilt))]
     rows = [
         [(1, 1.0)],
         [(2, 1.0)],

@@ -41,7 +41,7 @@ if [ ! -e "$place/.ready" ]; then
     echo "$version" >"$place/.ready"
 fi
 version=$(cat "$place/.ready")
-[ $# -gt 0 ] || set -- tests/test_certificate_numbers.py tests/adversary/test_numbers.py tests/adversary/test_lemmas.py
+[ $# -gt 0 ] || set -- tests/test_certificate_numbers.py tests/adversary/test_lemmas.py tests/test_certificate_statistics.py
 echo "== as $wheels, Python $version"
 NUMBA_DISABLE_JIT=1 PYTHONPATH="src:$site" QEMU_LD_PREFIX="$root" OPENBLAS_NUM_THREADS=1 PYTHONHOME="$root/usr" \
     exec "$emulator" -L "$root" -E LD_LIBRARY_PATH="$root/lib/$triple:$root/usr/lib/$triple" \

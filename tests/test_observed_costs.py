@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,12 @@ import pytest
 
 import tightrope as tr
 from tightrope.cli.app import run
-from tightrope.data.costs import CostTally
+from tightrope.data.costs import CostSums, CostTally
 from tightrope.data.sampled_costs import CostNoise
 from tightrope.errors import InputError
 from tightrope.model.rewards import ParametricReward
 from tightrope.numerics.cost_intervals import Group, Spread, interval
-from tightrope.statistics.costs import CostEvents
+from tightrope.statistics.costs import CostEvents, spread_evidence
 
 INVENTORY = Path(__file__).parent / "models" / "rewards" / "inventory.prism"
 RANGES = {"d": (0.2, 0.6), "h": (0.1, 0.5)}
@@ -171,7 +172,6 @@ def test_names_of_the_column(model: tr.ParametricMDP, log: pd.DataFrame) -> None
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"cost_range": (0, 3)}, "a cost in the data is 4, outside of the range"),
         ({"cost_range": (4, 0)}, "`cost_range` is .4, 0., not two numbers"),
         ({"cost_sd": -1.0}, "`cost_sd` is -1.0, not a positive number"),
         ({"cost_sd": 1.0, "cost_range": (0, 4)}, "two assumptions about costs"),
@@ -213,11 +213,14 @@ def test_the_options_of_the_command(
         (["--cost-range", "5"], "--cost-range is '5', not two numbers"),
         (["--cost-range", "5,1"], "--cost-range is '5,1', not two numbers, the smaller one first"),
         (["--cost-range", "0,inf"], "hint: e.g. --cost-range 0,5"),
-        (["--cost-range", "0,3"], "(--cost-range), or a bound on their standard deviation (--cost-sd)"),
         (["--cost-sd", "0"], "--cost-sd is 0.0, not a positive number"),
     ):
         assert run([*words, *given]) == 2
         assert message in capsys.readouterr().err
+    assert run([*words, "--cost-range", "0,3"]) == 1
+    said = capsys.readouterr()
+    assert said.out.startswith("CONTRADICTED: ") and "outside of the range [0, 3] that is stated" in said.out
+    assert "hint: state a wider range of costs (--cost-range), or a larger bound on" in said.err
 
 
 def test_noise_of_samples(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -277,3 +280,72 @@ def test_rewards_with_parameters_in_python() -> None:
         tr.build_from_rows(
             [(0, "", {0: (0.5, 1), 1: (0, 0.5)}), (1, "", {1: 1})], transition_rewards={"c": [{1: 2}, {}]}
         )
+
+
+def pairs_of(random: np.random.Generator, costs: int, draw: str, deviation: float) -> CostSums:
+    """Costs of two kinds of steps with different means, of which the next depends on what was seen."""
+    found, before = [], 0.0
+    for number in range(costs):
+        kind = int(before > 0.5 * deviation) if number % 3 else 0
+        noise = random.standard_normal()
+        if draw != "normal":  # ±1; rare: ±7 in one of 49 cases, else 0
+            noise = np.sign(noise)
+        if draw == "rare":
+            noise *= 7.0 * (random.random() < 1 / 49)
+        before = deviation * noise
+        found.append((kind, 3.0 * kind + before))
+    return CostSums({}, 0.0, 0.0, tuple(found))
+
+
+@pytest.mark.parametrize("draw", ["normal", "sign", "rare"])
+def test_costs_that_keep_to_the_stated_deviation_raise_no_alarm(draw: str) -> None:
+    """At most one in ten of e-values reaches 10: false alarms at level 0.1, whatever the shape."""
+    random, rows = np.random.default_rng(8), np.array([0, 1])
+    reached = sum(
+        max(spread_evidence(cut(sums, n), rows, 2.0)[0] for n in range(2, 61, 7)) >= math.log(10.0)
+        for sums in (pairs_of(random, 60, draw, 2.0) for _ in range(300))
+    )
+    assert reached <= 42  # 30 expected at most; 42 is beyond the 0.99 quantile of the binomial
+
+
+def cut(sums: CostSums, number: int) -> CostSums:
+    return CostSums(sums.of, sums.least, sums.most, sums.first[:number])
+
+
+def test_costs_that_spread_three_times_as_much_are_found() -> None:
+    random, rows = np.random.default_rng(9), np.array([0, 1])
+    found = [spread_evidence(pairs_of(random, 120, "normal", 6.0), rows, 2.0)[0] for _ in range(30)]
+    assert min(found) > math.log(1e6)
+    narrow = [spread_evidence(pairs_of(random, 2000, "normal", 2.6), rows, 2.0)[0] for _ in range(5)]
+    assert min(narrow) > math.log(1e3), "thirty percent more, with more data"
+
+
+def test_costs_that_contradict_what_is_stated_are_a_verdict(
+    model: tr.ParametricMDP, log: pd.DataFrame
+) -> None:
+    problem = model.problem(ASKED)
+    assert tr.learn(problem, log, delta=0.05, cost_sd=2.0, region="polytope").refuted_costs is None
+    for words, said in (
+        (
+            {"cost_sd": 0.05},
+            "the costs contradict that the standard deviation of a cost given the past is at",
+        ),
+        ({"cost_range": (0, 3)}, "a cost in the data is 4, outside of the range [0, 3] that is stated"),
+    ):
+        result = tr.learn(problem, log, delta=0.05, region="polytope", **words)
+        assert result.verdict.word.value == "contradicted" and result.refuted_costs is not None
+        assert said in result.refuted_costs
+        with pytest.raises(InputError, match="there is nothing to prove"):
+            result.certify("unwritten.cert")
+
+
+def test_the_first_costs_are_the_same_however_a_log_is_cut() -> None:
+    random = np.random.default_rng(4)
+    transition, cost = random.integers(0, 5, 9000), random.standard_normal(9000)
+    whole = CostTally().add(transition, cost).sums()
+    parts = CostTally()
+    for first in range(0, 9000, 700):
+        parts.merge(CostTally().add(transition[first : first + 700], cost[first : first + 700]).sums())
+    assert parts.sums().first == whole.first and len(whole.first) == 4096
+    taken = CostTally().add(transition[:5], cost[:5]).add(transition[:1], cost[:1], -1).sums()
+    assert taken.first == whole.first[1:5]

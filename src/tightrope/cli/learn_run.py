@@ -252,6 +252,9 @@ def _warn_about(results: list[LearningResult], reading: Reading) -> None:
         if result.contradiction is not None:
             warn(f"{result.contradiction} Tied sets were used instead.")
             break
+    if (refuted := results[-1].refuted_costs) is not None:
+        hint = "state a wider range of costs (--cost-range), or a larger bound on their deviation (--cost-sd)"
+        warn(f"{refuted}\nhint: {hint}")
     fit = results[-1].fit
     if fit is not None and fit.misfit is not None:
         warn(f"{fit.misfit}\nhint: {_what_to_do(fit)}")

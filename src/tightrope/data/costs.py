@@ -1,6 +1,7 @@
 """Observed costs of a log: how many there are of every transition, their sum and that of their squares.
 
-That is all the statistics of costs ever see (`tightrope.statistics.costs`). The sums are exact: a double is
+That is all that intervals of costs ever see (`tightrope.statistics.costs`); whether costs spread as little as
+is stated is tested on the first ones, which are kept as they are. The sums are exact: a double is
 a whole number times a power of two, and such numbers are added as integers. So the sums of a log are the
 same however it is cut into parts, and nothing about their rounding has to be proved.
 """
@@ -24,13 +25,17 @@ _MASK = (1 << _LIMB) - 1
 _ROWS = 1 << 22
 """Products of limbs stay below 2³⁸, so the sums of so many rows fit an int64."""
 
+FIRST = 4096
+"""So many of the first costs are kept one by one."""
+
 Sums = tuple[int, Fraction, Fraction]
 """How many costs, their sum, the sum of their squares."""
 
 
 @dataclass(frozen=True)
 class CostSums:
-    """The observed costs by transition, and the least and the largest of all.
+    """The observed costs by transition, the least and the largest of all, and the first ones in their order,
+    as (transition, cost).
 
     >>> CostTally().add(np.array([3, 3]), np.array([0.5, 2.0])).sums().of[3]
     (2, Fraction(5, 2), Fraction(17, 4))
@@ -39,12 +44,13 @@ class CostSums:
     of: Mapping[int, Sums]
     least: float
     most: float
+    first: tuple[tuple[int, float], ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "of", MappingProxyType(dict(self.of)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return CostSums, (dict(self.of), self.least, self.most)
+        return CostSums, (dict(self.of), self.least, self.most, self.first)
 
     def __hash__(self) -> int:
         return hash((len(self.of), self.least, self.most))
@@ -67,12 +73,14 @@ class CostTally:
     of: dict[int, Sums] = field(default_factory=dict)
     least: float = np.inf
     most: float = -np.inf
+    first: list[tuple[int, float]] = field(default_factory=list)
 
     def add(self, transition: OffsetArray, cost: FloatArray, times: int = 1) -> CostTally:
         """The costs of a chunk, so many times each."""
         for first in range(0, len(transition), _ROWS):
             part = slice(first, first + _ROWS)
             self._add(transition[part], np.asarray(cost[part], dtype=np.float64), times)
+        self._remember(transition, cost, times)
         if len(cost):
             self.least, self.most = min(self.least, float(cost.min())), max(self.most, float(cost.max()))
         return self
@@ -83,10 +91,22 @@ class CostTally:
             for transition, (count, total, square) in sums.of.items():
                 self._join(transition, count, total, square)
             self.least, self.most = min(self.least, sums.least), max(self.most, sums.most)
+            self.first += sums.first[: FIRST - len(self.first)]
 
     def sums(self) -> CostSums:
         kept = {transition: self.of[transition] for transition in sorted(self.of) if self.of[transition][0]}
-        return CostSums(kept, self.least, self.most)
+        return CostSums(kept, self.least, self.most, tuple(self.first))
+
+    def _remember(self, transition: OffsetArray, cost: FloatArray, times: int) -> None:
+        """Keep the first costs; what is taken back is forgotten."""
+        room = slice(0, FIRST - len(self.first) if times > 0 else None)
+        if times > 0 and len(self.first) >= FIRST:
+            return
+        for one in zip(transition[room].tolist(), cost[room].tolist(), strict=True):
+            if times > 0:
+                self.first.append(one)
+            elif one in self.first:
+                self.first.remove(one)
 
     def _add(self, transition: OffsetArray, cost: FloatArray, times: int) -> None:
         if len(cost) == 0:

@@ -292,6 +292,7 @@ class Learner:
             seconds=seconds,
             notes=notes,
             synthesis=synthesis,
+            refuted_costs=None if stages.costs is None else stages.costs.contradiction,
         )
 
     def _prepare(self, options: LearnOptions, fit: Fit) -> tuple[Decisions, Prepared, float]:

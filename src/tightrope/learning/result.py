@@ -161,6 +161,7 @@ class LearningResult(Shown, Record):
     * `binding`: the events that hold the region in place.
     * `seconds` by phase, each as if this result had been computed alone.
     * `synthesis`: with coupled sets, how the robust policy was found and how far from the best it can be.
+    * `refuted_costs`: words about costs that contradict what was stated of them, else None.
     * `problem`, `counts` and `options` are what it was asked with; `counts` is None where there are no data.
 
     >>> import tightrope as tr
@@ -193,6 +194,7 @@ class LearningResult(Shown, Record):
     seconds: Mapping[str, float] = field(compare=False)
     notes: tuple[str, ...] = field(default=())
     synthesis: CoupledSynthesis | None = None
+    refuted_costs: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seconds", MappingProxyType(dict(self.seconds)))
@@ -240,7 +242,7 @@ class LearningResult(Shown, Record):
     @property
     def verdict(self) -> Verdict:
         """What the result is worth, in one word, with all that it rests on."""
-        refuted = self.contradiction
+        refuted = self.contradiction or self.refuted_costs
         if refuted is None and self.fit is not None and self.fit.is_refutation:
             refuted = self.misfit
         return Verdict.of(

@@ -172,6 +172,8 @@ def _draft(
         about = (result.model, result.objective, counts, result.ledger.delta)
         costs = learn_costs(*about, result.options)
         assert costs is not None
+        if costs.contradiction is not None:
+            raise InputError(f"there is nothing to prove: {costs.contradiction}", hint="write no certificate")
         hints = LearnedHints(cost_lower=costs.lower, cost_upper=costs.upper)
     draft = Certificate(problem, claims=claims, learned=hints)
     if data is None or not data.has_intervals:

@@ -7,10 +7,25 @@ such g of the model are events that share their part of δ, met or not, as those
 interval of an event holds at all times together under any sampling (`tightrope.numerics.cost_intervals`,
 docs/statistics.md), so the amount of data, the policy and the moment of looking may depend on all that was
 seen. An interval of g is a pair of rows in coordinates in which g is affine.
+
+**Is what was stated of costs true?** A cost outside of a stated range refutes it at once. That the variance
+of a cost given the past is at most s² is tested on pairs: two costs X, X′ of rewards with one polynomial have
+the same mean m. With D = (X − X′)²/2 and 0 < λ ≤ 1/s², the factor f = 1 + λ·(D − s²) is not negative. Given
+all that came before the later one, E f ≤ 1 + λ·((X − m)² − s²)/2 =: a, since E (X − X′)² ≤ (X − m)² + s².
+Given all that came before the earlier one, E a ≤ 1. So the product of f over pairs that are complete and of a
+over those that are not is a non-negative supermartingale that begins at 1, however pairs interleave and
+whatever decides which step comes next, and a ≥ 1 − λ·s²/2. Hence
+
+    E = Σ_k w_k · Π_{complete} (1 + λ_k·(D − s²)) · (1 − λ_k·s²/2)^{open pairs},   Σ w_k ≤ 1,
+
+is at most such a process, and by Ville's inequality it ever reaches 1/α with probability at most α. The test
+has a level of its own, α = 0.001, and spends nothing of δ. It takes the first costs of a log, in the order in
+which they are counted.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -57,18 +72,67 @@ class CostModel:
             return f"costs lie within [{self.bounds[0]:g}, {self.bounds[1]:g}]"
         return f"the standard deviation of a cost given the past is at most {self.deviation:g}"
 
-    def check(self, costs: CostSums) -> None:
-        """Refuse data that contradict the assumption."""
+    def outlier(self, costs: CostSums) -> str | None:
+        """Words about a cost outside of the range that is stated, else None."""
         if self.bounds is None or costs.number == 0:
-            return
+            return None
         low, high = self.bounds
         wrong = costs.least if costs.least < low else costs.most
-        if not low <= wrong <= high:
+        if low <= wrong <= high:
+            return None
+        return f"a cost in the data is {wrong:g}, outside of the range [{low:g}, {high:g}] that is stated"
+
+    def check(self, costs: CostSums) -> None:
+        """Refuse data that contradict the range."""
+        if (words := self.outlier(costs)) is not None:
             raise InputError(
-                f"a cost in the data is {wrong:g}, outside of the range [{low:g}, {high:g}] that is stated",
+                words,
                 hint="state a range that all costs keep to, whatever is seen (`cost_range`), or a bound on "
                 "their standard deviation (`cost_sd`)",
             )
+
+    def contradiction(self, costs: CostSums, rows: IndexArray) -> str | None:
+        """Words about costs that refute what is stated of them, else None; `rows` are the polynomials of
+        rewards by transition."""
+        if self.deviation is None:
+            return self.outlier(costs)
+        log_e, pairs = spread_evidence(costs, rows, self.deviation)
+        if log_e < math.log(1.0 / ALPHA):
+            return None
+        return (
+            f"the costs contradict that {self.text}: e-value 10^{log_e / math.log(10.0):.1f} from {pairs:,} "
+            f"pairs of costs (a true bound reaches {1.0 / ALPHA:,.0f} with probability at most {ALPHA:g})"
+        )
+
+
+ALPHA = 0.001
+"""The probability that costs which keep to the stated spread are said to contradict it."""
+
+SHARES = tuple(0.5**k for k in range(1, 7))
+"""λ·s² of the bets on a spread that is too large, with equal weights."""
+
+
+def spread_evidence(costs: CostSums, rows: IndexArray, deviation: float) -> tuple[float, int]:
+    """The natural logarithm of the e-value against a standard deviation of at most `deviation`, and the pairs
+    that it is made of."""
+    waiting: dict[int, float] = {}
+    apart: list[float] = []
+    for transition, cost in costs.first:
+        row = int(rows[transition])
+        if row in waiting:
+            apart.append((cost - waiting.pop(row)) / deviation)
+        else:
+            waiting[row] = cost
+    with np.errstate(over="ignore"):
+        excess = 0.5 * np.square(np.array(apart)) - 1.0
+        logs = [
+            float(np.log1p(share * excess).sum()) + len(waiting) * math.log1p(-0.5 * share)
+            for share in SHARES
+        ]
+    most = max(logs)
+    if math.isinf(most):
+        return most, len(apart)
+    return most + math.log(sum(math.exp(log - most) for log in logs) / len(SHARES)), len(apart)
 
 
 def checked_range(value: Any) -> tuple[float, float] | None:
@@ -156,6 +220,8 @@ class CostIntervals:
     delta: float
     gamma: float
     model: CostModel
+    contradiction: str | None = None
+    """Words about costs that refute what is stated of them, else None."""
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -186,7 +252,6 @@ def cost_intervals(
     model: CostModel,
 ) -> CostIntervals:
     """The intervals of all events of a reward structure at level 1 − delta together."""
-    model.check(costs)
     events = CostEvents.of(reward, structure)
     table = events.expressions(parameters.names)
     gamma = share(delta, len(events))
@@ -204,7 +269,8 @@ def cost_intervals(
         low, high = interval(groups, model.spread, Fraction(gamma), within)
         lower[event], upper[event] = down(float(low)), up(float(high))
         observed.append(sum(group.count for group in groups))
-    return CostIntervals(events, table, tuple(observed), lower, upper, delta, gamma, model)
+    refuted = model.contradiction(costs, events.rows)
+    return CostIntervals(events, table, tuple(observed), lower, upper, delta, gamma, model, refuted)
 
 
 def _possible(

@@ -19,6 +19,7 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.model.continuous import CTMC, IntervalCTMC
+from tightrope.model.door import doubles
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.rewards import RewardStructure
 from tightrope.model.structure import Structure
@@ -38,7 +39,9 @@ def embed(chain: CTMC) -> MDP:
     signature = signatures.of_choice
     length = np.diff(chain.transition_start)
     within = np.arange(chain.transitions) - np.repeat(chain.transition_start[:-1], length)
-    probability = part.to_float()[np.repeat(signatures.start[signature], length) + within]
+    probability = doubles(part, "the probability of a jump")[
+        np.repeat(signatures.start[signature], length) + within
+    ]
     rewards = {
         name: RewardStructure(choice=_per_visit(earned, chain)) for name, earned in chain.earned.items()
     }
@@ -52,7 +55,7 @@ def _per_visit(earned: FloatArray, chain: CTMC) -> FloatArray:
     pairs, pair = np.unique(signature * len(amounts) + amount.reshape(-1), return_inverse=True)
     exact = RationalArray.from_fractions([Fraction(float(x)) for x in amounts])
     quotient = exact.take(pairs % len(amounts)) / chain.exit_exact.take(pairs // len(amounts))
-    result: FloatArray = quotient.to_float()[pair.reshape(-1)]
+    result: FloatArray = doubles(quotient, "a reward per visit")[pair.reshape(-1)]
     return result
 
 
@@ -64,7 +67,7 @@ def uniform_chain(chain: CTMC) -> MDP:
     signatures = len(chain.signatures)
     left = RationalArray.constant(rate, signatures) - chain.exit_exact
     stay = (left / RationalArray.constant(rate, signatures)).to_float()[chain.signatures.of_choice]
-    probability = loops.spread(of_expression.to_float()[chain.expression])
+    probability = loops.spread(doubles(of_expression, "the probability of a jump")[chain.expression])
     probability[loops.loop] += stay
     rewards = {name: RewardStructure(state=earned) for name, earned in chain.earned.items()}
     return MDP(replace(loops.structure, rewards=rewards), probability)

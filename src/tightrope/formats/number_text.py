@@ -7,7 +7,8 @@ Probabilities and rewards that are numbers or intervals of numbers.
 
 Each distinct text is understood once and gets a small integer (`code`); the model is made of all of
 them at the end. Decimals become the nearest doubles; the bounds of exact rational intervals, where
-they are no doubles, are rounded outwards so that nothing is lost.
+they are no doubles, are rounded outwards so that nothing is lost. Which numbers have no double, says
+`tightrope.model.door`.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from fractions import Fraction
 
 import numpy as np
 
+from tightrope.model import door
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import IndexArray
-from tightrope.numerics.rationals import RationalArray
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]+))?")
-_LONGEST = 4000
+LONGEST = 4000
 """Characters, and decimal exponent, of the longest number read."""
 
 
@@ -41,15 +42,23 @@ def exact_number(text: str) -> Fraction:
 
 
 def nearest_double(text: str) -> float:
-    """The double nearest to the number; ValueError where it is beyond the doubles."""
+    """The double nearest to the number; ValueError where none may stand for it."""
     stripped = text.strip()
-    try:
-        value = float(stripped) if _DECIMAL.fullmatch(stripped) else float(exact_number(stripped))
-    except OverflowError:
-        value = math.inf
+    match = _DECIMAL.fullmatch(stripped)
+    if match is None:
+        return door.double(exact_number(stripped))
+    value = float(stripped)
     if not math.isfinite(value):
         raise ValueError("too large for a double")
+    if abs(value) < door.TINY and any(digit in "123456789" for digit in re.split("[eE]", stripped)[0]):
+        raise ValueError("not 0, but too small for a double, of which the least is 2.3e-308")
     return value
+
+
+def nearest_bound(text: str) -> float:
+    """The same for a bound of an interval."""
+    value = nearest_double(text)
+    return door.bound(exact_number(text)) if value == 1 else value
 
 
 def decimal_text(value: float) -> str:
@@ -60,7 +69,7 @@ def decimal_text(value: float) -> str:
 def _decimal(text: str) -> Fraction:
     stripped = text.strip()
     match = _DECIMAL.fullmatch(stripped)
-    if match is None or len(stripped) > _LONGEST or abs(int(match.group(1) or 0)) > _LONGEST:
+    if match is None or len(stripped) > LONGEST or abs(int(match.group(1) or 0)) > LONGEST:
         raise ValueError("not a number")
     return Fraction(stripped)
 
@@ -72,10 +81,13 @@ class NumberValues:
         self.value_type = value_type
         self.lower: list[float] = []
         self.upper: list[float] = []
+        self.texts: list[tuple[str, str]] = []
         self.has_intervals = value_type in ("double-interval", "rational-interval")
+        self._exact: dict[int, door.Bounds] = {}
 
     def code(self, text: str) -> int:
-        if text.startswith("["):
+        is_interval = text.startswith("[")
+        if is_interval:
             if self.value_type not in (None, "double-interval", "rational-interval"):
                 raise ValueError(f"an interval in a model of value type {self.value_type}")
             low, high = split_interval(text)
@@ -83,28 +95,50 @@ class NumberValues:
         else:
             low = high = text
         if self.value_type == "rational-interval":
-            lower, upper = _round_outwards(exact_number(low), exact_number(high))
+            least, most = exact_number(low), exact_number(high)
+            lower, upper = door.bound(least, -math.inf), door.bound(min(most, max(least, 1)), math.inf)
+        elif is_interval:
+            lower, upper = nearest_bound(low), nearest_bound(high)
         else:
-            lower, upper = nearest_double(low), nearest_double(high)
-        if text.startswith("[") and lower <= 1:
+            lower = upper = nearest_double(text)
+        if is_interval and lower <= 1:
             upper = min(upper, 1.0)  # Storm adds up intervals of merged successors beyond 1
         self.lower.append(lower)
         self.upper.append(upper)
+        self.texts.append((low, high))
         return len(self.lower) - 1
 
-    def reward(self, text: str) -> float:
-        if not text.startswith("["):
-            return nearest_double(text)
-        low, high = split_interval(text)
-        if exact_number(low) != exact_number(high):
-            raise ValueError("a reward known only up to an interval is not supported")
-        return nearest_double(low)
+    def exact(self, code: int) -> door.Bounds:
+        """The bounds as they are written."""
+        if code not in self._exact:
+            low, high = (exact_number(text) for text in self.texts[code])
+            self._exact[code] = (low, min(high, max(low, Fraction(1))))
+        return self._exact[code]
+
+    def bounds(self, start: OffsetArray, codes: IndexArray) -> tuple[FloatArray, FloatArray]:
+        """The numbers of all transitions of a model; in one of intervals bounds are settled (`door`)."""
+        lower, upper = (np.array(ends, dtype=np.float64)[codes] for ends in (self.lower, self.upper))
+        if not self.has_intervals:
+            return lower, upper
+        for code, value in enumerate(self.lower):
+            if value == self.upper[code] == 1 and self.exact(code)[0] != 1 and (codes == code).any():
+                index = int(np.argmax(codes == code))
+                raise door.NotHeldError("not 1, and the double nearest to it is", index=index)
+        return door.settle_rows(start, lower, upper, lambda t: self.exact(int(codes[t])))
 
     def model(self, structure: Structure, codes: IndexArray) -> MDP | IntervalMDP:
-        lower = np.array(self.lower, dtype=np.float64)[codes]
-        if not self.has_intervals:
-            return MDP(structure, lower)
-        return IntervalMDP(structure, lower, np.array(self.upper, dtype=np.float64)[codes])
+        lower, upper = self.bounds(structure.transition_start, codes)
+        return IntervalMDP(structure, lower, upper) if self.has_intervals else MDP(structure, lower)
+
+
+def reward_text(text: str) -> str:
+    """The number of a reward, which may be written as an interval of one."""
+    if not text.startswith("["):
+        return text
+    low, high = split_interval(text)
+    if exact_number(low) != exact_number(high):
+        raise ValueError("a reward known only up to an interval is not supported")
+    return low
 
 
 def split_interval(text: str) -> tuple[str, str]:
@@ -114,13 +148,3 @@ def split_interval(text: str) -> tuple[str, str]:
     if not inner.startswith("[") or not inner.endswith("]") or not comma:
         raise ValueError("an interval such as [0.1, 0.3] expected")
     return low, high
-
-
-def _round_outwards(low: Fraction, high: Fraction) -> tuple[float, float]:
-    try:
-        return (
-            float(RationalArray.from_fractions([low]).to_float_down()[0]),
-            float(RationalArray.from_fractions([high]).to_float_up()[0]),
-        )
-    except OverflowError as error:
-        raise ValueError("too large for a double") from error

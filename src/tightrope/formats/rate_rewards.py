@@ -21,6 +21,8 @@ from tightrope.model.polynomial import Polynomial
 from tightrope.model.rewards import ParametricReward, RewardStructure
 from tightrope.numerics.arrays import FloatArray, IndexArray
 
+_CANCELLED = Fraction(1, 2**40)
+
 
 def per_time(reward: RewardStructure, name: str, chain: ParametricCTMC) -> ParametricReward:
     """What states earn per unit of time, and what leaving them earns at their exit rates."""
@@ -35,7 +37,9 @@ def per_time(reward: RewardStructure, name: str, chain: ParametricCTMC) -> Param
         key = (held, left, row)
         if key not in known:
             gained = _sum_of(chain, row) * Polynomial.constant(Fraction(left))
-            known[key] = table.add(gained + Polynomial.constant(Fraction(held)))
+            total = gained + Polynomial.constant(Fraction(held))
+            _check_cancelling(total.constant_term, Fraction(held), name, state)
+            known[key] = table.add(total)
         numbers[state] = known[key]
     return ParametricReward(name, *table.freeze(numbers))
 
@@ -53,6 +57,8 @@ def with_earnings(
         held = np.zeros(chain.states) if reward.state is None else reward.state
         table = ExpressionTable(chain.parameters.names)
         totals = [Fraction(a) + Fraction(b) for a, b in zip(held.tolist(), flow.tolist(), strict=True)]
+        for state, total in enumerate(totals):
+            _check_cancelling(total, Fraction(held[state]), name, state)
         rows = np.array([table.add(Polynomial.constant(total)) for total in totals], dtype=np.int32)
         earned[name] = ParametricReward(name, *table.freeze(rows))
     states = {
@@ -61,6 +67,15 @@ def with_earnings(
     }
     structure = replace(chain.structure, rewards=states)
     return ParametricCTMC(structure, chain.expression, chain.expressions, chain.parameters, earned)
+
+
+def _check_cancelling(total: Fraction, held: Fraction, name: str, state: int) -> None:
+    """Refuse what doubles cannot tell from 0, or from something else near it."""
+    if abs(total) < _CANCELLED * abs(held):
+        raise InputError(
+            f"the rewards '{name}' of state {state} and of its transitions cancel, for all doubles tell",
+            hint="give one reward for both",
+        )
 
 
 def exit_rewards(model: ParametricCTMC | CTMC) -> dict[str, RewardStructure]:

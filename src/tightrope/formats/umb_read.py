@@ -28,10 +28,11 @@ import numpy.typing as npt
 
 from tightrope.errors import InputError, Location
 from tightrope.formats.umb import umb_is_available
+from tightrope.model import door
+from tightrope.model.builder import settled_model
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import UNLABELLED, RewardStructure, Structure
-from tightrope.numerics.arrays import BoolArray
-from tightrope.numerics.rationals import RationalArray
+from tightrope.numerics.arrays import BoolArray, FloatArray
 
 _WHOLE = (8, 16, 32, 64)
 
@@ -204,7 +205,7 @@ def _structure(archive: Any, path: str | Path) -> Structure:
 
 def _rewards(archive: Any, title: str, values: dict[str, list[Any]], starts: list[int]) -> RewardStructure:
     """Rewards of states and choices, those of branches as expectations of their choice, rounded once."""
-    state, choice = (np.array(values[at], np.float64) if at in values else None for at in REWARD_PLACES[:2])
+    state, choice = (_doubles(values[at], title) if at in values else None for at in REWARD_PLACES[:2])
     if "branches" not in values:
         return RewardStructure(state, choice)
     probability = archive.branch_to_probability or [1] * len(values["branches"])
@@ -213,7 +214,7 @@ def _rewards(archive: Any, title: str, values: dict[str, list[Any]], starts: lis
         earned = [Fraction(value) for value in values["branches"][begin:end]]
         total = Fraction(0) if choice is None else Fraction(float(choice[number]))
         if len(set(earned)) == 1:
-            expected.append(float(total + earned[0]))
+            expected.append(door.double(total + earned[0]))
         elif hasattr(probability[begin], "left"):
             raise InputError(
                 f"the rewards '{title}' differ between branches of choice {number}, and the model has "
@@ -221,7 +222,7 @@ def _rewards(archive: Any, title: str, values: dict[str, list[Any]], starts: lis
             )
         else:
             weights = [Fraction(value) for value in probability[begin:end]]
-            expected.append(float(total + sum(p * r for p, r in zip(weights, earned, strict=True))))
+            expected.append(door.double(total + sum(p * r for p, r in zip(weights, earned, strict=True))))
     return RewardStructure(state, np.array(expected, np.float64))
 
 
@@ -231,12 +232,17 @@ def _model(archive: Any, structure: Structure) -> MDP | IntervalMDP:
         values = [1] * structure.transitions
     if values and hasattr(values[0], "left"):
         low, high = ([Fraction(getattr(value, end)) for value in values] for end in ("left", "right"))
-        return IntervalMDP(
-            structure,
-            RationalArray.from_fractions(low).to_float_down(),
-            RationalArray.from_fractions(high).to_float_up(),
-        )
-    return MDP(structure, np.array([float(value) for value in values]))
+        return settled_model(structure, list(zip(low, high, strict=True)))
+    return MDP(structure, _doubles(values, "probability"))
+
+
+def _doubles(values: list[Any], name: str) -> FloatArray:
+    """Numbers of a model, by the rule of its door."""
+    if all(isinstance(value, float) for value in values):
+        found = np.array(values, np.float64)
+        door.check_doubles(found, f"{name}:")
+        return found
+    return np.array([door.double(Fraction(value)) for value in values], np.float64)
 
 
 def _annotations(

@@ -12,12 +12,14 @@ A row of zeros says that the action is not available in that state.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError, check_type
+from tightrope.model import door
 from tightrope.model.builder import Row, build_from_rows
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.own_states import OwnStates
@@ -25,6 +27,8 @@ from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray
+
+_CANCELLED = 2.0**-12
 
 REWARD = "reward"
 """The name of the reward structure."""
@@ -119,6 +123,7 @@ def _plain(
     choice = state * len(names) + action
     first = np.flatnonzero(np.r_[True, choice[1:] != choice[:-1]]) if len(choice) else np.zeros(0, np.int64)
     taken = np.stack([state[first], action[first]], axis=1)
+    door.check_doubles(probability, "the probability")
     rewards = _rewards(R, taken, size, len(names), matrices)
     given = {"init": _members("init", [initial], size), "deadlock": np.zeros(size, np.bool_), **labels}
     structure = Structure(
@@ -210,16 +215,30 @@ def _rewards(R: Any, taken: Any, states: int, actions: int, matrices: list[Any] 
             "`R` gives rewards of transitions, whose mean depends on the parameters",
             hint="give rewards of shape (S,) or (S, A)",
         )
-    mean = np.stack(
-        [np.asarray(_times(p, r)).reshape(-1) for p, r in zip(matrices, rewards, strict=True)], axis=1
-    )
+    mean = np.empty((states, actions))
+    for number, (probability, reward) in enumerate(zip(matrices, rewards, strict=True)):
+        mean[:, number] = _take_mean(*_entries(probability), reward)
     return np.asarray(mean[state, action], np.float64)
 
 
-def _times(probability: Any, reward: FloatArray) -> Any:
-    if hasattr(probability, "multiply"):
-        return probability.multiply(reward).sum(axis=1)
-    return (probability * reward).sum(axis=1)
+def _take_mean(
+    row: npt.NDArray[np.int64], column: npt.NDArray[np.int64], probability: FloatArray, reward: FloatArray
+) -> FloatArray:
+    """Σ probability · reward of every row; in rationals where products cancel or are too small."""
+    earned = reward[row, column]
+    product = probability * earned
+    mean = np.bincount(row, weights=product, minlength=len(reward))
+    size = np.bincount(row, weights=np.abs(product), minlength=len(reward))
+    small = (np.abs(product) < door.TINY) & (probability != 0) & (earned != 0)
+    close = np.bincount(row, weights=small, minlength=len(reward)) > 0
+    close |= (np.abs(mean) < _CANCELLED * size) | ~np.isfinite(size)
+    for state in np.flatnonzero(close).tolist():
+        pairs = zip(probability[row == state].tolist(), earned[row == state].tolist(), strict=True)
+        try:
+            mean[state] = door.double(sum((Fraction(p) * Fraction(r) for p, r in pairs), Fraction(0)))
+        except door.NotHeldError as error:
+            raise InputError(f"`R`: what state {state} earns on average: {error.message}") from None
+    return mean
 
 
 def _members(name: str, given: Any, states: int) -> BoolArray:
@@ -237,6 +256,10 @@ def _members(name: str, given: Any, states: int) -> BoolArray:
 
 def _floats(array: npt.NDArray[Any], argument: str) -> FloatArray:
     try:
-        return array.astype(np.float64)
+        found = array.astype(np.float64)
     except (TypeError, ValueError):
         raise InputError(f"`{argument}` holds {array.dtype}, not numbers") from None
+    door.check_doubles(found, f"`{argument}`:")
+    if found.dtype != array.dtype and ((found == 0) != (array == 0)).any():
+        raise InputError(f"`{argument}` holds numbers that are not 0, and too small for a double")
+    return found

@@ -18,6 +18,7 @@ merges.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -26,7 +27,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tightrope.errors import InputError, check_type
-from tightrope.model.built_rewards import Amount, BySuccessor, Named, with_rewards
+from tightrope.model import door
+from tightrope.model.built_rewards import Amount, BySuccessor, Named, number_of, with_rewards
 from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.numbers import Number, exact
@@ -36,7 +38,6 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial, as_polynomial
 from tightrope.model.rational_function import Function, RationalFunction, as_function
 from tightrope.model.structure import Structure
-from tightrope.numerics.rationals import RationalArray
 
 State = TypeVar("State", bound=Hashable)
 
@@ -285,11 +286,21 @@ def _interval_model(structure: Structure, probabilities: Sequence[Probability]) 
         low, high = p if isinstance(p, tuple) else (p, p)
         lower.append(as_polynomial(low).constant_term)
         upper.append(as_polynomial(high).constant_term)
-    return IntervalMDP(
-        structure,
-        RationalArray.from_fractions(lower).to_float_down(),
-        RationalArray.from_fractions(upper).to_float_up(),
-    )
+    return settled_model(structure, list(zip(lower, upper, strict=True)))
+
+
+def settled_model(structure: Structure, bounds: Sequence[door.Bounds]) -> IntervalMDP:
+    """The model of exact bounds, by the rule of the model's door."""
+    lower, upper = np.empty(len(bounds)), np.empty(len(bounds))
+    at = 0
+    try:
+        for at, (low, high) in enumerate(bounds):
+            lower[at], upper[at] = door.bound(low, -math.inf), door.bound(high, math.inf)
+        lower, upper = door.settle_rows(structure.transition_start, lower, upper, bounds.__getitem__)
+    except door.NotHeldError as error:
+        choice = int(np.searchsorted(structure.transition_start, error.index or at, side="right")) - 1
+        raise InputError(f"{structure.choice_name(choice)}: {error.message}") from None
+    return IntervalMDP(structure, lower, upper)
 
 
 def _scalar(probability: Probability) -> Function | Number:
@@ -306,7 +317,7 @@ def is_zero(probability: Probability) -> bool:
 
 def amount_of(value: Any) -> Amount:
     """A reward: a polynomial, or a number."""
-    return value if isinstance(value, Polynomial) else float(value)
+    return value if isinstance(value, Polynomial) else number_of(value)
 
 
 def valuations_of(

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.model import door
 from tightrope.model.expression_table import ExpressionTable
-from tightrope.model.numbers import Number
+from tightrope.model.numbers import Number, exact
 from tightrope.model.polynomial import Polynomial, as_polynomial
 from tightrope.model.rational_function import Function, RationalFunction
 from tightrope.model.rewards import ParametricReward, RewardStructure
@@ -42,6 +43,7 @@ def with_rewards(
         own, chosen = states.get(name), choices.get(name)
         if name not in successors and not _has_parameters(own) and not _has_parameters(chosen):
             found[name] = RewardStructure(_floats(own), _floats(chosen))
+            _check_totals(structure, name, own, chosen)
             continue
         if probabilities is None:
             raise InputError(
@@ -103,7 +105,8 @@ def _polynomials(
     both, rows = table.freeze(np.array([*whole, *single], dtype=np.int32))
     size = len(whole)
     if both.is_constant.all():
-        return RewardStructure(choice=both.values([0] * len(names))[rows[:size]])
+        values = both.exact_values([0] * len(names))
+        return RewardStructure(choice=door.doubles(values)[rows[:size]])
     return ParametricReward(name, both, rows[:size], rows[size:])
 
 
@@ -114,8 +117,38 @@ def _has_parameters(values: Sequence[Amount] | None) -> bool:
 def _floats(values: Sequence[Amount] | None) -> FloatArray | None:
     if values is None:
         return None
-    plain = [float(v.constant_term) if isinstance(v, Polynomial) else v for v in _list_values(values)]
+    plain = [number_of(v.constant_term if isinstance(v, Polynomial) else v) for v in _list_values(values)]
     return np.asarray(plain, dtype=np.float64)
+
+
+def number_of(value: Any) -> float:
+    """The double of a reward; floats are what they are, and any other number becomes the nearest one."""
+    if not isinstance(value, float):
+        return door.double(exact(value))
+    door.check_doubles(np.array([value]), "the reward")
+    return float(value)
+
+
+def _check_totals(
+    structure: Structure, name: str, states: Sequence[Amount] | None, choices: Sequence[Amount] | None
+) -> None:
+    """What states and choices earn together, by the rule of the model's door."""
+    if states is None or choices is None or len(states) != structure.states:
+        return
+    owner = structure.choice_state.astype(np.int64)
+    own, chosen = _floats(states), _floats(choices)
+    if own is None or chosen is None or len(chosen) != len(owner):
+        return
+    kept = [list(states), list(choices)]
+    try:
+        door.check_totals(
+            own[owner],
+            chosen,
+            lambda c: [as_polynomial(v).constant_term for v in (kept[0][owner[c]], kept[1][c])],
+        )
+    except door.NotHeldError as error:
+        named = structure.choice_name(error.index)
+        raise InputError(f"{named}, the rewards '{name}': {error.message}") from None
 
 
 def _list_values(values: Any) -> list[Any]:

@@ -25,6 +25,7 @@ from types import MappingProxyType
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.model import door
 from tightrope.model.expressions import Expressions
 from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters, Point, domain_vertices
@@ -76,6 +77,7 @@ class ParametricCTMC(Structured):
                 f"the domain is empty: no point satisfies {self.parameters.text()}",
                 hint="loosen `params` or `domain`",
             )
+        self.expressions.check_held("a rate")
         self._check_signs()
 
     def _check_signs(self) -> None:
@@ -160,6 +162,9 @@ class CTMC(Structured):
         earned = {name: reward.per_choice(self.structure) for name, reward in self.structure.rewards.items()}
         earned.update((name, frozen_array(values, np.float64)) for name, values in self.earned.items())
         object.__setattr__(self, "earned", MappingProxyType(earned))
+        for rates in (self.exact, self.exit_exact):
+            if (wrong := door.first_not_held(rates)) is not None:
+                raise InputError(f"a rate: {door.why_not(rates[wrong])}")
         if np.less(self.exact.numerator, 0).any():
             raise InputError("a rate is negative")
         empty = np.flatnonzero(np.equal(self.exit_exact.numerator, 0)[self.signatures.of_choice])

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.model import door
 from tightrope.model.polynomial import Monomial, Polynomial, monomial_degree
 from tightrope.model.polynomial_array import PolynomialList
 from tightrope.model.rational_function import Function, RationalFunction
@@ -155,6 +156,13 @@ class Expressions(Record):
                 value += term
             columns.append(1.0 / value[:, None])
         return np.hstack(columns)
+
+    def check_held(self, what: str) -> None:
+        """Refuse numbers in the table that no double may stand for (`tightrope.model.door`)."""
+        below = (RationalArray.from_fractions(g.terms.values()) for g in self.denominators)
+        for part in (self.coefficient, *below):
+            if (wrong := door.first_not_held(part)) is not None:
+                raise InputError(f"{what}: {door.why_not(part[wrong])}")
 
     # --- shape -----------------------------------------------------------------------------
 

@@ -10,7 +10,9 @@ The caller puts parameters in: for every choice a function may say which probabi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ import numpy as np
 from tightrope.errors import InputError
 from tightrope.model.arrays import REWARD, from_arrays
 from tightrope.model.builder import Probability, Row, build_from_rows
+from tightrope.model.door import double
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -117,10 +120,17 @@ def _plain(
                 entries += [(1.0, state, state)] if action == 0 else []
                 continue
             entries += [(probability, state, after) for probability, after, _, _ in row[action]]
-            mean[state, action] = sum(outcome[0] * outcome[2] for outcome in row[action])
+            mean[state, action] = _take_mean(row[action])
         values, sources, targets = (np.array(column) for column in zip(*entries, strict=True))
         matrices.append(csr_array((values, (sources, targets)), shape=(states, states)))
     return from_arrays(matrices, mean, initial=first, labels=labels, actions=names)
+
+
+def _take_mean(outcomes: Sequence[Outcome]) -> float:
+    """Σ probability · reward, the double nearest to it; what is no number stays so and is refused later."""
+    if not all(math.isfinite(p) and math.isfinite(reward) for p, _, reward, _ in outcomes):
+        return sum(p * reward for p, _, reward, _ in outcomes)
+    return double(sum((Fraction(p) * Fraction(reward) for p, _, reward, _ in outcomes), Fraction(0)))
 
 
 def _add_up(

@@ -18,6 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.model.door import double
 from tightrope.model.mdp import MDP
 from tightrope.model.rewards import RewardStructure
 from tightrope.model.structure import Structure, Structured, frozen_array
@@ -81,7 +82,7 @@ class MarkovAutomaton(Structured):
             name: RewardStructure(choice=self._per_visit(reward, duration))
             for name, reward in structure.rewards.items()
         }
-        spent = np.array([float(each) for each in duration])[structure.choice_state]
+        spent = np.array([double(each) for each in duration])[structure.choice_state]
         rewards.setdefault(TIME, RewardStructure(choice=spent))
         return MDP(replace(structure, rewards=rewards), self.probability)
 
@@ -91,7 +92,7 @@ class MarkovAutomaton(Structured):
         at_once = np.zeros(choices) if reward.choice is None else reward.choice
         held = [Fraction(r) * d for r, d in zip(per_time.tolist(), duration, strict=True)]
         pairs = zip(self.structure.choice_state.tolist(), at_once.tolist(), strict=True)
-        return np.array([float(held[state] + Fraction(gained)) for state, gained in pairs])
+        return np.array([double(held[state] + Fraction(gained)) for state, gained in pairs])
 
     @remember
     def hash(self) -> str:

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.model import door
 from tightrope.model.expressions import Expressions
 from tightrope.model.mdp import MDP
 from tightrope.model.numbers import Number
@@ -74,6 +75,7 @@ class ParametricMDP(Structured):
                 f"the domain is empty: no point satisfies {self.parameters.text()}",
                 hint="loosen `params` or `domain`",
             )
+        self.expressions.check_held("a probability")
         sign = self._denominator_signs()
         self._check_sums()
         self._check_ranges(sign)
@@ -211,7 +213,16 @@ class ParametricMDP(Structured):
                 f"the point {name_point(exact, self.parameters.names)} lies outside the domain "
                 f"{self.parameters.text()}"
             )
-        probability = self.expressions.values(exact)[self.expression]
+        try:
+            probability = door.doubles(self.expressions.exact_values(exact))[self.expression]
+        except door.NotHeldError as error:
+            transition = int(np.argmax(self.expression == error.index))
+            choice = int(np.searchsorted(self.transition_start, transition, side="right")) - 1
+            where = name_point(exact, self.parameters.names)
+            raise InputError(
+                f"{self.structure.choice_name(choice)}: the probability "
+                f"{self.expressions.text(error.index)[:200]}{' at ' * bool(where)}{where}: {error.message}"
+            ) from None
         release(probability)
         return MDP(self.structure.at_point(exact), probability)
 

@@ -31,12 +31,15 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
+from tightrope.model.door import show
 from tightrope.model.expressions import Expressions
 from tightrope.model.parameters import LinearConstraint, Parameters, domain_vertices
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.polynomial_array import PolynomialArray
 from tightrope.model.ranges import ranges_over_box, table_of
 
+_LONG = 10**40
+"""Fractions of larger numbers are shown as decimals, with a few digits."""
 _MOST_CELLS = 2000
 _MOST_HALVINGS = 40
 _LP_TOLERANCE = Fraction(1, 10**9)
@@ -379,5 +382,7 @@ def name_point(point: Sequence[Fraction], names: Sequence[str]) -> str:
 
 
 def _short(value: Fraction) -> str:
+    if max(abs(value.numerator), value.denominator) > _LONG:
+        return show(value)
     decimal = f"{float(value):.12g}"
     return decimal if Fraction(decimal) == value else str(value)

@@ -26,6 +26,7 @@ from tightrope.errors import InputError, check_type
 from tightrope.model.builder import Skeleton, State, check_arguments, describe_states, explore, is_zero
 from tightrope.model.built_rewards import Amount, BySuccessor, Named
 from tightrope.model.continuous import IntervalCTMC, ParametricCTMC, rate_box
+from tightrope.model.door import double, doubles
 from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.numbers import Number
 from tightrope.model.own_states import OwnStates
@@ -200,7 +201,7 @@ class _Earned:
     def of_states(self, name: str, names: tuple[str, ...]) -> RewardStructure:
         held = self.held(name)
         if all(value.is_constant for value in held):
-            return RewardStructure(state=np.array([float(value.constant_term) for value in held]))
+            return RewardStructure(state=np.array([double(value.constant_term) for value in held]))
         return _as_reward(name, held, names)
 
     def gained(self, name: str) -> list[Polynomial]:
@@ -228,7 +229,7 @@ def _interval_chain(structure: Structure, rates: Sequence[Rate], earned: _Earned
     rewards, spans = {}, {}
     for name in earned.names:
         held = [_constant(value, "rewards") for value in earned.held(name)]
-        rewards[name] = RewardStructure(state=np.array([float(value) for value in held]))
+        rewards[name] = RewardStructure(state=np.array([double(value) for value in held]))
         gained = [_constant(value, "rewards") for value in earned.gained(name)]
         flows = [sorted((low * g, high * g)) for low, high, g in zip(*ends, gained, strict=True)]
         least, most = (
@@ -243,6 +244,7 @@ def _interval_chain(structure: Structure, rates: Sequence[Rate], earned: _Earned
 
 def _round(values: Sequence[Fraction], upwards: bool) -> FloatArray:
     exact = RationalArray.from_fractions(list(values))
+    doubles(exact)
     return exact.to_float_up() if upwards else exact.to_float_down()
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
+from tightrope.model.door import NotHeldError, doubles
 from tightrope.model.expressions import Expressions
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.record import Facts, Record
@@ -78,6 +79,7 @@ class ParametricReward(RewardStructure):
         expression: IndexArray,
         by_transition: IndexArray | None = None,
     ):
+        expressions.check_held("a reward")
         frozen = frozen_array(expression, np.int32)
         own = None if by_transition is None else frozen_array(by_transition, np.int32)
         for key, value in (("name", name), ("expressions", expressions), ("expression", frozen)):
@@ -92,7 +94,11 @@ class ParametricReward(RewardStructure):
 
     def at(self, point: Point) -> RewardStructure:
         """The rewards at a point: the float64 nearest to the exact values."""
-        return RewardStructure(choice=self.expressions.values(point)[self.expression])
+        try:
+            return RewardStructure(choice=doubles(self.expressions.exact_values(point))[self.expression])
+        except NotHeldError as error:
+            named = f"the rewards '{self.name}'" if self.name else "the rewards"
+            raise InputError(f"{named} at this point: {error.message}") from None
 
     def _refuse(self) -> NoReturn:
         named = f"the rewards '{self.name}'" if self.name else "the rewards"

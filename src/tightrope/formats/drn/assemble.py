@@ -22,6 +22,7 @@ from tightrope.formats.text_file import (
     first_wrong_exact_sum,
     first_wrong_sum,
 )
+from tightrope.model import door
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.polynomial import Polynomial
@@ -136,12 +137,29 @@ class _Assembly:
                 )
                 continue
             state, choice = on_state[:, k][self.state_entry], on_choice[:, k][self.choice_entry]
+            self.check_totals(state, choice, [row[k] for row in of_states], [row[k] for row in of_choices])
             noted = notes.rewards.get(name) if notes else None
             structures[name] = RewardStructure(
                 state if state.any() or (noted is not None and "state" in noted) else None,
                 choice if choice.any() or (noted is not None and "choice" in noted) else None,
             )
         return structures
+
+    def check_totals(
+        self, state: FloatArray, choice: FloatArray, states: Sequence[Amount], choices: Sequence[Amount]
+    ) -> None:
+        """What a state and its choice earn together, by the rule of the model's door."""
+        owner = np.repeat(np.arange(self.states), np.diff(self.choice_start))
+
+        def exact(number: int) -> tuple[Fraction, Fraction]:
+            amounts = states[self.state_entry[owner[number]]], choices[self.choice_entry[number]]
+            held, earned = (_polynomial(amount).constant_term for amount in amounts)
+            return held, earned
+
+        try:
+            door.check_totals(state[owner], choice, exact)
+        except door.NotHeldError as error:
+            self.fail_at_choice(error.index, error.message)
 
     def parametric(
         self, name: str, of_states: Sequence[Amount], of_choices: Sequence[Amount]
@@ -165,6 +183,8 @@ class _Assembly:
     def fail_with_place(self, error: InputError) -> NoReturn:
         """An error of the model as a whole: say in which file, and in which line where that is known."""
         values = self.body.values
+        if isinstance(error, door.NotHeldError) and isinstance(values, NumberValues):
+            self.fail_at_transition(error.index, error.message)
         if isinstance(values, ExactValues) and not error.location:
             expressions, expression = values.table.freeze(self.code)
             wrong = first_wrong_exact_sum(self.transition_start, expression, expressions)
@@ -202,7 +222,7 @@ def _has_parameters(amount: Amount) -> bool:
 def _number(amount: Amount) -> float:
     if not isinstance(amount, Polynomial):
         return amount
-    return float(amount.constant_term) if amount.is_constant else 0.0
+    return door.double(amount.constant_term) if amount.is_constant else 0.0
 
 
 def _polynomial(amount: Amount) -> Polynomial:

@@ -32,6 +32,7 @@ from tightrope.formats.number_text import decimal_text, exact_number, nearest_do
 from tightrope.formats.polynomial_text import parse_polynomial
 from tightrope.formats.rate_rewards import exit_rewards, with_earnings
 from tightrope.formats.written_by import DRN_MARK
+from tightrope.model import door
 from tightrope.model.continuous import CTMC, Continuous, IntervalCTMC, ParametricCTMC, rate_box
 from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.parameters import Parameters
@@ -82,7 +83,10 @@ class RateValues:
     def code(self, text: str) -> int:
         if text.lstrip().startswith("["):
             raise ValueError("an interval: intervals of rates are not read")
-        return self.table.add(self.rate(text))
+        rate = self.rate(text)
+        for coefficient in rate.terms.values():
+            door.double(coefficient)
+        return self.table.add(rate)
 
     def rate(self, text: str) -> Polynomial:
         """The number or polynomial of a text."""

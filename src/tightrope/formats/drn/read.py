@@ -16,8 +16,8 @@ from tightrope.errors import InputError, Location
 from tightrope.formats.drn.assemble import assemble
 from tightrope.formats.drn.body import Body, Progress
 from tightrope.formats.drn.header import AUTOMATON_TYPES, Header, read_header
-from tightrope.formats.drn.values import ExactValues, Model, Values
-from tightrope.formats.number_text import NumberValues, nearest_double
+from tightrope.formats.drn.values import ExactValues, Model, PlainValues, Values
+from tightrope.formats.number_text import nearest_double
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.markov_automaton import MarkovAutomaton
 from tightrope.model.mdp import MDP
@@ -59,7 +59,7 @@ def _values(path: Path, header: Header, box: str | None, domain: str | None) -> 
             raise InputError(f"the noted domain is damaged: {error.message}", Location(str(path))) from None
     if header.value_type in ("parametric", "rational"):
         return ExactValues(parameters)
-    return NumberValues(header.value_type)
+    return PlainValues(header.value_type)
 
 
 _HEADER_LINES = 40
@@ -85,7 +85,7 @@ def read_automaton_drn(path: str | Path) -> MarkovAutomaton:
                 f"a Markov automaton of value type {header.value_type} is not read: only plain ones are",
                 Location(str(path)),
             )
-        body = Body(path, header, NumberValues(None))
+        body = Body(path, header, PlainValues(None))
         body.read(lines, None)
     found = assemble(body)
     if not isinstance(found, MDP):

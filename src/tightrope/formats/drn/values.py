@@ -19,13 +19,16 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Protocol
 
+from tightrope.formats.number_text import NumberValues, exact_number, reward_text
 from tightrope.formats.polynomial_text import parse_function, parse_polynomial
+from tightrope.model import door
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
+from tightrope.model.rational_function import parts
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import IndexArray
 
@@ -59,18 +62,34 @@ class ExactValues:
     def code(self, text: str) -> int:
         if text.startswith("["):
             raise ValueError("an interval in a model of exact values")
-        return self.table.add(parse_function(text, self.index))
+        function = parse_function(text, self.index)
+        for side in parts(function):
+            _check_coefficients(side)
+        return self.table.add(function)
 
     def reward(self, text: str) -> Amount:
         polynomial = parse_polynomial(text, self.index)
-        if not polynomial.is_constant:
-            return polynomial
-        try:
-            number = float(polynomial.constant_term)
-        except OverflowError as error:
-            raise ValueError("too large for a double") from error
-        return number if Fraction(number) == polynomial.constant_term else polynomial
+        _check_coefficients(polynomial)
+        return polynomial if not polynomial.is_constant else exact_amount(polynomial.constant_term)
 
     def model(self, structure: Structure, codes: IndexArray) -> Model:
         expressions, expression = self.table.freeze(codes)
         return ParametricMDP(structure, expression, expressions, self.parameters)
+
+
+class PlainValues(NumberValues):
+    """Numbers and intervals; rewards stay exact."""
+
+    def reward(self, text: str) -> Amount:
+        return exact_amount(exact_number(reward_text(text)))
+
+
+def exact_amount(value: Fraction) -> Amount:
+    """A reward that is a number: its double, where it is one."""
+    number = door.double(value)
+    return number if Fraction(number) == value else Polynomial.constant(value)
+
+
+def _check_coefficients(polynomial: Polynomial) -> None:
+    for coefficient in polynomial.terms.values():
+        door.double(coefficient)

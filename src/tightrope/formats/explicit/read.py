@@ -22,6 +22,7 @@ from tightrope.errors import InputError, Location
 from tightrope.formats.explicit.rewards import read_state_rewards, read_transition_rewards
 from tightrope.formats.explicit.transitions import Transitions, is_content, read_transitions
 from tightrope.formats.text_file import fail, shorten
+from tightrope.model import door
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray
@@ -219,11 +220,19 @@ def _rewards(base: Path, transitions: Transitions) -> dict[str, RewardStructure]
         names: list[str | None] = []
         state = choice = None
         if ".srew" in files:
-            name, state = read_state_rewards(files[".srew"], len(transitions.choice_start) - 1)
+            name, state, held = read_state_rewards(files[".srew"], len(transitions.choice_start) - 1)
             names.append(name)
         if ".trew" in files:
-            name, choice = read_transition_rewards(files[".trew"], transitions)
+            name, choice, earned = read_transition_rewards(files[".trew"], transitions)
             names.append(name)
+        if state is not None and choice is not None:
+            owner = np.repeat(np.arange(len(state)), np.diff(transitions.choice_start))
+            try:
+                door.check_totals(
+                    state[owner], choice, lambda c, a=held, b=earned, s=owner: (a(int(s[c])), b(c))
+                )
+            except door.NotHeldError as error:
+                raise InputError(error.message, Location(str(files[".trew"]))) from None
         if len(set(names)) > 1:
             raise InputError(
                 f"the files call their reward structure '{names[0]}' and '{names[1]}'",

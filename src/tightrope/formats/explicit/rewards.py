@@ -13,9 +13,8 @@ and is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,34 +22,39 @@ import numpy as np
 
 from tightrope.errors import InputError, Location
 from tightrope.formats.explicit.transitions import Transitions, counts_line, is_content
-from tightrope.formats.number_text import nearest_double
+from tightrope.formats.number_text import exact_number, nearest_double
 from tightrope.formats.text_file import fail, shorten
+from tightrope.model import door
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.text_reading import reading
 
 _NAME = re.compile(r'#\s*Reward structure\s*:?\s*"([^"]*)"')
 
 
-def read_state_rewards(path: Path, states: int) -> tuple[str | None, FloatArray]:
+Exact = Callable[[int], Fraction]
+"""A reward as it is written, by the number of its state or choice."""
+
+
+def read_state_rewards(path: Path, states: int) -> tuple[str | None, FloatArray, Exact]:
     """The name in the file's comment, and the rewards."""
     rewards = np.zeros(states)
-    seen: set[int] = set()
+    texts: dict[int, str] = {}
     with reading(path) as file:
         name, lines = _read_named_content(file)
         entries = _read_announced(path, lines, (2,), "the numbers of states and entries", states)[-1]
         for number, line in lines:
-            (state,), reward = _row(path, number, line, 1)
+            (state,), reward, text = _row(path, number, line, 1)
             if state >= states:
                 fail(path, number, line, f"there is no state {state}: the states are 0 to {states - 1}")
-            if state in seen:
+            if state in texts:
                 fail(path, number, line, f"a second reward for state {state}")
-            seen.add(state)
+            texts[state] = text
             rewards[state] = reward
-    _check_entries(path, len(seen), entries)
-    return name, rewards
+    _check_entries(path, len(texts), entries)
+    return name, rewards, lambda state: exact_number(texts.get(state, "0"))
 
 
-def read_transition_rewards(path: Path, transitions: Transitions) -> tuple[str | None, FloatArray]:
+def read_transition_rewards(path: Path, transitions: Transitions) -> tuple[str | None, FloatArray, Exact]:
     """The name in the file's comment, and the rewards of the choices; where numbers are rates, what they earn
     per unit of time.
     """
@@ -58,45 +62,52 @@ def read_transition_rewards(path: Path, transitions: Transitions) -> tuple[str |
     index = _TransitionIndex(transitions)
     rewards = np.zeros(len(transitions.successor))
     place: dict[int, tuple[int, str]] = {}
+    texts: dict[int, str] = {}
     with reading(path) as file:
         name, lines = _read_named_content(file)
         expected = "the numbers of states, choices and entries"
         entries = _read_announced(path, lines, (2, 3), expected, index.states)[-1]
         for number, line in lines:
-            numbers, reward = _row(path, number, line, width)
+            numbers, reward, text = _row(path, number, line, width)
             transition = index.find(numbers[0], 0 if transitions.is_chain else numbers[1], numbers[-1])
             if transition is None:
                 fail(path, number, line, "a reward for a transition that the model does not have")
             if transition in place:
                 fail(path, number, line, "a second reward for the same transition")
             place[transition] = number, line
+            texts[transition] = text
             rewards[transition] = reward
     _check_entries(path, len(place), entries)
     start = transitions.transition_start
-    if transitions.are_rates:
-        rows = [slice(begin, end) for begin, end in pairwise(start.tolist())]
-        return name, np.array([_take_expectation(transitions.lower[row], rewards[row]) for row in rows])
-    low, high = np.minimum.reduceat(rewards, start[:-1]), np.maximum.reduceat(rewards, start[:-1])
-    for choice in np.flatnonzero(low != high).tolist():
+    assert transitions.exact is not None
+    numbers_of = transitions.exact
+
+    def exact(choice: int) -> Fraction:
+        """Σ probability · reward: values depend on nothing else. A reward that all earn is that."""
         own = range(start[choice], start[choice + 1])
+        earned = [exact_number(texts.get(t, "0")) for t in own]
+        if not transitions.are_rates and len(set(earned)) == 1:
+            return earned[0]
+        return sum((numbers_of(t)[0] * r for t, r in zip(own, earned, strict=True)), Fraction(0))
+
+    low, high = np.minimum.reduceat(rewards, start[:-1]), np.maximum.reduceat(rewards, start[:-1])
+    differ = np.flatnonzero((low != 0) | (high != 0) if transitions.are_rates else low != high)
+    for choice in differ.tolist():
+        own = range(start[choice], start[choice + 1])
+        first = next(place[transition] for transition in own if transition in place)
         if transitions.has_intervals:
             fail(
                 path,
-                *next(place[transition] for transition in own if transition in place),
+                *first,
                 "the transitions of this choice earn different rewards, so what it earns depends on "
                 "probabilities that are intervals; that is not supported",
                 hint="give the reward to the choice, or to states: the same number on all of its transitions",
             )
-        low[choice] = _take_expectation(
-            transitions.lower[own.start : own.stop], rewards[own.start : own.stop]
-        )
-    return name, low
-
-
-def _take_expectation(probability: FloatArray, reward: FloatArray) -> float:
-    """Σ probability · reward, the nearest double of the exact sum: values depend on nothing else."""
-    pairs = zip(probability.tolist(), reward.tolist(), strict=True)
-    return float(sum((Fraction(p) * Fraction(r) for p, r in pairs), Fraction(0)))
+        try:
+            low[choice] = door.double(exact(choice))
+        except door.NotHeldError as error:
+            fail(path, *first, f"what this choice earns on average: {error.message}")
+    return name, low, exact
 
 
 class _TransitionIndex:
@@ -148,7 +159,7 @@ def _read_announced(
     return counts
 
 
-def _row(path: Path, number: int, line: str, width: int) -> tuple[list[int], float]:
+def _row(path: Path, number: int, line: str, width: int) -> tuple[list[int], float, str]:
     words = line.split()
     if len(words) != width + 1:
         fail(path, number, line, f"{width} numbers and a reward expected, found {shorten(line)}")
@@ -156,7 +167,7 @@ def _row(path: Path, number: int, line: str, width: int) -> tuple[list[int], flo
         if not (word.isascii() and word.isdecimal()) or len(word) > 9:
             fail(path, number, line, f"{shorten(word)} is not a number of a state or choice", word)
     try:
-        return [int(word) for word in words[:width]], nearest_double(words[width])
+        return [int(word) for word in words[:width]], nearest_double(words[width]), words[width]
     except ValueError as error:
         fail(path, number, line, f"{shorten(words[width])}: {error}", words[width])
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -36,6 +36,7 @@ from tightrope.formats.text_file import (
     first_wrong_sum,
     shorten,
 )
+from tightrope.model import door
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.text_reading import reading
 
@@ -54,6 +55,8 @@ class Transitions:
     action: IndexArray
     action_names: tuple[str, ...]
     are_rates: bool = False
+    exact: Callable[[int], door.Bounds] | None = None
+    """The numbers of a transition as they are written."""
 
 
 def is_content(line: str) -> bool:
@@ -225,17 +228,22 @@ class _Rows:
         first = np.flatnonzero(begins)
         choice_start = np.searchsorted(state[first], np.arange(self.states + 1)).astype(np.int64)
         self.check_choices(order, state[first], choice[first], first, choice_start, choices)
+        try:
+            lower, upper = self.values.bounds(np.append(first, len(state)), code)
+        except door.NotHeldError as error:
+            self.fail_at(int(order[error.index]), error.message)
         result = Transitions(
             self.is_chain,
             self.values.has_intervals,
             choice_start,
             np.append(first, len(state)),
             target,
-            np.array(self.values.lower)[code],
-            np.array(self.values.upper)[code],
+            lower,
+            upper,
             action[first],
             tuple(self.actions),
             self.are_rates,
+            lambda transition: self.values.exact(int(code[transition])),
         )
         self.check_rows(order, action, result)
         return result

@@ -18,6 +18,8 @@ from tightrope.formats.jani.automata import Automaton, read_automaton, synchroni
 from tightrope.formats.jani.declarations import Transient, read_constants, read_variables
 from tightrope.formats.jani.nodes import TRUE, Node, Places, conjunction, expression
 from tightrope.formats.jani.properties import STEPS, TIME, ReadProperty, counts_steps, property_of
+from tightrope.formats.number_text import LONGEST, exact_number
+from tightrope.formats.text_file import shorten
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.text_reading import reading
@@ -103,13 +105,34 @@ def _parse(file: Path) -> Any:
     with reading(file) as opened:
         text = opened.read()
     try:
-        return json.loads(text.removeprefix("\ufeff"), parse_float=Fraction, parse_constant=_no_number)
+        return json.loads(
+            text.removeprefix("\ufeff"),
+            parse_float=_decimal,
+            parse_int=_integer,
+            parse_constant=_no_number,
+        )
     except json.JSONDecodeError as error:
         raise InputError(
             f"this is not JSON: {error.msg}", Location(str(file), error.lineno, error.colno)
         ) from None
+    except RecursionError:
+        raise InputError("it is nested too deeply", Location(str(file))) from None
     except ValueError as error:
         raise InputError(f"this is not JSON that can be read: {error}", Location(str(file))) from None
+
+
+def _decimal(text: str) -> Fraction:
+    """A decimal exactly; its exponent is looked at before anything is built of it."""
+    try:
+        return exact_number(text)
+    except ValueError:
+        raise ValueError(f"a number has more than {LONGEST} digits: {shorten(text, 20)}") from None
+
+
+def _integer(text: str) -> int:
+    if len(text) > LONGEST:
+        raise ValueError(f"a number has more than {LONGEST} digits: {shorten(text, 20)}")
+    return int(text)
 
 
 def _no_number(text: str) -> None:

@@ -141,7 +141,7 @@ class Graph:
                     result[rows] = branch.value(frame.select(rows))
             return result
 
-        lazy = a.fails or b.fails
+        lazy = a.fails or b.fails or a.wide or b.wide  # NumPy has no integers that are wide
         return self._integer("choose", (condition, a, b), run_lazily if lazy else run, low, high)
 
     def checked(self, a: Integer, wrong: str, bound: int, message: str, position: Position | None) -> Integer:

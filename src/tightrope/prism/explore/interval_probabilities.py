@@ -14,17 +14,20 @@ table therefore has two pairs of bounds, as written and narrowed; what does not 
 
 What nature can do may hang on whether bounds sum to exactly 1. Upper bounds that do so, or exceed it, still
 do once rounded up. Lower bounds that do leave one distribution, which the command is then read as, likewise
-all upper bounds. Upper bounds that stay below 1 by so little that rounding hides it are refused.
+all upper bounds. Upper bounds that stay below 1 by so little that rounding hides it are refused, and so are
+bounds that no double may stand for (`tightrope.model.door`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 
+from tightrope.model import door
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.explore.compile import Compiler
@@ -63,6 +66,8 @@ class IntervalProbabilities(Probabilities):
         both = bounds, narrowed or bounds
         number = self._number.setdefault(both, len(self._bounds))
         if number == len(self._bounds):
+            door.bound(bounds[0], -math.inf)
+            door.bound(bounds[1], math.inf)
             self._bounds.append(both[0])
             self._narrowed.append(both[1])
         return number
@@ -89,6 +94,12 @@ class IntervalProbabilities(Probabilities):
         return IntervalDistribution(self, command, bounds)
 
     def combine(self, operation: Operation, left: IndexArray, right: IndexArray) -> IndexArray:
+        try:
+            return self._combined(operation, left, right)
+        except door.NotHeldError as error:
+            raise Complaint(f"intervals of commands that go together: {error.message}", None) from None
+
+    def _combined(self, operation: Operation, left: IndexArray, right: IndexArray) -> IndexArray:
         pair = self._pairs[operation].insert(((left.astype(np.int64) << 32) | right).reshape(-1, 1))
         result = self._results[operation]
         for key in self._pairs[operation].keys[len(result) :, 0].tolist():
@@ -148,10 +159,13 @@ class IntervalDistribution(Distribution):
                 low = high = low if least == 1 else high
             elif tuple(high) not in self._told_apart:
                 self._tell_apart(high, frame.describe(row))
-            result[row] = [
-                self._table.intern((a, b), (max(a, 1 - sum(high) + b), min(b, 1 - sum(low) + a)))
-                for a, b in zip(low, high, strict=True)
-            ]
+            for column, (a, b) in enumerate(zip(low, high, strict=True)):
+                narrowed = max(a, 1 - sum(high) + b), min(b, 1 - sum(low) + a)
+                try:
+                    result[row, column] = self._table.intern((a, b), narrowed)
+                except door.NotHeldError as error:
+                    position = self._command.updates[column].position
+                    raise Complaint(f"{error.message}, in state {frame.describe(row)}", position) from None
         return result
 
     def _tell_apart(self, upper: Sequence[Fraction], state: str) -> None:

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tightrope.model import door
 from tightrope.model.polynomial_array import PolynomialArray
 from tightrope.model.rewards import ParametricReward
 from tightrope.model.structure import UNLABELLED, RewardStructure
@@ -30,6 +32,7 @@ from tightrope.prism.explore.assemble import Rows
 from tightrope.prism.explore.compile import Compiler, Terms, balance
 from tightrope.prism.explore.frame import Frame
 from tightrope.prism.explore.polynomial_index import PolynomialIndex
+from tightrope.prism.explore.probabilities import check_held
 from tightrope.prism.explore.ratio import Number, integers
 from tightrope.prism.explore.state_space import StateSpace
 from tightrope.prism.parse.diagnostics import Complaint
@@ -59,6 +62,7 @@ class ParametricObserver:
                 "write one command for them, with the probabilities of its updates",
             )
         self.name = rewards.name or ""
+        self._position = rewards.position
         self._rows = rows
         self._table = PolynomialIndex(program.parameters)
         self._number: IndexArray = np.zeros(len(rows.action), dtype=np.int32)
@@ -81,7 +85,9 @@ class ParametricObserver:
             if len(taken):
                 inner = frame.select(row[taken])
                 values = {m: coefficient.array(inner) for m, coefficient in terms.items()}
-                self._number[choices][taken] = self._table.add_array(PolynomialArray(values, inner.size))
+                earned = PolynomialArray(values, inner.size)
+                check_held(earned, inner, self._position)
+                self._number[choices][taken] = self._table.add_array(earned)
 
     def finish(self) -> ParametricReward:
         expressions, expression = self._table.freeze(self._number)
@@ -168,6 +174,7 @@ class _Reward:
     ):
         self.name = name
         self._rows = rows
+        self._position = items[0].position if items else None
         on_states = [item for item in items if not item.is_choice]
         self._state_value = _total(on_states, compiler) if on_states else None
         self._state = np.zeros(len(rows.deadlock)) if on_states else None
@@ -184,7 +191,7 @@ class _Reward:
 
     def observe(self, frame: Frame, part: slice) -> None:
         if self._state is not None and self._state_value is not None:
-            self._state[part] = _nearest(self._state_value, frame)
+            self._state[part] = self._nearest(self._state_value, frame)
         if self._choice is None:
             return
         start = self._rows.choice_start[part.start : part.stop + 1]
@@ -194,8 +201,38 @@ class _Reward:
         for number, value in self._choice_value.items():
             taken = np.flatnonzero(action == number)
             if len(taken):
-                self._choice[choices][taken] = _nearest(value, frame)[row[taken]]
+                self._choice[choices][taken] = self._nearest(value, frame)[row[taken]]
+        if self._state is not None:
+            self._check_totals(frame, self._state[part][row], self._choice[choices], row, action)
         self._correct_mixed(frame, part)
+
+    def _check_totals(
+        self, frame: Frame, state: FloatArray, choice: FloatArray, row: OffsetArray, action: IndexArray
+    ) -> None:
+        """What states and choices earn together, by the rule of the model's door."""
+
+        def exact(index: int) -> tuple[Fraction, Fraction]:
+            own = self._choice_value.get(int(action[index]))
+            earned = Fraction(0) if own is None else _exact(own, frame, int(row[index]))
+            assert self._state_value is not None
+            return _exact(self._state_value, frame, int(row[index])), earned
+
+        try:
+            door.check_totals(state, choice, exact)
+        except door.NotHeldError as error:
+            frame.fail(error.message, self._position, np.arange(frame.size) == row[error.index])
+
+    def _nearest(self, number: Number, frame: Frame) -> FloatArray:
+        """The float64 nearest to the exact value in each row."""
+        top, bottom = number.numerator, number.denominator
+        if bottom.high <= _EXACT_IN_FLOAT and top.low >= -_EXACT_IN_FLOAT and top.high <= _EXACT_IN_FLOAT:
+            # Both are exact in float64, so one division rounds once.
+            quotient: FloatArray = integers(top, frame) / integers(bottom, frame)
+            return quotient
+        try:
+            return door.doubles(number.array(frame))
+        except door.NotHeldError as error:
+            frame.fail(f"a reward: {error.message},", self._position, np.arange(frame.size) == error.index)
 
     def _correct_mixed(self, frame: Frame, part: slice) -> None:
         """Averages where a Markov chain drew among several commands; there a choice is a state."""
@@ -208,11 +245,23 @@ class _Reward:
         earned = np.zeros(len(state))
         for number, value in self._choice_value.items():
             own = np.flatnonzero(action == number)
-            earned[own] = _nearest(value, frame)[state[own] - part.start]
-        commands = np.bincount(state - part.start, minlength=frame.size)
-        total = np.bincount(state - part.start, weights=earned, minlength=frame.size)
+            earned[own] = self._nearest(value, frame)[state[own] - part.start]
+        place = state - part.start
+        commands = np.bincount(place, minlength=frame.size)
+        total = np.bincount(place, weights=earned, minlength=frame.size)
+        size = np.bincount(place, weights=np.abs(earned), minlength=frame.size)
         mixed = np.flatnonzero(commands)
-        self._choice[part.start + mixed] = total[mixed] / commands[mixed]
+        average = total[mixed] / commands[mixed]
+        close = (np.abs(total) < 0.5 * size)[mixed] | ((np.abs(average) < door.TINY) & (size[mixed] > 0))
+        for index in np.flatnonzero(close).tolist():
+            row = int(mixed[index])
+            values = [self._choice_value.get(number) for number in action[place == row].tolist()]
+            exact = [Fraction(0) if value is None else _exact(value, frame, row) for value in values]
+            try:
+                average[index] = door.double(sum(exact, Fraction(0)) / len(exact))
+            except door.NotHeldError as error:
+                frame.fail(f"a reward: {error.message},", self._position, np.arange(frame.size) == row)
+        self._choice[part.start + mixed] = average
 
     def finish(self) -> RewardStructure:
         if self._choice is not None:
@@ -231,11 +280,6 @@ def _total(items: Sequence[RewardItem], compiler: Compiler) -> Number:
     return balance(earned, arithmetic.add)
 
 
-def _nearest(number: Number, frame: Frame) -> FloatArray:
-    """The float64 nearest to the exact value in each row."""
-    top, bottom = number.numerator, number.denominator
-    if bottom.high <= _EXACT_IN_FLOAT and top.low >= -_EXACT_IN_FLOAT and top.high <= _EXACT_IN_FLOAT:
-        # Both are exact in float64, so one division rounds once.
-        quotient: FloatArray = integers(top, frame) / integers(bottom, frame)
-        return quotient
-    return number.array(frame).to_float()
+def _exact(number: Number, frame: Frame, row: int) -> Fraction:
+    """The exact value in one row."""
+    return number.array(frame.select(np.array([row])))[0]

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tightrope.model import door
 from tightrope.model.polynomial_array import PolynomialArray
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
@@ -21,7 +22,7 @@ from tightrope.prism.explore.frame import Frame
 from tightrope.prism.explore.polynomial_index import PolynomialIndex
 from tightrope.prism.explore.quotients import Quotients, combined
 from tightrope.prism.parse.diagnostics import Complaint
-from tightrope.prism.parse.syntax import Command, Literal
+from tightrope.prism.parse.syntax import Command, Literal, Position
 
 ZERO, ONE = 0, 1
 """The numbers of the probabilities 0 and 1 in every table."""
@@ -114,6 +115,13 @@ class PolynomialProbabilities(Probabilities):
         return self.table.polynomials(distinct).take(position.reshape(-1))
 
 
+def check_held(values: PolynomialArray, frame: Frame, position: Position | None) -> None:
+    """Complain about coefficients that no double may stand for (`tightrope.model.door`)."""
+    for coefficient in values.terms.values():
+        if (wrong := door.first_not_held(coefficient)) is not None:
+            frame.fail(f"{door.why_not(coefficient[wrong])},", position, np.arange(frame.size) == wrong)
+
+
 class QuotientDistribution(Distribution):
     """Polynomials and quotients of polynomials, adding up to 1 as rational functions."""
 
@@ -168,6 +176,8 @@ class PolynomialDistribution(Distribution):
         total = values[0]
         for value in values[1:]:
             total = total + value
+        for value, update in zip(values, self._command.updates, strict=True):
+            check_held(value, frame, update.position)
         if not self._owner.are_rates:
             self._check_sum(total, frame)
         return self._deferred.entries(np.stack([self._table.add_array(value) for value in values], axis=1))

@@ -26,10 +26,11 @@ from tightrope.prism.explore.frame import Frame
 from tightrope.prism.explore.key_index import KeyIndex
 from tightrope.prism.explore.observe import observe, polynomial_of_items
 from tightrope.prism.explore.polynomial_index import PolynomialIndex
-from tightrope.prism.explore.probabilities import ZERO, PolynomialProbabilities
+from tightrope.prism.explore.probabilities import ZERO, PolynomialProbabilities, check_held
 from tightrope.prism.explore.search import (
     Progress,
     Warn,
+    check_table,
     run_search,
     structure_of,
     warn_of,
@@ -96,6 +97,7 @@ def _explore(
     rows, actions = with_shown_names(program, rows, actions)
     structure = structure_of(program, seen, rows, actions)
     expressions, expression = rates.table.freeze(rows.probability)
+    check_table(program, structure, expressions, expression)
     return ParametricCTMC(structure, expression, expressions, parameters, earned), bool(rows.stopped.any())
 
 
@@ -112,6 +114,7 @@ class _RateReward:
         rates: PolynomialProbabilities,
     ):
         self.name = rewards.name or ""
+        self._position = rewards.position
         self._rows, self._rates = rows, rates
         self._table = PolynomialIndex(program.parameters)
         self._state: IndexArray = np.zeros(len(rows.deadlock), dtype=np.int32)
@@ -125,6 +128,7 @@ class _RateReward:
 
     def observe(self, frame: Frame, part: slice) -> None:
         total = _values(self._on_states, frame)
+        check_held(total, frame, self._position)
         self._state[part] = self._table.add_array(total)
         first, last = np.searchsorted(self._rows.mixed_state, (part.start, part.stop))
         row = self._rows.mixed_state[first:last].astype(np.int64) - part.start
@@ -141,6 +145,7 @@ class _RateReward:
                 gained = _values(terms, inner) * self._rates.table.polynomials(rate[some].astype(np.int64))
                 total = _add_rows(total, row[some], gained, frame.size)
                 taken = np.delete(taken, once)
+        check_held(total, frame, self._position)
         self._time[part] = self._table.add_array(total)
 
     def of_states(self) -> RewardStructure:

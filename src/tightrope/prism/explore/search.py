@@ -21,13 +21,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from tightrope.model import door
+from tightrope.model.expressions import Expressions
 from tightrope.model.factored import FactoredRows
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.rewards import ParametricReward
 from tightrope.model.structure import UNLABELLED, Structure, release
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import is_interpreting
 from tightrope.prism.expand.program import Definitions, Program
 from tightrope.prism.explore.assemble import Assembler, Rows, without
@@ -187,9 +189,27 @@ def _explore(
         model = IntervalMDP(structure, *own, factored=factored)
         return model, bool(rows.stopped.any())
     expressions, expression = polynomials.table.freeze(rows.probability)
+    check_table(program, structure, expressions, expression)
     release(expression)
     domain = Parameters.unit_box(program.parameters) if parameters is None else parameters
     return ParametricMDP(structure, expression, expressions, domain), bool(rows.stopped.any())
+
+
+def check_table(
+    program: Program, structure: Structure, expressions: Expressions, expression: IndexArray
+) -> None:
+    """Complain about what commands make together where no double may stand for it, at one of them."""
+    if (term := door.first_not_held(expressions.coefficient)) is None:
+        return
+    choice = int(structure.transition_choice[np.argmax(expression == expressions.row_of_term[term])])
+    action = structure.action_names[structure.action_of_choice[choice]]
+    commands = [command for module in program.modules for command in module.commands]
+    named = [command for command in commands if (command.action or UNLABELLED) == action]
+    raise Complaint(
+        f"{structure.choice_name(choice)}, what commands do together: "
+        f"{door.why_not(expressions.coefficient[term])}",
+        (named or commands)[0].position,
+    )
 
 
 def with_shown_names(program: Program, rows: Rows, actions: tuple[str, ...]) -> tuple[Rows, tuple[str, ...]]:

@@ -96,7 +96,10 @@ class NumberValues:
             low = high = text
         if self.value_type == "rational-interval":
             least, most = exact_number(low), exact_number(high)
-            lower, upper = door.bound(least, -math.inf), door.bound(min(most, max(least, 1)), math.inf)
+            lower, upper = (
+                door.bound(least, -math.inf),
+                door.bound(min(most, max(least, Fraction(1))), math.inf),
+            )
         elif is_interval:
             lower, upper = nearest_bound(low), nearest_bound(high)
         else:

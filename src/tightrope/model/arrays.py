@@ -227,7 +227,7 @@ def _take_mean(
     """Σ probability · reward of every row; in rationals where products cancel or are too small."""
     earned = reward[row, column]
     product = probability * earned
-    mean = np.bincount(row, weights=product, minlength=len(reward))
+    mean: FloatArray = np.bincount(row, weights=product, minlength=len(reward)).astype(np.float64)
     size = np.bincount(row, weights=np.abs(product), minlength=len(reward))
     small = (np.abs(product) < door.TINY) & (probability != 0) & (earned != 0)
     close = np.bincount(row, weights=small, minlength=len(reward)) > 0

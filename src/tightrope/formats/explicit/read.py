@@ -19,13 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError, Location
-from tightrope.formats.explicit.rewards import read_state_rewards, read_transition_rewards
+from tightrope.formats.explicit.rewards import Exact, read_state_rewards, read_transition_rewards
 from tightrope.formats.explicit.transitions import Transitions, is_content, read_transitions
 from tightrope.formats.text_file import fail, shorten
 from tightrope.model import door
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import RewardStructure, Structure
-from tightrope.numerics.arrays import BoolArray
+from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.text_reading import reading
 
 _DECLARATION = re.compile(r'\s*([0-9]{1,9})="([^"]*)"')
@@ -226,13 +226,7 @@ def _rewards(base: Path, transitions: Transitions) -> dict[str, RewardStructure]
             name, choice, earned = read_transition_rewards(files[".trew"], transitions)
             names.append(name)
         if state is not None and choice is not None:
-            owner = np.repeat(np.arange(len(state)), np.diff(transitions.choice_start))
-            try:
-                door.check_totals(
-                    state[owner], choice, lambda c, a=held, b=earned, s=owner: (a(int(s[c])), b(c))
-                )
-            except door.NotHeldError as error:
-                raise InputError(error.message, Location(str(files[".trew"]))) from None
+            _check_totals(files[".trew"], transitions, state, held, choice, earned)
         if len(set(names)) > 1:
             raise InputError(
                 f"the files call their reward structure '{names[0]}' and '{names[1]}'",
@@ -245,3 +239,14 @@ def _rewards(base: Path, transitions: Transitions) -> dict[str, RewardStructure]
             )
         rewards[known] = RewardStructure(state, choice)
     return rewards
+
+
+def _check_totals(
+    path: Path, transitions: Transitions, state: FloatArray, held: Exact, choice: FloatArray, earned: Exact
+) -> None:
+    """What states and choices earn together, by the rule of the model's door."""
+    owner = np.repeat(np.arange(len(state)), np.diff(transitions.choice_start))
+    try:
+        door.check_totals(state[owner], choice, lambda number: (held(int(owner[number])), earned(number)))
+    except door.NotHeldError as error:
+        raise InputError(error.message, Location(str(path))) from None

@@ -152,7 +152,8 @@ def _from_double(compute: Callable[[], float], position: Position | None) -> Fra
 
 
 def _check_power(numerator: int, denominator: int, exponent: int, position: Position | None) -> None:
-    if max(numerator.bit_length(), denominator.bit_length()) * exponent > _MOST_BITS and abs(numerator) > 1:
+    grows = abs(numerator) > 1 or denominator > 1
+    if grows and max(numerator.bit_length(), denominator.bit_length()) * exponent > _MOST_BITS:
         raise Complaint(f"this power has more than {_MOST_BITS} bits", position)
 
 

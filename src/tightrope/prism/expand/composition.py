@@ -29,6 +29,8 @@ Actions = frozenset[str]
 _MOST = 100_000
 """Synchronisations beyond this number are a mistake: every further renaming may square them."""
 
+_DEEPEST = 250
+
 
 def compose(modules: Sequence[Module], system: Composition | None) -> tuple[Synchronisation, ...]:
     """The synchronisations, in the order in which their first commands are written."""
@@ -76,17 +78,19 @@ class _Parts:
         ways = tuple(Synchronisation(action, ((number, action),)) for action in actions)
         return _Part(ways, actions_of(ways))
 
-    def of(self, part: Composition) -> _Part:
+    def of(self, part: Composition, depth: int = 0) -> _Part:
+        if depth > _DEEPEST:
+            raise Complaint(f"this composition is nested more than {_DEEPEST} deep", part.position)
         if isinstance(part, ModuleName):
             return self._name_part(part)
         if isinstance(part, Parallel):
-            left, right = self.of(part.left), self.of(part.right)
+            left, right = self.of(part.left, depth + 1), self.of(part.right, depth + 1)
             if len(left.ways) * len(right.ways) > _MOST:
                 raise Complaint(
                     f"this composition has more than {_MOST:,} ways to synchronise", part.position
                 )
             return _parallel(left, right, part.actions)
-        inner = self.of(part.inner)
+        inner = self.of(part.inner, depth + 1)
         if isinstance(part, Hiding):
             return _rename(inner, dict.fromkeys(part.actions))
         mapping: dict[str, str | None] = {}

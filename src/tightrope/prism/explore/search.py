@@ -15,6 +15,8 @@ the values of the frame is left out. The variable that most commands fix to one 
 
 from __future__ import annotations
 
+import math
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -43,7 +45,7 @@ from tightrope.prism.explore.narrow import NARROW, NarrowSearch
 from tightrope.prism.explore.observe import Observations, observe
 from tightrope.prism.explore.probabilities import ZERO, PolynomialProbabilities, Probabilities
 from tightrope.prism.explore.state_space import StateSpace
-from tightrope.prism.explore.synchronise import Group, groups
+from tightrope.prism.explore.synchronise import Group, TooWideError, groups
 from tightrope.prism.parse.diagnostics import Complaint
 from tightrope.prism.parse.syntax import Expression, ModelType
 
@@ -115,6 +117,9 @@ _WORTH = 256
 """States that are explored one by one at a time, or it was not worth trying."""
 
 _PROGRESS_SECONDS = 0.1
+
+_STATE_BYTES, _TRANSITION_BYTES, _SHARE = 48, 16, 0.8
+"""What a state and a transition take at least, and the share of the memory that a model may."""
 
 _MOST_UNBOUNDED = 10_000_000
 """States of a program with unbounded variables, which may have infinitely many."""
@@ -271,6 +276,7 @@ def run_search(
     relevance = Relevance(commands, space.ranges)
     deep = _Deep(lambda: _narrow_search(space, commands, states, assembler, stop, most))
     limit = _ROWS
+    memory = _most_bytes()
     reported = time.monotonic()
     while assembler.rows_done < len(states):
         if not assembler.are_rates:  # there several commands compete in nearly every state
@@ -288,11 +294,17 @@ def run_search(
             going_on = np.flatnonzero(~stopped)
             frame = frame.select(going_on)
         parts, actions = [], []
-        for group, relevant in relevance.groups(frame) if frame.size else ():
-            found = group.alternatives(frame, relevant)
-            if found is not None:
-                parts.append(found if going_on is None else replace(found, rows=going_on[found.rows]))
-                actions.append(group.action)
+        try:
+            for group, relevant in relevance.groups(frame) if frame.size else ():
+                found = group.alternatives(frame, relevant)
+                if found is not None:
+                    parts.append(found if going_on is None else replace(found, rows=going_on[found.rows]))
+                    actions.append(group.action)
+        except TooWideError:
+            limit = max(1, len(keys) // 2)
+            continue
+        if len(states) * _STATE_BYTES + assembler.transitions * _TRANSITION_BYTES > memory:
+            raise _too_large(len(states), assembler.transitions)
         outcomes = assembler.add(keys, parts, actions, stopped)
         limit = max(1, min(_ROWS, _OUTCOMES * len(keys) // outcomes))
         if progress is not None and time.monotonic() - reported > _PROGRESS_SECONDS:
@@ -300,6 +312,23 @@ def run_search(
             reported = time.monotonic()
     if progress is not None:
         progress(len(states), assembler.transitions)
+
+
+def _most_bytes() -> float:
+    """What a model may take: most of this machine's memory."""
+    try:
+        return _SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return math.inf
+
+
+def _too_large(states: int, transitions: int) -> Complaint:
+    return Complaint(
+        f"{states:,} states with {transitions:,} transitions have been found, and there are more than this "
+        "machine's memory holds",
+        None,
+        "a smaller instance of the model may fit",
+    )
 
 
 def _too_many(space: StateSpace, most: int) -> Complaint:

@@ -8,7 +8,9 @@ which the commands are written.
 from __future__ import annotations
 
 import itertools
+import os
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -22,6 +24,20 @@ from tightrope.prism.explore.probabilities import Probabilities
 from tightrope.prism.explore.state_space import StateSpace
 from tightrope.prism.parse.diagnostics import Complaint
 from tightrope.prism.parse.syntax import Position
+
+MOST_OUTCOMES = "TIGHTROPE_MOST_OUTCOMES"
+_MOST_OUTCOMES = 2**24
+"""Of commands that move together in one state, some gigabytes; that variable of the environment sets it."""
+
+
+class TooWideError(Exception):
+    """The states of a frame have too many outcomes for all of them to be looked at together."""
+
+
+def most_outcomes() -> int:
+    """The limit of outcomes in one state."""
+    given = os.environ.get(MOST_OUTCOMES, "")
+    return int(given) if given.isascii() and given.isdecimal() and len(given) < 16 else _MOST_OUTCOMES
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +68,7 @@ class Group:
                 possible &= own
                 if not possible.any():
                     return None
+            self._check_size(frame, masks, possible)
         result: Alternatives | None = None
         for part in masks:
             enabled = [
@@ -63,6 +80,28 @@ class Group:
                 return None
             result = self._join(result, by_row(enabled, frame.size), part[0][0].position)
         return result
+
+    def _check_size(
+        self, frame: Frame, masks: list[list[tuple[CompiledCommand, BoolArray]]], possible: BoolArray
+    ) -> None:
+        """Count what the commands can do together before any of it is written out."""
+        most = most_outcomes()
+        if prod(sum(len(command.updates) for command, _ in part) for part in masks) * frame.size <= most:
+            return
+        choices, outcomes = possible.astype(np.float64), possible.astype(np.float64)
+        for part in masks:
+            choices *= np.sum([mask for _, mask in part], axis=0)
+            outcomes *= np.sum([mask * float(len(command.updates)) for command, mask in part], axis=0)
+        if outcomes.max() > most:
+            row = int(np.argmax(outcomes))
+            raise Complaint(
+                f"the {len(masks)} modules that move together have {choices[row]:,.0f} choices with "
+                f"{outcomes[row]:,.0f} outcomes in state {frame.describe(row)}, more than {most:,}",
+                masks[0][0][0].position,
+                f"give their commands different actions or stronger guards, or set {MOST_OUTCOMES} higher",
+            )
+        if outcomes.sum() > most and frame.size > 1:
+            raise TooWideError
 
     def _join(self, left: Alternatives | None, right: Alternatives, position: Position) -> Alternatives:
         if left is None:

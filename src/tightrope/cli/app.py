@@ -82,6 +82,11 @@ def run(arguments: Sequence[str]) -> int:
     except MemoryError:
         _say("error: out of memory\nhint: a smaller instance of the model may fit")
         return CANNOT_ANSWER
+    except RecursionError as error:
+        if os.environ.get("TIGHTROPE_DEBUG") == "1":
+            return _internal_error(error)
+        _say("error: something in the input is nested more deeply than can be read\nhint: write it flatter")
+        return WRONG_INPUT
     except OSError as error:
         name = f"{error.filename}: " if error.filename else ""
         _say(f"error: {name}{error.strerror or error}")

@@ -145,7 +145,7 @@ def learn(asked: Request) -> None:
     """Learn a robust policy and its certified interval from data.
 
     With probability at least 1 - delta the policy's true value lies in its interval. What is not given is
-    decided from the model and from how the data were sampled, never from what was seen; every default is
+    decided from the model and from how the data were sampled and came, not from outcomes; every default is
     explained. With --sets all, every kind of sets is solved and compared. With --sets coupled, nature picks
     one parameter vector for the whole run, as the true system does: the tightest interval, still certified.
 

@@ -120,8 +120,9 @@ def learn_all(
     """The same for several `kinds` of sets (all) over one region; statistics and region are computed once.
     With several threads large models are solved over several kinds at a time.
 
-    Each result holds with confidence 1 − delta on its own. Those over a polytope hold together with the tied
-    ones, which are made of the same intervals; picking another one after looking costs confidence.
+    Results over one region hold together with confidence 1 − delta, and so do those over a polytope with the
+    tied ones, which are made of the same intervals. Untied ones, and tied ones beside another region, hold on
+    their own: picking among such statements after looking costs confidence.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))

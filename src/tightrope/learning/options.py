@@ -226,7 +226,11 @@ def decide(
     options: LearnOptions,
     no_bets: str | None = "nothing is named to bet on",
 ) -> Decisions:
-    """Fill in what `options` leaves open. Reads the model and the sampling design only.
+    """Fill in what `options` leaves open.
+
+    Reads the model, how the data were sampled and in which form they came: whether they have batches in a
+    known order, whether an episode met a choice twice, and how many episodes there are beside those planned.
+    It reads no outcome; numbers of episodes may follow from outcomes where the design is adaptive.
 
     `no_bets` says why no slab may be chosen, None where one may (`tightrope.learning.bet_policy`).
     """
@@ -242,7 +246,7 @@ def decide(
     elif region is None:
         if sets is not SetsKind.COUPLED:
             rectangular = sets is SetsKind.RECTANGULAR
-            no_bets = "over rectangular sets it may lose 2 %" if rectangular else "it is for coupled sets"
+            no_bets = "over rectangular sets it may lose a few percent" if rectangular else "it is for coupled sets"
         region, reason = _default_region(model, counts, options, no_bets)
         reasons.append(reason)
     _refuse_combinations(sets, region, options)

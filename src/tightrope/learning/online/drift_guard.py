@@ -9,8 +9,9 @@ explores.
 * `restart`: everything before the alarm is forgotten, by the learner and by the monitor. When the alarm comes
   is known from the events before it, so those after it are fresh: given all that was forgotten, the
   guarantees since the restart hold together with probability at least 1 − δ, if the parameters stay what they
-  are from then on. A run with k restarts has k + 1 such stretches, and all guarantees that were not made
-  between a change and its alarm hold together with probability at least 1 − (k + 1)·δ.
+  are from then on. So it is for each stretch between restarts, and for a number K that is fixed before the
+  run the first K stretches hold together with probability at least 1 − K·δ. How many there will be is random:
+  nothing is said of all stretches together, only that on average at most a share δ of them fails.
 
 Nothing is promised of guarantees made between a change and its alarm: they are about a world that was.
 """

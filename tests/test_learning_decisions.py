@@ -79,7 +79,7 @@ def test_slabs_are_the_default_over_coupled_sets_where_bets_can_be_sized() -> No
         (counts, coupled, "of this", "of this"),
         (unplanned, coupled, None, "no number of episodes was planned"),
         (late, coupled, None, "no number of episodes was planned"),
-        (counts, LearnOptions(), None, "over rectangular sets it may lose 2 %"),
+        (counts, LearnOptions(), None, "over rectangular sets it may lose width"),
     ):
         found = decide(known.model, data, options, no_bets)
         assert found.region is RegionKind.LIKELIHOOD

@@ -246,7 +246,7 @@ def decide(
     elif region is None:
         if sets is not SetsKind.COUPLED:
             rectangular = sets is SetsKind.RECTANGULAR
-            no_bets = "over rectangular sets it may lose a few percent" if rectangular else "it is for coupled sets"
+            no_bets = "over rectangular sets it may lose width" if rectangular else "it is for coupled sets"
         region, reason = _default_region(model, counts, options, no_bets)
         reasons.append(reason)
     _refuse_combinations(sets, region, options)

@@ -14,6 +14,7 @@ import numpy as np
 from tightrope.answering.product_problem import ProductProblem
 from tightrope.coupled import CoupledStatus, CoupledSynthesis, CoupledValue
 from tightrope.data.counts import Counts
+from tightrope.data.event_stream import EXCLUDED
 from tightrope.errors import InputError
 from tightrope.formats.controller import Controller
 from tightrope.formats.documents.coding import to_plain
@@ -242,7 +243,7 @@ class LearningResult(Shown, Record):
     @property
     def verdict(self) -> Verdict:
         """What the result is worth, in one word, with all that it rests on."""
-        refuted = self.contradiction or self.refuted_costs
+        refuted = self.contradiction or self.refuted_costs or excluded_in(self.counts)
         if refuted is None and self.fit is not None and self.fit.is_refutation:
             refuted = self.misfit
         return Verdict.of(
@@ -412,6 +413,14 @@ def _widen(expression: IndexArray, lower: FloatArray, upper: FloatArray, width: 
     """The largest width of each expression's transitions."""
     for t in range(len(expression)):
         width[expression[t]] = max(width[expression[t]], upper[t] - lower[t])
+
+
+def excluded_in(counts: Counts | None) -> str | None:
+    """Words about rows that were dropped because the model has no such transition, else None."""
+    words = [problem.words for problem in EXCLUDED]
+    missing = () if counts is None else counts.design.censored
+    found = next((text for text in missing if any(word in text for word in words)), None)
+    return None if found is None else f"transitions were seen that the model excludes: {found}"
 
 
 def rests_on(ledger: Ledger, options: LearnOptions, fit: ModelFit | None) -> tuple[Assumed, ...]:

@@ -38,6 +38,7 @@ LEAST = {
     "2^-1075": Fraction(1, 2**1075),
     "2^-1022": Fraction(1, 2**1022),
     "2^-16445": Fraction(1, 2**16445),
+    "2^-16494": Fraction(1, 2**16494),
     "10^-5000": Fraction(1, 10**5000),
     "2^-60": Fraction(1, 2**60),
 }
@@ -148,7 +149,7 @@ def drips(least: Fraction, into: int) -> Rows:
 
 def reaching() -> Iterator[Attack]:
     """What drips away is all of it, in the end."""
-    lost = vectors([0.9998, 0, 1], [1.0, 1, 1]), 0.9998, 1.0
+    lost = vectors([0.4998, 0, 1], [1.0, 1, 1]), 0.4998, 1.0
     found = vectors([0.0, 0, 1], [0.0002, 0, 1]), 0.0, 0.0002
     asked = objective("UNTIL", target=GOAL)
     for name, least in LEAST.items():
@@ -157,6 +158,17 @@ def reaching() -> Iterator[Attack]:
             yield forged(f"{where}-at-point-{name}", at_point(drips(least, into), asked), *made)
             if least >= ETA:
                 yield forged(f"{where}-by-doubles-{name}", by_doubles(drips(least, into), asked), *made)
+    target, off = np.arange(6) == 2, Fraction(9, 20 * 2**54)
+    for name, least in LEAST.items():  # the doubles next to what stays sum to less than 1
+        for into, low, high in ((1, 0.4998, 1.0), (2, 0.0, 0.6002)):
+            row = [(0, Fraction(1, 4) - 3 * off - least), *((s, Fraction(1, 4) + off) for s in (3, 4, 5))]
+            back = [[[(0, ONE)]]] * 3
+            problem = at_point([[[*row, (into, least)]], *STAY, *back], objective("UNTIL", target=target))
+            lower = [low, 0, 1, low, low, low] if into == 1 else [0.0, 0, 1, 0, 0, 0]
+            upper = [1.0] * 6 if into == 1 else [high, 0, 1, high, high, high]
+            hints = vectors(lower, upper, [1, 0, 0, 2, 2, 2])
+            where = "lost" if into == 1 else "found"
+            yield forged(f"{where}-spread-{name}", problem, hints, low, high)
     for nature, support in (("MAX", None), ("MIN", None), ("MAX", 5e-324), ("MIN", 5e-324)):
         into, made = (1, lost) if nature == "MAX" else (2, found)
         rows = drips(ETA, into)
@@ -170,7 +182,7 @@ def reaching() -> Iterator[Attack]:
 
 def weighing() -> Iterator[Attack]:
     """A policy that drips: weight 2⁻¹⁰⁷⁴ on the choice that leaves."""
-    for into, low, high in ((1, 0.9998, 1.0), (2, 0.0, 0.0002)):
+    for into, low, high in ((1, 0.4998, 1.0), (2, 0.0, 0.0002)):
         rows = [[[(0, ONE)], [(into, ONE)]], *STAY]
         problem = at_point(rows, objective("UNTIL", target=GOAL))
         weight = np.array([1.0, 5e-324, 1.0, 1.0])
@@ -395,7 +407,7 @@ def test_a_power_of_a_parameter_drips_from_a_file(tmp_path: Path) -> None:
     drip, stay = {((0, 115),): ONE}, {(): ONE, ((0, 115),): -ONE}
     graph, _ = graph_of(drips(ONE / 2, 1))
     asked = objective("UNTIL", target=GOAL)
-    for into, (low, high) in ((1, (0.9998, 1.0)), (2, (0.0, 0.0002))):
+    for into, (low, high) in ((1, (0.4998, 1.0)), (2, (0.0, 0.0002))):
         there = replace(graph, successor=np.array([0, into, 1, 2]))
         problem = Problem(
             there,

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -25,7 +24,6 @@ from tightrope.certificate.format.fields import Polynomial
 from tightrope.certificate.game.nature import Boxes, excess, signs_of_sums
 from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers
 from tightrope.certificate.problem import Problem
-from tightrope.certificate.statistics.outcomes import Outcomes
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
@@ -54,7 +52,7 @@ def boxes_of(problem: Problem, n: Arithmetic) -> tuple[Boxes, list[Check]]:
         boxes = box(problem.expression, *n.enclose(values), single, lambda at: (exact[at], exact[at]))
         improper = np.array([not 0 <= value <= 1 for value in values], dtype=np.bool_)
         wrong = np.logical_or.reduceat(improper[problem.expression], graph.transition_start[:-1])
-        checks = [_sums(problem, values)]
+        checks = [Check.everywhere("probabilities of every choice sum to 1", _no_sum(boxes, exact), "choice")]
     return boxes, [Check.everywhere("the sets are sets of distributions", wrong, "choice"), *checks]
 
 
@@ -115,12 +113,14 @@ def _values_at(polynomials: Sequence[Polynomial], theta: Sequence[Fraction]) -> 
     return [sum((c * known[m] for m, c in polynomial.items()), Fraction(0)) for polynomial in polynomials]
 
 
-def _sums(problem: Problem, value: list[Fraction]) -> Check:
-    """Are the probabilities of every choice at the point distributions, in rationals?"""
-    groups = Outcomes.of(problem, np.zeros(problem.graph.transitions, dtype=np.int64))
-    terms = [
-        m * value[e] for e, m in zip(groups.expression.tolist(), groups.multiplicity.tolist(), strict=True)
-    ]
-    wrong = [sum(terms[a:b]) != 1 for a, b in pairwise(groups.start.tolist())]
-    name = "probabilities of every choice sum to 1"
-    return Check.everywhere(name, np.array(wrong, dtype=np.bool_), "kind of choice")
+def _no_sum(boxes: Boxes, values: Numbers) -> BoolArray:
+    """Choices whose probabilities at the point do not sum to 1, in rationals; equal ones are summed once."""
+    wrong = np.zeros(len(boxes.single), dtype=np.bool_)
+    mark = np.random.default_rng(0).integers(1 << 62, size=len(values))
+    for rows, table, _ in boxes.blocks():
+        label = np.sort(boxes.label[table], axis=1)
+        _, first, kind = np.unique(mark[label].sum(axis=1), return_index=True, return_inverse=True)
+        wrong[rows] = (values[label[first]].sum(axis=1) != 1)[kind]
+        other = np.flatnonzero(np.any(label != label[first][kind], axis=1))  # marks may coincide
+        wrong[rows[other]] = values[label[other]].sum(axis=1) != 1
+    return wrong

@@ -104,4 +104,5 @@ class RegionBoxes(Boxes):
             return bound
         size, hidden = ((abs(delta) * part[e]).sum(axis=1) for part in (self.extent, self.doubt))
         error = n.error(k + 8, 2 * size + abs(number[:, 0]) + abs(bound)) + 2 * hidden
-        return bound + error + (k + 8) * n.tiny * self.reach
+        bound = bound + error + (k + 8) * n.tiny * self.reach
+        return bound

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tightrope.certificate.budget import Budget
 from tightrope.certificate.claim import Certificate, Claim, misfit
 from tightrope.certificate.format.fields import validate
 from tightrope.certificate.game.nature import Boxes, Vector
@@ -40,8 +41,14 @@ _End = Fraction | float
 """A bound at the initial state, before `complement`; a float is infinite."""
 
 
-def check(certificate: Certificate, n: Arithmetic = FLOAT64) -> Verdict:
-    """All checks. An `InputError` where a field does not hold what it should."""
+def check(certificate: Certificate, n: Arithmetic = FLOAT64, budget: Budget | None = None) -> Verdict:
+    """All checks. An `InputError` where a field does not hold what it should, `OverBudget` where they would
+    take more than a budget."""
+    with (budget or Budget.of(None, n.exact)).counting():
+        return _check(certificate, n)
+
+
+def _check(certificate: Certificate, n: Arithmetic) -> Verdict:
     validate(certificate)
     problem = certificate.problem
     _require_small(problem, n)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tightrope.certificate.budget import spend
 from tightrope.certificate.format import fields
 from tightrope.certificate.format.fields import is_offsets
 from tightrope.certificate.problem import bits_of
@@ -115,4 +116,5 @@ class Data:
     @property
     def sizes(self) -> list[int]:
         """How much was seen in every batch."""
+        spend("batches", 100 * self.batches)
         return [int(self.batch_count[a:b].sum()) for a, b in pairwise(self.batch_start.tolist())]

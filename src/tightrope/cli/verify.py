@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from msgspec import UNSET, UnsetType
 
+from tightrope.certificate.budget import Budget
 from tightrope.certificate.checker import check
 from tightrope.certificate.claim import Certificate
 from tightrope.certificate.format.archive import Loaded, load
@@ -46,6 +47,14 @@ class Request:
     discount: options.Discount = None
     terminal_reward: options.TerminalReward = None
     ltl_translator: options.LtlTranslator = None
+    budget: Annotated[
+        str | None,
+        option(
+            "--budget",
+            "Work that the check may take: 600s, 10min or 10x; 60s without it, with --exact 600s.",
+            "AMOUNT",
+        ),
+    ] = None
     exact: Annotated[bool, option("--exact", "Check in exact rationals; for small models.")] = False
     json: options.Json = False
     reading: DesignedLogOptions
@@ -60,7 +69,9 @@ def verify(asked: Request) -> None:
     """Re-check a certificate, by a program that shares no code with the solver or with learning.
 
     Of a value, every inequality behind the bounds is checked again. Of a learned result, also the way from
-    the counts to the bounds: intervals, confidence, region, projections. Rounding is on the safe side.
+    the counts to the bounds: intervals, confidence, region, projections. Rounding is on the safe side. What a
+    check takes is counted before it is done, and refused beyond 60 s of one core and 2 GiB unless --budget
+    says more.
 
     A certificate is about the problem that is written in it. With --model, --prop, --data and --policy that
     problem is built again from your own files, under the options they were used with, and compared; without
@@ -73,7 +84,8 @@ def verify(asked: Request) -> None:
         raise InputError(f"{given[0]} goes with --model: it says something about a model of yours")
     if asked.data is None and (given := list_given(asked.reading)):
         raise InputError(f"{given[0]} goes with --data: it says how data are read")
-    loaded = load(asked.certificate)
+    budget = Budget.of(asked.budget, asked.exact)
+    loaded = load(asked.certificate, budget)
     bound, words = None, tuple[str, ...]()
     if asked.model is not None:
         from tightrope.cli.verify_own import own_problem
@@ -86,7 +98,7 @@ def verify(asked: Request) -> None:
             if asked.json:
                 print_json(_about_something_else(bound, trouble, loaded, time.perf_counter() - begin))
             raise CannotCertify(trouble)
-    verdict = check(loaded.certificate, RATIONAL if asked.exact else FLOAT64)
+    verdict = check(loaded.certificate, RATIONAL if asked.exact else FLOAT64, budget)
     verdict = verdict if bound is None else tie_verdict(verdict, bound, words)
     if asked.json:
         print_json(_answer(verdict, loaded, time.perf_counter() - begin))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tightrope.certificate.budget import Budget
 from tightrope.certificate.checker import check, unbound
 from tightrope.certificate.claim import Certificate
 from tightrope.certificate.format.archive import load
@@ -58,13 +59,16 @@ def verify(
     policy: Policy | None = None,
     ltl_translator: str | None = None,
     exact: bool = False,
+    budget: float | str | None = None,
 ) -> Verdict:
     """Check a certificate; with a model, a property, data or a policy of one's own, check that it is about
     these.
 
     A `CTMC` stands for its embedded chain, which certificates of chains in continuous time are about.
     `data` are counts, or a log as `read_data` takes it. `ltl_translator` is the command that makes LTL an
-    automaton, where the certificate's was made by another program, too.
+    automaton, where the certificate's was made by another program, too. `budget`: the work that the check may
+    take, 600 (seconds), "10min" or "10x"; beyond it, and beyond 60 s without it (600 s if `exact`), it is
+    refused before it is done.
 
     A `CannotCertify` names the first field in which the certificate speaks of something else. Whether it
     proves its claims is the verdict's `valid`; what was not tied to anything, its `not_tied`.
@@ -88,7 +92,8 @@ def verify(
             "a property, data, a point or a policy can only be compared beside a model", hint="add `model`"
         )
     check_type("certificate", certificate, str | Path, "the name of a file")
-    loaded = load(certificate).certificate
+    allowed = Budget.of(budget, exact)
+    loaded = load(certificate, allowed).certificate
     if at is not None and loaded.problem.law != "point":
         raise InputError("`at` goes with certificates about a point, this one is about none")
     bound, words = unbound(loaded), tuple[str, ...]()
@@ -98,7 +103,7 @@ def verify(
         if trouble is not None:
             raise CannotCertify(trouble)
         words = readings(loaded, own)
-    return tie_verdict(check(loaded, RATIONAL if exact else FLOAT64), bound, words)
+    return tie_verdict(check(loaded, RATIONAL if exact else FLOAT64, allowed), bound, words)
 
 
 def tie_verdict(verdict: Verdict, bound: Mapping[str, bool | None], words: tuple[str, ...] = ()) -> Verdict:

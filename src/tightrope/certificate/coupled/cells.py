@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.certificate.budget import hold, spend, spend_on
 from tightrope.certificate.coupled.hints import CoupledHints
 from tightrope.certificate.numbers import Arithmetic
 from tightrope.certificate.region.coordinates import Box, Row
@@ -27,6 +28,8 @@ class Cells:
 
     def __init__(self, hints: CoupledHints, writer: Writer, region_box: Box):
         self.hints, self.n, self.space, self.region_box = hints, writer.n, writer.space, region_box
+        hold("splits", 150 * hints.split_direction.size, kept=True)
+        spend("splits", 20 * hints.split_direction.size)
         self.direction = [[Fraction(v) for v in row] for row in hints.split_direction.tolist()]
         self.value = [Fraction(v) for v in hints.split_value.tolist()]
         self.writer = writer.and_from(Origin.SPLIT, self)
@@ -39,6 +42,9 @@ class Cells:
     def rows(self, node: int, names: Any) -> Rows:
         """These rows in the cell of a node, which may name only what holds there."""
         path = self.hints.path(node)
+        spend(
+            "cells", (150 + 4 * self.space.size) * len(path) + len(path) * len(names) // 2 + 20 * len(names)
+        )
         for origin, index, part in names.tolist():
             if origin == Origin.SPLIT and (index, part) not in path:
                 raise ValueError("a split that does not lead to its cell")
@@ -73,6 +79,9 @@ def hull_misfit(
 ) -> str | None:
     """Why the hull of the points centre + axes·y need not contain the cell, or None."""
     n, (count, size) = rows.n, simplices.shape
+    hold("simplices of a cell", 24 * count * size * size)
+    spend_on("simplices of a cell", count * size * size * (4 + size // 2), n, rows.matrix)
+    spend("faces of simplices", 10 * count * size * (size + 4))
     if count <= size or np.any(simplices >= len(rows.bound)):
         return "too few simplices, or rows that are not there"
     x, along, y = n.array(centre), n.array(axes), n.array(points)

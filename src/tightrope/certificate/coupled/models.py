@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.certificate.budget import hold, spend
 from tightrope.certificate.claim import Claim
 from tightrope.certificate.game.nature import rows_of
 from tightrope.certificate.numbers import Arithmetic, Numbers
@@ -133,6 +134,9 @@ class Model:
 
     @staticmethod
     def constant(n: Arithmetic, value: FloatArray, size: int) -> Model:
+        width = (size + 1) * (size + 2) // 2
+        spend("models of the value", 40 * (size + 1) ** 4)
+        hold("models of the value", 24 * len(value) * width * (1 + size // 3))
         coefficient = n.zeros((len(value), monomials(size)[2].shape[1]))
         coefficient[:, 0] = n.array(value)
         return Model(coefficient, n.zeros(len(value)))
@@ -143,6 +147,8 @@ def backup(walk: Walk, ball: Ball, model: Model) -> tuple[Numbers, Numbers, Numb
 
     The last bounds, on the ball, what rounding and fuzz may have changed. In blocks of states.
     """
+    work = len(walk.weight) * model.coefficient.shape[1] * (ball.size + 2)
+    spend("models of the value", 2 * work, 320 if walk.n.exact else 0)
     sizes, count = (
         (ball.magnitude(model.coefficient) + model.error, ball.magnitude(ball.form)),
         len(walk.state),

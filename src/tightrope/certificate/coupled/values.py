@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.certificate.budget import spend
 from tightrope.certificate.coupled.models import Ball, Model, Walk
 from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers, OutOfRange
 from tightrope.numerics.arrays import FloatArray
@@ -75,6 +76,7 @@ def total_doubt(n: Arithmetic, doubt: Numbers, base: Numbers, along: Numbers, y:
     being off by at most u·(1 + Σ (|along| + |Y| + 1)).
     """
     unsure = doubt > 0
+    spend("occupancies", np.count_nonzero(unsure) * len(y) * (4 + y.shape[1] // 4), 600 if n.exact else 0)
     doubt, base, along = doubt[unsure], base[unsure], along[unsure]
     widest, largest = (np.abs(part).max(axis=0, initial=0) for part in (along, y))
     if n.exact:
@@ -107,6 +109,7 @@ def _range_of_pairs(
     There are many, so where numbers are float64 these are doubles with their error bound, and where they
     are rational, whole numbers.
     """
+    spend("pairs of points", len(first) ** 2 * (6 + first.shape[1] // 4) * (4 if n.exact else 1))
     if n.exact:
         from tightrope.certificate.coupled.whole import range_of_pairs
 

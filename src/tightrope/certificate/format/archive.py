@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.certificate.budget import Budget, hold, spend
 from tightrope.certificate.claim import Certificate
 from tightrope.certificate.format.fields import Field, Polynomial, list_fields, validate
 from tightrope.errors import InputError, Location
@@ -31,6 +32,9 @@ MOST_HEADER = 1 << 20
 MOST_LINES, MOST_PARTS = 1_000_000, 2_500_000
 """Of a text: lines; lines, terms and factors together."""
 MOST_BYTES = 1 << 31
+_PART, _TERM_BYTES = 100, 400
+"""Work and memory of a term or factor."""
+
 INFLATION = 40
 """A file may come to so many times its own size in memory, or to ROOM if that is more."""
 ROOM = 1 << 28
@@ -62,8 +66,8 @@ class Loaded:
     digest: str
 
 
-def load(path: str | Path) -> Loaded:
-    """Read a file; an `InputError` says why it is no certificate."""
+def load(path: str | Path, budget: Budget | None = None) -> Loaded:
+    """Read a file, within a budget; an `InputError` says why it is no certificate."""
     place, file = Location(str(path)), Path(path)
     try:
         if not file.is_file() and file.exists():
@@ -74,7 +78,8 @@ def load(path: str | Path) -> Loaded:
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", place) from error
     try:
-        return read(data)
+        with (budget or Budget()).counting():
+            return read(data)
     except InputError as error:
         raise InputError(error.message, place, error.hint) from error
 
@@ -100,7 +105,10 @@ def _members(data: bytes) -> dict[str, bytes]:
         entries = archive.infolist()
         names = [entry.filename for entry in entries]
         _require(len(set(names)) == len(names) <= MOST_MEMBERS, "too many members, or two of one name")
-        small = sum(entry.file_size for entry in entries) <= most_memory(len(data))
+        size = sum(entry.file_size for entry in entries)
+        hold("what it expands to", 2 * size)
+        spend("what it expands to", size // 8)
+        small = size <= most_memory(len(data))
         _require(small, f"it would take more than {INFLATION} times its own size in memory")
         result = {}
         for entry in entries:
@@ -157,7 +165,10 @@ def _certificate(members: dict[str, bytes], size: int) -> Certificate:
     _require(isinstance(recipes, dict) and recipes.keys() == members.keys(), "it lists other members")
     for name, recipe in recipes.items():
         _require(_describes(recipe, members[name]), f"the array '{_plain(name)}' is not as it is described")
-    _require(unpacked_size(recipes) <= most_memory(size), "it would take too much memory")
+    unpacked = unpacked_size(recipes)
+    _require(unpacked <= most_memory(size), "it would take too much memory")
+    hold("arrays", unpacked + sum(map(len, members.values())))
+    hold("arrays", unpacked, kept=True)
     reader = _Reader(members, recipes)
     certificate = reader.part(Certificate, head["certificate"], "")
     _require(not members, f"nobody asked for the member '{_plain(next(iter(members), ''))}'")
@@ -234,6 +245,8 @@ def _lines(content: bytes, shape: list[int], kind: str, path: str) -> tuple[Any,
     lines, *parts = map(content.count, (b"\n", b" ", b"*"))
     small = lines <= MOST_LINES and lines + sum(parts) <= MOST_PARTS
     _require(small, f"'{path}' has more than {MOST_LINES} lines, or {MOST_PARTS} lines, terms and factors")
+    spend("texts", _PART * (lines + sum(parts)) + 2 * len(content))
+    hold("texts", _TERM_BYTES * (lines + sum(parts)) + len(content), kept=True)
     *texts, rest = content.decode("ascii", "replace").split("\n")
     fits = shape == [len(texts)] and rest == "" and all(map(_LINE[kind].match, texts))
     _require(fits, f"'{path}' is no list of {kind}")

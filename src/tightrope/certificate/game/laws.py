@@ -20,10 +20,11 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.certificate.budget import spend, spend_sums
 from tightrope.certificate.format.fields import Polynomial
 from tightrope.certificate.game.nature import Boxes, excess, signs_of_sums
 from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers
-from tightrope.certificate.problem import Problem
+from tightrope.certificate.problem import Problem, bits_of
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
@@ -109,8 +110,10 @@ def _values_at(polynomials: Sequence[Polynomial], theta: Sequence[Fraction]) -> 
     """Every polynomial at a point."""
     known: dict[Any, Fraction] = {}
     for monomial in {monomial for polynomial in polynomials for monomial in polynomial}:
+        bits = sum(bits_of(theta[i]) * e for i, e in monomial)
+        spend("expressions at the point", 2, 1 + bits)
         known[monomial] = prod((theta[i] ** e for i, e in monomial), start=Fraction(1))
-    return [sum((c * known[m] for m, c in polynomial.items()), Fraction(0)) for polynomial in polynomials]
+    return [_sum([(c, known[m]) for m, c in polynomial.items()]) for polynomial in polynomials]
 
 
 def _no_sum(boxes: Boxes, values: Numbers) -> BoolArray:
@@ -120,7 +123,17 @@ def _no_sum(boxes: Boxes, values: Numbers) -> BoolArray:
     for rows, table, _ in boxes.blocks():
         label = np.sort(boxes.label[table], axis=1)
         _, first, kind = np.unique(mark[label].sum(axis=1), return_index=True, return_inverse=True)
+        spend_sums("sums at the point", table.shape[1], values[label[first]].tolist())
         wrong[rows] = (values[label[first]].sum(axis=1) != 1)[kind]
         other = np.flatnonzero(np.any(label != label[first][kind], axis=1))  # marks may coincide
+        spend_sums("sums at the point", table.shape[1], values[label[other]].tolist())
         wrong[rows[other]] = values[label[other]].sum(axis=1) != 1
     return wrong
+
+
+def _sum(products: list[tuple[Fraction, Fraction]]) -> Fraction:
+    total = Fraction(0)
+    for factor, value in products:
+        spend("expressions at the point", 3, bits_of(factor) + bits_of(value) + bits_of(total))
+        total += factor * value
+    return total

@@ -21,6 +21,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from tightrope.certificate.budget import spend, spend_on
 from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
@@ -83,6 +84,9 @@ class Boxes:
             x = values.take(self.successor[table])
             highest = upward if single else maximise
             lower, upper = self.rows(table)
+            each = 1 if highest == upward or self.n.exact else 1 + table.shape[1]
+            spend_on("nature's choices", 8 * table.size * each, self.n, lower, upper, x.number)
+            spend("nature's choices", 400 * each)
             if x.infinite.any():
                 infinite[rows] = self._is_infinite(lower, upper, x.infinite, highest, single)
                 lower, upper = np.where(x.infinite, 0, lower), np.where(x.infinite, 0, upper)
@@ -125,6 +129,8 @@ class Boxes:
         """These choices alone, in rationals."""
         part = self.only(choices)
         used = np.unique(part.label)
+        spend("choices in rationals", len(self.lower))
+        spend("choices in rationals", 2 * len(used), 100)
         lower, upper = RATIONAL.zeros(len(self.lower)), RATIONAL.zeros(len(self.lower))
         lower[used], upper[used] = self.bounds(used)
         return replace(part, n=RATIONAL, lower=lower, upper=upper, law=None)
@@ -139,6 +145,7 @@ class Boxes:
         """(choices, table of their transitions, whether single) for choices with equally many transitions."""
         length = np.diff(self.transition_start)
         for k in np.unique(length).tolist():
+            spend("choices of many widths", len(length) // 8 + 400)
             for single in (False, True):
                 rows = np.flatnonzero((length == k) & (self.single == single))
                 for first in range(0, len(rows), _BLOCK):
@@ -159,6 +166,7 @@ def signs_of_sums(n: Arithmetic, entries: Numbers) -> OffsetArray:
     rest, doubt = excess(n, entries)
     signs: OffsetArray = (rest > 0).astype(np.int64) - (rest < 0)
     for row in np.flatnonzero((doubt > 0) & (abs(rest) <= doubt)).tolist():
+        spend("sums of bounds", 3 * entries.shape[1], 1200)
         whole = sum(n.fractions(entries[row]), Fraction(0))
         signs[row] = (whole > 1) - (whole < 1)
     return signs
@@ -169,6 +177,8 @@ def excess(n: Arithmetic, entries: Numbers) -> tuple[Numbers, Any]:
 
     Additions do not underflow, so that nothing is lost where every loss is 0.
     """
+    spend_on("sums of bounds", 8 * entries.size, n, entries)
+    spend("sums of bounds", 300 * entries.shape[1])
     if n.exact:
         return entries.sum(axis=1) - 1, np.zeros(len(entries), dtype=np.int64)
     total, lost, size = n.zeros(len(entries)) - 1, n.zeros(len(entries)), n.zeros(len(entries))

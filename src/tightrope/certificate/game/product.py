@@ -21,6 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tightrope.certificate.budget import spend
 from tightrope.certificate.format import fields
 from tightrope.certificate.game.nature import Boxes, rows_of
 from tightrope.certificate.problem import Graph, Problem
@@ -33,9 +34,6 @@ MOST_MARKS = 200_000
 
 MOST_PAIRS = 2**28
 """Of a state and a memory."""
-
-MOST_WORK = 2 * 10**9
-"""Transitions that are looked at on the way to what is won; a round counts as 10,000."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +110,7 @@ def product_of(problem: Problem, boxes: Boxes, most: int) -> Product:
         if reached > most:
             raise ValueError("the vectors are shorter than the product of model and automaton")
         behind = _step(problem.graph, automaton, key)[-1]
+        spend("the product with the automaton", 4000 + 20 * len(key) + 10 * len(behind))
         key = np.unique(behind[~seen[behind]])
     key = np.flatnonzero(seen)
     choice_start, choice, start, transition, behind = _step(problem.graph, automaton, key)
@@ -155,6 +154,7 @@ def _settled(automaton: Automaton) -> BoolArray:
         good = ~avoided & automaton.repeated[automaton.pair == number].all(axis=0)
         kept = good.all(axis=1)
         while not np.array_equal(kept, closed := kept & kept[automaton.successor].all(axis=1)):
+            spend("the automaton", 1000 + automaton.successor.size // 4)
             kept = closed
         result |= kept
     return result
@@ -170,7 +170,7 @@ class _Arena:
     """A product's graph, backwards: who leads into a set?"""
 
     def __init__(self, graph: Graph, possible: BoolArray):
-        self.graph, self.possible, self.work = graph, possible, 0
+        self.graph, self.possible = graph, possible
         self.owner = np.repeat(np.arange(graph.states), np.diff(graph.choice_start))
         self.of_choice = np.repeat(np.arange(graph.choices), np.diff(graph.transition_start))
         self.order = np.argsort(graph.successor, kind="stable")
@@ -179,9 +179,7 @@ class _Arena:
     def choices_into(self, states: OffsetArray, among: BoolArray) -> OffsetArray:
         """Choices `among` some that can lead to one of the states."""
         into = self.order[rows_of(self.start, states)[1]]
-        self.work += 10_000 + len(into)
-        if self.work > MOST_WORK:
-            raise ValueError("more work than this program does")
+        spend("what the automaton accepts", 2000 + 4 * len(into))
         found = np.unique(self.of_choice[into[self.possible[into]]])
         return found[among[found]]
 
@@ -197,6 +195,7 @@ class _Arena:
                 np.subtract.at(left, self.owner[gone], 1)
                 out = np.unique(self.owner[gone])
                 out = out[inside[out] & (left[out] == 0)]
+            spend("what the automaton accepts", len(inside) * (1 + len(marks)))
             lost = np.zeros(len(inside), dtype=np.bool_)
             for mark in marks:
                 found = inside & mark

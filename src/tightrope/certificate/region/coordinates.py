@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
 
+from tightrope.certificate.budget import hold, spend, spend_product, spend_terms
 from tightrope.certificate.evidence import Domain
 from tightrope.certificate.format.fields import Polynomial, Polynomials
 from tightrope.certificate.numbers import Arithmetic, Numbers
@@ -32,6 +33,7 @@ from tightrope.certificate.region.polynomials import (
 from tightrope.numerics.arrays import FloatArray
 
 MOST_COORDINATES = 400
+_NEW = 10
 
 Affine = tuple[list[Fraction], Fraction]
 """linear·x + constant."""
@@ -57,7 +59,7 @@ class Space:
         wanted = {term for p in polynomials for monomial in p for term in self._in_free(monomial)}
         chain: set[Monomial] = set()
         for monomial in wanted:
-            while sum(e for _, e in monomial) >= 2:
+            while sum(e for _, e in monomial) >= 2 and len(chain) <= MOST_COORDINATES:
                 chain.add(monomial)
                 monomial = _split(monomial)[0]
         self.monomials: list[Monomial] = [((position, 1),) for position in range(len(self.free))]
@@ -71,6 +73,7 @@ class Space:
 
     def affine(self, polynomial: Polynomial) -> Affine:
         """A polynomial of the parameters in coordinates."""
+        spend("expressions in coordinates", self.size // 4 + 4 * len(polynomial))
         linear, terms = [ZERO] * self.size, self.in_free(polynomial)
         constant = terms.pop((), ZERO)
         for monomial, coefficient in terms.items():
@@ -79,7 +82,9 @@ class Space:
 
     def table(self, n: Arithmetic, polynomials: Polynomials) -> tuple[Numbers, Numbers]:
         """(linear, constant) of all of them, each number to the nearest."""
+        hold("expressions in coordinates", 32 * len(polynomials) * self.size)
         forms = [self.affine(polynomial) for polynomial in polynomials]
+        spend_terms("expressions in coordinates", len(forms) * self.size, *(a for a, _ in forms))
         linear = n.array([a for a, _ in forms]).reshape(len(forms), self.size)
         return linear, n.array([c for _, c in forms])
 
@@ -118,6 +123,7 @@ class Space:
     @cached_property
     def domain_rows(self) -> list[Row | None]:
         """Rows a·x ≤ b by 2·number + part: parameters (upper, lower), then constraints (≤, ≥ if equal)."""
+        hold("rows of the domain", 32 * (self.parameters + len(self.domain.bound)) * self.size, kept=True)
         forms: list[tuple[Affine, Fraction, Fraction | None]] = [
             (self.affine({((i, 1),): ONE}), high, low) for i, (low, high) in enumerate(self._ends())
         ]
@@ -140,6 +146,7 @@ class Space:
         lower, upper = list(lower), list(upper)
         for number, (left, right) in enumerate(self.products, start=len(self.free)):
             ends = [(min(lower[j], upper[j]), upper[j]) for j in (left, right)]
+            spend_product("ranges of products", 8, ends[0], ends[1])
             low, high = product_range(ends[0], ends[1], left == right)
             if number < len(lower):
                 lower[number], upper[number] = max(lower[number], low), min(upper[number], high)
@@ -152,6 +159,7 @@ class Space:
         """All coordinates of a point."""
         values = list(free)
         for left, right in self.products:
+            spend_product("products of parameters", 1, (values[left],), (values[right],))
             values.append(values[left] * values[right])
         return values
 
@@ -178,9 +186,11 @@ def _split(monomial: Monomial) -> tuple[Monomial, Monomial]:
 def _solve(domain: Domain) -> tuple[list[int], list[Terms]]:
     """The free parameters, and every parameter as an affine polynomial of these (by position)."""
     size = len(domain.lower)
+    spend("parameters of the domain", size**2)
     equalities = [[*a, b] for a, b, is_equality in domain.constraints if is_equality]
     for i, (low, high) in enumerate(zip(domain.lower, domain.upper, strict=True)):
         if low == high:
+            spend("parameters that are fixed", _NEW * size)
             equalities.append([Fraction(int(j == i)) for j in range(size)] + [low])
     solved: dict[int, list[Fraction]] = {}
     for row in equalities:
@@ -189,6 +199,7 @@ def _solve(domain: Domain) -> tuple[list[int], list[Terms]]:
         left = [j for j in range(size) if row[j]]
         if not left or len(solved) == size - 1:
             continue
+        spend_product("equalities of the domain", size, row, (row[left[-1]],))
         row = [a / row[left[-1]] for a in row]
         solved = {pivot: _without(other, row, left[-1]) for pivot, other in solved.items()}
         solved[left[-1]] = row
@@ -206,4 +217,7 @@ def _solve(domain: Domain) -> tuple[list[int], list[Terms]]:
 def _without(row: list[Fraction], other: list[Fraction], pivot: int) -> list[Fraction]:
     """The row minus the multiple of another one, whose entry at the pivot is 1, that cancels there."""
     factor = row[pivot]
+    spend("equalities of the domain", 4)
+    if factor:
+        spend_product("equalities of the domain", 2 * len(row), row, other)
     return [a - factor * b for a, b in zip(row, other, strict=True)] if factor else row

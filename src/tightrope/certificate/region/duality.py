@@ -17,11 +17,13 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from tightrope.certificate.budget import hold, spend, spend_on
 from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers
 from tightrope.certificate.region.coordinates import Box
 from tightrope.numerics.arrays import FloatArray
 
 Indices = npt.NDArray[Any]
+_BLOCK = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +53,7 @@ class Rows:
         """The same rows in another arithmetic; what rounding entries may hide in the box is added exactly."""
         if n is self.n:
             return self
+        spend_on("rows of the region", 4 * self.matrix.size, RATIONAL, self.matrix)
         exact, bound = RATIONAL.array(self.matrix), RATIONAL.array(self.bound)
         if n.exact:
             return Rows(n, exact, bound)
@@ -101,6 +104,8 @@ class BasisTable:
         if basis.ndim != 2 or basis.shape[1] != rows.size or np.any(basis >= len(rows.bound)):
             raise ValueError("a basis does not fit the region's rows")
         self.rows, self.n, self.basis = rows, rows.n, basis
+        hold("bases of the region", 24 * basis.size * rows.size)
+        spend("bases of the region", basis.size * rows.size * (1 + rows.size // 16))
         self.matrix, self.bound = rows.matrix[basis], rows.bound[basis]
         self.inverse = approximate_inverses(self.n.floats(self.matrix))
 
@@ -110,6 +115,11 @@ class BasisTable:
 
     def upper_bounds(self, directions: Numbers, which: Indices) -> Numbers:
         """Upper bounds of directions·x, direction i by basis which[i]."""
+        count = max(1, _BLOCK // self.rows.size**2)
+        if len(which) > count:
+            parts = [slice(i, i + count) for i in range(0, len(which), count)]
+            return np.concatenate([self.upper_bounds(directions[one], which[one]) for one in parts])
+        spend_on("bounds by bases", 10 * directions.size * self.rows.size, self.n, self.rows.matrix)
         matrix, inverse = self.matrix[which], self.inverse[which]
         multipliers = self.n.zeros(directions.shape)
         for _ in range(3):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from tightrope.certificate.budget import hold, longest, spend_on, spend_sums
 from tightrope.certificate.game.nature import Boxes, Vector
 from tightrope.certificate.numbers import RATIONAL, Numbers
 from tightrope.certificate.region.duality import BasisTable, Support
@@ -51,6 +52,10 @@ class RegionBoxes(Boxes):
         support = support.within(n) if support else BasisTable(rows.within(n), region.choice_basis[used])
         joint = np.unique(boxes.label[np.repeat(basis >= 0, np.diff(boxes.transition_start))])
         exact = link.space.table(RATIONAL, [link.polynomials[e] for e in joint.tolist()])
+        hold("expressions of choices", 16 * len(link.polynomials) * rows.size)
+        ends, bits = rows.n.fractions(rows.reach), longest(*(part.flat for part in exact))
+        spend_sums("expressions of choices", 6 * rows.size, [ends], bits)
+        spend_sums("expressions of choices", 6 * rows.size, exact[0].tolist(), longest(ends))
         near, reach = [n.array(part) for part in exact], RATIONAL.array(rows.reach)
         held = [RATIONAL.array(part) for part in near]
         off = [abs(a - b) for a, b in zip(exact, held, strict=True)]
@@ -95,6 +100,8 @@ class RegionBoxes(Boxes):
     ) -> Numbers:
         """Upper bounds of ±p·v at these choices, where all values are finite."""
         n, k, e, v = self.n, table.shape[1], self.label[table], values.number[self.successor[table]]
+        hold("expressions of choices", 16 * table.size * self.linear.shape[1])
+        spend_on("expressions of choices", 2 * table.size * self.linear.shape[1], n, self.constant[e], v)
         number = v if maximise else -v
         delta = number - number[:, :1]
         direction = np.einsum("nk,nkd->nd", delta, self.linear[e])

@@ -8,6 +8,7 @@ from functools import lru_cache
 from math import comb, prod
 from typing import Any
 
+from tightrope.certificate.budget import hold, longest, spend, spend_product, spend_terms
 from tightrope.certificate.format.fields import Polynomial
 from tightrope.certificate.numbers import as_fraction, quick
 from tightrope.certificate.problem import bits_of
@@ -35,6 +36,9 @@ def is_constant(polynomial: Polynomial) -> bool:
 
 def add(left: Polynomial, right: Polynomial, factor: Fraction | int = 1) -> Terms:
     """left + factor·right."""
+    met = (left[monomial] for monomial in right if monomial in left)
+    spend("sums of polynomials", 2 * len(left))
+    spend_terms("sums of polynomials", 2 * len(right), right.values(), met, (factor,))
     result = dict(left)
     for monomial, c in right.items():
         result[monomial] = result.get(monomial, ZERO) + factor * c
@@ -50,10 +54,13 @@ def product(left: Monomial, right: Monomial) -> Monomial:
 
 def multiply(left: Polynomial, right: Polynomial) -> Terms:
     result: Terms = {}
+    spend_product("products of polynomials", 2 * len(left) * len(right), left.values(), right.values())
     for first, a in left.items():
         for second, b in right.items():
             monomial = product(first, second)
-            result[monomial] = result.get(monomial, ZERO) + a * b
+            held = result.get(monomial, ZERO)
+            spend_product("products of polynomials", 1, (a, b), (held,))
+            result[monomial] = held + a * b
     if len(result) > MOST_TERMS:
         raise ValueError(f"an expression has more than {MOST_TERMS} terms in the free parameters")
     return {monomial: c for monomial, c in result.items() if c}
@@ -73,6 +80,7 @@ def polynomial_range(
     of a reward or a denominator a ValueError.
     """
     if all(sum(e for _, e in monomial) <= 1 for monomial in polynomial):
+        spend_terms("ranges of expressions", 6 * len(polynomial), polynomial.values())
         low = high = polynomial.get((), ZERO)
         for monomial, c in polynomial.items():
             for v, _ in monomial:
@@ -100,10 +108,21 @@ def bernstein_coefficients(
 ) -> list[Any]:
     """The Bernstein coefficients on a box, written with these degrees."""
     controls: list[dict[Monomial, Any]] = [{monomial: quick(c) for monomial, c in polynomial.items()}]
+    bits = longest(polynomial.values())
     for i, degree in degrees.items():
+        bits += degree * max(bits_of(lower[i]), bits_of(upper[i]))
+        spend("Bernstein coefficients", 4 * sum(map(len, controls)) * (degree + 1), bits)
+        _count_table(degree, lower[i], upper[i])
         table = bernstein_table(degree, lower[i], upper[i])
         controls = [_put_powers(control, i, powers) for control in controls for powers in table]
     return [control.get((), 0) for control in controls]
+
+
+def _count_table(degree: int, low: Fraction, high: Fraction) -> None:
+    """What a table takes, once in a check, whether or not an earlier one left it behind."""
+    bits = degree * max(bits_of(low), bits_of(high))
+    spend("Bernstein coefficients", 6 * (degree + 1) ** 2, bits, once=(degree, low, high))
+    hold("Bernstein coefficients", (degree + 1) ** 2 * (100 + bits // 8))
 
 
 def _put_powers(polynomial: Mapping[Monomial, Any], v: int, powers: Sequence[Any]) -> dict[Monomial, Any]:

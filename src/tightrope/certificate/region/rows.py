@@ -25,6 +25,7 @@ from enum import IntEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tightrope.certificate.budget import hold, spend, spend_terms
 from tightrope.certificate.format.fields import Polynomial
 from tightrope.certificate.numbers import Arithmetic, Numbers
 from tightrope.certificate.region.coordinates import Box, Row, Space
@@ -76,6 +77,8 @@ class Writer:
 
     def rows(self, names: Any, box: Box) -> Rows:
         """The named rows in the given box, after its faces."""
+        hold("rows of the region", 32 * (len(names) + 2 * self.space.size) * (self.space.size + 1))
+        spend_terms("rows of the region", 2 * len(names), box[0], box[1])
         return Rows.of(self.n, box, [self._numbers(tuple(name), box) for name in names.tolist()])
 
     def _numbers(self, name: tuple[int, int, int], box: Box) -> Numbers:
@@ -84,10 +87,12 @@ class Writer:
         origin, index, part = name
         if origin == Origin.ENVELOPE:
             linear, bound = self._envelope(index, part, box)
+            spend("rows of the region", 20 * len(linear))
             return self.n.array([*linear, bound])
         if origin not in self.sources:
             raise ValueError(f"rows of origin {origin} where there are none")
         linear, bound = self.sources[Origin(origin)].row(index, part, self.points)
+        spend_terms("rows of the region", len(linear), linear, (bound,))
         self._known[name] = self.n.array([*linear, bound])
         return self._known[name]
 

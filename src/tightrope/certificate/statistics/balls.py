@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tightrope.certificate.budget import spend_terms
 from tightrope.certificate.numbers import log_below
 from tightrope.certificate.region.coordinates import Row
 from tightrope.certificate.region.polynomials import Terms, add
@@ -57,4 +58,5 @@ class Balls:
                 total = add(total, polynomial, int(outcomes.multiplicity[o]))
                 share += int(outcomes.seen[o])
         linear, constant = self.about.space.affine(total)
+        spend_terms("L1 balls", 100 + len(linear), linear, (constant,))
         return linear, Fraction(share, trials) + n.fractions(radius)[0] / 2 - constant

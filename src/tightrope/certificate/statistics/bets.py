@@ -23,6 +23,7 @@ from math import exp, log, prod
 
 import numpy as np
 
+from tightrope.certificate.budget import spend
 from tightrope.certificate.evidence import Data
 from tightrope.certificate.problem import Problem
 from tightrope.certificate.statistics.likelihood import Forms, Predictor, planned_ends
@@ -122,6 +123,8 @@ class Bets:
         of_transition = np.searchsorted(known, group * radix + expression)
         unknown, level = linear.any(axis=1), -log(self.side)
         for number, batch in enumerate(placed):
+            work = 40 * problem.graph.transitions + 4 * len(scales) * linear.size * len(space.free)
+            spend("bets", work + 20 * len(data.batch_count))
             weight = totals(data, expression, len(linear), 0, batch) * unknown.astype(np.float64)
             t = table.estimate(t, weight)
             x, jacobian = predictor.search.lifted(t)

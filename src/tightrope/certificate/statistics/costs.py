@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tightrope.certificate.budget import longest, spend, spend_terms
 from tightrope.certificate.evidence import MOST_COUNTS, Data
 from tightrope.certificate.format import fields
 from tightrope.certificate.format.fields import Polynomial
 from tightrope.certificate.numbers import Arithmetic, as_fraction, log_below
-from tightrope.certificate.problem import Problem
+from tightrope.certificate.problem import Problem, bits_of
 from tightrope.certificate.region.polynomials import ONE, ZERO, polynomial_range
 from tightrope.certificate.region.rows import Ends, Origin, Statements
 from tightrope.certificate.verdict import Check
@@ -106,6 +107,7 @@ class CostEvents:
         if earned is None:
             raise ValueError("costs of rewards without parameters")
         self.costs, self.domain = costs, problem.domain
+        spend_terms("costs", 12 * len(costs.total), costs.total, costs.square)
         if not all(map(costs.are_possible, costs.count.tolist(), costs.total, costs.square)):
             raise ValueError("costs do not lie within the range that is assumed of them")
         of_transition = np.repeat(earned, np.diff(graph.transition_start))[costs.transition]
@@ -124,7 +126,10 @@ class CostEvents:
             self.polynomials.append({m: c * largest for m, c in shape})
             groups = []
             for number, factor, shift in members:
+                spend("costs of rewards", 200 + len(of_transition) // 8)
                 own = np.flatnonzero(of_transition == number).tolist()
+                added = sum(bits_of(of[i]) for i in own for of in (costs.total, costs.square))
+                spend("sums of costs", 2 * len(own), 1 + added)
                 count = sum(costs.count[own].tolist())
                 total, square = (sum((of[i] for i in own), ZERO) for of in (costs.total, costs.square))
                 if count:
@@ -141,6 +146,8 @@ class CostEvents:
         for event, groups in enumerate(self.groups):
             low, high = self._possible(event)
             ends = Fraction(float(lower[event])), Fraction(float(upper[event]))
+            bits = sum(longest(group) for group in groups) + longest((low, high, *ends))
+            spend("intervals of costs", 2 * SCALES * 20 * len(groups), 200 + bits)
             mirrored = [(a, -b, count, -total, square) for a, b, count, total, square in groups]
             wrong[event] = not (
                 _excludes(self._curves(groups), levels, low, ends[0])
@@ -190,6 +197,7 @@ def _at(curve: _Curve, q: Fraction) -> Fraction:
 def _excludes(curves: list[_Curve], levels: list[Fraction], start: Fraction, end: Fraction) -> bool:
     """Whether all q from `start` up to `end` are excluded, in steps that one exponent proves each."""
     for _ in range(PASSES):
+        spend_terms("intervals of costs", 6 * len(curves), (start, end), *curves)
         for curve, level in zip(curves, levels, strict=True):
             _, linear, bend = curve
             if linear + 2 * bend * start > 0 or _at(curve, start) < level:
@@ -197,6 +205,7 @@ def _excludes(curves: list[_Curve], levels: list[Fraction], start: Fraction, end
             if end <= start or _at(curve, end) >= level:
                 return True
             outside, inside = start, end
+            spend_terms("intervals of costs", 6 * HALVINGS, curve, (start, end))
             for _ in range(HALVINGS):
                 middle = Fraction(float((outside + inside) / 2))
                 outside, inside = (middle, inside) if _at(curve, middle) >= level else (outside, middle)

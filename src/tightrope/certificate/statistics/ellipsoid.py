@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tightrope.certificate.budget import longest, spend_on, spend_sums, spend_terms
 from tightrope.certificate.numbers import FLOAT64, RATIONAL, Arithmetic, Numbers, as_fraction, log_below
 from tightrope.certificate.region.coordinates import Row
 from tightrope.certificate.region.polynomials import ZERO, add
@@ -78,6 +79,7 @@ class Ellipsoid:
     def upper_bounds(self, directions: Numbers, which: Any) -> Numbers:
         """Upper bounds of directions·x, whichever choice they belong to."""
         n, size = self.n, self.size
+        spend_on("the ellipsoid", 6 * directions.size * size, n, directions, self.factor, self._half)
         q = directions * self._half
         image = q @ self.factor.T
         blur = (size + 4) * n.epsilon * (np.abs(q) @ np.abs(self.factor).T)
@@ -105,6 +107,8 @@ class Ellipsoid:
             linear, level = about.space.affine(add({}, polynomials[e], m))
             slope = [(j, a * self.half[j]) for j, a in enumerate(linear) if a]
             level += sum((linear[j] * self.origin[j] for j, _ in slope), ZERO)
+            held = [matrix[i][i] for i, _ in slope] + [vector[i] for i, _ in slope]
+            spend_terms("the ellipsoid", 4 * len(slope) ** 2, held, (a * a for _, a in slope), (level,))
             for i, a in slope:
                 vector[i] += a * (hit - tried * level)
                 for j, b in slope:
@@ -129,6 +133,7 @@ def _factorise(matrix: Numbers) -> tuple[Numbers, Any, Any]:
 def _find_centre(matrix: Numbers, vector: Numbers, factor: Numbers) -> tuple[Numbers, Any]:
     """A centre close to V⁻¹ times the vector, and ‖G·(what it misses)‖ rounded up."""
     centre, near = np.zeros(len(vector)), FLOAT64.array(factor)
+    spend_terms("the ellipsoid", 16 * matrix.size, matrix.flat, vector.flat)
     for _ in range(3):
         rest = vector - matrix @ RATIONAL.array(centre)
         centre = centre + near.T @ (near @ FLOAT64.array(rest))
@@ -139,6 +144,7 @@ def _find_centre(matrix: Numbers, vector: Numbers, factor: Numbers) -> tuple[Num
 def _congruent(factor: Numbers, matrix: Numbers) -> tuple[Numbers, Numbers]:
     """(G, G·V·Gᵀ), exactly."""
     exact = RATIONAL.array(factor)
+    spend_sums("the ellipsoid", 3 * matrix.size, matrix.tolist(), 2 * longest(exact.flat))
     return exact, exact @ matrix @ exact.T
 
 

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tightrope.certificate.budget import spend
 from tightrope.certificate.numbers import Arithmetic, Numbers, log_below
 from tightrope.certificate.region.polynomials import Key, Terms, add, key
 from tightrope.certificate.region.projection import Ends as ProvedEnds
@@ -62,6 +63,7 @@ class Events:
             if not about.unknown[e]:
                 continue
             polynomial = add({}, polynomials[e], m)
+            spend("events", 400 + 40 * len(polynomial))
             if key(polynomial) not in number:
                 if paired:
                     number[key(about.space.complement(polynomial))] = len(self.polynomials), True
@@ -156,6 +158,7 @@ class Intervals:
     def _holds(self, k: Ints, size: Ints, end: FloatArray, upward: bool) -> BoolArray:
         """The condition at ends that are neither 0 nor 1."""
         n = self.n
+        spend("intervals from counts", 20 * len(end), 500)
         p = n.array(end)
         q = 1 - p
         if upward:
@@ -217,6 +220,7 @@ class Intervals:
         total, term = n.zeros(len(k)) + 1, n.zeros(len(k)) + 1
         result, open_rows = n.zeros(len(k)), np.arange(len(k))
         for place in range(_MOST_TERMS):
+            spend("tails of binomials", 300 + 10 * len(open_rows), 320 if n.exact else 0)
             at = k[open_rows] + place
             ratio = n.array(size[open_rows] - at) / (at + 1) * odds[open_rows] * (1 + 8 * n.epsilon)
             falls = np.asarray(ratio < 1, dtype=np.bool_)

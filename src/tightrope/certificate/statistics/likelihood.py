@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tightrope.certificate.budget import spend, spend_terms
 from tightrope.certificate.evidence import Data
 from tightrope.certificate.numbers import Numbers, log_below
 from tightrope.certificate.region.coordinates import Row, Space
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from tightrope.certificate.learned import Learned
 
 MOST_WORK = 10**8
+_RATIONALS = 20
 _PILOT_SHARE, _PILOT_STEP = 0.1, 10
 
 
@@ -119,6 +121,10 @@ class Likelihood:
         """The terms of a batch's log-likelihood at its plug-in, rounded down; none without a bound."""
         n, forms, about = self.n, self.forms, self.forms.about
         lifted = about.space.lifted([Fraction(float(value)) for value in plug_in])
+        rows = [row for row, _ in filter(None, about.space.domain_rows)]
+        entries = sum(sum(map(bool, row)) for row in rows)
+        spend_terms("plug-ins within the domain", 2 * entries, lifted)
+        spend("scores of batches", forms.linear.size + 30 * _RATIONALS * len(self.unknown))
         if not all(_dot(a, lifted) <= b for a, b in filter(None, about.space.domain_rows)):
             return n.zeros(0)
         x = n.array(lifted)
@@ -143,6 +149,7 @@ class Likelihood:
         n, forms, used = self.n, self.forms, self.used
         if self.threshold is None:
             raise ValueError("there is nothing to cut")
+        spend("tangents to the likelihood", 2 * forms.linear.size + 30 * _RATIONALS * len(used))
         chosen = (forms.doubles[0] @ point + forms.doubles[1])[used]
         if not np.all(chosen > 0):
             raise ValueError("a cut at a point where something seen has no probability")
@@ -178,4 +185,7 @@ class Predictor:
 
     def estimate(self, seen: Ints) -> FloatArray:
         """The free parameters that predict what comes after these counts."""
+        linear, faces = self.search.linear.shape, len(self.search.faces)
+        free = self.search.faces.shape[1]
+        spend("plug-ins", 30 * (linear[0] * linear[1] * (1 + free // 8) + faces * free + 20 * linear[1]))
         return self.search.maximise(self.centre, seen.astype(np.float64))

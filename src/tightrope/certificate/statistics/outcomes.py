@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from tightrope.certificate.budget import spend
 from tightrope.certificate.problem import Problem
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Outcomes:
         of_choice, groups, parts = np.zeros(graph.choices, dtype=np.int64), 0, []
         for k in np.unique(np.diff(start)).tolist():
             choices = np.flatnonzero(np.diff(start) == k)
+            spend("outcomes of choices", 1000 + len(start) // 8 + 10 * k * len(choices))
             table = start[choices][:, None] + np.arange(k)
             same = _number_rows(np.concatenate([expression[table], multiplicity[table]], axis=1))
             one = np.zeros(int(same.max()) + 1, dtype=np.int64)

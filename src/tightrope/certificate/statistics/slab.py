@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tightrope.certificate.budget import spend
 from tightrope.certificate.hints import SlabHints
 from tightrope.certificate.numbers import Arithmetic, Numbers, log_below
 from tightrope.certificate.region.coordinates import Row
@@ -108,6 +109,8 @@ class Slab:
     ) -> list[_Terms]:
         """Lines below the terms of Λ, by bet and outcome, times how often each was seen."""
         n, outcomes, seen = self.n, self.forms.about.outcomes, self.bets.seen
+        spend("rows of a slab", 20 * stake.size)
+        spend("rows of a slab", 30 * np.count_nonzero((stake != 0) & (seen > 0)), 300)
         expression = np.broadcast_to(outcomes.expression, stake.shape)
         low, high = lower[expression], np.maximum(upper, lower)[expression]
         losing = stake < 0

@@ -1,0 +1,151 @@
+"""A budget of work for certificates that nobody trusts: counted before it is spent, and refused by name.
+
+Work is counted in steps of about 50 ns on one core, from sizes alone (terms, rows, bits, entries), never from
+a clock: whether a certificate is within a budget is a function of the file. Nothing of a proof rests on this
+module; without a budget nothing is counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from math import isfinite, lcm
+from typing import Any
+
+from tightrope.errors import CannotCertify, InputError
+
+STEPS = 20_000_000
+"""Of a second."""
+
+SECONDS = 60.0
+MEMORY = 2 << 30
+_RATIONAL = 20
+
+_TEXT = re.compile(r"\s*([0-9.]+(?:e[0-9]+)?)\s*(s|m|min|h|x|)\s*\Z")
+_UNITS = {"s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "x": SECONDS}
+
+
+class OverBudget(CannotCertify):
+    """A certificate whose check would take more than its budget."""
+
+
+@dataclass
+class Budget:
+    """So many seconds of a core, and proportionally many bytes: what one check may take."""
+
+    seconds: float = SECONDS
+    steps: float = 0.0
+    held: float = 0.0
+    _known: set[Any] = field(default_factory=set)
+
+    @staticmethod
+    def of(asked: float | str | None, exact: bool = False) -> Budget:
+        """600, "600s", "10min", "1h" or "10x" (times a minute); without it ten minutes for rationals, which
+        are asked for by whoever has the time, and one for everything else.
+
+        >>> Budget.of("10min").seconds, Budget.of("10x").seconds, Budget.of(None).seconds
+        (600.0, 600.0, 60.0)
+        """
+        if asked is None:
+            return Budget(10 * SECONDS if exact else SECONDS)
+        found = _TEXT.match(str(asked))
+        try:
+            seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
+        except ValueError:
+            seconds = 0.0
+        if not (seconds > 0 and isfinite(seconds)):
+            raise InputError(f"`budget` is {asked!r}, not an amount of work such as 600s, 10min or 10x")
+        return Budget(seconds)
+
+    @property
+    def memory(self) -> float:
+        return MEMORY * max(1.0, self.seconds / SECONDS)
+
+    @contextmanager
+    def counting(self) -> Iterator[Budget]:
+        """Within, what `spend` and `hold` count is this budget's."""
+        token = _current.set(self)
+        try:
+            yield self
+        finally:
+            _current.reset(token)
+
+
+_current: ContextVar[Budget | None] = ContextVar("budget", default=None)
+
+
+def spend(what: str, operations: float, bits: int = 0, once: Any = None) -> None:
+    """So many operations on entries of arrays are about to be made, or with `bits` on rationals of so many
+    bits, numerator and denominator together. What has a name `once` counts once."""
+    budget = _current.get()
+    if budget is None or (once is not None and once in budget._known):
+        return
+    if once is not None:
+        budget._known.add(once)
+    budget.steps += operations * ((_RATIONAL + bits / 26 + bits * bits / 480_000) if bits else 1)
+    if budget.steps > budget.seconds * STEPS:
+        raise OverBudget(_words(f"{budget.seconds:g} seconds", what))
+
+
+def spend_on(what: str, operations: float, n: Any, *arrays: Any) -> None:
+    """As `spend`, in an arithmetic: of rationals by the longest in the arrays."""
+    if _current.get() is not None:
+        spend(what, operations, longest(*(array.flat for array in arrays)) if n.exact else 0)
+
+
+def spend_terms(what: str, operations: float, *terms: Iterable[Any]) -> None:
+    """As `spend` on rationals, by the longest of some; nothing is looked at where nothing is counted."""
+    if _current.get() is not None:
+        spend(what, operations, longest(*terms))
+
+
+def spend_product(what: str, operations: float, left: Iterable[Any], right: Iterable[Any]) -> None:
+    """As `spend` on products, which are as long as two factors together."""
+    if _current.get() is not None:
+        spend(what, operations, longest(left) + longest(right))
+
+
+def spend_sums(what: str, operations: float, rows: Iterable[Iterable[Any]], bits: int = 0) -> None:
+    """As `spend`, of so many operations for every row of rationals that is added up with others of `bits`:
+    a sum is as long as what its terms' denominators have in common."""
+    if _current.get() is None:
+        return
+    for row in rows:
+        below, most = 1, 1
+        for value in row:
+            own = int(value.q if hasattr(value, "q") else value.denominator)
+            most = max(most, _bits(value))
+            if below % own:
+                spend(what, 1, below.bit_length() + own.bit_length())
+                below = lcm(below, own)
+        spend(what, operations, most + below.bit_length() + bits)
+
+
+def hold(what: str, size: float, kept: bool = False) -> None:
+    """So many bytes are about to be taken, beside what is `kept` for good."""
+    budget = _current.get()
+    if budget is None:
+        return
+    if budget.held + size > budget.memory:
+        raise OverBudget(_words(f"{budget.memory / 2**30:g} GiB", what))
+    if kept:
+        budget.held += size
+
+
+def longest(*numbers: Iterable[Any]) -> int:
+    """The most bits that one of some rationals has."""
+    return max((_bits(value) for some in numbers for value in some), default=1)
+
+
+def _bits(value: Any) -> int:
+    if isinstance(value, float):
+        return 64
+    top, bottom = (value.p, value.q) if hasattr(value, "p") else (value.numerator, value.denominator)
+    return int(top.bit_length()) + int(bottom.bit_length())
+
+
+def _words(amount: str, what: str) -> str:
+    return f"the check of this certificate takes more than its budget of {amount}: {what}; `budget` raises it"

@@ -1,0 +1,400 @@
+"""Certificates that would take minutes or all memory are refused before they do, by what takes it."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tightrope as tr
+from cases.value_certificates import walk_certificate
+from tightrope.certificate import budget as meter
+from tightrope.certificate.budget import Budget, OverBudget, spend
+from tightrope.certificate.checker import check
+from tightrope.certificate.claim import Certificate, Claim, ValueHints
+from tightrope.certificate.coupled.hints import CoupledHints
+from tightrope.certificate.evidence import Data, Domain
+from tightrope.certificate.format.archive import digest_of, read
+from tightrope.certificate.game.product import Automaton
+from tightrope.certificate.hints import LearnedHints, RegionHints
+from tightrope.certificate.numbers import RATIONAL
+from tightrope.certificate.problem import Graph, Objective, Problem
+from tightrope.certificate.statistics.costs import Costs
+from tightrope.cli.app import run
+from tightrope.errors import CannotCertify, InputError
+from tightrope.proof.certificate_file import as_file
+
+LONG = Fraction(3**2000 + 2, 7**1100 + 4)
+"""About 6,000 bits."""
+
+
+def long(number: int) -> Fraction:
+    return Fraction(3**600 + number, 7**340 + 2 * number + 1) / 10**20
+
+
+def graph(*widths: int) -> Graph:
+    """A state for every choice; transitions lead to states 0, 1, 2, …"""
+    states = max(max(widths), len(widths))
+    width = np.array([*widths, *[1] * (states - len(widths))])
+    start = np.concatenate([[0], np.cumsum(width)])
+    successor = np.arange(start[-1]) - np.repeat(start[:-1], width)
+    return Graph(np.arange(states + 1), start, successor, 0)
+
+
+def objective(of: Graph, **more: Any) -> Objective:
+    target = np.zeros(of.states, dtype=np.bool_)
+    target[-1] = True
+    return Objective("UNTIL", "MAX", more.pop("nature", "ANY"), False, 0, target=target, **more)
+
+
+def domain(lower: list[Fraction], upper: list[Fraction], *rows: tuple[list[Fraction], bool]) -> Domain:
+    coefficients = tuple(c for row, _ in rows for c in row)
+    equal = np.array([equality for _, equality in rows], dtype=np.bool_)
+    return Domain(tuple(lower), tuple(upper), coefficients, (Fraction(0),) * len(rows), equal)
+
+
+def over_domain(polynomials: list[Any], of: Domain, **more: Any) -> Certificate:
+    """A coin whose heads have the first polynomial for their probability, with the others unused."""
+    coin = graph(2)
+    first = polynomials[0]
+    rest = {m: -c for m, c in first.items()}
+    rest[()] = rest.get((), Fraction(0)) + 1
+    table = (first, {m: c for m, c in rest.items() if c}, {(): Fraction(1)}, *polynomials[1:])
+    used = np.array([0, 1, 2])
+    if len(polynomials) > 1:
+        wide = len(polynomials) + 1
+        coin = graph(wide)
+        used = np.concatenate([[0, 1], np.arange(3, wide + 1), np.full(coin.transitions - wide, 2)])
+    data, learned = more.pop("data", None), more.pop("learned", LearnedHints())
+    asked = more.pop("objective", objective(coin))
+    problem = Problem(coin, asked, expression=used, polynomial=table, domain=of, data=data, **more)
+    return Certificate(problem, (claim(),), (hints(coin.states),), learned)
+
+
+def claim() -> Claim:
+    return Claim("value", "free", 0.0, 1.0)
+
+
+def hints(states: int) -> ValueHints:
+    zeros = np.zeros(states)
+    return ValueHints(zeros, zeros + 1, *(np.zeros(states, dtype=np.int64),) * 2, np.arange(states))
+
+
+def seen(method: str, **more: Any) -> Data:
+    counts = np.array([5, 7])
+    start = np.array([0, 2])
+    return Data(
+        0.1, method, "events", "trajectories", True, False, False, start, np.array([0, 1]), counts, **more
+    )
+
+
+def substituted() -> Certificate:
+    """The last parameter is a sum of the others times long rationals; its 30th power is in a probability."""
+    size = 8
+    row = [long(i) for i in range(size - 1)] + [Fraction(1)]
+    return over_domain(
+        [{((size - 1, 30),): Fraction(1, 2)}], domain([Fraction(0)] * size, [Fraction(1)] * size, (row, True))
+    )
+
+
+def flat_ellipsoid() -> Certificate:
+    """Each expression has another long denominator: those of their sums are their products."""
+    names = [{((i % 40, 1),): 1 / Fraction(3**500 + i)} for i in range(400)]
+    box = domain([Fraction(0)] * 40, [1 + 1 / LONG] * 40)
+    made = over_domain(names, box)
+    transitions = made.problem.graph.transitions
+    data = replace(
+        seen("ellipsoid"),
+        batch_transition=np.arange(transitions),
+        batch_count=np.full(transitions, 9),
+        batch_start=np.array([0, transitions]),
+    )
+    return replace(made, problem=replace(made.problem, data=data))
+
+
+def rows_of_a_domain() -> Certificate:
+    """A million coefficients, and a parameter that has to be put into every row."""
+    size, rows = 200, 2000
+    ones = (Fraction(1),) * size
+    lower = [Fraction(0)] * (size - 1) + [Fraction(1)]
+    of = Domain(tuple(lower), ones, ones * rows, (Fraction(size),) * rows, np.zeros(rows, dtype=np.bool_))
+    learned = LearnedHints(region=region(size - 1, row=np.array([[0, size, 0]])))
+    return over_domain([{((0, 1),): Fraction(1)}], of, learned=learned)
+
+
+def region(size: int, **more: Any) -> RegionHints:
+    none = np.zeros((0, size), dtype=np.int64)
+    given = {
+        "row": np.zeros((0, 3), dtype=np.int64),
+        "point": np.zeros((0, size)),
+        "box_basis": none,
+        "bound_expression": none[:, 0],
+        "bound_side": none[:, 0],
+        "bound_basis": none,
+        "choice_basis": none,
+    }
+    return RegionHints(**{**given, **more})
+
+
+def fixed_parameters() -> Certificate:
+    size = 5000
+    half = [Fraction(1, 2)] * (size - 1)
+    return over_domain([{((0, 1),): Fraction(1)}], domain([*half, Fraction(0)], [*half, Fraction(1)]))
+
+
+def many_stages() -> Certificate:
+    """The box of 200 coordinates is shrunk 500 times, by bases of 200 rows."""
+    size, stages = 200, 500
+    faces = np.broadcast_to(np.arange(size), (2 * size * stages, size)) * 2
+    learned = LearnedHints(region=region(size, box_basis=np.ascontiguousarray(faces)))
+    terms = {((i, 1),): Fraction(1, size) for i in range(size)}
+    return over_domain([terms], domain([Fraction(0)] * size, [Fraction(1)] * size), learned=learned)
+
+
+def high_degree() -> Certificate:
+    """Bernstein coefficients of degree 50 between long rationals."""
+    return over_domain([{((0, 50),): Fraction(1, 2)}], domain([long(1)], [1 - long(1)]))
+
+
+def large_powers() -> Certificate:
+    """Numbers of five million bits at a point."""
+    theta = (Fraction(3**1500, 3**1500 + 1), Fraction(5**1000, 5**1000 + 2))
+    terms = {((0, 1000), (1, 1000)): Fraction(1, 3)}
+    coin = graph(2)
+    problem = Problem(
+        coin,
+        objective(coin),
+        expression=np.array([0, 0, 1]),
+        polynomial=(terms, {(): Fraction(1)}),
+        theta=theta,
+    )
+    return Certificate(problem, (claim(),), (hints(coin.states),))
+
+
+def intervals_of(of: Graph, **more: Any) -> Certificate:
+    lower, upper = np.zeros(of.transitions), np.ones(of.transitions)
+    asked = objective(of, nature="MIN", **more)
+    given = ValueHints() if asked.steps is not None else hints(of.states)
+    return Certificate(Problem(of, asked, lower=lower, upper=upper), (claim(),), (given,))
+
+
+def wide_choice() -> Certificate:
+    """What nature does at one choice of 30,000 successors: every kink of its dual is asked."""
+    return intervals_of(graph(30_000))
+
+
+def many_widths() -> Certificate:
+    """1,000 widths of choices, in each of 1,000 steps."""
+    return intervals_of(graph(*range(1, 1000)), upper_steps=1000)
+
+
+def many_steps() -> Certificate:
+    return intervals_of(graph(*[20] * 1000), upper_steps=45_000)
+
+
+def automaton(successor: np.ndarray, avoided: np.ndarray, states: int) -> Automaton:
+    repeated = np.zeros_like(avoided)
+    return Automaton(
+        np.zeros((0, states), dtype=np.bool_), successor, avoided, np.array([0]), repeated, False
+    )
+
+
+def temporal(of: Automaton, states: int, product: int) -> Certificate:
+    line = Graph(
+        np.arange(states + 1), np.arange(states + 1), np.minimum(np.arange(states) + 1, states - 1), 0
+    )
+    problem = Problem(
+        line,
+        Objective("TEMPORAL", "MAX", "ANY", False, 0),
+        probability=np.ones(states),
+        automaton=of,
+    )
+    return Certificate(problem, (claim(),), (hints(product),))
+
+
+def slow_automaton() -> Certificate:
+    """A chain of 20,000 memories, of which one is found not to settle in every round."""
+    memories = 20_000
+    following = np.minimum(np.arange(memories) + 1, memories - 1)[:, None]
+    avoided = np.zeros((1, memories, 1), dtype=np.bool_)
+    avoided[0, -1] = True
+    made = automaton(following, avoided, 10)
+    return temporal(replace(made, repeated=np.ones_like(avoided)), 10, 3 * memories)
+
+
+def long_product() -> Certificate:
+    """A product of 100,000 states, one after the other."""
+    states = 100_000
+    return temporal(
+        automaton(np.zeros((1, 1), dtype=np.int64), np.ones((1, 1, 1), dtype=np.bool_), states),
+        states,
+        states,
+    )
+
+
+def deep_tree() -> Certificate:
+    """10,000 cells, each of them 10,000 splits deep."""
+    depth = proofs = 10_000
+    size = 1
+    splits = np.array([0, *(2 * np.arange(depth - 1) + 2)])
+    coupled = CoupledHints(
+        claim=0,
+        split_node=splits,
+        split_direction=np.ones((depth, size)),
+        split_value=np.zeros(depth),
+        node=np.full(proofs, 2 * depth),
+        lower_dual=np.full(proofs, -1),
+        upper_dual=np.full(proofs, -1),
+        row_start=np.zeros(proofs + 1, dtype=np.int64),
+        row=np.zeros((0, 3), dtype=np.int64),
+        multiplier=np.zeros(0),
+        point_start=np.zeros(proofs + 1, dtype=np.int64),
+        point=np.zeros((0, size)),
+        simplex=np.zeros((0, size), dtype=np.int64),
+        centre=np.zeros((proofs, size)),
+        axes=np.zeros((proofs, size, size)),
+        state=np.zeros(0, dtype=np.int64),
+        value=np.zeros((proofs, 0)),
+        slope=np.zeros((proofs, 0, size)),
+        curve=np.zeros((proofs, 0, 1)),
+        error=np.zeros((proofs, 0)),
+        dual=np.zeros((0, 0)),
+    )
+    learned = LearnedHints(region=region(size), coupled=(coupled,))
+    made = over_domain([{((0, 1),): Fraction(1)}], domain([Fraction(0)], [Fraction(1)]), learned=learned)
+    policy = replace(
+        made.claims[0], name="robust policy", policy="fixed", choice=np.arange(made.problem.graph.states)
+    )
+    return replace(made, claims=(policy,), values=(replace(made.values[0], witness=None),))
+
+
+def long_costs() -> Certificate:
+    """Costs of 200 transitions whose sums have long denominators."""
+    made = over_domain([{((0, 1),): Fraction(1)}], domain([Fraction(0)], [Fraction(1)]))
+    of = graph(200)
+    sums = [Fraction(1, 3**900 + i) for i in range(of.transitions)]
+    costs = Costs(
+        np.arange(of.transitions),
+        np.full(of.transitions, 3),
+        tuple(sums),
+        tuple(2 * one for one in sums),
+        -1e9,
+        1e9,
+    )
+    earned = np.zeros(of.choices, dtype=np.int64)
+    asked = Objective("REACH_REWARD", "MAX", "ANY", False, 0, earned=earned, target=objective(of).target)
+    problem = replace(
+        made.problem,
+        graph=of,
+        objective=asked,
+        expression=np.full(of.transitions, 2),
+        polynomial=({((0, 1),): Fraction(1)}, {(): Fraction(1)}, {(): Fraction(1, 200)}),
+        data=replace(seen("clopper-pearson"), costs=costs),
+    )
+    learned = LearnedHints(*(np.zeros(0),) * 2, *(np.zeros(1),) * 2)
+    return Certificate(problem, (claim(),), (hints(of.states),), learned)
+
+
+@pytest.mark.parametrize(
+    ("make", "words", "seconds"),
+    [
+        (substituted, "products of polynomials", 0.3),
+        (flat_ellipsoid, "the ellipsoid", 0.3),
+        (rows_of_a_domain, "sums of polynomials", 0.3),
+        (fixed_parameters, "parameters of the domain", 1),
+        (many_stages, "bases of the region", 0.3),
+        (high_degree, "Bernstein coefficients", 3),
+        (large_powers, "expressions at the point", 10),
+        (wide_choice, "sums of bounds|nature's choices", 1),
+        (many_widths, "sums of bounds|choices of many widths", 0.3),
+        (many_steps, "nature's choices", 0.3),
+        (slow_automaton, "the automaton", 0.3),
+        (long_product, "the product with the automaton", 0.3),
+        (deep_tree, "cells", 0.3),
+        (long_costs, "sums of costs", 0.3),
+    ],
+)
+def test_a_bomb_is_refused_by_name_before_it_goes_off(
+    make: Callable[[], Certificate], words: str, seconds: float
+) -> None:
+    """Each would take far more than a minute; those whose work is not known beforehand get less than that
+    here."""
+    with pytest.raises(OverBudget, match=f"more than its budget of .*({words})") as refused:
+        check(make(), budget=Budget(seconds))
+    assert isinstance(refused.value, CannotCertify) and "`budget` raises it" in str(refused.value)
+
+
+def test_rationals_are_counted_where_nothing_is_in_floats() -> None:
+    with pytest.raises(OverBudget, match="nature's choices"):
+        check(intervals_of(graph(*[20] * 100), upper_steps=5000), RATIONAL, Budget(0.3))
+
+
+def test_texts_of_all_members_count_together() -> None:
+    """A million numbers in a file of a few kilobytes."""
+    content = zip_of(walk_certificate())
+    head = json.loads(content["header.json"])
+    for name in ("problem.theta", "problem.polynomial"):
+        head["arrays"][name] = ["text", "plain", [500_000]]
+        content[name] = b"1\n" * 500_000
+    content["header.json"] = json.dumps(head).encode()
+    with Budget(0.3).counting(), pytest.raises(OverBudget, match="texts"):
+        read(packed(content))
+
+
+def zip_of(certificate: Certificate) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(as_file(certificate).content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def packed(members: dict[str, bytes]) -> bytes:
+    rest = {name: content for name, content in members.items() if name != "digest"}
+    result = io.BytesIO()
+    with zipfile.ZipFile(result, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in {**rest, "digest": digest_of(rest).encode()}.items():
+            archive.writestr(name, content)
+    return result.getvalue()
+
+
+def test_memory_is_counted_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meter, "MEMORY", 100)
+    with Budget().counting(), pytest.raises(OverBudget, match="GiB: what it expands to"):
+        read(as_file(walk_certificate()).content)
+
+
+def test_the_verdict_is_a_function_of_the_file_and_the_budget() -> None:
+    certificate = walk_certificate()
+    first, second = Budget(), Budget()
+    assert check(certificate, budget=first).checks == check(certificate, budget=second).checks
+    assert 0 < first.steps == second.steps < 0.01 * 60 * meter.STEPS
+    scarce = Budget(first.steps / meter.STEPS * 0.9)
+    with pytest.raises(OverBudget):
+        check(certificate, budget=scarce)
+
+
+def test_the_budget_is_an_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "walk.cert"
+    path.write_bytes(as_file(walk_certificate()).content)
+    assert run(["verify", str(path), "--budget", "10min"]) == 0
+    capsys.readouterr()
+    assert run(["verify", str(path), "--budget", "0.0001s"]) == 1
+    assert "takes more than its budget of 0.0001 seconds" in capsys.readouterr().err.replace("\n", " ")
+    for wrong in ("soon", "-1s", "0", "1e999s"):
+        assert run(["verify", str(path), "--budget", wrong]) == 2
+        assert "not an amount of work" in capsys.readouterr().err
+    assert tr.verify(path, budget="10x").valid
+    with pytest.raises(CannotCertify, match="budget"):
+        tr.verify(path, budget=0.0001)
+    with pytest.raises(InputError, match="not an amount of work"):
+        tr.verify(path, budget="much")
+
+
+def test_nothing_is_counted_without_a_budget() -> None:
+    spend("anything", 10**30)

@@ -35,9 +35,9 @@ be."""
 
 def save_arrays(path: Path, head: dict[str, Any], arrays: dict[str, Any]) -> None:
     """Write arrays beside a JSON object that says what they are; the file appears in one step."""
-    text = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
+    held: dict[str, Any] = {HEAD: np.frombuffer(json.dumps(head).encode(), dtype=np.uint8), **arrays}
     with atomic_write_bytes(path) as file:
-        np.savez(file, **{HEAD: text}, **arrays)
+        np.savez(file, **held)
 
 
 def load_arrays(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
@@ -78,6 +78,6 @@ def _array(member: Any, size: int) -> npt.NDArray[Any]:
         count *= n
     if count * dtype.itemsize != len(content) or (dtype.itemsize == 0 and count > size):
         raise ValueError("an array is not as large as it says")
-    order = "F" if by_columns else "C"
     values = np.frombuffer(content, dtype=dtype) if dtype.itemsize else np.zeros(count, dtype=dtype)
-    return values.reshape(shape, order=order).copy(order=order)
+    result: npt.NDArray[Any] = values.reshape(shape[::-1]).T if by_columns else values.reshape(shape)
+    return result.copy()

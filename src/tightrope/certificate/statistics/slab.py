@@ -110,7 +110,7 @@ class Slab:
         """Lines below the terms of Λ, by bet and outcome, times how often each was seen."""
         n, outcomes, seen = self.n, self.forms.about.outcomes, self.bets.seen
         spend("rows of a slab", 20 * stake.size)
-        spend("rows of a slab", 30 * np.count_nonzero((stake != 0) & (seen > 0)), 300)
+        spend("rows of a slab", 30 * int(np.count_nonzero((stake != 0) & (seen > 0))), 300)
         expression = np.broadcast_to(outcomes.expression, stake.shape)
         low, high = lower[expression], np.maximum(upper, lower)[expression]
         losing = stake < 0

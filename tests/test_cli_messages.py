@@ -102,7 +102,8 @@ def walk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [["--region", "l1"], ["--interval", "hoeffding"], ["--sets", "untied", "--interval", "clopper-pearson"]],
 )
 @pytest.mark.parametrize(
-    "command", [["learn", "--data", "log.csv"], ["online", "--episodes", "8", "--at", "p=0.6"]]
+    "command",
+    [["learn", "--data", "log.csv", "--ends", "complete"], ["online", "--episodes", "8", "--at", "p=0.6"]],
 )
 def test_the_hint_of_a_nominal_confidence_helps(
     command: list[str], options: list[str], capsys: pytest.CaptureFixture[str]
@@ -172,6 +173,8 @@ def test_the_hint_of_data_that_the_model_does_not_fit_helps(
         "p=0.1:0.9",
         "--data",
         "log.csv",
+        "--order",
+        "as-read",
         "--prop",
         "Pmax=? [ F s=1 ]",
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
@@ -287,7 +288,10 @@ def test_count_tables(tmp_path: Path, model: ParametricMDP) -> None:
     assert transitions(model, text, tmp_path) == EXPECTED
     reading = read_data(tmp_path / "data.csv", model)
     assert reading.counts.batches is None
-    assert reading.counts.design == SamplingDesign(SamplingKind.ADAPTIVE, None, 4)
+    design = reading.counts.design
+    assert (design.kind, design.episodes, design.steps) == (SamplingKind.ADAPTIVE, None, 4)
+    assert not design.order.holds and not design.ends.holds
+    assert read_data(tmp_path / "data.csv", model, ends="complete").counts.design.ends.holds
 
 
 def test_count_tables_with_batches(tmp_path: Path, model: ParametricMDP) -> None:
@@ -322,9 +326,11 @@ def test_other_peoples_files_are_adaptive_unless_the_caller_knows_better(
 ) -> None:
     path = tmp_path / "data.csv"
     path.write_text(BY_VARIABLES)
-    assert read_data(path, model).counts.design == SamplingDesign(SamplingKind.ADAPTIVE, 3, 4)
+    design = read_data(path, model).counts.design
+    assert (design.kind, design.episodes, design.steps) == (SamplingKind.ADAPTIVE, 3, 4)
     better = SamplingDesign(SamplingKind.TRAJECTORIES, 3, 4)
-    assert read_data(path, model, design=better).counts.design == better
+    told = read_data(path, model, design=better).counts.design
+    assert told == replace(better, order=told.order, ends=told.ends) and told.by_episodes
 
 
 def test_rows_of_other_peoples_files_are_batched_by_their_number(

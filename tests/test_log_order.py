@@ -92,7 +92,8 @@ def test_episodes_at_the_same_time_are_told_apart(
     reading = read(tmp_path, model, content)
     assert reading.counts.steps == len(rows)
     assert reading.counts.design.episodes == 40 and reading.counts.design.censored == ()
-    assert reading.notes == ("rows are out of order: rows of several episodes at once, each in order",)
+    assert reading.notes == ("several episodes at once, each followed by its name",)
+    assert reading.counts.design.order.kept is Kept.UNKNOWN
     batches = reading.counts.batches
     assert batches is not None and [int(c.sum()) for _, c in batches][:3] == [1, 1, 1]
 

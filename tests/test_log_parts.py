@@ -170,5 +170,5 @@ def test_parts_can_be_counted_elsewhere(tmp_path: Path) -> None:
     sent = pickle.loads(pickle.dumps(plan))
     partials = [pickle.loads(pickle.dumps(count_part(sent, part))) for part in plan.parts()]
     assert len(partials) == 3
-    counts = finish(plan, join(plan, iter(partials)), None)
+    counts = finish(plan, join(plan, iter(partials), ReadOptions()), None, ReadOptions())
     assert counts.count.tolist() == read_data(tmp_path, MODEL).counts.transition.tolist()

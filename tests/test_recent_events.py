@@ -115,8 +115,8 @@ def test_what_has_no_order_is_refused(model: ParametricMDP, tmp_path: Path) -> N
     table = pa.table({"state": [0, 0], "action": ["a", "a"], "next_state": [1, 2], "count": [3, 4]})
     with pytest.raises(InputError, match="a table of counts has no order of its events"):
         tr.learn(problem, tr.read_data(table, model, states="index", since=3))
-    columns = {"episode": [0, 1, 0, 1], "step": [0, 0, 1, 1], "state": [0, 0, 1, 2]}
-    mixed = pa.table({**columns, "action": ["a", "a", "", ""], "next_state": [1, 2, 1, 2]})
+    columns = {"episode": [0, 1, 0, 1], "step": [1, 0, 0, 1], "state": [1, 0, 0, 2]}
+    mixed = pa.table({**columns, "action": ["", "a", "a", ""], "next_state": [1, 2, 1, 2]})
     with pytest.raises(InputError, match="not in their order in time"):
         tr.read_data(mixed, model, states="index", since=3)
     wrong = as_table([*EPISODES, [(0, "a", 0)]])

@@ -58,7 +58,16 @@ def learn_timed(request: Request) -> None:
     what, file = properties[0]
     with phase_progress() as progress:
         progress("data")
-        exposure = read_exposure(request.data, loaded.model.structure, request.reading.format)
+        said = request.reading
+        exposure = read_exposure(
+            request.data,
+            loaded.model.structure,
+            said.format,
+            ends=said.ends,
+            watched_until=said.watched_until,
+            until_now=said.until_now,
+            drop_duplicates=said.drop_duplicates,
+        )
         progress("solve")
         effort, options = Effort(request.precision), PropertyOptions(constants=constants)
         given = (exposure, request.delta, effort, options, request.region)

@@ -218,6 +218,46 @@ SkipInvalid = Annotated[
         "then nominal.",
     ),
 ]
+Ends = Annotated[
+    str | None,
+    option(
+        "--ends",
+        "State that every episode is whole: no row is missing at its end. Not needed where a column or an "
+        "absorbing state says how each ended.",
+        "complete",
+    ),
+]
+WatchedUntil = Annotated[
+    str | None,
+    option(
+        "--watched-until",
+        "Up to when all episodes were watched: a time, or the column that says it (in continuous time).",
+        "TIME",
+    ),
+]
+UntilNow = Annotated[
+    bool,
+    option(
+        "--until-now",
+        "Episodes that are not over went on until the log's last instant; actions that have no outcome "
+        "then are left out, whatever comes of them.",
+    ),
+]
+Order = Annotated[
+    str | None,
+    option(
+        "--order",
+        "State that rows stand in the order in which they happened (as-read), or that one clock runs for "
+        "all episodes (time).",
+        "as-read|time",
+    ),
+]
+DropDuplicates = Annotated[
+    bool,
+    option(
+        "--drop-duplicates", "Drop rows that say the same as the one before, at the same instant or step."
+    ),
+]
 EngineName = Annotated[
     str,
     option(

@@ -117,6 +117,11 @@ class LogOptions:
     maps: options.Map = None
     format: options.DataFormatName = None
     skip_invalid: options.SkipInvalid = False
+    ends: options.Ends = None
+    watched_until: options.WatchedUntil = None
+    until_now: options.UntilNow = False
+    order: options.Order = None
+    drop_duplicates: options.DropDuplicates = False
 
     def request(self, places: Sequence[str]) -> LogRequest:
         """The log at these places, read as these options say."""

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.jit import kernel
@@ -134,6 +135,10 @@ class BatchAccumulator:
         batch, end = 0, next_end(0)
         while end <= position:
             batch, end = batch + 1, next_end(end)
+        self.add_to(transition, batch, times)
+
+    def add_to(self, transition: int, batch: int, times: int = 1) -> None:
+        """The same for a batch by its number."""
         empty = np.empty(0, dtype=np.int64)
         self._parts += [(empty, empty)] * (batch + 1 - len(self._parts))
         self._parts[batch] = add_counts(self._parts[batch], (np.array([transition]), np.array([times])))
@@ -166,6 +171,42 @@ class BatchAccumulator:
         self._count[seen] = 0
         self._end = next_end(self._end)
         self._pending = False
+
+
+DENSE = 1 << 23
+"""Counters, of all batches together, that are kept as one array."""
+
+
+class BatchCounter:
+    """Takes transitions in any order, each with the number of its batch."""
+
+    def __init__(self, transitions: int, batches: int):
+        self.batches, self._transitions = batches, transitions
+        dense = transitions * batches <= DENSE
+        self._dense = np.zeros((batches, transitions), dtype=np.int64) if dense else None
+        empty = np.empty(0, dtype=np.int64)
+        self._sparse: list[tuple[OffsetArray, OffsetArray]] = [(empty, empty)] * (0 if dense else batches)
+
+    def add(self, transition: OffsetArray, batch: OffsetArray) -> None:
+        if self._dense is not None:
+            _add_to_batches(self._dense, transition, batch)
+            return
+        for one in np.unique(batch).tolist():
+            seen, count = np.unique(transition[batch == one], return_counts=True)
+            self._sparse[one] = add_counts(self._sparse[one], (seen, count.astype(np.int64)))
+
+    def parts(self) -> list[tuple[OffsetArray, OffsetArray]]:
+        """Transitions and counts of all batches."""
+        if self._dense is None:
+            return self._sparse
+        seen = [np.flatnonzero(row) for row in self._dense]
+        return [(found, row[found]) for found, row in zip(seen, self._dense, strict=True)]
+
+
+@kernel
+def _add_to_batches(count: npt.NDArray[np.int64], transition: OffsetArray, batch: OffsetArray) -> None:
+    for i in range(len(transition)):
+        count[batch[i], transition[i]] += 1
 
 
 @kernel

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tightrope.data.batches import BatchAccumulator
+from tightrope.data.batches import BatchAccumulator, BatchCounter
 from tightrope.data.column_names import COST, EPISODE, STEP
 from tightrope.data.costs import CostTally
 from tightrope.data.follow import NEXT, FollowState, Marks, follow
@@ -39,7 +39,11 @@ class PartCounter:
         self.decoder = plan.decoder(part.table)
         self.intake = Intake(self.table, self.decoder, plan.skip)
         self.first = first
-        self.accumulator = BatchAccumulator(plan.structure.transitions, 0 if plan.by_episodes else first)
+        self.accumulator: BatchAccumulator | BatchCounter
+        if plan.boundaries is None:
+            self.accumulator = BatchAccumulator(plan.structure.transitions, 0 if plan.by_episodes else first)
+        else:
+            self.accumulator = BatchCounter(plan.structure.transitions, len(plan.boundaries) + 1)
         self.state = FollowState.before_all()
         self.starts: list[OffsetArray] = []
         self.keeps_starts = EPISODE in self.columns.roles and STEP not in self.columns.roles
@@ -109,7 +113,7 @@ class PartCounter:
         there = rows.state if self.columns.from_next_row else rows.next_state
         inside = (there >= 0) & (there < self.plan.structure.states)
         closed: BoolArray = inside & self.plan.absorbing[np.where(inside, there, 0)]
-        marks = follow(self.bits, start, rows, closed, self.state)
+        marks = follow(self.bits, start, rows, closed, self.state, self.plan.tick)
         if self.keeps_starts:
             self.starts.append(rows.episode[marks.is_new])
         if start and self.head is not None and self.head.number[0] == rows.number[0]:
@@ -122,7 +126,11 @@ class PartCounter:
         return marks
 
     def _position(self, rows: Rows) -> OffsetArray:
-        """Where each row stands in time: the number of its episode, or its own number in the log, from 0."""
+        """Where each row stands in time: the number of its episode, or its own number in the log, from 0; the
+        number of its batch where times say when batches end.
+        """
+        if self.plan.boundaries is not None:
+            return np.searchsorted(self.plan.boundaries, rows.time)
         if self.plan.by_episodes:
             return rows.episode
         assert self.first_row is not None

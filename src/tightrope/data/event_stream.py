@@ -3,26 +3,36 @@
 Rows are read and checked exactly as for counting (`tightrope.data.counting`), with one difference: an outcome
 that the model excludes, a successor without a transition or outside of the reachable states, is an event,
 too. It is evidence about the model and not a fault of the log.
+
+Episodes that stand between each other are followed by their names (`tightrope.data.interleaved`), and an
+event has the place of the row in which its action was taken: what is decided later may depend on its outcome,
+and its outcome on nothing that was decided later. Where rows have times, these are the order, over all files.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from tightrope.data.batches import BatchAccumulator
+from tightrope.data.column_names import EPISODE, TIME
 from tightrope.data.counting import PartCounter
-from tightrope.data.follow import MISSING, OUT_OF_ORDER, Marks
+from tightrope.data.follow import HOLES, MISSING, OUT_OF_ORDER, Marks
 from tightrope.data.intake import Intake
+from tightrope.data.interleaved import Placed, Strands
+from tightrope.data.partial import locate_known
 from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.data.rows import Rows
 from tightrope.errors import InputError, Location
 from tightrope.formats.table.data_table import Chunk
 from tightrope.formats.table.problems import Problem
 from tightrope.numerics.arrays import BoolArray, OffsetArray
+
+BLOCK = 1 << 18
+"""Events that are handed over at once."""
 
 EXCLUDED = (Problem.IMPOSSIBLE_TRANSITION, Problem.UNKNOWN_NEXT_STATE)
 """What is wrong with an outcome that the model does not know."""
@@ -34,6 +44,7 @@ class Excluded:
 
     row: int
     text: str
+    time: int = 0
 
 
 @dataclass(frozen=True)
@@ -49,12 +60,14 @@ class Events:
     begins: BoolArray
     excluded: tuple[Excluded, ...]
     rows: int
+    time: OffsetArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def since(self, row: int) -> Events:
         """Those from a row on."""
         kept = self.row >= row
         excluded = tuple(one for one in self.excluded if one.row >= row)
-        return Events(self.transition[kept], self.row[kept], self.begins[kept], excluded, self.rows)
+        time = self.time[kept] if len(self.time) else self.time
+        return Events(self.transition[kept], self.row[kept], self.begins[kept], excluded, self.rows, time)
 
 
 def follow_events(
@@ -62,17 +75,140 @@ def follow_events(
 ) -> tuple[int, Counter[str]]:
     """Hand over the events of one table as they are read; how many rows it has, and what is left out of it.
 
-    With `strict` an outcome that the model excludes is an error, as it is for counting. Rows that are out of
-    order are one, too: what came later may depend on what came before, so that no other order will do.
+    With `strict` an outcome that the model excludes is an error, as it is for counting. Rows of an episode
+    that are out of order are one, too: what came later may depend on what came before, so that no other
+    order will do.
     """
-    part = Part(table, None, 0, None)
-    follower = _Follower(plan, part, take, strict)
-    follower.count(None)
-    dropped = follower.intake.dropped
-    missing = int(follower.state.notes[MISSING])
+    follower: _Follower | _ByName
+    if {EPISODE, TIME} & set(plan.columns[table].roles):
+        follower = _ByName(plan, table, take, strict)
+        follower.follow_all()
+        notes, rows, dropped = follower.strands.notes, follower.rows, follower.intake.dropped
+    else:
+        follower = _Follower(plan, Part(table, None, 0, None), take, strict)
+        follower.count(None)
+        notes, rows, dropped = follower.state.notes, follower.intake.rows, follower.intake.dropped
+    missing = int(notes[MISSING] + notes[HOLES])
     if missing:
         dropped[Problem.MISSING_STEP.words] += missing
-    return follower.intake.rows, dropped
+    return rows, dropped
+
+
+def follow_in_time(
+    plan: ReadPlan,
+    tables: Mapping[int, Callable[[Events], Events]],
+    take: Callable[[Events], None],
+    strict: bool,
+) -> tuple[list[int], Counter[str]]:
+    """The events of all tables in the order of their times, however rows stand; the rows of each, and what is
+    left out of them.
+
+    `tables` say for each table which of its events are taken. Events are gathered first: about 32 bytes each.
+    """
+    found: list[Events] = []
+    rows: list[int] = []
+    dropped: Counter[str] = Counter()
+    for table, keep in tables.items():
+
+        def gather(events: Events, keep: Callable[[Events], Events] = keep) -> None:
+            found.append(keep(events))
+
+        read, left_out = follow_events(plan, table, gather, strict)
+        rows.append(read)
+        dropped += left_out
+    if not found:
+        return rows, dropped
+    time = np.concatenate([events.time for events in found])
+    order = np.argsort(time, kind="stable")
+    time = time[order]
+    transition = np.concatenate([events.transition for events in found])[order]
+    begins = np.concatenate([events.begins for events in found])[order]
+    excluded = sorted((one for events in found for one in events.excluded), key=lambda one: one.time)
+    for first in range(0, max(len(order), 1), BLOCK):
+        part = slice(first, first + BLOCK)
+        until = time[part][-1] if first + BLOCK < len(order) else np.iinfo(np.int64).max
+        at = [one for one in excluded if one.time <= until]
+        excluded = excluded[len(at) :]
+        place = np.arange(len(order[part]), dtype=np.int64)
+        shown = tuple(Excluded(int(np.searchsorted(time[part], one.time)), one.text, one.time) for one in at)
+        take(Events(transition[part], place, begins[part], shown, 0, time[part]))
+    return rows, dropped
+
+
+class _ByName:
+    """Follows the episodes of one table by their names; events are handed over in the order of their rows."""
+
+    def __init__(self, plan: ReadPlan, table: int, take: Callable[[Events], None], strict: bool):
+        self.plan, self.table, self.take = plan, table, take
+        self.strands = Strands(plan)
+        self.lenient = _LenientIntake(plan, Part(table, None, 0, None))
+        decoder = plan.decoder(table)
+        self.intake = Intake(plan.tables[table], decoder, plan.skip) if strict else self.lenient
+        self.decoder, self.rows = decoder, 0
+        self._held: list[tuple[OffsetArray, OffsetArray, BoolArray, OffsetArray]] = []
+        self._excluded: list[tuple[int, str, int]] = []
+
+    def follow_all(self) -> None:
+        first = 1
+        for chunk in self.plan.tables[self.table].chunks(self.plan.columns[self.table].names):
+            rows = self.decoder.decode(chunk)
+            self.rows += chunk.rows
+            if not self.plan.skip:
+                self._check_values(rows, chunk)
+            settled = self.strands.follow(rows, self.table, np.zeros(len(rows), dtype=np.int64))
+            if self.strands.notes[OUT_OF_ORDER]:
+                raise InputError(
+                    "the rows are not in their order in time, by which alone they can be watched",
+                    Location(self.plan.tables[self.table].path),
+                    "sort them by episode and step",
+                )
+            self._hold(settled, chunk)
+            first = chunk.first_row + chunk.rows
+            self._release(self._settled_before(first), chunk.first_row, chunk.rows)
+        if self.strands.tails is not None:
+            self._release(first, first, 0)
+
+    def _check_values(self, rows: Rows, chunk: Chunk) -> None:
+        """Refuse values that cannot be read; what the model excludes is looked at later."""
+        wrong = rows.problems.copy()
+        wrong[np.isin(wrong, EXCLUDED)] = Problem.NONE
+        if wrong.any():
+            self.intake.admit(replace(rows, problems=wrong), chunk)
+
+    def _hold(self, settled: Placed, chunk: Chunk) -> None:
+        order = np.argsort(settled.rows.number, kind="stable")
+        settled = settled[order]
+        rows = settled.rows
+        transition = settled.transition
+        if self.strands.from_next:
+            transition, _ = locate_known(self.plan, rows)
+        times = {int(number): int(time) for number, time in zip(rows.number, rows.time, strict=True)}
+        kept = self.intake.admit(rows, chunk) & (transition >= 0)
+        self._excluded += [(number, text, times[number]) for number, text in self.lenient.excluded]
+        self.lenient.excluded.clear()
+        self._held.append((rows.number[kept], transition[kept], settled.begins[kept], rows.time[kept]))
+
+    def _settled_before(self, number: int) -> int:
+        """The first row whose outcome may still come."""
+        tails = self.strands.tails
+        if tails is None or not self.strands.from_next:
+            return number
+        waiting = tails.rows.number[self.strands.are_open(tails)]
+        return int(waiting.min()) if len(waiting) else number
+
+    def _release(self, before: int, first_row: int, size: int) -> None:
+        """Hand over the events of all rows before this one."""
+        number, transition, begins, time = (np.concatenate(part) for part in zip(*self._held, strict=True))
+        order = np.argsort(number, kind="stable")
+        ready = order[: int(np.searchsorted(number[order], before))]
+        rest = order[len(ready) :]
+        self._held = [(number[rest], transition[rest], begins[rest], time[rest])]
+        shown = [one for one in self._excluded if one[0] < before]
+        self._excluded = [one for one in self._excluded if one[0] >= before]
+        excluded = tuple(Excluded(row - first_row, text, at) for row, text, at in sorted(shown))
+        self.take(
+            Events(transition[ready], number[ready] - first_row, begins[ready], excluded, size, time[ready])
+        )
 
 
 class _Collector(BatchAccumulator):

@@ -10,27 +10,47 @@ Rows say in which state the chain is, by the model's variables or by `state`, it
 
 `episode` tells episodes apart; without it, everything is one. Times are numbers in the unit of the model's
 rates. A log with both columns is refused, and so is a step that the model does not have.
+
+*How episodes end* decides whether rates can be learned at all. A log with one row per change says nothing of
+each episode's last sojourn; leaving it out makes every rate too large, the more so the more episodes there
+are. The end of an episode is known where its last state is written once more (in a log that does so at ends
+alone), where nothing leaves that state, where a column `terminated`, `truncated` or `done` marks its last
+row, or where a column says until when it was watched (`watched_until`). That all were watched until one time,
+or until the log's last instant (`until_now`), or that each ended with its last row by a rule
+(`ends="complete"`), can be stated. The sojourn up to the end then counts. Of a single episode nothing needs
+to be known: what there is, is all that came before some moment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.data.column_names import COUNT, HABITS, is_name_of_next, plain_name
+from tightrope.data.column_names import (
+    COUNT,
+    DONE,
+    HABITS,
+    TERMINATED,
+    TRUNCATED,
+    is_name_of_next,
+    plain_name,
+)
+from tightrope.data.design import ENDS, KNOWN_ENDS
+from tightrope.data.read_options import COMPLETE, ReadOptions
 from tightrope.data.state_index import StateIndex
 from tightrope.data.timed_simulator import TimedRows
 from tightrope.errors import InputError, Location
-from tightrope.formats.table.columns import distinct, whole_numbers
+from tightrope.formats.table.columns import distinct, truth_values, whole_numbers
 from tightrope.formats.table.data_table import Chunk, DataTable
 from tightrope.formats.table.opening import open_tables
 from tightrope.model.structure import Structure, Structured
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
+from tightrope.verdict import Assumed, Kept
 
 TIME, DURATION, EPISODE, STATE = "time", "duration", "episode", "state"
 
@@ -54,6 +74,7 @@ class Exposure(Record):
     """Sojourns that were cut off."""
     read_as: str
     files: tuple[str, ...] = field(default=())
+    ends: Assumed = KNOWN_ENDS
 
     def __post_init__(self) -> None:
         freeze_fields(self)
@@ -63,11 +84,25 @@ class Exposure(Record):
         return f"Exposure: {int(self.jumps.sum()):,} jumps in {self.episodes:,} episodes, time {total:.6g}"
 
     def _facts_(self) -> Facts:
-        return [("read as", self.read_as), ("cut off", f"{self.censored:,} sojourns")]
+        ends = f"{self.ends.kept.value}: {self.ends.why}"
+        return [("read as", self.read_as), ("cut off", f"{self.censored:,} sojourns"), ("ends", ends)]
 
 
-def read_exposure(data: Any, model: Structured | Structure, format: str | None = None) -> Exposure:
+def read_exposure(
+    data: Any,
+    model: Structured | Structure,
+    format: str | None = None,
+    *,
+    ends: str | None = None,
+    watched_until: str | float | None = None,
+    until_now: bool = False,
+    drop_duplicates: bool = False,
+) -> Exposure:
     """Read a log: a path, several, a table, or what `simulate_times` gives.
+
+    `ends="complete"` states that watching an episode stopped with its last row by a rule; `watched_until` is
+    the time up to which all were watched, or the column that says it; `until_now`: up to the last instant of
+    the log. `drop_duplicates` drops rows that were logged twice.
 
     >>> import tightrope as tr
     >>> chain = tr.build_ctmc_from_rows([(0, {1: 2}), (1, {0: 1})]).instantiate()
@@ -75,30 +110,28 @@ def read_exposure(data: Any, model: Structured | Structure, format: str | None =
     30.0
     """
     structure = model if isinstance(model, Structure) else model.structure
-    if isinstance(data, TimedRows):
-        data = data.table()
-    tables = open_tables(data, format)
+    asked = ReadOptions(
+        ends=ends, watched_until=watched_until, until_now=until_now, drop_duplicates=drop_duplicates
+    )
+    asked.check()
+    is_own = isinstance(data, TimedRows)
+    tables = open_tables(data.table() if isinstance(data, TimedRows) else data, format)
     if not tables:
         raise InputError("there is no data")
-    counter = _Counter(structure)
+    counter = _Counter(structure, asked)
     forms, unread = set(), dict[str, None]()
     for table in tables:
-        form = _form(table, structure)
+        form = _form(table, structure, asked)
         forms.add(form.text)
         unread |= dict.fromkeys(name for name in table.names if name not in form.columns)
         counter.add_table(table, form)
     if len(forms) > 1:
         raise InputError(f"the files are not of one form: {' and '.join(sorted(forms))}")
+    found = counter.finish()
+    text = forms.pop() + (f"; not read: {', '.join(unread)}" if unread else "")
     files = tuple(table.path for table in tables)
-    return Exposure(
-        counter.jumps,
-        counter.waited,
-        counter.rows,
-        counter.episodes,
-        counter.censored,
-        forms.pop() + (f"; not read: {', '.join(unread)}" if unread else ""),
-        files,
-    )
+    about = (counter.jumps, counter.waited, counter.rows, counter.episodes, counter.censored, text, files)
+    return Exposure(*about, KNOWN_ENDS if is_own else found)
 
 
 @dataclass(frozen=True)
@@ -106,10 +139,13 @@ class _Form:
     clock: str
     names: tuple[str, ...]
     has_episodes: bool
+    flags: tuple[str, ...] = ()
+    until: str | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return (self.clock, *self.names, *([EPISODE] if self.has_episodes else []))
+        until = [] if self.until is None else [self.until]
+        return (self.clock, *self.names, *([EPISODE] if self.has_episodes else []), *self.flags, *until)
 
     @property
     def text(self) -> str:
@@ -118,7 +154,7 @@ class _Form:
         return f"'{self.clock}' is {meaning}, states by {', '.join(self.names)}, {told}"
 
 
-def _form(table: DataTable, structure: Structure) -> _Form:
+def _form(table: DataTable, structure: Structure, asked: ReadOptions) -> _Form:
     where = Location(table.path)
     clocks = [name for name in (TIME, DURATION) if name in table.names]
     if len(clocks) != 1:
@@ -141,7 +177,13 @@ def _form(table: DataTable, structure: Structure) -> _Form:
         )
     names = variables if by_variables else (STATE,)
     _refuse_transitions(table, names)
-    return _Form(clocks[0], names, EPISODE in table.names)
+    flags = tuple(name for name in (TERMINATED, TRUNCATED, DONE) if name in table.names)
+    until = asked.watched_until if asked.watched_until in table.names else None
+    if until is not None and clocks[0] == DURATION:
+        raise InputError(
+            f"`watched_until` names the column '{until}', which goes with a column 'time'", where
+        )
+    return _Form(clocks[0], names, EPISODE in table.names, flags, None if until is None else str(until))
 
 
 def _refuse_transitions(table: DataTable, names: tuple[str, ...]) -> None:
@@ -164,11 +206,24 @@ def _refuse_transitions(table: DataTable, names: tuple[str, ...]) -> None:
             raise InputError(f"the column '{name}' {said}", Location(table.path), instead)
 
 
+@dataclass(frozen=True)
+class _Part:
+    """The rows of one table."""
+
+    table: DataTable
+    form: _Form
+    clock: FloatArray
+    state: OffsetArray
+    episode: OffsetArray
+    ended: BoolArray
+    until: FloatArray
+
+
 class _Counter:
     """Adds up the rows of all tables."""
 
-    def __init__(self, structure: Structure):
-        self._structure = structure
+    def __init__(self, structure: Structure, asked: ReadOptions):
+        self._structure, self._asked = structure, asked
         self._index = StateIndex(structure) if structure.valuations else None
         self.jumps: OffsetArray = np.zeros(structure.transitions, dtype=np.int64)
         self._waited = np.zeros(structure.states, dtype=np.longdouble)  # millions of terms
@@ -177,70 +232,161 @@ class _Counter:
         key = owner * structure.states + structure.successor
         self._order = np.argsort(key, kind="stable")
         self._keys = key[self._order]
+        leaves = structure.successor != structure.choice_state[structure.transition_choice]
+        self._left = np.zeros(structure.states, dtype=np.bool_)
+        self._left[structure.choice_state[structure.transition_choice[leaves]]] = True
+        self._parts: list[_Part] = []
+        self._codes: dict[Any, int] = {}
 
     @property
     def waited(self) -> FloatArray:
         return self._waited.astype(np.float64)
 
     def add_table(self, table: DataTable, form: _Form) -> None:
-        wanted = list(form.columns)
-        parts: list[tuple[FloatArray, OffsetArray, OffsetArray]] = []
-        codes: dict[Any, int] = {}
-        for chunk in table.chunks(wanted):
+        parts: list[tuple[Any, ...]] = []
+        for chunk in table.chunks(list(form.columns)):
             clock = _numbers(chunk, form.clock, table)
             states = self._states(chunk, form, table)
             episode: OffsetArray = np.zeros(chunk.rows, dtype=np.int64)
             if form.has_episodes:
                 values, code = distinct(chunk.columns[EPISODE])
-                number = np.array([codes.setdefault(value, len(codes)) for value in values], dtype=np.int64)
+                named = [self._codes.setdefault(value, len(self._codes)) for value in values]
                 if (code < 0).any():
                     raise _wrong(table, chunk.first_row + int(np.argmax(code < 0)), "the episode is missing")
-                episode = number[code]
-            parts.append((clock, states, episode))
-        if not parts or not sum(len(clock) for clock, _, _ in parts):
+                episode = np.array(named, dtype=np.int64)[code]
+            ended: BoolArray = np.zeros(chunk.rows, dtype=np.bool_)
+            problems: npt.NDArray[np.int8] = np.zeros(chunk.rows, dtype=np.int8)
+            for name in form.flags:
+                ended |= truth_values(chunk.columns[name], name, table.path, problems)
+            if problems.any():
+                row = chunk.first_row + int(np.argmax(problems > 0))
+                raise _wrong(table, row, f"{', '.join(form.flags)}: neither true nor false")
+            until = np.full(chunk.rows, np.nan)
+            if form.until is not None:
+                until = _numbers(chunk, form.until, table)
+            parts.append((clock, states, episode, ended, until))
+        if not parts or not sum(len(part[0]) for part in parts):
             raise InputError("the log has no rows", Location(table.path))
-        clock, states, episode = (np.concatenate([part[i] for part in parts]) for i in range(3))
-        self._add(table, form, clock, states, episode)
+        clock, states, episode, ended, until = (np.concatenate([p[i] for p in parts]) for i in range(5))
+        self._parts.append(_Part(table, form, clock, states, episode, ended, until))
 
-    def _add(
-        self, table: DataTable, form: _Form, clock: FloatArray, states: OffsetArray, episode: OffsetArray
+    def finish(self) -> Assumed:
+        """Count all tables; how their episodes ended."""
+        whole = [np.concatenate([getattr(part, name) for part in self._parts]) for name in _COLUMNS]
+        clock, state, episode, ended, until = whole
+        source = np.repeat(np.arange(len(self._parts)), [len(part.clock) for part in self._parts])
+        number = np.concatenate([np.arange(1, len(part.clock) + 1) for part in self._parts])
+        form = self._parts[0].form
+        order = np.argsort(episode, kind="stable")
+        clock, state, episode, ended, until = (column[order] for column in whole)
+        source, number = source[order], number[order]
+        same = episode[1:] == episode[:-1]
+        apart = source[1:] != source[:-1]  # the same name in another file: the same episode where it is later
+        if form.clock == TIME:
+            same &= ~(apart & ((clock[1:] < clock[:-1]) | ended[:-1]))
+        else:
+            same &= ~apart
+
+        def wrong(row: int, message: str, hint: str | None = None) -> InputError:
+            return _wrong(self._parts[int(source[row])].table, int(number[row]), message, hint)
+
+        if form.clock == TIME:
+            still = same & (clock[1:] == clock[:-1])
+            if self._asked.drop_duplicates:
+                kept = np.r_[True, ~(still & (state[1:] == state[:-1]))]
+                columns = (clock, state, episode, ended, until, source, number)
+                clock, state, episode, ended, until, source, number = (c[kept] for c in columns)
+                same = np.r_[False, same][kept][1:]
+                still = same & (clock[1:] == clock[:-1])
+            if still.any():
+                hint = "`drop_duplicates=True` drops rows that were logged twice"
+                row = int(np.argmax(still)) + 1
+                raise wrong(row, f"an episode has two rows at one instant, {clock[row]:g}", hint)
+            backwards = np.flatnonzero(same & (np.diff(clock) < 0))
+            if len(backwards):
+                raise wrong(int(backwards[0]) + 1, "time runs backwards", "sort the log by episode and time")
+        self._count(form, clock, state, same, wrong)
+        last = np.flatnonzero(np.r_[~same, True])
+        self.rows, self.episodes = int(sum(len(part.clock) for part in self._parts)), len(last)
+        again: BoolArray = np.zeros(len(last), dtype=np.bool_)
+        if form.clock == TIME:
+            repeats = np.r_[False, same & (state[1:] == state[:-1])]
+            again = repeats[last]
+            if int(repeats.sum()) > int(again.sum()):  # states are written again and again: no mark of an end
+                again = np.zeros(len(last), dtype=np.bool_)
+        self.censored = int(again.sum()) if form.clock == TIME else len(last)
+        known = again | ended[last] | ~self._left[state[last]]
+        return self._end(form, clock, state, until, last, known, wrong)
+
+    def _end(
+        self,
+        form: _Form,
+        clock: FloatArray,
+        state: OffsetArray,
+        until: FloatArray,
+        last: OffsetArray,
+        known: BoolArray,
+        wrong: Callable[..., InputError],
+    ) -> Assumed:
+        """Count the last sojourns up to the ends that are known or stated."""
+        asked, open_ = self._asked, last[~known]
+        if form.until is not None or asked.until_now or asked.watched_until is not None:
+            if form.clock == DURATION:
+                raise InputError("durations have no instants: `ends` says how episodes of such a log ended")
+            if form.until is not None:
+                end = until[open_]
+                found = Assumed(ENDS, Kept.YES, f"the column {form.until} says until when each was watched")
+            elif asked.until_now:
+                end = np.full(len(open_), clock.max())
+                said = "--until-now: episodes that are not over were watched until the log's last instant"
+                found = Assumed(ENDS, Kept.STATED, said)
+            else:
+                end = np.full(len(open_), _moment(asked.watched_until))
+                said = f"--watched-until {asked.watched_until}: all episodes were watched until then"
+                found = Assumed(ENDS, Kept.STATED, said)
+            early = end < clock[open_]
+            if early.any():
+                row = int(open_[np.argmax(early)])
+                raise wrong(row, f"an episode goes on at {clock[row]:g}, after it was watched")
+            np.add.at(self._waited, state[open_], (end - clock[open_]).astype(np.longdouble))
+            self.censored += len(open_)
+            return found
+        if not len(open_):
+            return Assumed(ENDS, Kept.YES, "the log says how each episode ended")
+        if self.episodes == 1:
+            return Assumed(ENDS, Kept.YES, "the log is one episode: all that came before some moment")
+        if asked.ends == COMPLETE:
+            said = "--ends complete: watching an episode stopped with its last row, by a rule"
+            return Assumed(ENDS, Kept.STATED, said)
+        why = (
+            f"of {len(open_):,} of {self.episodes:,} episodes nobody knows how long their last state lasted; "
+            "--watched-until says until when they were watched, --until-now that it was until the log's last "
+            "instant, --ends complete that a rule ended them with their last rows"
+        )
+        return Assumed(ENDS, Kept.UNKNOWN, why)
+
+    def _count(
+        self,
+        form: _Form,
+        clock: FloatArray,
+        states: OffsetArray,
+        follows: BoolArray,
+        wrong: Callable[..., InputError],
     ) -> None:
-        follows = episode[1:] == episode[:-1]
-        begins = np.flatnonzero(np.r_[True, ~follows])
-        seen = episode[begins]
-        if len(np.unique(seen)) < len(seen):
-            again = np.flatnonzero(_find_repeated(seen))
-            raise _wrong(
-                table,
-                int(begins[again[0]]) + 1,
-                "an episode goes on here after another one",
-                "sort the log by episode, then by time",
-            )
         before, after = states[:-1], states[1:]
         if form.clock == TIME:
-            spent = np.diff(clock)
-            backwards = np.flatnonzero(follows & (spent < 0))
-            if len(backwards):
-                raise _wrong(
-                    table, int(backwards[0]) + 2, "time runs backwards", "sort the log by episode and time"
-                )
-            waited_in, waited_for = before[follows], spent[follows]
-            last = np.flatnonzero(np.r_[~follows, True])
-            ended = np.r_[False, follows & (before == after)][last]
-            self.censored += int(ended.sum())
+            waited_in, waited_for = before[follows], np.diff(clock)[follows]
         else:
             waited_in, waited_for = states, clock
-            self.censored += len(begins)
         np.add.at(self._waited, waited_in, waited_for.astype(np.longdouble))
         moved = follows & (before != after)
         if form.clock == DURATION and (still := follows & ~moved).any():
             own = self._locate(before[still], after[still])
             if (own < 0).any():
-                row = int(np.flatnonzero(still)[np.argmax(own < 0)]) + 2
-                raise _wrong(
-                    table,
+                row = int(np.flatnonzero(still)[np.argmax(own < 0)]) + 1
+                raise wrong(
                     row,
-                    f"state {self._structure.state_name(int(after[row - 2]))} follows itself, and the model "
+                    f"state {self._structure.state_name(int(states[row]))} follows itself, and the model "
                     "has no such transition",
                     "add up the durations of rows with the same state",
                 )
@@ -248,15 +394,12 @@ class _Counter:
         if (found < 0).any():
             row = int(np.flatnonzero(moved)[np.argmax(found < 0)]) + 1
             name = self._structure.state_name
-            raise _wrong(
-                table,
-                row + 1,
+            raise wrong(
+                row,
                 f"the model has no transition from {name(int(states[row - 1]))} to {name(int(states[row]))}",
                 "every change of the state has a row of its own; is the log of this model, and complete?",
             )
         np.add.at(self.jumps, found, 1)
-        self.rows += len(clock)
-        self.episodes += len(begins)
 
     def _locate(self, source: OffsetArray, target: OffsetArray) -> OffsetArray:
         """The transition between two states, −1 where there is none."""
@@ -313,12 +456,16 @@ def _numbers(chunk: Chunk, name: str, table: DataTable) -> FloatArray:
     return np.array(values)
 
 
-def _find_repeated(values: OffsetArray) -> npt.NDArray[np.bool_]:
-    """Where a value has occurred before."""
-    _, first = np.unique(values, return_index=True)
-    again = np.ones(len(values), dtype=np.bool_)
-    again[first] = False
-    return again
+_COLUMNS = ("clock", "state", "episode", "ended", "until")
+
+
+def _moment(value: object) -> float:
+    try:
+        return float(str(value))
+    except ValueError:
+        raise InputError(
+            f"`watched_until` is {value!r}, which is neither a time nor a column of the log"
+        ) from None
 
 
 def _wrong(table: DataTable, row: int, message: str, hint: str | None = None) -> InputError:

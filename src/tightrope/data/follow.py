@@ -6,8 +6,13 @@ both bear its name; without names an episode ends where a flag says so, or where
 an episode
 
 * steps rise by one; a jump is a *gap*: rows are missing there, and no transition leads across;
+* so is a *hole*: a longer silence than the clock's usual step, in a log whose times tick (`find_tick`);
 * a step that does not rise, a time that falls, or an episode that begins late mean rows *out of order*;
+* two rows of one episode at one instant are wrong: one of them is a copy, or they are of two episodes;
 * each row begins where the one before ended, and nothing follows an end.
+
+An episode that is not marked as over and stops in a state that can be left has an *open* end. Nobody knows
+whether a row is missing there.
 
 Where a log has no next states, a row's is the state of the row that continues it. What the pass cannot know
 is what stands before its first row; `Partial` joins that later (`tightrope.data.partial`).
@@ -24,25 +29,43 @@ from tightrope.data.rows import Rows
 from tightrope.data.state_index import UNKNOWN
 from tightrope.formats.table.problems import Problem
 from tightrope.model.structure import frozen_array
-from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel
 
-HAS_EPISODES, HAS_STEPS, HAS_TIME, HAS_ENDS, FROM_NEXT_ROW, IS_SORTED = 1, 2, 4, 8, 16, 32
-"""What the log has and how it is read, as bits."""
+HAS_EPISODES, HAS_STEPS, HAS_TIME, HAS_ENDS, FROM_NEXT_ROW, IS_SORTED, IN_STRANDS = 1, 2, 4, 8, 16, 32, 64
+"""What the log has and how it is read, as bits. In strands, episodes stand between each other."""
 
-GAPS, MISSING, OUT_OF_ORDER, EPISODES, START_LOW, START_HIGH = range(6)
-OPEN_ENDS, OPEN_SHORTEST, OPEN_LONGEST, LONGEST, HEAD_ROWS, HEAD_OPEN, NOTES = range(6, 13)
-"""Places in the notes of a pass. `HEAD_ROWS` are the rows of its first episode, −1 until that has ended."""
+GAPS, MISSING, OUT_OF_ORDER, HOLES, TIME_FALLS = range(5)
+EPISODES, START_LOW, START_HIGH = range(5, 8)
+RELATIONS = 5
+OPEN_ENDS, OPEN_EARLIEST, LAST_TIME, FIRST_LOW, FIRST_HIGH = range(8, 13)
+LONGEST, HEAD_ROWS, HEAD_OPEN, HEAD_TIME, NOTES = range(13, 18)
+"""Places in the notes of a pass; the first are on how two rows follow each other. `HEAD_ROWS` are the rows of
+its first episode, −1 until that has ended. `TIME_FALLS` are rows that are not later than the row before,
+whatever their episodes; `OPEN_EARLIEST` is the earliest last row of an episode with an open end; `FIRST_LOW`
+and `FIRST_HIGH` are the first and the last beginning of an episode.
+"""
 
-BEGUN, EPISODE, STEP, TIME, NEXT, ENDED, CLOSED, SOUND, ROWS, IS_HEAD, CARRIED = range(11)
+BEGUN, EPISODE, STEP, TIME, CLOCK, NEXT, ENDED, CLOSED, SOUND, ROWS, IS_HEAD, CARRIED = range(12)
 """Places in what is carried from row to row."""
 
-NEVER = 2**62
+LATEST, EARLIEST = 2**63 - 1, -(2**63)
 
 _NONE = int(Problem.NONE)
 _AFTER_THE_END = int(Problem.AFTER_THE_END)
 _BROKEN_CHAIN = int(Problem.BROKEN_CHAIN)
 _REPEATED_STEP = int(Problem.REPEATED_STEP)
+_REPEATED_TIME = int(Problem.REPEATED_TIME)
+
+PARTS = 1024
+SILENCE = 1536
+"""A hole is longer than one and a half usual steps of the clock, in 1024ths of one."""
+
+LEAST_TICKS, REGULAR = 8, 0.8
+"""A log's times tick where at least so many differences are there, and this share of them is the same."""
+
+OFTEN = 0.01
+"""They may also be whole multiples of a step that is the difference of this share of rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +88,8 @@ class FollowState:
 def no_notes() -> OffsetArray:
     """The notes of a pass that has seen nothing."""
     notes = np.zeros(NOTES, dtype=np.int64)
-    notes[[START_LOW, OPEN_SHORTEST]] = NEVER
-    notes[[START_HIGH, OPEN_LONGEST]] = -NEVER
+    notes[[START_LOW, OPEN_EARLIEST, FIRST_LOW]] = LATEST
+    notes[[START_HIGH, LAST_TIME, FIRST_HIGH]] = EARLIEST
     notes[HEAD_ROWS] = -1
     return notes
 
@@ -79,20 +102,78 @@ class Marks:
     continues: BoolArray
 
 
-def follow(bits: int, start: int, rows: Rows, closed: BoolArray, state: FollowState) -> Marks:
+@dataclass(frozen=True)
+class Tick:
+    """The usual step of a log's clock, 0 where it has none; times may be floats (`rising_integers`).
+
+    `is_regular`: nearly all rows are this far apart. Otherwise all are some steps apart, and nobody knows
+    whether rows are missing between, or nothing happened.
+    """
+
+    step: float = 0.0
+    is_float: bool = False
+    is_regular: bool = False
+
+    def clock(self, time: OffsetArray) -> FloatArray:
+        """Times as numbers that can be subtracted."""
+        if not self.is_float:
+            return time.astype(np.float64)
+        bits = np.where(time < 0, np.int64(-(2**63)) - time, time)
+        return np.ascontiguousarray(bits).view(np.float64)
+
+    def parts(self, time: OffsetArray) -> OffsetArray:
+        """Times in 1024ths of a step; 0 for all where the clock has no usual step."""
+        if not self.step:
+            return np.zeros(len(time), dtype=np.int64)
+        counted = np.clip(self.clock(time) / self.step * PARTS, -(2.0**60), 2.0**60)
+        result: OffsetArray = np.rint(counted).astype(np.int64)
+        return result
+
+
+NO_TICK = Tick()
+
+
+def find_tick(episode: OffsetArray, time: OffsetArray, is_float: bool) -> Tick:
+    """The step that nearly all rows of one episode are apart, by some rows of the log."""
+    order = np.lexsort((time, episode))
+    clock = Tick(1.0, is_float).clock(time[order])
+    apart = np.diff(clock)[(np.diff(episode[order]) == 0) & (np.diff(time[order]) > 0)]
+    if len(apart) < LEAST_TICKS:
+        return Tick(0.0, is_float)
+    usual = float(np.median(apart))
+    if np.mean(np.abs(apart - usual) <= 1e-6 * usual) >= REGULAR:
+        return Tick(usual, is_float, is_regular=True)
+    least = float(np.quantile(apart, OFTEN))
+    whole = np.abs(apart / least - np.rint(apart / least)) <= 1e-3
+    often = np.mean(np.abs(apart - least) <= 1e-6 * least) >= OFTEN
+    return Tick(least if often and whole.all() else 0.0, is_float)
+
+
+def follow(
+    bits: int,
+    start: int,
+    rows: Rows,
+    closed: BoolArray,
+    state: FollowState,
+    tick: Tick | None = None,
+    known: BoolArray | None = None,
+) -> Marks:
     """Follow rows from number `start` on: mark those that are wrong, take notes, and fill in next states.
 
-    Rows before `start` have been followed already and wait for their next states. `closed` says of each row
-    whether it leads to a state that nothing leaves. What is known of the rows before is in `state`, and
-    afterwards what is known of these.
+    Rows before `start` have been followed already and wait for their next states, and so have those that are
+    `known`, each the last of its episode so far. `closed` says of each row whether it leads to a state that
+    nothing leaves. What is known of the rows before is in `state`, and afterwards what is known of these.
     """
-    numbers = (rows.episode, rows.step, rows.time, rows.state, rows.next_state)
+    clock = (tick or Tick()).parts(rows.time)
+    if known is None:
+        known = np.zeros(len(rows), dtype=np.bool_)
+    numbers = (rows.episode, rows.step, rows.time, rows.state, rows.next_state, clock)
     marks = Marks(np.zeros(len(rows), dtype=np.bool_), np.zeros(len(rows), dtype=np.bool_))
     _follow_rows(
         bits,
         start,
         tuple(frozen_array(column, np.int64) for column in numbers),
-        tuple(frozen_array(flag, np.bool_) for flag in (rows.placed, rows.ended, closed)),
+        tuple(frozen_array(flag, np.bool_) for flag in (rows.placed, rows.ended, closed, known)),
         (marks.is_new, marks.continues),
         rows.problems,
         state.carry,
@@ -115,22 +196,41 @@ def _follow_rows(
     carry: OffsetArray,
     notes: OffsetArray,
 ) -> None:
-    """`numbers` are episode, step, time, state and next state; `flags` whether a row's place can be read,
-    whether its episode ended, and `closed`.
+    """`numbers` are episode, step, time, state, next state and parts of the clock's step; `flags` whether a
+    row's place can be read, whether its episode ended, `closed`, and `known`.
     """
-    episode, step, time, state, next_state = numbers
-    placed, ended, closed = flags
+    episode, step, time, state, next_state, clock = numbers
+    placed, ended, closed, known = flags
     is_new, continues = marks
     has_episodes, has_steps = bits & HAS_EPISODES != 0, bits & HAS_STEPS != 0
     has_time, has_ends = bits & HAS_TIME != 0, bits & HAS_ENDS != 0
     from_next, is_sorted = bits & FROM_NEXT_ROW != 0, bits & IS_SORTED != 0
+    strands = bits & IN_STRANDS != 0
+    in_strands = strands and has_episodes
     must_chain = has_episodes or has_steps or has_ends
     for i in range(start, len(episode)):
         if not placed[i]:
             carry[SOUND] = 0
             continue
         begun = carry[BEGUN] != 0
+        if known[i]:
+            carry[BEGUN] = 1
+            carry[EPISODE] = episode[i]
+            carry[STEP] = step[i]
+            carry[TIME] = time[i]
+            carry[CLOCK] = clock[i]
+            carry[NEXT] = next_state[i]
+            carry[ENDED] = 1 if ended[i] else 0
+            carry[CLOSED] = 1 if closed[i] else 0
+            carry[SOUND] = 1 if problems[i] == _NONE else 0
+            carry[ROWS] = 1
+            carry[IS_HEAD] = 0
+            continue
         new = not begun
+        if has_time:
+            if begun and not strands and time[i] <= carry[TIME]:
+                notes[TIME_FALLS] += 1
+            notes[LAST_TIME] = max(notes[LAST_TIME], time[i])
         if begun:
             if has_episodes:
                 new = episode[i] != carry[EPISODE]
@@ -152,23 +252,28 @@ def _follow_rows(
             elif jump == 0 and is_sorted:
                 repeated = True
             disordered = jump <= 0 and not repeated
-        elif not new and has_time and time[i] < carry[TIME]:
-            disordered = True
+        elif not new and has_time:
+            disordered = time[i] < carry[TIME]
+            repeated = time[i] == carry[TIME]
+            if clock[i] - carry[CLOCK] > SILENCE:
+                gap = True
+                notes[HOLES] += 1
         if disordered:
             notes[OUT_OF_ORDER] += 1
         if new and begun:
-            is_open = has_ends and carry[ENDED] == 0 and carry[CLOSED] == 0
-            if carry[IS_HEAD] != 0 and not is_sorted:
+            is_open = carry[ENDED] == 0 and carry[CLOSED] == 0
+            if carry[IS_HEAD] != 0 and not is_sorted and not strands:
                 notes[HEAD_ROWS] = carry[ROWS]
                 notes[HEAD_OPEN] = 1 if is_open else 0
-            else:
-                end_episode(carry[ROWS], is_open, notes)
+                notes[HEAD_TIME] = carry[TIME]
+            elif not in_strands:
+                end_episode(carry[ROWS], is_open, carry[TIME], notes)
         is_new[i] = new
-        if new and (begun or is_sorted):
-            begin_episode(step[i], has_steps, notes)
+        if new and (begun or is_sorted or strands):
+            begin_episode(step[i], has_steps, time[i], notes)
         sound = problems[i] == _NONE
         if problems[i] == _NONE and repeated:
-            problems[i] = _REPEATED_STEP
+            problems[i] = _REPEATED_STEP if has_steps else _REPEATED_TIME
         elif problems[i] == _NONE and not new and not disordered and has_episodes and carry[ENDED] != 0:
             problems[i] = _AFTER_THE_END
         if new or gap or repeated or disordered:
@@ -183,6 +288,7 @@ def _follow_rows(
         carry[EPISODE] = episode[i]
         carry[STEP] = step[i]
         carry[TIME] = time[i]
+        carry[CLOCK] = clock[i]
         carry[NEXT] = next_state[i]
         carry[ENDED] = 1 if ended[i] else 0
         carry[CLOSED] = 1 if closed[i] else 0
@@ -191,29 +297,30 @@ def _follow_rows(
 
 
 @kernel
-def begin_episode(step: int, has_steps: bool, notes: OffsetArray) -> None:
-    """Note that an episode begins, and at which step."""
+def begin_episode(step: int, has_steps: bool, time: int, notes: OffsetArray) -> None:
+    """Note that an episode begins, and at which step and time."""
     notes[EPISODES] += 1
+    notes[FIRST_LOW] = min(notes[FIRST_LOW], time)
+    notes[FIRST_HIGH] = max(notes[FIRST_HIGH], time)
     if has_steps:
         notes[START_LOW] = min(notes[START_LOW], step)
         notes[START_HIGH] = max(notes[START_HIGH], step)
 
 
 @kernel
-def end_episode(rows: int, is_open: bool, notes: OffsetArray) -> None:
+def end_episode(rows: int, is_open: bool, time: int, notes: OffsetArray) -> None:
     """Note that an episode of so many rows is over; its end is not marked where it `is_open`."""
     notes[LONGEST] = max(notes[LONGEST], rows)
     if is_open:
         notes[OPEN_ENDS] += 1
-        notes[OPEN_SHORTEST] = min(notes[OPEN_SHORTEST], rows)
-        notes[OPEN_LONGEST] = max(notes[OPEN_LONGEST], rows)
+        notes[OPEN_EARLIEST] = min(notes[OPEN_EARLIEST], time)
 
 
 def add_notes(total: OffsetArray, more: OffsetArray) -> None:
     """Notes of another pass, added to these; what concerns the head is left to the join."""
-    for place in (GAPS, MISSING, OUT_OF_ORDER, EPISODES, OPEN_ENDS):
+    for place in (GAPS, MISSING, OUT_OF_ORDER, HOLES, TIME_FALLS, EPISODES, OPEN_ENDS):
         total[place] += more[place]
-    for place in (START_LOW, OPEN_SHORTEST):
+    for place in (START_LOW, OPEN_EARLIEST, FIRST_LOW):
         total[place] = min(total[place], more[place])
-    for place in (START_HIGH, OPEN_LONGEST, LONGEST):
+    for place in (START_HIGH, LAST_TIME, FIRST_HIGH, LONGEST):
         total[place] = max(total[place], more[place])

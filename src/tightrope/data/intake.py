@@ -197,6 +197,11 @@ class Intake:
             message = f"step {step} of episode {episode} is given twice"
             hint = "remove rows that were logged twice, or give each episode a name of its own in 'episode'"
             return self.error(chunk, row, message, hint)
+        if problem is Problem.REPEATED_TIME:
+            instant = show_value(chunk, roles[TIME], row)
+            message = f"episode {episode} has two rows at one instant, {instant}"
+            hint = "`drop_duplicates=True` drops rows that were logged twice; rows of a coarse clock need a "
+            return self.error(chunk, row, message, hint + "column 'step'")
         return self.error(chunk, row, problem.words)
 
     def _bad_value(self, chunk: Chunk, row: int) -> str:

@@ -10,14 +10,18 @@ the outcomes that are there are no draws from the model any more, and no confide
 nobody but who collected the data can know that it does not. So the following make the confidence nominal:
 
 * rows that were dropped because they could not be read or explained;
-* steps that are missing within an episode or at its beginning;
-* actions whose outcome the log does not have, where the model allows more than one;
-* episodes whose end is not marked, in a log that marks ends, unless they stop in a state that
-  nothing leaves or all at the same length, the longest of all: a cap.
+* steps that are missing within an episode or at its beginning, and silences of a clock that ticks;
+* actions whose outcome the log does not have, where the model allows more than one.
 
-No loss is: an episode that was truncated after complete steps, the end of a log (but for its very last
-action, where visits were fixed in advance, or where more data follow: `SamplingDesign.open_end`), and an
-action without alternatives in its outcome.
+No loss is: an episode that is marked as truncated, the end of a log (but for its very last action, where
+visits were fixed in advance, or where more data follow: `SamplingDesign.open_end`), and an action without
+alternatives in its outcome.
+
+How episodes ended (`ends_of`) is known where a flag says so or nothing leaves their last states; of the last
+episode it does not matter, since all that came before some moment is what time-uniform methods hold for,
+whoever chose the moment. A running fleet that is cut at one instant is such a moment, too. Else somebody has
+to state that episodes are whole. In which order rows happened (`order_of`) times say, or one episode's own
+order; else it is unknown, or stated.
 """
 
 from __future__ import annotations
@@ -27,32 +31,43 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from tightrope.data.batches import BatchAccumulator, Batches, batch_ends
 from tightrope.data.column_names import COST, EPISODE, STEP, TIME
 from tightrope.data.costs import CostSums
 from tightrope.data.counting import count_part
-from tightrope.data.design import SamplingDesign
+from tightrope.data.design import ENDS, KNOWN_ENDS, KNOWN_ORDER, ORDER, SamplingDesign
 from tightrope.data.follow import (
     EPISODES,
+    FIRST_HIGH,
+    FIRST_LOW,
     GAPS,
-    LONGEST,
+    HOLES,
+    LAST_TIME,
     MISSING,
+    OPEN_EARLIEST,
     OPEN_ENDS,
-    OPEN_LONGEST,
-    OPEN_SHORTEST,
+    PARTS,
     START_HIGH,
     START_LOW,
+    TIME_FALLS,
 )
+from tightrope.data.follow import OUT_OF_ORDER as DISORDER
 from tightrope.data.intake import Intake
+from tightrope.data.interleaved import count_strands
 from tightrope.data.likely import likely_reading
 from tightrope.data.partial import Joined, Partial
+from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, ReadOptions
 from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.data.sorting import count_sorted, times_fall
+from tightrope.data.time_order import batch_instants, begin_times, episode_instants, moment_of
 from tightrope.errors import InputError, Location
 from tightrope.formats.table.data_table import DataTable
 from tightrope.numerics.arrays import OffsetArray
+from tightrope.verdict import Assumed, Kept
 
 
 def describe_missing(
@@ -64,6 +79,12 @@ def describe_missing(
         rows = sum(dropped.values())
         reasons = ", ".join(f"{times} {reason}" for reason, times in sorted(dropped.items()))
         found.append(f"{rows:,} {_plural(rows, 'row was', 'rows were')} dropped ({reasons})")
+    if notes[HOLES]:
+        holes = int(notes[HOLES])
+        found.append(
+            f"{holes:,} {_plural(holes, 'silence is', 'silences are')} longer than the clock's usual step: "
+            "rows are missing there"
+        )
     if notes[GAPS]:
         steps = int(notes[MISSING])
         found.append(f"{steps:,} {_plural(steps, 'step is', 'steps are')} missing within episodes")
@@ -71,10 +92,6 @@ def describe_missing(
         found.append(f"{late_starts:,} {_plural(late_starts, 'episode begins', 'episodes begin')} late")
     if lost:
         found.append(f"{lost:,} {_plural(lost, 'action has', 'actions have')} no outcome in the log")
-    is_cap = notes[OPEN_SHORTEST] == notes[OPEN_LONGEST] == notes[LONGEST]
-    if notes[OPEN_ENDS] and not is_cap:
-        stops = int(notes[OPEN_ENDS])
-        found.append(f"{stops:,} {_plural(stops, 'episode stops', 'episodes stop')} without an end")
     return tuple(found)
 
 
@@ -125,22 +142,145 @@ class LogCounts:
     notes: tuple[str, ...] = ()
     open_end: bool = False
     costs: CostSums | None = None
+    order: Assumed = KNOWN_ORDER
+    ends: Assumed = KNOWN_ENDS
+
+
+class _NotInTime(Exception):
+    """Rows do not stand in the order of their times."""
 
 
 def count_log(
-    plan: ReadPlan, stated: SamplingDesign | None, threads: int | None, watch: ReadProgress
+    plan: ReadPlan, stated: SamplingDesign | None, asked: ReadOptions, watch: ReadProgress
 ) -> LogCounts:
-    """Count a whole log; its rows are sorted first where they are out of order."""
+    """Count a whole log, in batches that follow its times where it has some.
+
+    Episodes that stand one after the other are counted part by part, others followed by their names; where
+    rows of one episode are out of order, all are sorted first.
+    """
+    if plan.drop_copies or (plan.by_episodes and stated is None):
+        return _followed_by_name(plan, asked)
     try:
         try:
-            joined = join(plan, count_parts(plan, threads, watch))
+            return finish(plan, join(plan, count_parts(plan, asked.threads, watch), asked), stated, asked)
+        except _NotInTime:
+            plan = replace(plan, boundaries=batch_instants(plan, asked.threads))
+            return finish(plan, join(plan, count_parts(plan, asked.threads, watch), asked), stated, asked)
         except InputError:
             if stated is None and times_fall(plan):
-                return _count_sorted(plan)
+                return _count_sorted(plan, asked)
             raise
-        return finish(plan, joined, stated)
     except InputError as error:
         raise explain(plan, error) from error.__cause__
+
+
+def _followed_by_name(plan: ReadPlan, asked: ReadOptions) -> LogCounts:
+    """Count a log whose episodes interleave, or by numbers of episodes."""
+    roles = plan.columns[0].roles
+    in_time = TIME in roles and asked.order != AS_READ
+    if in_time and plan.by_episodes:
+        begins = begin_times(plan)
+        plan = replace(plan, boundaries=episode_instants(begins))
+    elif in_time and plan.boundaries is None:
+        plan = replace(plan, boundaries=batch_instants(plan, asked.threads))
+    try:
+        found = count_strands(plan)
+    except InputError as error:
+        if times_fall(plan):
+            return _count_sorted(plan, asked)
+        raise explain(plan, error) from error.__cause__
+    notes = found.notes
+    if notes[DISORDER] or notes[START_LOW] < notes[START_HIGH]:
+        return _count_sorted(plan, asked)
+    missing = describe_missing(found.dropped, notes, found.lost)
+    told: tuple[str, ...] = (
+        ("several episodes at once, each followed by its name",) if not plan.by_episodes else ()
+    )
+    if found.copies:
+        told += (f"{found.copies:,} rows that were logged twice were dropped, as was asked",)
+    episodes = int(notes[EPISODES])
+    order = order_of(plan, notes, asked, interleaved=found.shows_one_clock)
+    ends = ends_of(plan, notes, found.last_is_open, order, asked)
+    count = found.batches.total(plan.structure.transitions)
+    about = (count, found.batches, found.rows, found.dropped, episodes, missing, told)
+    return LogCounts(*about, found.open_end, found.costs, order, ends)
+
+
+def order_of(
+    plan: ReadPlan, notes: OffsetArray, asked: ReadOptions, interleaved: bool = False, sorted_: bool = False
+) -> Assumed:
+    """Whether batches follow the order in which rows happened, and how that is known."""
+    if TIME in plan.columns[0].roles and asked.order != AS_READ:
+        if asked.order == BY_TIME:
+            return Assumed(ORDER, Kept.STATED, "--order time: one clock runs for all episodes")
+        alike = notes[EPISODES] > 1 and notes[FIRST_LOW] == notes[FIRST_HIGH]
+        if alike and plan.has_number_times and not interleaved:
+            why = (
+                "every episode begins at the same number, so each may have a clock of its own; "
+                "--order time says that one clock runs for all"
+            )
+            return Assumed(ORDER, Kept.UNKNOWN, why)
+        return Assumed(ORDER, Kept.YES, "batches follow the times of rows, over all files and episodes")
+    if notes[EPISODES] == 1 and len(plan.tables) == 1 and not sorted_:
+        return Assumed(ORDER, Kept.YES, "all rows are of one episode, in its order")
+    if asked.order == AS_READ:
+        return Assumed(ORDER, Kept.STATED, "--order as-read: rows stand in the order in which they happened")
+    why = (
+        "no column holds the time of rows, so nothing says in which order episodes happened; --order as-read "
+        "states that rows stand in that order"
+    )
+    return Assumed(ORDER, Kept.UNKNOWN, why)
+
+
+def ends_of(
+    plan: ReadPlan, notes: OffsetArray, last_is_open: bool, order: Assumed, asked: ReadOptions
+) -> Assumed:
+    """Whether episodes stop where they were over or cut by a rule, and how that is known."""
+    others, episodes = int(notes[OPEN_ENDS]), int(notes[EPISODES])
+    if not others and not last_is_open:
+        return Assumed(
+            ENDS, Kept.YES, "every episode ends in a state that nothing leaves, or is marked as over"
+        )
+    if not others and (episodes == 1 or order.holds):
+        return Assumed(ENDS, Kept.YES, "all episodes are over but the last, which the end of the log cuts")
+    if asked.ends == COMPLETE:
+        return Assumed(
+            ENDS, Kept.STATED, "--ends complete: every episode is whole, no row is missing at its end"
+        )
+    if asked.until_now or asked.watched_until is not None:
+        return _cut(plan, notes, asked)
+    stop = others + last_is_open
+    why = (
+        f"{stop:,} of {episodes:,} {_plural(episodes, 'episode', 'episodes')} stop in a state that can be "
+        "left, and nothing says that they were over; --ends complete states that no row is missing, "
+        "--until-now cuts a running log at its last instant, a column truncated or terminated says it of each"
+    )
+    return Assumed(ENDS, Kept.UNKNOWN, why)
+
+
+def _cut(plan: ReadPlan, notes: OffsetArray, asked: ReadOptions) -> Assumed:
+    """Episodes that are not over are said to have gone on until one instant."""
+    where = Location(plan.tables[0].path)
+    if TIME not in plan.columns[0].roles:
+        word = "`until_now`" if asked.until_now else "`watched_until`"
+        raise InputError(
+            f"{word} speaks of times, and the log has none", where, 'name them: `columns="time=…"`'
+        )
+    last, tick = int(notes[LAST_TIME]), plan.tick
+    said = "--until-now: episodes that are not over went on until the log's last instant"
+    if asked.watched_until is not None:
+        end = moment_of(asked.watched_until, plan)
+        if end < last:
+            raise InputError(f"`watched_until` is {asked.watched_until}, but the log has later rows", where)
+        last = end
+        said = f"--watched-until {asked.watched_until}: episodes that are not over were watched until then"
+    earliest, latest = (int(part) for part in tick.parts(np.array([notes[OPEN_EARLIEST], last])))
+    inclusive = last == int(notes[LAST_TIME])  # rows at the very end: each open episode needs its own
+    if tick.step and latest - earliest > (PARTS - 2 if inclusive else PARTS + 2):
+        return Assumed(ENDS, Kept.NO, f"{said}; but some stop before, and rows are missing there")
+    if tick.step:
+        return Assumed(ENDS, Kept.YES, f"{said}, as their last rows show")
+    return Assumed(ENDS, Kept.STATED, f"{said}, and how long an outcome takes does not depend on it")
 
 
 def count_parts(plan: ReadPlan, threads: int | None, watch: ReadProgress) -> Iterator[Partial]:
@@ -150,7 +290,8 @@ def count_parts(plan: ReadPlan, threads: int | None, watch: ReadProgress) -> Ite
         return
     parts = plan.parts()
     workers = min(threads or os.cpu_count() or 1, len(parts))
-    if workers < 2 or any(part.first is None for part in parts) or plan.by_episodes:
+    numbered = plan.boundaries is not None or all(part.first is not None for part in parts)
+    if workers < 2 or not numbered or plan.by_episodes:
         first = 0
         for part in parts:
             partial = count_part(plan, part, first, watch.add)
@@ -171,11 +312,14 @@ def count_parts(plan: ReadPlan, threads: int | None, watch: ReadProgress) -> Ite
                 future.cancel()
 
 
-def join(plan: ReadPlan, partials: Iterator[Partial]) -> Joined:
-    """The sum of partial counts in their order."""
+def join(plan: ReadPlan, partials: Iterator[Partial], asked: ReadOptions) -> Joined:
+    """The sum of partial counts in their order; not in time is an error unless batches end at instants."""
     joined = Joined(plan, BatchAccumulator(plan.structure.transitions))
+    in_time = TIME in plan.columns[0].roles and asked.order != AS_READ
     for partial in partials:
         joined.add(partial)
+        if in_time and joined.notes[TIME_FALLS] and plan.boundaries is None:
+            raise _NotInTime
         _refuse_bad(plan, joined)
     joined.finish()
     _refuse_bad(plan, joined)
@@ -190,7 +334,7 @@ def _refuse_bad(plan: ReadPlan, joined: Joined) -> None:
         raise intake.error_of(edge.row, edge.problem, edge.state, edge.before, edge.before)
 
 
-def finish(plan: ReadPlan, joined: Joined, stated: SamplingDesign | None) -> LogCounts:
+def finish(plan: ReadPlan, joined: Joined, stated: SamplingDesign | None, asked: ReadOptions) -> LogCounts:
     """The counts of a log whose parts have been joined."""
     roles = plan.columns[0].roles
     if joined.is_out_of_order and stated is not None:
@@ -199,17 +343,23 @@ def finish(plan: ReadPlan, joined: Joined, stated: SamplingDesign | None) -> Log
             Location(plan.tables[0].path),
             "it was edited after it was written",
         )
-    if joined.is_out_of_order and (EPISODE in roles or TIME in roles):
-        return _count_sorted(plan)
+    if joined.is_out_of_order and EPISODE in roles:
+        return _followed_by_name(plan, asked)
+    if joined.is_out_of_order and TIME in roles:
+        return _count_sorted(plan, asked)
     if joined.is_out_of_order and STEP in plan.columns[0].roles:
         joined.notes[GAPS] += int(joined.notes[START_LOW] < joined.notes[START_HIGH])
+    if joined.last_is_open:
+        joined.notes[OPEN_EARLIEST] = min(int(joined.notes[OPEN_EARLIEST]), joined.last_time)
     batches = joined.accumulator.finish(_batches_of_episodes(plan, stated))
     count = batches.total(plan.structure.transitions)
     episodes = joined.episodes if _follows_episodes(plan) else None
     missing = describe_missing(joined.dropped, joined.notes, joined.lost)
     costs = joined.costs.sums() if COST in roles else None
+    order = order_of(plan, joined.notes, asked)
+    ends = ends_of(plan, joined.notes, joined.last_is_open, order, asked)
     found = (count, batches, joined.rows, joined.dropped, episodes, missing)
-    return LogCounts(*found, open_end=joined.open_end, costs=costs)
+    return LogCounts(*found, open_end=joined.open_end, costs=costs, order=order, ends=ends)
 
 
 def explain(plan: ReadPlan, error: InputError) -> InputError:
@@ -226,13 +376,21 @@ def _table_of(plan: ReadPlan, location: Location | None) -> int:
     return names.index(location.file) if location is not None and location.file in names else 0
 
 
-def _count_sorted(plan: ReadPlan) -> LogCounts:
+def _count_sorted(plan: ReadPlan, asked: ReadOptions) -> LogCounts:
+    if asked.order == AS_READ:
+        raise InputError(
+            "`order` says that rows stand as they happened, but those of an episode are out of order",
+            Location(plan.tables[0].path),
+            "leave `order` out, or sort the log",
+        )
     found = count_sorted(plan)
     missing = describe_missing(found.dropped, found.notes, found.lost, found.late_starts)
     episodes = int(found.notes[EPISODES])
     how = f"{OUT_OF_ORDER}: {found.how}"
+    order = order_of(plan, found.notes, asked, sorted_=True)
+    ends = ends_of(plan, found.notes, found.last_is_open, order, asked)
     about = (found.count, found.batches, found.rows, found.dropped, episodes, missing)
-    return LogCounts(*about, (how,), costs=found.costs)
+    return LogCounts(*about, (how,), costs=found.costs, order=order, ends=ends)
 
 
 def _follows_episodes(plan: ReadPlan) -> bool:

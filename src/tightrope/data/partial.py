@@ -20,15 +20,16 @@ from tightrope.data.follow import (
     ENDED,
     EPISODE,
     EPISODES,
-    HAS_ENDS,
     HAS_EPISODES,
     HAS_STEPS,
     HAS_TIME,
     HEAD_OPEN,
     HEAD_ROWS,
+    HEAD_TIME,
     LONGEST,
     NEXT,
     OUT_OF_ORDER,
+    RELATIONS,
     ROWS,
     SOUND,
     START_HIGH,
@@ -97,6 +98,8 @@ class Joined:
     bad: list[BadEdge] = field(default_factory=list)
     starts: dict[int, list[OffsetArray]] = field(default_factory=dict)
     open_end: bool = False
+    last_is_open: bool = False
+    last_time: int = 0
     costs: CostTally = field(default_factory=CostTally)
     _last: Partial | None = None
     _open_rows: int = 0
@@ -123,21 +126,23 @@ class Joined:
         add_notes(self.notes, part.after.notes)
         before = self._open_rows if continues else 0
         if not continues:
-            self._end_open(bits)
-            begin_episode(int(part.head.step[0]), bool(bits & HAS_STEPS), self.notes)
+            self._end_open()
+            begin_episode(int(part.head.step[0]), bool(bits & HAS_STEPS), int(part.head.time[0]), self.notes)
         if part.after.notes[HEAD_ROWS] >= 0:
-            end_episode(
-                before + int(part.after.notes[HEAD_ROWS]), bool(part.after.notes[HEAD_OPEN]), self.notes
-            )
+            is_open, time = bool(part.after.notes[HEAD_OPEN]), int(part.after.notes[HEAD_TIME])
+            end_episode(before + int(part.after.notes[HEAD_ROWS]), is_open, time, self.notes)
             before = 0
         self._open_rows = before + int(part.after.carry[ROWS])
         self._last = part
 
     def finish(self) -> None:
-        """The log ends; whatever episode is open was cut off by the end of recording."""
+        """The log ends; `last_is_open` where its last episode is."""
         self.notes[LONGEST] = max(int(self.notes[LONGEST]), self._open_rows)
         if self._last is not None:
             self._settle_tail(None, is_last=True)
+            carry = self._last.after.carry
+            self.last_is_open = not carry[ENDED] and not carry[CLOSED]
+            self.last_time = int(carry[TIME])
 
     @property
     def is_out_of_order(self) -> bool:
@@ -154,11 +159,11 @@ class Joined:
     def episodes(self) -> int:
         return int(self.notes[EPISODES])
 
-    def _end_open(self, bits: int) -> None:
+    def _end_open(self) -> None:
         if self._last is not None and self._open_rows:
             carry = self._last.after.carry
-            is_open = bool(bits & HAS_ENDS) and not carry[ENDED] and not carry[CLOSED]
-            end_episode(self._open_rows, is_open, self.notes)
+            is_open = not carry[ENDED] and not carry[CLOSED]
+            end_episode(self._open_rows, is_open, int(carry[TIME]), self.notes)
 
     def _meet(self, part: Partial, head: Rows, bits: int) -> bool:
         """Let the first row of a part follow the last of the part before; whether the episode goes on."""
@@ -173,7 +178,7 @@ class Joined:
         row.problems = head.problems.copy()
         if part.broken or self._broken:
             state.carry[SOUND] = 0
-        marks = follow(bits, 0, row, np.zeros(1, dtype=np.bool_), state)
+        marks = follow(bits, 0, row, np.zeros(1, dtype=np.bool_), state, self.plan.tick)
         notes, problems = state.notes, row.problems
         add_notes(self.notes, _only_relation(notes))
         goes_on = not marks.is_new[0]
@@ -199,9 +204,15 @@ class Joined:
         found, lost = locate_known(self.plan, row)
         self.lost -= lost
         if found[0] >= 0:
-            self.accumulator.add_one(int(found[0]), part.head_position, -1)
+            self._count_one(int(found[0]), part.head_position, -1)
             if part.costs is not None:
                 self.costs.add(found, head.cost, -1)
+
+    def _count_one(self, transition: int, position: int, times: int = 1) -> None:
+        if self.plan.boundaries is None:
+            self.accumulator.add_one(transition, position, times)
+        else:
+            self.accumulator.add_to(transition, position, times)
 
     def _settle_tail(self, next_state: int | None, is_last: bool = False) -> None:
         """In a log without next states: count where the last row of a part led, or that nobody knows."""
@@ -224,7 +235,7 @@ class Joined:
             problem, state = Problem(tail.problems[0]), int(tail.state[0])
             self.bad.append(BadEdge(last.table, int(tail.number[0]), problem, state, next_state))
         else:
-            self.accumulator.add_one(int(transition[0]), last.tail_position)
+            self._count_one(int(transition[0]), last.tail_position)
             if last.costs is not None:
                 self.costs.add(transition, tail.cost)
 
@@ -245,7 +256,10 @@ def locate_known(plan: ReadPlan, rows: Rows) -> tuple[OffsetArray, int]:
     part = rows[known]
     transition[known] = plan.index.transitions(part.state, part.taken, part.next_state, part.problems)
     rows.problems[known] = part.problems
-    left = np.flatnonzero(~known & (rows.problems == Problem.NONE) & (rows.local != NO_ACTION))
+    waiting = ~known & (rows.problems == Problem.NONE) & (rows.local != NO_ACTION)
+    if plan.until_now:  # what is still under way at the log's last instant is left out by rule
+        waiting &= rows.ended
+    left = np.flatnonzero(waiting)
     lost = sum(
         plan.index.outcomes(int(rows.state[i]), int(rows.action[i]), int(rows.local[i])) != 1 for i in left
     )
@@ -264,5 +278,5 @@ def _may_go_on(carry: OffsetArray, head: Rows, bits: int) -> bool:
 def _only_relation(notes: OffsetArray) -> OffsetArray:
     """The notes on how two rows follow each other, without those on where episodes begin and end."""
     result = no_notes()
-    result[:3] = notes[:3]
+    result[:RELATIONS] = notes[:RELATIONS]
     return result

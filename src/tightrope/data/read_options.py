@@ -22,6 +22,10 @@ DESIGNS = {
 """`fixed`: episodes under a policy fixed in advance; `generative`: draws per choice fixed in advance."""
 
 
+COMPLETE, AS_READ, BY_TIME = "complete", "as-read", "time"
+"""What may be stated of a log: that its episodes are whole, and in which order its rows happened."""
+
+
 def event_number(name: str, text: str | None) -> int | None:
     """The number of an event as people write it, and `watch` prints it: 38207 or 38,207."""
     if text is None:
@@ -42,8 +46,12 @@ class ReadOptions:
     `states` is index, variables or own. `columns` and `maps` are those of `--columns` and `--map`: their
     texts, or mappings. `design` says how the data were collected, `planned_episodes` how many episodes were
     planned. `format` is that of files whose names do not say it. `engine` and `scheduler` say where parts of
-    the log are counted (`tightrope.data.cluster`). `since`, `window` and `chosen_at` say which events are
-    kept (`tightrope.data.recent`).
+    the log are counted (`tightrope.data.cluster`). `ends` = "complete" states that every episode is whole;
+    `watched_until` is the time up to which all were watched (in a log in continuous time also the column
+    that says so), `until_now` that those that are not over went on until the log's last instant. `order`
+    states that rows stand "as-read", in the order in which they happened, or that one clock runs for all
+    episodes ("time"). `drop_duplicates` drops rows that were logged twice. `since`, `window` and `chosen_at`
+    say which events are kept (`tightrope.data.recent`).
     """
 
     states: StateNames | StateForm | str | None = None
@@ -59,6 +67,11 @@ class ReadOptions:
     since: int | None = None
     window: int | None = None
     chosen_at: int | None = None
+    ends: str | None = None
+    watched_until: str | float | None = None
+    until_now: bool = False
+    order: str | None = None
+    drop_duplicates: bool = False
 
     @property
     def place(self) -> Place:
@@ -71,6 +84,18 @@ class ReadOptions:
             if getattr(self, name) is not None:
                 check_type(name, getattr(self, name), Sequence | Mapping, "a mapping, or texts")
         check_type("skip_invalid", self.skip_invalid, bool, "True or False")
+        for name, known in (("ends", (COMPLETE,)), ("order", (AS_READ, BY_TIME))):
+            value = getattr(self, name)
+            if value is not None and value not in known:
+                said = " or ".join(f"'{word}'" for word in known)
+                raise InputError(f"`{name}` is {value!r}, and it may be {said}")
+        for name in ("until_now", "drop_duplicates"):
+            check_type(name, getattr(self, name), bool, "True or False")
+        said_ends = [self.ends is not None, self.watched_until is not None, self.until_now]
+        if sum(said_ends) > 1:
+            raise InputError(
+                "`ends`, `watched_until` and `until_now` each say how episodes ended", hint="give one of them"
+            )
         for word in ("state_names", "stated_design", "place", "recent"):
             getattr(self, word)
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from tightrope.data.column_names import EPISODE, STEP, TIME
-from tightrope.data.follow import FROM_NEXT_ROW, HAS_ENDS, HAS_EPISODES, HAS_STEPS, HAS_TIME
+from tightrope.data.follow import FROM_NEXT_ROW, HAS_ENDS, HAS_EPISODES, HAS_STEPS, HAS_TIME, NO_TICK, Tick
 from tightrope.data.locate import ModelIndex
 from tightrope.data.row_columns import RowColumns
 from tightrope.data.rows import RowDecoder
@@ -21,7 +21,7 @@ from tightrope.data.stopping import absorbing_states
 from tightrope.data.value_maps import ValueMap
 from tightrope.formats.table.data_table import DataTable
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray
+from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 PART_ROWS = 1 << 20
 """Rows of a part that is cut out of a Parquet file: whole row groups, until there are so many."""
@@ -48,9 +48,11 @@ class PartCounting(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ReadPlan:
-    """The tables of one log in time order, what their columns mean, and what to do with bad rows.
+    """The tables of one log, what their columns mean, and what to do with bad rows.
 
-    `counting` counts its parts, where this process does not.
+    `counting` counts its parts, where this process does not. `by_episodes`: batches end after numbers of
+    episodes. `tick` is the usual step of the log's clock. `until_now`: episodes that go on are cut at the
+    log's last instant. `boundaries` are the times at which batches end, where times say it.
     """
 
     structure: Structure
@@ -59,6 +61,11 @@ class ReadPlan:
     maps: Mapping[str, ValueMap] = field(default_factory=dict)
     skip: bool = False
     by_episodes: bool = False
+    tick: Tick = NO_TICK
+    until_now: bool = False
+    drop_copies: bool = False
+    has_number_times: bool = False
+    boundaries: OffsetArray | None = None
     counting: PartCounting | None = None
 
     def __getstate__(self) -> dict[str, Any]:

@@ -7,8 +7,8 @@ summed (`tightrope.data.partial`).
 
 Files that `tightrope sample` has written say how they were sampled and for which model; what they say is
 checked against what they hold. Any other log counts as `ADAPTIVE` (see `tightrope.data.design`), unless the
-caller knows better. Its rows are batched by their number over all files in order, which no outcome can
-change.
+caller knows better. Its batches follow the times of rows, or their numbers in the log, or, where a number of
+episodes was planned, the episodes (`tightrope.data.log_counts`).
 """
 
 from __future__ import annotations
@@ -26,14 +26,16 @@ import numpy as np
 from tightrope.data.column_names import parse_columns
 from tightrope.data.counts import Counts
 from tightrope.data.dask_counting import counting_at
-from tightrope.data.design import SamplingDesign, SamplingKind
+from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind, worse
 from tightrope.data.log_counts import OUT_OF_ORDER, LogCounts, ReadProgress, count_log
-from tightrope.data.read_options import ReadOptions
+from tightrope.data.read_options import AS_READ, COMPLETE, ReadOptions
 from tightrope.data.read_plan import ReadPlan
-from tightrope.data.recent import Kept, keep_recent
+from tightrope.data.recent import Kept as KeptEvents
+from tightrope.data.recent import keep_recent
 from tightrope.data.row_columns import RowColumns, find_columns
 from tightrope.data.state_form import StateForm, StateNames
 from tightrope.data.table_counts import count_table
+from tightrope.data.time_order import clock_of
 from tightrope.data.value_maps import ValueMap, parse_maps
 from tightrope.errors import InputError, Location, check_keywords, describe
 from tightrope.formats.table.data_table import DataTable, Metadata
@@ -41,6 +43,7 @@ from tightrope.formats.table.files import DataFile
 from tightrope.formats.table.opening import is_table, open_table, open_tables
 from tightrope.model.structure import Structure
 from tightrope.numerics.record import Facts, Record
+from tightrope.verdict import Assumed, Kept
 
 Progress = Callable[[ReadProgress], None]
 
@@ -70,6 +73,11 @@ class ReadWords(TypedDict, total=False):
     since: int | None
     window: int | None
     chosen_at: int | None
+    ends: str | None
+    watched_until: str | float | None
+    until_now: bool
+    order: str | None
+    drop_duplicates: bool
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,7 +105,7 @@ class Reading(Record):
     read_as: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    kept: Kept | None = None
+    kept: KeptEvents | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dropped", MappingProxyType(dict(self.dropped)))
@@ -141,7 +149,9 @@ def read_data(
     an `InputError` naming file, row and values; with `skip_invalid` it is dropped and counted in
     `Reading.dropped`. The other arguments are
     those of the command line: `states`, `columns`, `maps`, `design`, `planned_episodes`, `skip_invalid`,
-    `format`, `threads`, `engine`, `scheduler`, `since`, `window`, `chosen_at`.
+    `format`, `threads`, `engine`, `scheduler`, `since`, `window`, `chosen_at`, `ends`, `watched_until`,
+    `until_now`, `order`, `drop_duplicates`. Episodes in an iterable are taken to be whole, and to stand in
+    the order in which they happened.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))
@@ -199,7 +209,26 @@ def plan_reading(tables: Sequence[DataTable], structure: Structure, asked: ReadO
     columns = [find_columns(table, structure, asked.state_names, given) for table in tables]
     for table, found in zip(tables, columns, strict=True):
         _check_maps(table, found, maps)
-    return ReadPlan(structure, tuple(tables), tuple(columns), maps, asked.skip_invalid)
+    plan = ReadPlan(
+        structure,
+        tuple(tables),
+        tuple(columns),
+        maps,
+        asked.skip_invalid,
+        until_now=asked.until_now or asked.watched_until is not None,
+        drop_copies=asked.drop_duplicates,
+    )
+    if not tables:
+        return plan
+    plan = replace(plan, **clock_of(plan))
+    if asked.ends == COMPLETE and not plan.tick.is_regular:  # then nothing happened between
+        plan = replace(plan, tick=replace(plan.tick, step=0.0))
+    return plan
+
+
+def describe_design(plan: ReadPlan, asked: ReadOptions) -> SamplingDesign:
+    """What is known of how a log came about, whatever the model says to its rows."""
+    return _whole(replace(plan, skip=True), "", asked, None).counts.design
 
 
 def _whole(plan: ReadPlan, model_hash: str, asked: ReadOptions, progress: Progress | None) -> Reading:
@@ -209,11 +238,14 @@ def _whole(plan: ReadPlan, model_hash: str, asked: ReadOptions, progress: Progre
     rows = 0
     notes: list[str] = []
     watch = ReadProgress.over(plan.tables, progress)
-    for segment in _segments(plan):
+    segments = _segments(plan, asked)
+    for segment in segments:
         counts, found = _segment(segment, model_hash, asked, watch)
         rows += found.rows
         dropped += found.dropped
         notes += found.notes
+        if total is not None:
+            counts = replace(counts, design=_after(total.design, counts.design, asked))
         total = counts if total is None else total + counts
     assert total is not None
     names = tuple(table.path for table in plan.tables)
@@ -227,7 +259,23 @@ def _whole(plan: ReadPlan, model_hash: str, asked: ReadOptions, progress: Progre
     return Reading(total, rows, dict(dropped), metadata, _read_as(plan), tuple(dict.fromkeys(notes)), names)
 
 
-def _segments(plan: ReadPlan) -> list[ReadPlan]:
+def _after(earlier: SamplingDesign, later: SamplingDesign, asked: ReadOptions) -> SamplingDesign:
+    """The later of two data sets that are read one after the other: nothing says that it came later.
+
+    Where neither policy looked at outcomes the two are independent, and any order is theirs.
+    """
+    adaptive = SamplingKind.ADAPTIVE in (earlier.kind, later.kind) or later.planned_from is not None
+    if not adaptive:
+        return later
+    if asked.order == AS_READ:
+        order = Assumed(ORDER, Kept.STATED, "--order as-read: files stand in the order in which they came")
+    else:
+        why = "nothing says that these files came one after the other; --order as-read states it"
+        order = Assumed(ORDER, Kept.UNKNOWN, why)
+    return replace(later, order=worse(later.order, order))
+
+
+def _segments(plan: ReadPlan, asked: ReadOptions) -> list[ReadPlan]:
     """Files of our own and tables of counts stand for themselves; other files in a row are one log."""
     groups: list[list[int]] = []
     for number, table in enumerate(plan.tables):
@@ -246,7 +294,7 @@ def _segments(plan: ReadPlan) -> list[ReadPlan]:
             plan,
             tables=tuple(plan.tables[n] for n in group),
             columns=tuple(plan.columns[n] for n in group),
-            by_episodes=_by_episodes(plan.tables[group[0]], plan.columns[group[0]]),
+            by_episodes=_by_episodes(plan.tables[group[0]], plan.columns[group[0]], asked),
         )
         for group in groups
     ]
@@ -260,9 +308,15 @@ def _same_log(plan: ReadPlan, one: int, other: int) -> bool:
     return plan.bits(one) == plan.bits(other)
 
 
-def _by_episodes(table: DataTable, columns: RowColumns) -> bool:
-    stated = (table.metadata or {}).get("batching") == "episodes"
-    return stated and "episode" in columns.roles and _stated_design(table) is not None
+def _by_episodes(table: DataTable, columns: RowColumns, asked: ReadOptions) -> bool:
+    """Whether batches end after numbers of episodes: in files of ours, and under a plan of episodes."""
+    if "episode" not in columns.roles:
+        return False
+    if (table.metadata or {}).get("batching") == "episodes" and _stated_design(table) is not None:
+        return True
+    fixed = asked.stated_design
+    kind = fixed.kind if isinstance(fixed, SamplingDesign) else fixed
+    return asked.planned_episodes is not None or kind is SamplingKind.TRAJECTORIES
 
 
 def _segment(
@@ -271,8 +325,15 @@ def _segment(
     table = plan.tables[0]
     stated = _stated_design(table)
     read = count_table if plan.columns[0].is_counted else count_log
-    found = read(plan, stated, asked.threads, watch)
-    design = stated or SamplingDesign(SamplingKind.ADAPTIVE, found.episodes, int(found.count.sum()))
+    found = read(plan, stated, asked, watch)
+    design = stated or SamplingDesign(
+        SamplingKind.ADAPTIVE,
+        found.episodes,
+        int(found.count.sum()),
+        by_episodes=plan.by_episodes,
+        order=found.order,
+        ends=found.ends,
+    )
     if stated is not None and not found.dropped and int(found.count.sum()) != stated.steps:
         raise InputError(
             f"the file was written with {stated.steps} steps, but holds {int(found.count.sum())}",
@@ -280,7 +341,9 @@ def _segment(
             "it was cut off or edited after it was written",
         )
     if found.dropped:
-        design = SamplingDesign(SamplingKind.ADAPTIVE, design.episodes, int(found.count.sum()))
+        design = replace(
+            design, kind=SamplingKind.ADAPTIVE, steps=int(found.count.sum()), planned=None, repeats=True
+        )
     if found.censored:
         design = replace(design, censored=tuple(dict.fromkeys(design.censored + found.censored)))
     if found.open_end:
@@ -295,9 +358,19 @@ def _with_design(counts: Counts, asked: ReadOptions) -> Counts:
     held, stated = counts.design, asked.stated_design
     if isinstance(stated, SamplingDesign):
         missing = tuple(dict.fromkeys(stated.censored + held.censored))
-        held = replace(stated, censored=missing, open_end=held.open_end)
+        held = replace(
+            stated,
+            censored=missing,
+            open_end=held.open_end,
+            by_episodes=held.by_episodes,
+            order=held.order,
+            ends=held.ends,
+        )
     elif stated is not None:
         held = replace(held, kind=stated)
+    if stated is not None and held.kind is SamplingKind.GENERATIVE_FIXED and not held.ends.holds:
+        drawn = "--design generative: rows are draws of single choices, whose number was fixed in advance"
+        held = replace(held, ends=Assumed(ENDS, Kept.STATED, drawn))
     if asked.planned_episodes is not None:
         missing = held.censored
         plan, seen = asked.planned_episodes, held.episodes
@@ -312,7 +385,7 @@ def _with_design(counts: Counts, asked: ReadOptions) -> Counts:
     return replace(counts, design=held)
 
 
-def _of_episodes(counts: Counts, kept: Kept | None, asked: ReadOptions) -> Reading:
+def _of_episodes(counts: Counts, kept: KeptEvents | None, asked: ReadOptions) -> Reading:
     counts = _with_design(counts, asked)
     notes = () if kept is None else (kept.note,)
     rows = counts.steps if kept is None else kept.last

@@ -28,10 +28,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.data.batches import BatchAccumulator
+from tightrope.data.column_names import TIME
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
-from tightrope.data.event_stream import Events, follow_events
+from tightrope.data.event_stream import Events, follow_events, follow_in_time
 from tightrope.data.read_plan import ReadPlan
+from tightrope.data.time_order import are_in_time
 from tightrope.errors import InputError, Location
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.record import Record
@@ -159,6 +161,9 @@ class RecentEvents:
             steps=self._counted,
             censored=held.censored if kept.holds else (*held.censored, kept.missing),
             open_end=held.open_end,
+            by_episodes=False,
+            order=held.order,
+            ends=held.ends,
         )
         batches = self._accumulator.finish()
         return Counts.from_batches(batches, whole.transition_start, design, whole.model_hash), kept
@@ -195,8 +200,12 @@ def keep_recent(
     def take(events: Events) -> None:
         found.add(events.transition)
 
-    for table in range(len(plan.tables)):
-        follow_events(plan, table, take, strict=True)
+    in_time = all(TIME in columns.roles for columns in plan.columns) and not are_in_time(plan)
+    if in_time and whole.design.order.holds:
+        follow_in_time(plan, dict.fromkeys(range(len(plan.tables)), lambda events: events), take, True)
+    else:
+        for table in range(len(plan.tables)):
+            follow_events(plan, table, take, strict=True)
     if found.events != whole.steps:
         raise InputError(
             f"the log was read twice, with {whole.steps:,} and then with {found.events:,} events",

@@ -114,7 +114,7 @@ class RowDecoder:
             name = columns.roles[STEP]
             step = whole_numbers(chunk.columns[name], name, self.file, unplaced)
         if TIME in columns.roles:
-            time = moments(chunk.columns[columns.roles[TIME]], columns.roles[TIME], self.file, unplaced)
+            time = self.times(chunk, unplaced)
         cost: FloatArray = np.zeros(rows)
         if COST in columns.roles:
             cost = cost_values(chunk.columns[columns.roles[COST]], columns.roles[COST], self.file)
@@ -126,6 +126,23 @@ class RowDecoder:
         action, local = taken.action, taken.local
         place = (episode, step, time, placed, ended)
         return Rows(number, state, action, local, next_state, *place, problems, cost)
+
+    def times(self, chunk: Chunk, problems: ProblemCodes) -> OffsetArray:
+        """The times of rows, as whole numbers that rise with them."""
+        name = self.columns.roles[TIME]
+        return moments(chunk.columns[name], name, self.file, problems)
+
+    def time_type(self, chunk: Chunk) -> Any:
+        """What times are, numbers or dates, also where a text shows them."""
+        import pyarrow as pa
+
+        name = self.columns.roles[TIME]
+        column = chunk.columns[name]
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            column = _from_text(column, name, self.file)
+        return column.type
 
     def map_column(self, chunk: Chunk, role: str, problems: ProblemCodes, name: str | None = None) -> Any:
         """A column in the model's values."""

@@ -16,10 +16,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tightrope.data.batches import BatchAccumulator, Batches
+from tightrope.data.batches import BatchAccumulator, BatchCounter, Batches, batch_ends
 from tightrope.data.column_names import COST, EPISODE, STEP, TIME
 from tightrope.data.costs import CostSums, CostTally
-from tightrope.data.follow import HAS_TIME, IS_SORTED, OUT_OF_ORDER, START_LOW, FollowState, follow
+from tightrope.data.follow import (
+    CLOSED,
+    ENDED,
+    HAS_TIME,
+    IS_SORTED,
+    LAST_TIME,
+    OUT_OF_ORDER,
+    ROWS,
+    START_LOW,
+    FollowState,
+    end_episode,
+    follow,
+)
 from tightrope.data.intake import Intake
 from tightrope.data.partial import locate_known
 from tightrope.data.read_plan import ReadPlan
@@ -40,6 +52,7 @@ class SortedCounts:
     lost: int
     late_starts: int
     how: str
+    last_is_open: bool
     costs: CostSums | None = None
 
 
@@ -64,7 +77,11 @@ def count_sorted(plan: ReadPlan) -> SortedCounts:
     count = np.bincount(transition[keep], minlength=plan.structure.transitions).astype(np.int64)
     batches: Batches | None = None
     if TIME in plan.columns[0].roles:
-        position = _ranks(in_order.time)
+        instants = np.sort(in_order.time)[batch_ends(len(in_order)) - 1]
+        batch = np.searchsorted(instants[:-1], in_order.time[keep])
+        counter_ = BatchCounter(plan.structure.transitions, len(instants))
+        counter_.add(transition[keep], batch)
+        batches = Batches.from_parts(counter_.parts())
         how = "sorted by time"
     elif kept_as_logged:
         how = "rows of several episodes at once, each in order"
@@ -73,13 +90,13 @@ def count_sorted(plan: ReadPlan) -> SortedCounts:
         how = "sorted by step within each episode"
     else:
         how = "shuffled rows, sorted by step; their order in time is unknown, so there are no batches"
-    if "unknown" not in how:
+    if batches is None and "unknown" not in how:
         batches = _split_into_batches(transition[keep], position[keep], plan.structure.transitions)
     total = len(rows) + len(left_out)
     costs: CostSums | None = None
     if COST in plan.columns[0].roles:
         costs = CostTally().add(transition[keep], in_order.cost[keep]).sums()
-    about = (counter.notes, counter.lost, counter.late_starts, how)
+    about = (counter.notes, counter.lost, counter.late_starts, how, counter.last_is_open)
     return SortedCounts(count, batches, total, dropped, *about, costs)
 
 
@@ -107,6 +124,7 @@ class _SortedCounter:
         self.dropped: Counter[str] = Counter()
         self.lost = 0
         self.late_starts = 0
+        self.last_is_open = False
 
     def count(self) -> tuple[OffsetArray, BoolArray]:
         plan, rows = self.plan, self.rows
@@ -116,8 +134,18 @@ class _SortedCounter:
         there = rows.state if from_next else rows.next_state
         inside = (there >= 0) & (there < plan.structure.states)
         closed = inside & plan.absorbing[np.where(inside, there, 0)]
-        bits = (plan.bits(0) | IS_SORTED) & ~HAS_TIME
-        marks = follow(bits, 0, rows, closed, self.state)
+        bits = plan.bits(0) | IS_SORTED
+        if STEP in plan.columns[0].roles:
+            bits &= ~HAS_TIME
+        marks = follow(bits, 0, rows, closed, self.state, plan.tick)
+        if len(rows):
+            last = int(np.argmax(rows.time)) if TIME in plan.columns[0].roles else len(rows) - 1
+            carry = self.state.carry
+            is_open = not carry[ENDED] and not carry[CLOSED]
+            self.last_is_open = is_open and last == len(rows) - 1
+            if is_open and not self.last_is_open:
+                end_episode(int(carry[ROWS]), True, int(rows.time[-1]), self.notes)
+            self.notes[LAST_TIME] = rows.time.max()
         if STEP in plan.columns[0].roles:
             self.late_starts = int((rows.step[marks.is_new] > self.notes[START_LOW]).sum())
         if from_next:
@@ -183,13 +211,6 @@ def _rises_within(episode: OffsetArray, place: OffsetArray) -> bool:
     """Whether the rows of every episode are in order as they stand."""
     order = np.argsort(episode, kind="stable")
     return bool(np.all((np.diff(place[order]) >= 0) | (np.diff(episode[order]) != 0)))
-
-
-def _ranks(time: OffsetArray) -> OffsetArray:
-    """The places of rows in time; rows of one moment keep their order."""
-    ranks = np.empty(len(time), dtype=np.int64)
-    ranks[np.argsort(time, kind="stable")] = np.arange(len(time))
-    return ranks
 
 
 def _split_into_batches(transition: OffsetArray, position: OffsetArray, transitions: int) -> Batches:

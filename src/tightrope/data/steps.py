@@ -2,7 +2,8 @@
 
 A state is one of the model's own states, or its variables' values (a mapping by name, or a sequence in the
 model's order), or its index where `states="index"` says so. An action is its name, or the number of the
-choice within its state (`tightrope.model.find_state`). `count_episodes` counts any iterable of such episodes.
+choice within its state (`tightrope.model.find_state`). `count_episodes` counts any iterable of such episodes,
+which are taken to be whole and to stand in the order in which they happened.
 """
 
 from __future__ import annotations
@@ -12,17 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.data.batches import BatchAccumulator
+from tightrope.data.batches import BatchAccumulator, batch_ends
 from tightrope.data.counts import Counts
-from tightrope.data.design import SamplingDesign, SamplingKind
+from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind
 from tightrope.data.observations import ObservationMap
 from tightrope.data.read_options import ReadOptions
-from tightrope.data.recent import Kept, RecentEvents
+from tightrope.data.recent import Kept as KeptEvents
+from tightrope.data.recent import RecentEvents
 from tightrope.data.state_form import StateForm, StateNames
 from tightrope.errors import InputError, describe
 from tightrope.model.find_state import find_choice
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import OffsetArray
+from tightrope.verdict import Assumed, Kept
 
 
 class StepReader:
@@ -83,7 +86,7 @@ class StepReader:
 
 def count_episodes(
     episodes: Any, structure: Structure, model_hash: str, asked: ReadOptions
-) -> tuple[Counts, Kept | None]:
+) -> tuple[Counts, KeptEvents | None]:
     """One batch position per step, in the order in which the episodes come; and what is kept of them."""
     if not isinstance(episodes, Iterable) or isinstance(episodes, str | bytes):
         raise InputError(
@@ -98,14 +101,26 @@ def count_episodes(
     accumulator = BatchAccumulator(structure.transitions)
     recent = None if asked.recent is None else RecentEvents(asked.recent, structure.transitions)
     number = steps = 0
+    stated = asked.stated_design
+    kind = stated.kind if isinstance(stated, SamplingDesign) else stated
+    by_episodes = asked.planned_episodes is not None or kind is SamplingKind.TRAJECTORIES
     for number, episode in enumerate(episodes, start=1):
         found = reader.transitions(episode, f"episode {number - 1}")
-        accumulator.add(found, np.arange(steps, steps + len(found), dtype=np.int64))
+        place = np.full(len(found), number - 1) if by_episodes else np.arange(steps, steps + len(found))
+        accumulator.add(found, place.astype(np.int64))
         steps += len(found)
         if recent is not None:
             recent.add(found)
     if number == 0:
         raise InputError("there are no episodes: the iterable is empty")
-    design = SamplingDesign(SamplingKind.ADAPTIVE, number, steps)
-    whole = Counts.from_batches(accumulator.finish(), structure.transition_start, design, model_hash)
+    design = SamplingDesign(
+        SamplingKind.ADAPTIVE,
+        number,
+        steps,
+        by_episodes=by_episodes,
+        order=Assumed(ORDER, Kept.STATED, "episodes are given in the order in which they happened"),
+        ends=Assumed(ENDS, Kept.STATED, "episodes are given whole: no step is missing at their ends"),
+    )
+    batches = accumulator.finish(len(batch_ends(number)) if by_episodes else None)
+    whole = Counts.from_batches(batches, structure.transition_start, design, model_hash)
     return (whole, None) if recent is None else recent.finish(whole)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tightrope.data.column_names import BATCH, COUNT
 from tightrope.data.counts import Counts
-from tightrope.data.design import SamplingDesign, SamplingKind
+from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind
 from tightrope.data.follow import no_notes
 from tightrope.data.intake import Intake
 from tightrope.data.log_counts import LogCounts, ReadProgress, describe_missing, explain
+from tightrope.data.read_options import COMPLETE, ReadOptions
 from tightrope.data.read_plan import ReadPlan
 from tightrope.errors import InputError, Location
 from tightrope.formats.table.columns import whole_numbers
 from tightrope.formats.table.data_table import DataTable
 from tightrope.formats.table.problems import Problem, mark
 from tightrope.numerics.arrays import OffsetArray
+from tightrope.verdict import Assumed, Kept
 
 LARGEST_TOTAL = 2.0**62
 """Counts must not add up to more than an int64 holds."""
@@ -25,11 +29,12 @@ MOST_BATCHES = 1 << 20
 
 
 def count_table(
-    plan: ReadPlan, stated: SamplingDesign | None, threads: int | None, watch: ReadProgress
+    plan: ReadPlan, stated: SamplingDesign | None, asked: ReadOptions, watch: ReadProgress
 ) -> LogCounts:
     """Add up one table; batch numbers order the batches in time."""
     try:
-        return _count_table(plan, watch)
+        found = _count_table(plan, watch)
+        return replace(found, order=_order(plan, asked), ends=_ends(plan, found, asked))
     except InputError as error:
         raise explain(plan, error) from error.__cause__
 
@@ -73,6 +78,23 @@ def _count_table(plan: ReadPlan, watch: ReadProgress) -> LogCounts:
     )
     missing = describe_missing(intake.dropped, no_notes(), 0)
     return LogCounts(counts.transition, counts.batches, intake.rows, intake.dropped, None, missing)
+
+
+def _order(plan: ReadPlan, asked: ReadOptions) -> Assumed:
+    if BATCH not in plan.columns[0].roles:
+        return Assumed(ORDER, Kept.UNKNOWN, "a table of counts without a column batch has no order")
+    if asked.order is not None:
+        return Assumed(ORDER, Kept.STATED, f"--order {asked.order}: batches are numbered as they came")
+    return Assumed(ORDER, Kept.STATED, "the column batch numbers batches in the order in which they came")
+
+
+def _ends(plan: ReadPlan, found: LogCounts, asked: ReadOptions) -> Assumed:
+    if plan.absorbing[plan.structure.successor[found.count > 0]].all():
+        return Assumed(ENDS, Kept.YES, "what is counted leads to states that nothing leaves")
+    if asked.ends == COMPLETE:
+        return Assumed(ENDS, Kept.STATED, "--ends complete: what is counted is all that was seen")
+    why = "a table of counts does not say how episodes ended; --ends complete states that it counts all rows"
+    return Assumed(ENDS, Kept.UNKNOWN, why)
 
 
 def _join(parts: list[OffsetArray]) -> OffsetArray:

@@ -131,6 +131,10 @@ def learn_rates(
     delta: float = 0.001,
     region: str | RegionKind | None = None,
     precision: float = 1e-6,
+    ends: str | None = None,
+    watched_until: str | float | None = None,
+    until_now: bool = False,
+    drop_duplicates: bool = False,
 ) -> RateResult:
     """Certified bounds on what a chain in continuous time is worth, from a log with times.
 
@@ -140,6 +144,8 @@ def learn_rates(
       docs/data.md.
     * `region`: "polytope" has an interval for every rate, "likelihood" one region for all rates that are
       affine. Where it is left out, it is the latter if these rates outnumber the parameters.
+    * `ends`, `watched_until`, `until_now`, `drop_duplicates`: how episodes ended, see `read_exposure`. Where
+      that is neither known nor stated, the result is nominal.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(lam=(0.01, 10))
@@ -160,6 +166,15 @@ def learn_rates(
     kind = region_kind(region, model)
     parsed = parse_properties(property, "`property`")
     effort, options = Effort(precision), PropertyOptions()
+    if not isinstance(data, Exposure):
+        data = read_exposure(
+            data,
+            model.structure,
+            ends=ends,
+            watched_until=watched_until,
+            until_now=until_now,
+            drop_duplicates=drop_duplicates,
+        )
     return learn_value(model, pick(parsed), parsed, data, delta, effort, options, kind)
 
 
@@ -221,7 +236,7 @@ def _estimate(
     model: ParametricCTMC, exposure: Exposure, delta: float, kind: RegionKind
 ) -> tuple[RateEvents, RateRegion, Ledger]:
     anytime = Assumption.ADAPTIVE_ANYTIME
-    assumed = assumed_of(anytime, SamplingDesign(SamplingKind.ADAPTIVE), tied=True)
+    assumed = assumed_of(anytime, SamplingDesign(SamplingKind.ADAPTIVE, ends=exposure.ends), tied=True)
     if kind is RegionKind.POLYTOPE:
         events = estimate_rates(model, exposure.jumps, exposure.waited, delta)
         ledger = Ledger(delta, len(events.classes), events.gamma, METHOD, "tied", anytime, assumed)

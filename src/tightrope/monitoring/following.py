@@ -17,21 +17,26 @@ import select
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tightrope.data.column_names import DONE, EPISODE, STEP, TERMINATED, TRUNCATED
-from tightrope.data.event_stream import Events, follow_events
+from tightrope.data.column_names import DONE, EPISODE, STEP, TERMINATED, TIME, TRUNCATED
+from tightrope.data.design import ENDS as EPISODE_ENDS
+from tightrope.data.design import ORDER
+from tightrope.data.event_stream import Events, follow_events, follow_in_time
 from tightrope.data.read_options import ReadOptions
-from tightrope.data.reading import plan_reading
+from tightrope.data.read_plan import ReadPlan
+from tightrope.data.reading import describe_design, plan_reading
+from tightrope.data.time_order import are_in_time
 from tightrope.errors import InputError
 from tightrope.formats.table.csv_text import CsvTable
 from tightrope.formats.table.files import DataFile, DataFormat, find_files
 from tightrope.formats.table.opening import open_table, open_tables
 from tightrope.model.structure import Structure
+from tightrope.verdict import Assumed, Kept
 
 STANDARD_INPUT = "-"
 BLOCK_BYTES = 1 << 20
@@ -41,6 +46,9 @@ ENDS = (DONE, TERMINATED, TRUNCATED)
 
 Take = Callable[[Events], None]
 
+_AS_THEY_COME = Assumed(ORDER, Kept.YES, "rows are taken as they come")
+_GOING_ON = Assumed(EPISODE_ENDS, Kept.YES, "what is open goes on: rows are taken as they come")
+
 
 @dataclass
 class Following:
@@ -48,7 +56,8 @@ class Following:
 
     `read` are the rows of each file by name, up to the chunk that is being handed over; `read_as` says how
     the columns were read, `dropped` which rows were left out for what reason. `by_episodes`: the log must say
-    where episodes begin.
+    where episodes begin. `order` and `ends` are what is known of a finished log, by the same rules as for
+    learning.
     """
 
     places: tuple[str, ...]
@@ -59,6 +68,8 @@ class Following:
     read: dict[str, int] = field(default_factory=dict)
     read_as: str = ""
     dropped: Counter[str] = field(default_factory=Counter)
+    order: Assumed = _AS_THEY_COME
+    ends: Assumed = _GOING_ON
     _rest: bytes = b""
     _bytes: dict[str, int] = field(default_factory=dict)
 
@@ -68,9 +79,40 @@ class Following:
         return self.places == (STANDARD_INPUT,)
 
     def take_all(self, take: Take) -> None:
-        """Hand over all events of a finished log that were not taken before."""
-        for file in find_files(self.places, self.options.format):
+        """Hand over all events of a finished log that were not taken before, in the order of their times."""
+        files = find_files(self.places, self.options.format)
+        tables = tuple(open_table(file) for file in files)
+        plan = self._plan(tables)
+        self.order, self.ends = self._assume(plan)
+        if self.order.holds and TIME in plan.columns[0].roles and not are_in_time(plan):
+            self._take_in_time(files, plan, take)
+            return
+        for file in files:
             self._take_file(file, take)
+
+    def _take_in_time(self, files: Sequence[DataFile], plan: ReadPlan, take: Take) -> None:
+        """Files that interleave in time, or rows that are sorted by episode."""
+        if self.by_episodes:
+            raise InputError(
+                "episodes stand between each other in time, and a watch on returns takes one after the other",
+                hint="watch without --result",
+            )
+        done = {number: self.read.get(file.name, 0) for number, file in enumerate(files)}
+
+        def keep(number: int) -> Callable[[Events], Events]:
+            place = [0]
+
+            def since(events: Events) -> Events:
+                place[0] += events.rows
+                return events.since(done[number] - (place[0] - events.rows))
+
+            return since
+
+        chosen = {number: keep(number) for number in range(len(files))}
+        rows, dropped = follow_in_time(plan, chosen, take, self.strict)
+        for file, number in zip(files, rows, strict=True):
+            self.read[file.name] = number
+        self.dropped += dropped
 
     def take_new(self, take: Take) -> int:
         """Hand over what is new in a log that grows; how many rows that was."""
@@ -160,7 +202,18 @@ class Following:
         before = self.read.get(name, 0)
         self.read[name] = before + self._follow(tables, take, grows=True)
 
+    def _assume(self, plan: ReadPlan) -> tuple[Assumed, Assumed]:
+        """What is known of the order and the ends of a finished log: what counting it finds."""
+        design = describe_design(plan, self.options)
+        return design.order, design.ends
+
     def _follow(self, tables: Any, take: Take, grows: bool = False) -> int:
+        plan = self._plan(tables, grows)
+        rows, dropped = follow_events(plan, 0, take, self.strict)
+        self.dropped += dropped
+        return rows
+
+    def _plan(self, tables: Any, grows: bool = False) -> ReadPlan:
         plan = plan_reading(tables, self.structure, self.options)
         columns = plan.columns[0]
         if columns.is_counted:
@@ -179,9 +232,7 @@ class Following:
                 hint="add a column episode or step, or watch without --result",
             )
         self.read_as = self.read_as or columns.read_as
-        rows, dropped = follow_events(plan, 0, take, self.strict)
-        self.dropped += dropped
-        return rows
+        return plan
 
 
 def _parse(lines: bytes) -> Any:

@@ -37,6 +37,7 @@ class Problem(IntEnum):
     UNMAPPED_VALUE = 16
     REPEATED_STEP = 17
     AMBIGUOUS_NUMBER = 18
+    REPEATED_TIME = 19
 
     @property
     def words(self) -> str:
@@ -63,6 +64,7 @@ _WORDS = {
     Problem.UNMAPPED_VALUE: "value without a meaning",
     Problem.REPEATED_STEP: "step given twice",
     Problem.AMBIGUOUS_NUMBER: "ambiguous number of an action",
+    Problem.REPEATED_TIME: "instant given twice",
 }
 
 

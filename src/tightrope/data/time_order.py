@@ -1,0 +1,239 @@
+"""Where batches end in time, in a log whose rows do not stand in the order of their times.
+
+Files of several units, or rows sorted by unit, interleave in time. Batches follow the clock all the same, and
+no row has to be moved for that: it is enough to know the instants at which batches end. Counting then goes
+through the files as they are, and gives each row to the batch of its own time.
+
+A batch ends with the instant in which its last row came, by rank: row number 1, 2, 3, … 8, 10, 12, … in time
+order. Rows of one instant are never parted: nobody knows their order, and within a batch it does not matter.
+Under a plan of episodes a batch ends when the episode after its last one begins. Both are stopping times:
+they depend on what happened up to then, never on what came later.
+
+The instants are found exactly, in a few passes over the times alone: a histogram says where the ranks lie,
+and only the times there are sorted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypedDict, TypeVar
+
+import numpy as np
+
+from tightrope.data.batches import batch_ends
+from tightrope.data.column_names import EPISODE, STEP, TIME
+from tightrope.data.follow import Tick, find_tick
+from tightrope.data.read_plan import Part, ReadPlan
+from tightrope.data.rows import identities
+from tightrope.errors import InputError
+from tightrope.formats.table.data_table import Chunk
+from tightrope.formats.table.problems import Problem, ProblemCodes
+from tightrope.numerics.arrays import OffsetArray
+
+BINS = 1 << 16
+MOST_SORTED = 1 << 22
+"""Times that are sorted at once, where the ranks that are sought lie."""
+
+MOST_KEPT = 1 << 24
+"""Times that are kept in memory; those of longer logs are read again for every pass."""
+
+LOOKED_AT = 1 << 17
+"""Rows of a log by which the usual step of its clock is found."""
+
+Found = TypeVar("Found")
+
+
+def batch_instants(plan: ReadPlan, threads: int | None) -> OffsetArray:
+    """The last instants of all batches of rows but the last, in time order."""
+    times = _Times(plan, threads)
+    rows = sum(number for number, _, _ in times.extents)
+    return times.of_ranks(batch_ends(rows))[:-1]
+
+
+def episode_instants(begins: OffsetArray) -> OffsetArray:
+    """The same for batches of episodes that begin at these times: they end before the next one begins."""
+    ends = batch_ends(len(begins))
+    result: OffsetArray = np.sort(begins)[ends[:-1]] - 1
+    return result
+
+
+def begin_times(plan: ReadPlan) -> OffsetArray:
+    """When each episode begins: the earliest time of each name."""
+    first: dict[int, int] = {}
+    for number, table in enumerate(plan.tables):
+        decoder = plan.decoder(number)
+        for chunk in table.chunks(plan.columns[number].names):
+            rows = decoder.decode(chunk)
+            placed = np.flatnonzero(rows.placed)
+            order = np.lexsort((rows.time[placed], rows.episode[placed]))
+            names, at = np.unique(rows.episode[placed][order], return_index=True)
+            for name, time in zip(names.tolist(), rows.time[placed][order][at].tolist(), strict=True):
+                first[name] = min(first.get(name, time), time)
+    return np.array(list(first.values()), dtype=np.int64)
+
+
+def moment_of(value: str | float, plan: ReadPlan) -> int:
+    """A time that the user gives, as those of the log are read."""
+    import pyarrow as pa
+
+    chunk = next(iter(plan.tables[0].chunks((plan.columns[0].roles[TIME],))))
+    decoder, name = plan.decoder(0), plan.columns[0].roles[TIME]
+    kind = chunk.columns[name].type
+    wanted = pa.array([value if isinstance(value, str) else repr(value)])
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind)):
+        try:
+            wanted = wanted.cast(kind)
+        except pa.ArrowInvalid:
+            raise InputError(f"`watched_until` is {value!r}, and the log's times are {kind}") from None
+    flags: ProblemCodes = np.zeros(1, dtype=np.int8)
+    found = decoder.times(Chunk(1, 1, {name: wanted}), flags)
+    if flags[0]:
+        raise InputError(f"`watched_until` is {value!r}, which is no time")
+    return int(found[0])
+
+
+class Clock(TypedDict):
+    """What is known of a log's clock, by the names that a plan has for it."""
+
+    tick: Tick
+    has_number_times: bool
+
+
+def clock_of(plan: ReadPlan) -> Clock:
+    """The usual step of the clock, by the first rows of the log; whether times are numbers and not dates."""
+    import pyarrow as pa
+
+    columns = plan.columns[0]
+    if TIME not in columns.roles or columns.is_counted:
+        return Clock(tick=Tick(), has_number_times=False)
+    decoder, looked = plan.decoder(0), 0
+    times, names, is_float, is_date = [], [], False, False
+    wanted = [columns.roles[role] for role in (TIME, EPISODE) if role in columns.roles]
+    for chunk in plan.tables[0].chunks(tuple(wanted)):
+        flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
+        time = decoder.times(chunk, flags)
+        episode = np.zeros(chunk.rows, dtype=np.int64)
+        if EPISODE in columns.roles:
+            episode = identities(chunk.columns[columns.roles[EPISODE]], flags)
+        times.append(time[flags == Problem.NONE])
+        names.append(episode[flags == Problem.NONE])
+        kind = decoder.time_type(chunk)
+        is_float, is_date = bool(pa.types.is_floating(kind)), bool(pa.types.is_temporal(kind))
+        looked += chunk.rows
+        if looked >= LOOKED_AT:
+            break
+    tick = Tick()
+    if times and STEP not in columns.roles:
+        tick = find_tick(np.concatenate(names)[:LOOKED_AT], np.concatenate(times)[:LOOKED_AT], is_float)
+    return Clock(tick=tick, has_number_times=not is_date)
+
+
+def are_in_time(plan: ReadPlan) -> bool:
+    """Whether every row is later than, or at the same instant as, the row before, over all tables."""
+    last: int | None = None
+    for table in range(len(plan.tables)):
+        decoder, name = plan.decoder(table), plan.columns[table].roles[TIME]
+        for chunk in plan.tables[table].chunks((name,)):
+            flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
+            times = decoder.times(chunk, flags)[flags == Problem.NONE]
+            if not len(times):
+                continue
+            if (last is not None and times[0] < last) or bool(np.any(np.diff(times) < 0)):
+                return False
+            last = int(times[-1])
+    return True
+
+
+class _Times:
+    """The times of a log, read again and again, or kept."""
+
+    def __init__(self, plan: ReadPlan, threads: int | None):
+        self.plan, self.parts = plan, plan.parts()
+        self.threads = min(threads or os.cpu_count() or 1, len(self.parts))
+        plan.prepare()
+        self._kept: dict[int, OffsetArray] = {}
+        self._keeps = True
+        self.extents = [extent for extent in self._each(_extent) if extent[0]]
+        self._keeps = False
+
+    def of_ranks(self, ranks: OffsetArray) -> OffsetArray:
+        """The times with these ranks, from 1; ranks rise."""
+        low = min(first for _, first, _ in self.extents)
+        high = max(last for _, _, last in self.extents)
+        result = np.empty(len(ranks), dtype=np.int64)
+        open_ = [(low, high, 0, np.arange(len(ranks)))]
+        while open_:
+            open_ = self._refine(open_, ranks, result)
+        return result
+
+    def _refine(
+        self, spans: list[tuple[int, int, int, OffsetArray]], ranks: OffsetArray, result: OffsetArray
+    ) -> list[tuple[int, int, int, OffsetArray]]:
+        """Look closer at spans of time, each with the rows before it and the ranks in it."""
+        shifts = [max(0, int(high - low).bit_length() - 16) for low, high, _, _ in spans]
+
+        def histogram(times: OffsetArray) -> list[OffsetArray]:
+            found = []
+            for (low, high, _, _), shift in zip(spans, shifts, strict=True):
+                inside = times if len(spans) == 1 else times[(times >= low) & (times <= high)]
+                found.append(np.bincount((inside - low) >> shift, minlength=BINS + 1).astype(np.int64))
+            return found
+
+        counted = [sum(parts) for parts in zip(*self._each(histogram), strict=True)]
+        closer: list[tuple[int, int, int, OffsetArray]] = []
+        waiting = 0
+        for (low, _, before, sought), shift, bins in zip(spans, shifts, counted, strict=True):
+            upto = before + np.cumsum(bins)
+            place = np.searchsorted(upto, ranks[sought])
+            for one in np.unique(place).tolist():
+                here = sought[place == one]
+                first = low + (int(one) << shift)
+                if shift == 0:
+                    result[here] = first
+                else:
+                    closer.append((first, first + (1 << shift) - 1, int(upto[one] - bins[one]), here))
+                    waiting += int(bins[one])
+        if not closer or waiting > MOST_SORTED:
+            return closer
+        lows = np.array([low for low, *_ in closer])
+        highs = np.array([high for _, high, *_ in closer])
+
+        def pick(times: OffsetArray) -> OffsetArray:
+            span = np.searchsorted(lows, times, side="right") - 1
+            return times[(span >= 0) & (times <= highs[np.maximum(span, 0)])]
+
+        near = np.sort(np.concatenate(self._each(pick)))
+        for low, high, before, sought in closer:
+            part = near[np.searchsorted(near, low) : np.searchsorted(near, high, side="right")]
+            result[sought] = part[ranks[sought] - before - 1]
+        return []
+
+    def _each(self, work: Callable[[OffsetArray], Found]) -> list[Found]:
+        """What comes out for the times of every part."""
+        if self.threads < 2:
+            return [work(self._read(number)) for number in range(len(self.parts))]
+        with ThreadPoolExecutor(self.threads) as pool:
+            return list(pool.map(lambda number: work(self._read(number)), range(len(self.parts))))
+
+    def _read(self, number: int) -> OffsetArray:
+        if number in self._kept:
+            return self._kept[number]
+        part: Part = self.parts[number]
+        table, columns = self.plan.tables[part.table], self.plan.columns[part.table]
+        decoder, found = self.plan.decoder(part.table), [np.empty(0, dtype=np.int64)]
+        for chunk in table.chunks((columns.roles[TIME],), None, part.groups):
+            flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
+            times = decoder.times(chunk, flags)
+            found.append(times if not flags.any() else times[flags == Problem.NONE])
+        times = np.concatenate(found)
+        if self._keeps and sum(map(len, self._kept.values())) + len(times) <= MOST_KEPT:
+            self._kept[number] = times
+        return times
+
+
+def _extent(times: OffsetArray) -> tuple[int, int, int]:
+    if not len(times):
+        return 0, 0, 0
+    return len(times), int(times.min()), int(times.max())

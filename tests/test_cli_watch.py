@@ -34,6 +34,10 @@ label "goal" = s=1;
 ROWS = [("0", "go", "1" if i % 5 < 2 else "2") for i in range(400)]
 
 
+WATCH = ["watch", "m.prism", "--order", "as-read", "--ends", "complete"]
+"""Logs of single rows: nothing in them says when they came, and that none is missing."""
+
+
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -46,7 +50,7 @@ def write(name: str, rows: list[tuple[str, str, str]]) -> None:
 
 
 def watch(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> dict[str, Any]:
-    assert run(["watch", "m.prism", "--json", *words]) == code
+    assert run([*WATCH, "--json", *words]) == code
     lines = capsys.readouterr().out.splitlines()
     found: dict[str, Any] = json.loads(lines[-1])
     return found
@@ -59,7 +63,7 @@ def test_a_log_that_fits(capsys: pytest.CaptureFixture[str]) -> None:
     assert keys <= set(found)
     assert (found["alarm"], found["events"], found["first_alarm"]) == (False, 400, None)
     assert 0.0 < float(str(found["e_value"])) < 1.0
-    assert run(["watch", "m.prism", "--data", "log.csv"]) == 0
+    assert run([*WATCH, "--data", "log.csv"]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("PROVED: no evidence against the model (400 events") and "read as: " in shown
 
@@ -71,7 +75,7 @@ def test_what_the_model_excludes_is_an_alarm_with_its_place(capsys: pytest.Captu
     first = found["suspects"][0]
     assert first["kind"] == "excluded" and "log.csv:5" in first["text"] and "no transition" in first["text"]
     assert found["e_value"] == "inf"
-    assert run(["watch", "m.prism", "--data", "log.csv", "--strict"]) == 2
+    assert run([*WATCH, "--data", "log.csv", "--strict"]) == 2
     assert "the model has no transition" in capsys.readouterr().err
 
 
@@ -81,7 +85,7 @@ def test_a_drift_is_an_alarm_and_the_run_stops_there_if_asked(capsys: pytest.Cap
     assert found["alarm"] and 400 < int(str(found["first_alarm"])) <= 520
     assert found["suspects"][0]["kind"] == "drift"
     assert found["suspects"][0]["moved"][0]["parameter"] == "p"
-    assert run(["watch", "m.prism", "--data", "log.csv", "--alpha", "0.01", "--stop"]) == 1
+    assert run([*WATCH, "--data", "log.csv", "--alpha", "0.01", "--stop"]) == 1
     shown = capsys.readouterr().out
     assert shown.count("ALARM at event") == 1 and "standard errors" in shown
     assert "10^-" not in shown  # what does not speak against the model is not listed
@@ -91,7 +95,7 @@ def test_reports_come_while_reading(capsys: pytest.CaptureFixture[str]) -> None:
     for number in range(4):
         write(f"{number}.csv", ROWS[number : number + 100])
     words = [word for number in range(4) for word in ("--data", f"{number}.csv")]
-    assert run(["watch", "m.prism", "--json", "--every", "150", *words]) == 0
+    assert run([*WATCH, "--json", "--every", "150", *words]) == 0
     events = [json.loads(line)["events"] for line in capsys.readouterr().out.splitlines()]
     assert events == [200, 400, 400]
 
@@ -110,14 +114,14 @@ def test_a_checkpoint_goes_on_and_gives_the_same_evidence(capsys: pytest.Capture
         ("another alpha", ["--alpha", "0.2"]),
         ("another model", ["--param", "p=0.1:0.9"]),
     ):
-        command = ["watch", "m.prism", "--data", "log.csv", "--checkpoint", "kept.npz", *words]
+        command = [*WATCH, "--data", "log.csv", "--checkpoint", "kept.npz", *words]
         assert run(command) == 2
         assert text in capsys.readouterr().err
     write("log.csv", ROWS[:20])
-    assert run(["watch", "m.prism", "--data", "log.csv", "--checkpoint", "kept.npz"]) == 2
+    assert run([*WATCH, "--data", "log.csv", "--checkpoint", "kept.npz"]) == 2
     assert "it was changed, not added to" in capsys.readouterr().err.replace("\n", " ")
     Path("kept.npz").write_bytes(b"PK\x03\x04 torn")
-    assert run(["watch", "m.prism", "--data", "log.csv", "--checkpoint", "kept.npz"]) == 2
+    assert run([*WATCH, "--data", "log.csv", "--checkpoint", "kept.npz"]) == 2
     assert "no checkpoint of a monitor" in capsys.readouterr().err
 
 
@@ -189,7 +193,7 @@ def test_a_checkpoint_that_is_not_what_it_should_be_is_refused_in_words(
     spoil: Callable[[], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     write("log.csv", ROWS[:50])
-    command = ["watch", "m.prism", "--data", "log.csv", "--checkpoint", "kept.npz"]
+    command = [*WATCH, "--data", "log.csv", "--checkpoint", "kept.npz"]
     assert run(command) == 0
     spoil()
     tracemalloc.start()
@@ -248,7 +252,7 @@ def test_json_lines_from_standard_input(
     os.close(writer)
     with os.fdopen(reader) as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
-        assert run(["watch", "m.prism", "--data", "-", "--json"]) == 0
+        assert run([*WATCH, "--data", "-", "--json"]) == 0
     printed = capsys.readouterr().out.splitlines()
     first, last = (json.loads(line) for line in printed)  # that it fits, and the end
     assert (first["events"], first["final"], last["events"], last["final"]) == (50, False, 50, True)
@@ -268,9 +272,7 @@ def test_a_run_that_is_killed_within_a_file_goes_on_after_its_last_checkpoint(
 
     with monkeypatch.context() as patched:
         patched.setattr(watch_run._Watching, "keep", dies)
-        assert (
-            run(["watch", "m.prism", "--data", "log.csv", "--every", "150", "--checkpoint", "kept.npz"]) != 0
-        )
+        assert run([*WATCH, "--data", "log.csv", "--every", "150", "--checkpoint", "kept.npz"]) != 0
     capsys.readouterr()
     resumed = watch(capsys, "--data", "log.csv", "--checkpoint", "kept.npz")
     assert resumed["e_value"] == straight["e_value"] and resumed["events"] == 400
@@ -278,17 +280,17 @@ def test_a_run_that_is_killed_within_a_file_goes_on_after_its_last_checkpoint(
 
 def test_rows_that_are_left_out_make_the_rate_nominal(capsys: pytest.CaptureFixture[str]) -> None:
     write("log.csv", [*ROWS[:20], ("7", "go", "1")])
-    assert run(["watch", "m.prism", "--data", "log.csv"]) == 2
+    assert run([*WATCH, "--data", "log.csv"]) == 2
     found = watch(capsys, "--data", "log.csv", "--skip-invalid", code=1)
     assert (
         found["verdict"] == "nominal"
         and found["nominal"] is True
         and found["dropped"] == {"unknown state": 1}
     )
-    assert run(["watch", "m.prism", "--data", "log.csv", "--skip-invalid"]) == 1
+    assert run([*WATCH, "--data", "log.csv", "--skip-invalid"]) == 1
     said = capsys.readouterr().out
     assert said.startswith("NOMINAL: no evidence against") and "1 rows left out (1 unknown state)" in said
-    assert run(["watch", "m.prism", "--data", "log.csv", "--skip-invalid", "--accept-nominal"]) == 0
+    assert run([*WATCH, "--data", "log.csv", "--skip-invalid", "--accept-nominal"]) == 0
 
 
 def test_steps_that_are_missing_make_the_rate_nominal(capsys: pytest.CaptureFixture[str]) -> None:
@@ -301,7 +303,7 @@ def test_steps_that_are_missing_make_the_rate_nominal(capsys: pytest.CaptureFixt
 def test_rows_out_of_order_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     rows = ["1,1,1,go,0", "1,0,0,go,1"]
     Path("log.csv").write_text("\n".join(["episode,step,s,action,s'", *rows]) + "\n")
-    assert run(["watch", "m.prism", "--data", "log.csv"]) == 2
+    assert run([*WATCH, "--data", "log.csv"]) == 2
     assert "order in time" in capsys.readouterr().err
 
 
@@ -310,7 +312,7 @@ def test_places_and_levels_are_refused_before_anything_is_read(capsys: pytest.Ca
         (["--checkpoint", "no/where.npz"], "there is no directory"),
         (["--alpha", "2"], "--alpha is 2"),
     ):
-        assert run(["watch", "m.prism", "--data", "nowhere.csv", *words]) == 2
+        assert run([*WATCH, "--data", "nowhere.csv", *words]) == 2
         assert said in capsys.readouterr().err
 
 
@@ -323,5 +325,5 @@ def test_a_log_without_next_states_is_not_followed() -> None:
 
 def test_counts_have_no_order_in_time(capsys: pytest.CaptureFixture[str]) -> None:
     Path("counts.csv").write_text("s,action,s',count\n0,go,1,5\n0,go,2,6\n")
-    assert run(["watch", "m.prism", "--data", "counts.csv"]) == 2
+    assert run([*WATCH, "--data", "counts.csv"]) == 2
     assert "has no order in time" in capsys.readouterr().err

@@ -215,7 +215,18 @@ def test_a_result_is_held_against_a_log(
     write_log("good.csv", 0.8, 120)
     write_log("bad.csv", 0.3, 120)
     capsys.readouterr()
-    words = ["watch", "m.prism", "--result", "run", "--alpha", "0.02", "--param", "p=0:1"]
+    words = [
+        "watch",
+        "m.prism",
+        "--result",
+        "run",
+        "--alpha",
+        "0.02",
+        "--param",
+        "p=0:1",
+        "--order",
+        "as-read",
+    ]
     assert run([*words, "--data", "good.csv"]) == 0
     shown = capsys.readouterr().out
     assert 'promised: Pmax=? [ F "goal" ] of the robust policy is at least 0.' in shown

@@ -272,7 +272,9 @@ class _Counter:
 
     def finish(self) -> Assumed:
         """Count all tables; how their episodes ended."""
-        whole = [np.concatenate([getattr(part, name) for part in self._parts]) for name in _COLUMNS]
+        whole: list[Any] = [
+            np.concatenate([getattr(part, name) for part in self._parts]) for name in _COLUMNS
+        ]
         clock, state, episode, ended, until = whole
         source = np.repeat(np.arange(len(self._parts)), [len(part.clock) for part in self._parts])
         number = np.concatenate([np.arange(1, len(part.clock) + 1) for part in self._parts])
@@ -294,7 +296,7 @@ class _Counter:
             still = same & (clock[1:] == clock[:-1])
             if self._asked.drop_duplicates:
                 kept = np.r_[True, ~(still & (state[1:] == state[:-1]))]
-                columns = (clock, state, episode, ended, until, source, number)
+                columns: tuple[Any, ...] = (clock, state, episode, ended, until, source, number)
                 clock, state, episode, ended, until, source, number = (c[kept] for c in columns)
                 same = np.r_[False, same][kept][1:]
                 still = same & (clock[1:] == clock[:-1])

@@ -379,7 +379,7 @@ def _table_of(plan: ReadPlan, location: Location | None) -> int:
 def _count_sorted(plan: ReadPlan, asked: ReadOptions) -> LogCounts:
     if asked.order == AS_READ:
         raise InputError(
-            "`order` says that rows stand as they happened, but those of an episode are out of order",
+            "`order` says that rows stand as they happened, but those of an episode are not in order in time",
             Location(plan.tables[0].path),
             "leave `order` out, or sort the log",
         )

@@ -30,7 +30,7 @@ from typing import Any
 KINDS = ("UNTIL", "NEXT", "REACH_REWARD", "CUMULATIVE", "TOTAL", "DISCOUNTED", "AVERAGE", "TEMPORAL")
 TYPES = {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "float64": "d", "bool": "B"}
 MOST_WHOLE = 2**62
-MOST_BYTES = 2**28
+MOST_BYTES = 2**25
 UNIT = Fraction(1, 2**52)
 METHODS = ("clopper-pearson", "hoeffding", "beta-binomial", "weissman", "likelihood", "slab", "ellipsoid")
 MOST_WORK = 2 * 10**7
@@ -486,6 +486,7 @@ class Automaton:
         count, marks = avoided[0][0], repeated[0][0]
         large = max(memories * (count + marks), 10 * memories) > 200_000 or states * memories > 2**28
         require(len(pair) == marks and not large, "marks do not fit, or there are too many")
+        Work.spend(memories * width * (count + marks + 1) * 4)
         require(all(p < count for p in pair), "a mark of no pair")
         require(all(0 <= q < memories for row in self.successor for q in row), "it leads nowhere")
         codes = [sum(row[s] << i for i, row in enumerate(atom)) for s in range(states)]

@@ -151,7 +151,7 @@ class _Reader:
             return lambda letter: token == "t"
         if token in self._aliases:
             return self._aliases[token]
-        if not token.isdecimal() or int(token) >= len(self._bit):
+        if not token.isdecimal() or len(token) > 9 or int(token) >= len(self._bit):
             raise self._error(f"unexpected '{token}' in a label")
         bit = self._bit[int(token)]
         return lambda letter: bool(letter >> bit & 1)
@@ -211,9 +211,9 @@ class _Reader:
 
     def _number(self) -> int:
         token = self._take()
-        if not token.isdecimal():
+        if not token.isdecimal() or len(token) > 9:
             raise self._error(
-                f"'{token}' stands where a number is wanted", "alternating automata are not read"
+                f"'{token[:20]}' stands where a number is wanted", "alternating automata are not read"
             )
         return int(token)
 

@@ -162,6 +162,10 @@ class PolicyReader:
             raise InputError(f"not JSON: {error.msg}", here) from error
         except UnicodeDecodeError as error:
             raise self._error("not JSON: the file is not UTF-8 text") from error
+        except RecursionError:
+            raise self._error("no policy file: it is nested too deeply") from None
+        except ValueError:
+            raise self._error("no policy file: a number in it has thousands of digits") from None
         if not isinstance(document, dict):
             raise self._error("a policy file holds one JSON object")
         return document

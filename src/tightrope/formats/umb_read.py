@@ -16,6 +16,7 @@ byte, as everywhere in the format.
 
 from __future__ import annotations
 
+import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -35,6 +36,9 @@ from tightrope.model.structure import UNLABELLED, RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray
 
 _WHOLE = (8, 16, 32, 64)
+_PER_BYTE = 8
+"""Bytes of memory, roughly, for one in an archive: numbers are lists for a while."""
+_MOST_ACTIONS = 2**16
 
 
 class Ends(NamedTuple):
@@ -48,7 +52,16 @@ def decode_archive(path: str | Path) -> Any:
     """The archive as umbi has it, except that `valuations` are columns: {kind: {variable: array}}."""
     from umbi.umb.umb_to_tar import UmbDecoder
 
+    total = _size(Path(path))
+
     class Decoder(UmbDecoder):  # type: ignore[misc,unused-ignore]
+        def read_index_file(self, umb: Any) -> None:
+            super().read_index_file(umb)
+            system = umb.index.transition_system
+            for name in ("states", "choices", "branches", "choice_actions"):
+                if (number := getattr(system, f"num_{name}", 0) or 0) > total:
+                    raise InputError(f"its index says {number:,} {name}, in an archive of {total:,} bytes")
+
         def read_vector(self, filename: str, sized_type: Any, optional: bool = False) -> list[Any] | None:
             if (data := self.read_file(filename, optional)) is None:
                 return None
@@ -68,6 +81,16 @@ def decode_archive(path: str | Path) -> Any:
             umb.valuations[applies_to] = {name: np.array([row[name] for row in rows]) for name in names}
 
     return Decoder(umbpath=path).decode()
+
+
+def _size(path: Path) -> int:
+    """The bytes that an archive unpacks to; refused where there is no room, before it is unpacked."""
+    total = 0
+    with tarfile.open(path, "r:*") as archive:
+        for member in archive:
+            total += member.size
+            door.check_room(float(_PER_BYTE * total), "what the archive holds")
+    return total
 
 
 def _decode_vector(data: bytes, sized_type: Any) -> list[Any] | None:
@@ -176,6 +199,14 @@ def _refusing(path: str | Path) -> Iterator[None]:
 def _structure(archive: Any, path: str | Path) -> Structure:
     system = archive.index.transition_system
     states, choices = system.num_states, system.num_choices
+    targets = len(archive.branch_to_target or ())
+    if not 0 < states <= choices <= system.num_branches == targets:
+        raise InputError(
+            f"its index says {states} states, {choices} choices and {system.num_branches} branches, and "
+            f"{targets} branches are there: every state has a choice, and every choice a branch"
+        )
+    if system.num_choice_actions > max(choices, _MOST_ACTIONS):
+        raise InputError(f"its index says {system.num_choice_actions} actions for {choices} choices")
     starts = archive.state_to_choices or list(range(states + 1))
     branches = archive.choice_to_branches or list(range(choices + 1))
     names = tuple(archive.choice_action_to_string or ())

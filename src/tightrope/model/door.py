@@ -16,11 +16,14 @@ the next one outward), unless that would make another model of it. One rule for 
 
 Whoever breaks it is refused with the value, and the reader adds the place. Numbers that come as doubles (UMB,
 arrays) are what they are; for them rule 2 says that no denormal numbers are read.
+
+Arrays have a size before they are made: `check_room` refuses those that this machine has no memory for.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -35,6 +38,7 @@ from tightrope.numerics.rationals import RationalArray
 TINY = 2.0**-1022
 """The smallest double with all its digits."""
 
+_SHARE = 0.8
 _NEAR = 1e-12
 _MOST_COMBINED = 10
 """Of choices with more successors only all bounds but one are compared with 1."""
@@ -216,3 +220,20 @@ def _written(values: FloatArray, at: OffsetArray, new: list[float]) -> FloatArra
     changed = values if values.flags.writeable else values.copy()
     changed[at] = new
     return changed
+
+
+def check_room(size: float, what: str) -> None:
+    """Refuse to make arrays of so many bytes where the machine has less."""
+    if size > most_bytes():
+        raise InputError(
+            f"{what} would take {size / 2**30:,.0f} GiB, more than this machine's memory holds",
+            hint="a smaller instance of the model may fit",
+        )
+
+
+def most_bytes() -> float:
+    """What a model may take: most of this machine's memory."""
+    try:
+        return _SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return math.inf

@@ -101,6 +101,12 @@ class _Assembly:
             if (choice := first_wrong_sum(self.transition_start, lower, upper)) is not None:
                 self.fail_at_choice(choice, self.sum_message(choice, lower, upper))
 
+    def check_room(self, size: float, what: str) -> None:
+        try:
+            door.check_room(size, what)
+        except InputError as error:
+            raise InputError(error.message, Location(str(self.body.path)), error.hint) from None
+
     def sum_message(self, choice: int, lower: FloatArray, upper: FloatArray) -> str:
         row = slice(self.transition_start[choice], self.transition_start[choice + 1])
         low, high = lower[row].sum(), upper[row].sum()
@@ -110,6 +116,9 @@ class _Assembly:
 
     def labels(self) -> dict[str, BoolArray]:
         """Entry by entry: which labels the states with that text have."""
+        named, rewards = len(self.body.labels), len(self.body.header.reward_names)
+        numbers = named * self.states + 8 * rewards * (self.states + len(self.choice_entry))
+        self.check_room(numbers, f"{named:,} labels and {rewards:,} reward models")
         entries = self.body.state_entries
         has = np.zeros((len(self.body.labels), len(entries)), dtype=np.bool_)
         for entry, (_, numbers) in enumerate(entries):

@@ -75,6 +75,10 @@ def read_labels(path: Path, states: int) -> dict[str, BoolArray]:
         lines = _content(file)
         number, line = next(lines, (0, ""))
         names = _read_declared(path, number or 1, line)
+        try:
+            door.check_room(float(len(names)) * states, f"{len(names):,} labels")
+        except InputError as error:
+            fail(path, number, line, error.message, hint=error.hint)
         labels = {name: np.zeros(states, dtype=np.bool_) for name in names.values()}
         for number, line in lines:
             index, _, listed = line.partition(":")
@@ -90,6 +94,7 @@ def read_labels(path: Path, states: int) -> dict[str, BoolArray]:
 def _read_declared(path: Path, number: int, line: str) -> dict[str, str]:
     """{number: name} of `0="init" 1="goal"`."""
     names: dict[str, str] = {}
+    taken: set[str] = set()
     end = 0
     text = line.rstrip()
     while end < len(text):
@@ -99,9 +104,10 @@ def _read_declared(path: Path, number: int, line: str) -> dict[str, str]:
                 "PRISM's labels files begin so; Storm's dialect (#DECLARATION) is not read, its DRN files are"
             )
             fail(path, number, line, 'labels such as 0="init" 1="goal" expected on the first line', hint=hint)
-        if match.group(1) in names or match.group(2) in names.values():
+        if match.group(1) in names or match.group(2) in taken:
             fail(path, number, line, f"label {shorten(match.group(0))} is declared twice", match.group(0))
         names[match.group(1)] = match.group(2)
+        taken.add(match.group(2))
         end = match.end()
     return names
 

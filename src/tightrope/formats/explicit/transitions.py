@@ -154,6 +154,9 @@ def read_transitions(path: Path, continuous: bool = False) -> Transitions:
                 f"{form} for {kind}, which line {declared[1]} says this is",
                 hint="a DTMC has the numbers of states and transitions, an MDP also that of choices between",
             )
+        if counts[0] > counts[-1] or (len(counts) == 3 and not counts[0] <= counts[1] <= counts[2]):
+            words = f"{counts[0]} states with {counts[-1]} transitions"
+            fail(path, number, line, f"{words}: every state has a choice, and every choice a transition")
         rows = _Rows(path, number, is_chain=len(counts) == 2, states=counts[0], are_rates=continuous)
         rows.read(lines)
     return rows.finish(choices=counts[1] if len(counts) == 3 else counts[0], transitions=counts[-1])

@@ -129,6 +129,8 @@ def observe(
     """
     compiler = space.compiler()
     states = len(keys)
+    numbers = len(program.labels) * states + 8 * len(program.rewards) * (states + len(rows.action))
+    door.check_room(numbers, f"{len(program.labels):,} labels and {len(program.rewards):,} reward structures")
     labels = [(label.name, compiler.truth(label.expression)) for label in program.labels]
     members = {name: np.empty(states, dtype=np.bool_) for name, _ in labels}
     rewards: list[_Reward | ParametricObserver] = [

@@ -15,8 +15,6 @@ the values of the frame is left out. The variable that most commands fix to one 
 
 from __future__ import annotations
 
-import math
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -118,8 +116,8 @@ _WORTH = 256
 
 _PROGRESS_SECONDS = 0.1
 
-_STATE_BYTES, _TRANSITION_BYTES, _SHARE = 48, 16, 0.8
-"""What a state and a transition take at least, and the share of the memory that a model may."""
+_STATE_BYTES, _TRANSITION_BYTES = 48, 16
+"""What a state and a transition take at least."""
 
 _MOST_UNBOUNDED = 10_000_000
 """States of a program with unbounded variables, which may have infinitely many."""
@@ -276,7 +274,7 @@ def run_search(
     relevance = Relevance(commands, space.ranges)
     deep = _Deep(lambda: _narrow_search(space, commands, states, assembler, stop, most))
     limit = _ROWS
-    memory = _most_bytes()
+    memory = door.most_bytes()
     reported = time.monotonic()
     while assembler.rows_done < len(states):
         if not assembler.are_rates:  # there several commands compete in nearly every state
@@ -312,14 +310,6 @@ def run_search(
             reported = time.monotonic()
     if progress is not None:
         progress(len(states), assembler.transitions)
-
-
-def _most_bytes() -> float:
-    """What a model may take: most of this machine's memory."""
-    try:
-        return _SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return math.inf
 
 
 def _too_large(states: int, transitions: int) -> Complaint:

@@ -13,7 +13,7 @@ to write to the tables are computed in every process.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from importlib import resources
 from itertools import pairwise
@@ -30,7 +30,16 @@ from tightrope.prism.parse.expression_builder import ExpressionBuilder
 from tightrope.prism.parse.fast_parser import FastParser, NotParsedError
 from tightrope.prism.parse.model_builder import ModelBuilder
 from tightrope.prism.parse.property_builder import PropertyBuilder
-from tightrope.prism.parse.property_syntax import Property, PropertyFile, ValueOperator
+from tightrope.prism.parse.property_syntax import (
+    Branching,
+    Filter,
+    Multi,
+    PathFormula,
+    Property,
+    PropertyFile,
+    Quantile,
+    ValueOperator,
+)
 from tightrope.prism.parse.refusals import syntax_error
 from tightrope.prism.parse.spelling import spell
 
@@ -117,6 +126,8 @@ def parse_properties(text: str, file: str) -> PropertyFile:
         source=text,
         file=file,
     )
+    for each in read.properties:
+        _check_depth(each.formula, Source(text, file))
     for before, behind in pairwise(read.properties):
         both = isinstance(before.formula, ValueOperator) and isinstance(behind.formula, ValueOperator)
         if not (before.ends or both):
@@ -124,6 +135,30 @@ def parse_properties(text: str, file: str) -> PropertyFile:
                 "a property begins behind another one", behind.position, "is a ';' missing before it?"
             )
     return replace(read, properties=tuple(_with_text(property_, read) for property_ in read.properties))
+
+
+_DEEPEST = 150
+_DEEPEST_OPERATORS = 30
+"""Levels above a part of a formula, and operators such as P=? around one. Expressions alone may be deeper."""
+
+
+def _check_depth(formula: syntax.Expression, source: Source) -> None:
+    """Refuse formulas that are nested too deeply for what is done with them, level by level."""
+    stack: list[tuple[object, int, int]] = [(formula, 0, 0)]
+    while stack:
+        node, depth, operators = stack.pop()
+        if isinstance(node, tuple):
+            stack.extend((each, depth, operators) for each in node)
+            continue
+        if not is_dataclass(node) or isinstance(node, syntax.Position):
+            continue
+        is_operator = isinstance(node, ValueOperator | Branching | Filter | Quantile | Multi)
+        operators += is_operator
+        most = _DEEPEST if operators <= _DEEPEST_OPERATORS else _DEEPEST_OPERATORS
+        if (is_operator or isinstance(node, PathFormula)) and max(depth, operators) > most:
+            place = getattr(node, "position", None)
+            raise source.error(f"this formula is nested more than {most} deep", place, "ask it in parts")
+        stack.extend((getattr(node, field.name), depth + 1, operators) for field in fields(node))
 
 
 def parse_expression(text: str, file: str) -> syntax.Expression:

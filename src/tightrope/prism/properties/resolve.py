@@ -282,7 +282,7 @@ def reward_structure_of(operator: ValueOperator, structure: Structure) -> Reward
         return structure.rewards[known[0]]
     if wanted in structure.rewards:
         return structure.rewards[wanted]
-    if wanted.isdecimal() and 1 <= int(wanted) <= len(known):
+    if wanted.isdecimal() and len(wanted) < 10 and 1 <= int(wanted) <= len(known):
         return structure.rewards[known[int(wanted) - 1]]
     if wanted.isdecimal():
         raise Complaint(

@@ -154,9 +154,6 @@ def read_transitions(path: Path, continuous: bool = False) -> Transitions:
                 f"{form} for {kind}, which line {declared[1]} says this is",
                 hint="a DTMC has the numbers of states and transitions, an MDP also that of choices between",
             )
-        if counts[0] > counts[-1] or (len(counts) == 3 and not counts[0] <= counts[1] <= counts[2]):
-            words = f"{counts[0]} states with {counts[-1]} transitions"
-            fail(path, number, line, f"{words}: every state has a choice, and every choice a transition")
         rows = _Rows(path, number, is_chain=len(counts) == 2, states=counts[0], are_rates=continuous)
         rows.read(lines)
     return rows.finish(choices=counts[1] if len(counts) == 3 else counts[0], transitions=counts[-1])
@@ -229,6 +226,10 @@ class _Rows:
         begins = np.ones(len(state), dtype=np.bool_)
         begins[1:] = (state[1:] != state[:-1]) | (choice[1:] != choice[:-1])
         first = np.flatnonzero(begins)
+        if self.states > len(first):  # before anything is made as long as there are states
+            present = state[first][np.r_[True, np.diff(state[first]) > 0]] if len(first) else state
+            gaps = np.flatnonzero(present != np.arange(len(present)))
+            self.fail_without_row(int(gaps[0]) if len(gaps) else len(present))
         choice_start = np.searchsorted(state[first], np.arange(self.states + 1)).astype(np.int64)
         self.check_choices(order, state[first], choice[first], first, choice_start, choices)
         try:
@@ -276,17 +277,20 @@ class _Rows:
         """Every state has choices, numbered without gaps, and as many as announced."""
         empty = np.flatnonzero(np.diff(choice_start) == 0)
         if len(empty):
-            raise InputError(
-                f"state {empty[0]} has no transition",
-                Location(str(self.path)),
-                hint="give deadlocks a self-loop; PRISM's own exports have one",
-            )
+            self.fail_without_row(int(empty[0]))
         gaps = np.flatnonzero(choice != np.arange(len(first)) - choice_start[state])
         if len(gaps):
             row = int(order[first[gaps[0]]])
             self.fail_at(row, f"the choices of state {state[gaps[0]]} are not numbered 0, 1, …")
         if len(first) != announced:
             self.fail_at_header(f"the first line announces {announced} choices, the file has {len(first)}")
+
+    def fail_without_row(self, state: int) -> NoReturn:
+        raise InputError(
+            f"state {state} has no transition",
+            Location(str(self.path)),
+            hint="give deadlocks a self-loop; PRISM's own exports have one",
+        )
 
     def check_rows(self, order: OffsetArray, action: IndexArray, rows: Transitions) -> None:
         """One action a choice, no transition twice, probabilities that are some."""

@@ -26,7 +26,7 @@ from tightrope.certificate.claim import Certificate, Claim, misfit
 from tightrope.certificate.format.fields import validate
 from tightrope.certificate.game.nature import Boxes, Vector
 from tightrope.certificate.game.theorem import prove
-from tightrope.certificate.numbers import FLOAT64, Arithmetic, OutOfRange, as_fraction
+from tightrope.certificate.numbers import FLOAT64, RATIONAL, Arithmetic, OutOfRange, as_fraction
 from tightrope.certificate.problem import Problem
 from tightrope.certificate.verdict import Check, Verdict, assumptions
 from tightrope.errors import InputError
@@ -50,7 +50,7 @@ def check(certificate: Certificate, n: Arithmetic = FLOAT64, budget: Budget | No
 
 def _check(certificate: Certificate, n: Arithmetic) -> Verdict:
     validate(certificate)
-    problem = certificate.problem
+    problem, n = certificate.problem, n if n.is_kept else RATIONAL
     _require_small(problem, n)
     checks: list[Check] = []
     learned = None

@@ -66,6 +66,11 @@ class Arithmetic:
     epsilon: Any = 2.0**-52
     tiny: Any = 2.0**-1022
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether small numbers are kept: a process may have been told to flush them to 0."""
+        return self.exact or bool(np.all(np.array([1.0, 3.0]) * self.tiny / 4 > 0))
+
     def array(self, values: Any) -> Numbers:
         """Doubles and integers as they are, fractions to the nearest number (see above)."""
         given = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)

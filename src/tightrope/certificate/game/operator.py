@@ -49,17 +49,11 @@ class Game:
     def exactly(self, at: OffsetArray) -> Game:
         """The same at some of these states, in rationals."""
         start, choices = rows_of(self.choice_start, at)
+        weight = None if self.weight is None else self.weight[choices]
         witness = None if self.witness is None else (self.witness - self.choice_start[:-1])[at] + start[:-1]
-        return replace(
-            self,
-            n=RATIONAL,
-            state=self.state[at],
-            choice_start=start,
-            boxes=self.boxes.exactly(choices),
-            reward=RATIONAL.array(self.reward[choices]),
-            weight=None if self.weight is None else self.weight[choices],
-            witness=witness,
-        )
+        boxes, reward = self.boxes.exactly(choices), RATIONAL.array(self.reward[choices])
+        part = replace(self, n=RATIONAL, state=self.state[at], choice_start=start, boxes=boxes)
+        return replace(part, reward=reward, weight=weight, witness=witness)
 
     @property
     def used(self) -> OffsetArray | slice:

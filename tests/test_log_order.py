@@ -5,13 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from tightrope.data.batches import batch_ends
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind
+from tightrope.data.read_options import ReadOptions
 from tightrope.data.reading import Reading, read_data
 from tightrope.errors import InputError
 from tightrope.model.builder import build_from_function
+from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.monitoring.following import Following
+from tightrope.statistics.bet_schedule import count_planned_episodes
 from tightrope.statistics.ledger import Assumption, assumed_of
 from tightrope.verdict import Assumed, Kept
 
@@ -181,3 +188,144 @@ def test_what_is_assumed_of_a_log_travels_with_its_design() -> None:
     assert assumed_of(anytime, design, tied=True)[0] == ends
     assert order not in assumed_of(anytime, design, tied=True)
     assert order in assumed_of(anytime, design, tied=True, ordered=True)
+
+
+Unit = tuple[str, float, str, str]
+
+
+@pytest.fixture(scope="module")
+def machine() -> ParametricMDP:
+    parameters = Parameters.box(p=(0.01, 0.99))
+    (p,) = parameters.symbols()
+    built = build_from_function("ok", lambda state: {"run": {"ok": 1 - p, "down": p}}, parameters)
+    assert isinstance(built, ParametricMDP)
+    return built
+
+
+def units(number: int, hours: int, seed: int, share: float = 0.3) -> list[Unit]:
+    """Hourly rows of several units, in time order."""
+    random = np.random.default_rng(seed)
+    rows: list[Unit] = []
+    state = ["ok"] * number
+    for hour in range(hours):
+        for unit in range(number):
+            rows.append((f"u{unit}", 100.0 + hour, state[unit], "run"))
+            state[unit] = "down" if random.random() < share else "ok"
+    return rows
+
+
+def as_table(rows: list[Unit]) -> pa.Table:
+    names = ("episode", "time", "state", "action")
+    return pa.table({name: [row[i] for row in rows] for i, name in enumerate(names)})
+
+
+def sizes(reading: Reading) -> list[int]:
+    assert reading.counts.batches is not None
+    return [int(count.sum()) for _, count in reading.counts.batches]
+
+
+def test_batches_follow_times_over_files_and_episodes(machine: ParametricMDP) -> None:
+    rows = units(3, 60, 1)
+    whole = read_data(as_table(rows), machine, until_now=True)
+    assert whole.counts.steps == 3 * 59 and whole.counts.design.order.kept is Kept.YES
+    by_unit = [[row for row in rows if row[0] == f"u{unit}"] for unit in range(3)]
+    for data in (
+        as_table([row for part in by_unit for row in part]),
+        [as_table(part) for part in reversed(by_unit)],
+    ):
+        found = read_data(data, machine, until_now=True, order="time")
+        assert found.counts.batches == whole.counts.batches
+        assert found.counts.design.order.kept is Kept.STATED
+        assert read_data(data, machine, until_now=True).counts.design.order.kept is Kept.UNKNOWN
+    assert all(size % 3 == 0 for size in sizes(whole)), "rows of one instant are never parted"
+    shifted = [as_table([(u, t + 0.1 * i, s, a) for u, t, s, a in part]) for i, part in enumerate(by_unit)]
+    apart = read_data(shifted, machine, until_now=True)
+    assert apart.counts.design.order.kept is Kept.YES, "different beginnings show that one clock runs"
+    assert sizes(apart)[:8] == [1] * 8
+
+
+def test_ends_are_known_stated_or_unknown(machine: ParametricMDP) -> None:
+    rows = units(3, 40, 2)
+
+    def ends(rows: list[Unit], **words: object) -> Kept:
+        return read_data(as_table(rows), machine, **words).counts.design.ends.kept  # type: ignore[arg-type]
+
+    assert ends(rows) is Kept.UNKNOWN
+    assert ends(rows, ends="complete") is Kept.STATED
+    assert ends(rows, until_now=True) is Kept.YES
+    assert ends(rows, watched_until=139.0) is ends(rows, watched_until="140") is Kept.YES
+    assert ends(rows, watched_until=150) is Kept.NO
+    assert ends([row for row in rows if row[0] == "u1"]) is Kept.YES, "one episode: all before some moment"
+    lost = [row for row in rows if row[:2] != ("u1", 139.0)]
+    assert ends(lost, until_now=True) is Kept.NO, "the last row of a unit may be missing for what it was"
+    silent = [row for row in rows if row[0] != "u1" or row[1] < 120]
+    assert ends(silent, until_now=True) is Kept.NO
+    random = np.random.default_rng(3)
+    uneven = sorted(((u, t + random.random() / 2, s, a) for u, t, s, a in rows), key=lambda row: row[1])
+    assert ends(uneven, until_now=True) is Kept.STATED
+    with pytest.raises(InputError, match="but the log has later rows"):
+        ends(rows, watched_until=120.0)
+    with pytest.raises(InputError, match="each say how episodes ended"):
+        ends(rows, until_now=True, ends="complete")
+    now = read_data(as_table(rows), machine, until_now=True).counts.design
+    assert now.censored == () and not now.open_end, "actions without outcome are left out by rule"
+    assert read_data(as_table(rows), machine).counts.design.censored == (
+        "3 actions have no outcome in the log",
+    )
+
+
+def test_holes_and_instants_given_twice_are_named(machine: ParametricMDP) -> None:
+    rows = units(2, 40, 4)
+    holed = read_data(
+        as_table([r for r in rows if r[0] != "u0" or not 110 < r[1] < 118]), machine, until_now=True
+    )
+    assert holed.counts.steps == 2 * 39 - 8, "no transition leads across"
+    assert holed.counts.design.censored == (
+        "1 silence is longer than the clock's usual step: rows are missing there",
+    )
+    for doubled in ([row for row in rows for _ in range(3)], [*rows, *rows]):
+        with pytest.raises(InputError, match="episode u0 has two rows at one instant, 100"):
+            read_data(as_table(doubled), machine)
+    tripled = as_table([row for row in rows for _ in range(3)])
+    once = read_data(tripled, machine, until_now=True, drop_duplicates=True)
+    plain = read_data(as_table(rows), machine, until_now=True)
+    assert once.counts.transition.tolist() == plain.counts.transition.tolist()
+    assert "160 rows that were logged twice were dropped, as was asked" in once.notes
+    both = [r for row in rows for r in (row, (*row[:2], "down" if row[2] == "ok" else "ok", "run"))]
+    with pytest.raises(InputError, match="two rows at one instant"):
+        read_data(as_table(both), machine, drop_duplicates=True)
+    changes = [r for i, r in enumerate(rows) if i < 2 or r[2] != rows[i - 2][2]]
+    assert read_data(as_table(changes), machine, until_now=True).counts.design.censored
+
+
+def test_a_plan_of_episodes_counts_on_any_log(machine: ParametricMDP) -> None:
+    rows = [(f"e{e}", 10.0 * e + t, "ok" if t % 2 else "down", "run") for e in range(30) for t in range(4)]
+    over = [i % 4 == 3 for i in range(len(rows))]
+    blank = ["" if last else "run" for last in over]
+    log = as_table(rows).append_column("truncated", pa.array(over)).set_column(3, "action", pa.array(blank))
+    planned = read_data(log, machine, planned_episodes=30).counts
+    assert planned.design.by_episodes and count_planned_episodes(planned) == 30
+    assert [int(c.sum()) for _, c in planned.batches or ()] == (3 * np.diff([0, *batch_ends(30)])).tolist()
+    assert planned.design.ends.kept is planned.design.order.kept is Kept.YES
+    unplanned = read_data(log, machine).counts
+    assert not unplanned.design.by_episodes and count_planned_episodes(unplanned) is None
+    fewer = read_data(log, machine, planned_episodes=31).counts.design
+    assert fewer.censored and "31 episodes were planned" in fewer.censored[0]
+
+
+def test_interleaved_units_are_watched_like_sorted_ones(machine: ParametricMDP, tmp_path: Path) -> None:
+    """Two units whose rows alternate; the share of failures jumps."""
+    rows = units(2, 300, 5, 0.1)
+    later = units(2, 300, 6, 0.9)
+    rows += [(u, t + 300, s, a) for u, t, s, a in later]
+    events: list[np.ndarray] = []
+    for name, data in (("mixed", rows), ("sorted", sorted(rows, key=lambda row: row[0]))):
+        path = tmp_path / f"{name}.parquet"
+        pq.write_table(as_table(data), path)
+        log = Following((str(path),), machine.structure, ReadOptions(order="time", until_now=True))
+        taken: list[np.ndarray] = []
+        log.take_all(lambda part, taken=taken: taken.append(part.transition))  # type: ignore[misc]
+        events.append(np.concatenate(taken))
+        assert len(events[-1]) == len(rows) - 2 and log.order.kept is Kept.STATED and log.ends.holds
+    assert np.array_equal(*events)
+    assert read_data(as_table(rows), machine, until_now=True).counts.steps == len(rows) - 2

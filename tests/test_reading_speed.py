@@ -33,3 +33,16 @@ def test_the_benchmark_counts_every_row_on_any_number_of_threads(kind: str, tmp_
     assert one["rows"] == three["rows"] == 30_000
     assert one["check"] == three["check"] > 0
     assert one["seconds"] > 0
+
+
+@pytest.mark.parametrize("units", [1, 5])
+def test_times_that_interleave_over_files_are_counted_exactly(units: int, tmp_path: Path) -> None:
+    spec = importlib.util.spec_from_file_location(
+        "interleaved_reading", BENCHMARK.with_name("interleaved_reading.py")
+    )
+    assert spec is not None and spec.loader is not None
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    benchmark.write(tmp_path, 40_000, 4, units)
+    found = benchmark.measure(tmp_path, 2)
+    assert found["rows"] == 40_000 and found["exact"] == 1.0 and found["batches"] == 48

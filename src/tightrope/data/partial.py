@@ -36,6 +36,7 @@ from tightrope.data.follow import (
     START_LOW,
     STEP,
     TIME,
+    TIME_FALLS,
     FollowState,
     add_notes,
     begin_episode,
@@ -172,6 +173,8 @@ class Joined:
             return False
         assert last.tail is not None
         if last.table != part.table and not _may_go_on(last.after.carry, head, bits):
+            if bits & HAS_TIME and head.time[0] <= last.after.carry[TIME]:
+                self.notes[TIME_FALLS] += 1
             self._settle_tail(None)
             return False
         state, row = last.after.copy(), head[:]

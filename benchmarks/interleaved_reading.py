@@ -123,7 +123,8 @@ def main() -> None:
         f"{found['rows']:,.0f} rows, {size / 1e6:,.0f} MB in {asked.files} files, {asked.units} at once: "
         f"{found['seconds']:.2f} s ({found['cpu']:.2f} s of CPU), "
         f"{found['rows'] / found['seconds'] / 1e6:.2f} million rows a second, "
-        f"peak {found['peak_mib']:.0f} MiB, {found['batches']:.0f} batches, {'exact' if found['exact'] else 'WRONG'}"
+        f"peak {found['peak_mib']:.0f} MiB, {found['batches']:.0f} batches, "
+        + ("exact" if found["exact"] else "WRONG")
     )
 
 

@@ -583,6 +583,15 @@ class Claim:
             fits = picked is None or all(c in span for c, span in zip(picked, problem.of_state, strict=True))
             require(fits, "a choice that its state does not have")
         require(self.witness is None or policy == "free", "a witness beside a policy that is given")
+        self.earlier: list[list[int]] = []
+        if f"claims.{number}.earlier" in arrays:
+            shape, self.earlier = own.table("earlier", "int", 2)
+            require(policy == "fixed" and shape[1] == 3, "choices of earlier steps do not fit")
+        last, since = problem.steps or problem.lower_steps, dict[int, int]()
+        for before, (step, state, picked_then) in zip([[last], *self.earlier], self.earlier, strict=False):
+            fits = 0 <= step < since.get(state, last) and step <= before[0] and 0 <= state < states
+            require(fits and picked_then in problem.of_state[state], "choices of earlier steps do not fit")
+            since[state] = step
         require(all((v is not None) == (problem.steps is None) for v in self.vectors), "vectors do not fit")
         endless = problem.kind in ("REACH_REWARD", "TOTAL")
         require(endless or inf not in (self.vectors[0] or ()), "a lower bound is infinite, the value is not")
@@ -1030,6 +1039,16 @@ class Polytope:
 # Statistics: what holds of the true parameters with probability at least 1 − δ.
 
 
+STATED = (
+    "it is stated that episodes were followed to their end",
+    "NOMINAL: nobody says how episodes ended",
+    "NOMINAL: episodes were not followed to their end",
+    "it is stated that rows stand in the order in which they happened",
+    "NOMINAL: nobody says in which order rows happened",
+    "NOMINAL: rows do not stand in the order in which they happened",
+)
+
+
 class Data:
     """Batches of counts in the order of time, how they were sampled, and what statement is made of them."""
 
@@ -1054,6 +1073,8 @@ class Data:
         require(rising, "the transitions of a batch do not rise")
         self.intervals = self.method in ("clopper-pearson", "hoeffding", "beta-binomial")
         require(self.intervals or self.shared_by == "events", f"{self.method} shares δ in one way only")
+        self.stated = own.integers("stated", most=len(STATED) - 1) or []
+        require(all(a < b for a, b in pairwise(self.stated)), "what is stated of the data does not rise")
         unread = self.method in ("slab", "ellipsoid")
         require(
             not unread, f"certificates by the method {self.method} are not read by this checker", NOT_READ
@@ -1080,6 +1101,7 @@ class Data:
             lines.append("batches were cut without looking at outcomes")
             if self.design == "adaptive" and self.planned is not None:
                 lines.append(f"{self.planned} episodes were planned before the first one")
+        lines = [STATED[i] for i in self.stated] + lines
         if self.censored or not holds:
             lines.insert(0, "NOMINAL: the data were not collected as the method needs; nothing is guaranteed")
         return lines
@@ -1679,11 +1701,12 @@ class Game:
         self.fixed = claim.choice is not None or claim.weight is not None
         self.agent_owns = not self.fixed and problem.agent == self.owner
         self.reward, self.basis = problem.rewards[upward], claim.bases[upward]
+        self.choice = list(claim.choice or ())
 
     def options(self, state: int) -> list[int]:
         """The choices that count: the policy's, the witness's where the agent owns the bound, or all."""
         if self.claim.choice is not None:
-            return [self.claim.choice[state]]
+            return [self.choice[state]]
         if self.claim.weight is not None:
             return [c for c in self.problem.of_state[state] if self.claim.weight[c] > 0]
         if self.agent_owns:
@@ -1723,9 +1746,12 @@ class Game:
         return max(backed) if self.problem.agent == "MAX" else min(backed)
 
     def after(self, values: list[Number], steps: int, counted: bool) -> list[Number]:
-        """So many backups; targets count from lower_steps on."""
-        problem = self.problem
+        """So many backups; targets count from lower_steps on, a policy by steps changes on the way."""
+        problem, place = self.problem, 0
         for step in range(steps - 1, -1, -1):
+            while place < len(self.claim.earlier) and self.claim.earlier[place][0] >= step:
+                _, state, choice = self.claim.earlier[place]
+                self.choice[state], place = choice, place + 1
             values = [self.state_backup(s, values, all_choices=True) for s in range(problem.states)]
             if problem.kind == "UNTIL":
                 for s in range(problem.states):

@@ -74,9 +74,10 @@ def base_certificate(model, objective, policy):
     )
     initial = model.initial
     bounds = float(ends[0].fixpoint_lower[initial]), float(ends[1].fixpoint_upper[initial])
+    problem = to_problem(model, objective)
     return Certificate(
-        to_problem(model, objective),
-        (to_claim("robust policy", bounds, policy),),
+        problem,
+        (to_claim("robust policy", bounds, policy, problem.objective),),
         (value_hints(ends[0], policy, ends[1]),),
         LearnedHints(region=region),
     )

@@ -43,7 +43,7 @@ def zipped(members: Members) -> bytes:
     result = io.BytesIO()
     with zipfile.ZipFile(result, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in {**rest, "digest": digest_of(rest).encode()}.items():
-            archive.writestr(name, content)
+            archive.writestr(zipfile.ZipInfo(name), content, archive.compression)
     return result.getvalue()
 
 
@@ -206,7 +206,7 @@ def test_a_zip_bomb_takes_no_memory() -> None:
     result = io.BytesIO()
     with zipfile.ZipFile(result, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in rest.items():
-            archive.writestr(name, content)
+            archive.writestr(zipfile.ZipInfo(name), content, archive.compression)
         with archive.open("problem.expression", "w", force_zip64=True) as entry:
             for _ in range(2**28 >> 24):
                 entry.write(bytes(1 << 24))
@@ -224,7 +224,7 @@ def test_files_of_an_earlier_format_are_refused_with_a_way_out(tmp_path: Path) -
     members = {"header.json": json.dumps({"format": 5, "arrays": {}, "certificate": {}}).encode()}
     with zipfile.ZipFile(path, "w") as file:
         for name, content in (*members.items(), ("digest", digest_of(members).encode())):
-            file.writestr(name, content)
+            file.writestr(zipfile.ZipInfo(name), content)
     with pytest.raises(InputError, match="another format") as caught:
         load(path)
     assert "again" in (caught.value.hint or "")
@@ -243,7 +243,7 @@ def test_every_byte_that_is_shown_is_under_the_digest() -> None:
     result = io.BytesIO()
     with zipfile.ZipFile(result, "w") as archive:
         for name, content in relabelled.items():
-            archive.writestr(name, content)
+            archive.writestr(zipfile.ZipInfo(name), content, archive.compression)
     with pytest.raises(InputError, match="do not match its digest"):
         read(result.getvalue())
 

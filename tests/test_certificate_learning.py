@@ -90,7 +90,7 @@ def test_randomised_policies_and_step_bounds_are_covered():
         certificate = certificate_of(
             learn(Problem(subject.model, objective), counts, delta=0.05, sets="tied"), counts
         )
-        assert certificate.claims[0].policy == "free" and certificate.values[0].lower is None
+        assert certificate.claims[0].policy == "fixed" and certificate.values[0].lower is None
         assert failures(certificate) == []
         claim = certificate.claims[0]
         assert claim.upper == 0 or failures(moved(certificate, "claims.0.lower", claim.upper - 1e-9))

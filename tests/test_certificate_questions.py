@@ -138,7 +138,7 @@ def test_the_command_line_ties_formula_and_automaton(
     assert run(["check", str(source), *asked, "--certificate", proof]) == 0
     capsys.readouterr()
     assert run(["verify", proof]) == 0
-    first = capsys.readouterr().out.splitlines()[0]
+    first = capsys.readouterr().out.splitlines()[1]
     assert first.startswith("NOT TIED to your model, property")
     assert first.endswith("the meaning of its automaton is not tied to any formula")
     assert run(["verify", proof, "--model", str(source), *asked, "--json"]) == 0

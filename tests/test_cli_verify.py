@@ -77,16 +77,22 @@ def test_learned_results_are_checked_link_by_link(capsys, folder, exact):
     assert found["bound"] == {"model": False, "property": False, "data": False, "policy": False}
 
 
-def test_the_first_line_says_what_was_not_tied_to_anything(capsys, folder, monkeypatch):
+def test_the_first_line_is_for_laymen_and_says_what_it_is_tied_to(capsys, folder, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     assert run(["verify", str(folder / "learned.cert")]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("NOT TIED to your model, property, data, policy:")
+    first, second, *_ = printed.splitlines()
+    assert first.startswith("VALID: at least 0.") and first.endswith("0.95, of what is written in the file")
+    assert second.startswith("NOT TIED to your model, property, data, policy:")
     assert "robust policy in [" in printed and "holds" in printed and "assumes" in printed
     assert run(["verify", str(folder / "learned.cert"), "--model", MODEL]) == 0
-    assert capsys.readouterr().out.startswith("NOT TIED to your data, policy:")
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first.endswith(", of your model and property") and second.startswith(
+        "NOT TIED to your data, policy:"
+    )
     assert run(["verify", str(folder / "value.cert"), "--model", MODEL]) == 0
-    assert capsys.readouterr().out.startswith("about your model, property\n")
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first.startswith("VALID: the value lies within [0.") and "NOT TIED" not in second
 
 
 def test_certificates_are_tied_to_model_property_data_and_policy(capsys, folder, tmp_path):
@@ -162,7 +168,7 @@ def test_words_of_a_file_are_shown_as_its_own_and_never_reach_the_terminal_raw(c
     assert run(["verify", str(tmp_path / "lying.cert")]) == 0
     printed = capsys.readouterr().out
     assert "\x1b" not in printed and "\u202e" not in printed
-    assert "the file says" in printed and printed.startswith("NOT TIED")
+    assert "the file says" in printed and "\nNOT TIED" in printed
 
 
 def test_what_is_assumed_is_derived_and_said(capsys, tmp_path):

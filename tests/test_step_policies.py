@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import warnings
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -10,15 +12,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tightrope import load
+from tightrope.certificate.checker import check as check_certificate
+from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.cli.app import run
 from tightrope.data.simulator import Simulator
 from tightrope.errors import InputError
-from tightrope.formats.policy import read_policy
+from tightrope.formats.policy import Policy, read_policy
 from tightrope.formats.policy_write import write_policy
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.step_choices import StepChoices, StepRecorder
 from tightrope.model.structure import RewardStructure, Structure
+from tightrope.proof.problem import to_problem
+from tightrope.proof.solved import to_certificate
 from tightrope.solver.attained import attained
 from tightrope.solver.solve import solve
 
@@ -215,19 +222,18 @@ def test_commands_follow_a_policy_by_steps(tmp_path: Path, capsys: pytest.Captur
     rows = (tmp_path / "raw.csv").read_text().splitlines()
     assert any("risky" in row for row in rows) and any("safe" in row for row in rows)
     capsys.readouterr()
-    for refused, words in (
-        ([*check, "--policy", policy, "--certificate", str(tmp_path / "c")], "one choice per state"),
-        (
-            ["check", model, "--at", "p=0.6", "--prop", 'Pmax=? [ F "goal" ]', "--policy", policy],
-            "properties with a step bound only",
-        ),
-    ):
-        assert run(refused) == 2
-        assert words in capsys.readouterr().err
+    unbounded = ["check", model, "--at", "p=0.6", "--prop", 'Pmax=? [ F "goal" ]', "--policy", policy]
+    assert run(unbounded) == 2
+    assert "properties with a step bound only" in capsys.readouterr().err
+    proof = str(tmp_path / "given.cert")
+    assert run([*check, "--policy", policy, "--certificate", proof]) == 0
+    own = ["--model", model, "--at", "p=0.6", "--param", "p=0.1:0.9", *prop]
+    assert run(["verify", proof, *own, "--policy", policy]) == 0
+    assert "of your model, property and policy\n" in capsys.readouterr().out
     learn = ["learn", model, "--param", "p=0.1:0.9", *prop, "--data", data, "--at", "p=0.6"]
     assert run([*learn, "--policy", "optimal-at-truth"]) == 0
-    assert run([*learn, "--policy", "optimal-at-truth", "--certificate", str(tmp_path / "c")]) == 2
-    assert "certificates are about policies that take one choice per state" in capsys.readouterr().err
+    assert run([*learn, "--policy", "optimal-at-truth", "--certificate", str(tmp_path / "c")]) == 0
+    assert run(["verify", str(tmp_path / "c"), "--exact"]) == 0
     assert run([*learn, "--certificate", str(tmp_path / "c")]) == 0
     assert run(["verify", str(tmp_path / "c")]) == 0
     domain = ["check", model, "--param", "p=0.1:0.9", *prop, "--sets"]
@@ -280,3 +286,113 @@ def test_wrong_files(tmp_path: Path, entries: list[Any], said: str) -> None:
     (tmp_path / "p.json").write_text(json.dumps(head))
     with pytest.raises(InputError, match=said):
         read_policy(tmp_path / "p.json", structure)
+
+
+COSTS = HURRY.replace(
+    "label", 'rewards "cost"\n [safe] true : 1;\n [risky] true : 1.5;\n [wait] s=0 : 2;\nendrewards\nlabel'
+)
+
+
+@pytest.mark.parametrize("prop", ['Pmax=? [ F<=4 "goal" ]', 'R{"cost"}max=? [ C<=5 ]'])
+def test_the_robust_policy_that_learn_writes_is_the_one_that_is_certified(
+    prop: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, data, proof = path_of(tmp_path, COSTS), str(tmp_path / "walks.csv"), str(tmp_path / "learned.cert")
+    known = ["--param", "p=0.1:0.9", "--prop", 'Pmax=? [ F<=4 "goal" ]']
+    sample = [
+        "sample",
+        model,
+        *known,
+        "--at",
+        "p=0.6",
+        "--episodes",
+        "400",
+        "--seed",
+        "3",
+        "--policy",
+        "uniform",
+    ]
+    assert run([*sample, "-o", data]) == 0
+    folder = tmp_path / "results"
+    assert run(["learn", model, *known, "--data", data, "--certificate", proof, "-o", str(folder)]) == 0
+    policy = folder / "robust-policy.json"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of deadlocks
+        saved = read_policy(policy, load(model, params={"p": (0.1, 0.9)}).structure)
+    assert saved.depends_on_step
+    capsys.readouterr()
+    own = ["--model", model, *known, "--data", data, "--policy"]
+    for exact in ((), ("--exact",)):
+        assert run(["verify", proof, *own, str(policy), *exact]) == 0
+        assert capsys.readouterr().out.splitlines()[0].endswith("of your model, property, data and policy")
+    steps = saved.steps
+    assert steps is not None
+    later = steps.choice.copy()
+    place = int(np.flatnonzero(steps.step > 0)[0])
+    state = int(np.searchsorted(steps.start, place, side="right")) - 1
+    later[place] = next(
+        c for c in range(*saved.structure.choice_start[state : state + 2].tolist()) if c != later[place]
+    )
+    with (tmp_path / "other.json").open("w") as file:
+        write_policy(Policy(saved.structure, StepChoices(steps.start, steps.step, later)), file, None)
+    for other in (str(tmp_path / "other.json"), str(tmp_path / "stationary.json")):
+        with (tmp_path / "stationary.json").open("w") as file:
+            write_policy(saved.at(0), file, None)
+        assert run(["verify", proof, *own, other]) == 1
+        assert "other policies than the given one" in capsys.readouterr().err
+
+
+def test_a_claim_about_another_policy_by_steps_is_not_proved(tmp_path: Path) -> None:
+    """The first state is told to wait at a step: what was claimed of the better policy is refused."""
+    from tightrope.certificate.checker import check
+    from tightrope.certificate.format.archive import load as load_certificate
+
+    model, proof = path_of(tmp_path), str(tmp_path / "given.cert")
+    asked = ["--at", "p=0.6", "--param", "p=0.1:0.9", "--prop", 'Pmax=? [ F<=4 "goal" ]']
+    policy = str(tmp_path / "best.json")
+    assert run(["check", model, *asked, "--policy-out", policy]) == 0
+    assert run(["check", model, *asked, "--policy", policy, "--certificate", proof]) == 0
+    honest = load_certificate(proof).certificate
+    (claim,) = honest.claims
+    assert claim.earlier is not None and len(claim.earlier) > 0
+    assert check(honest).valid and check(honest, RATIONAL).valid
+    start = honest.problem.graph.choice_start
+    for step in range(4):
+        first = (claim.earlier[:, 1] != 0) | (claim.earlier[:, 0] > step)
+        rows = np.concatenate([claim.earlier[first], [[step, 0, start[1] - 1]]])
+        rows = rows[np.argsort(-rows[:, 0], kind="stable")]
+        waiting = replace(honest, claims=(replace(claim, earlier=rows),))
+        for numbers in (FLOAT64, RATIONAL):
+            found = check(waiting, numbers)
+            assert not found.valid, step
+    for wrong in (
+        [[4, 0, 0]],
+        [[-1, 0, 0]],
+        [[1, 5, 0]],
+        [[1, 0, start[1]]],
+        [[1, 0, 0], [2, 0, 1]],
+        [[1, 0, 0]] * 2,
+    ):
+        with pytest.raises(InputError):
+            check(replace(honest, claims=(replace(claim, earlier=np.array(wrong)),)))
+
+
+def test_certified_policies_by_steps_attain_what_is_claimed() -> None:
+    """Against a reference that goes through the steps one by one, on random interval models."""
+    random = np.random.default_rng(11)
+    for _ in range(12):
+        model = interval_model(random)
+        for objective in objectives(model, random):
+            if not (objective.is_bounded or objective.lower_steps):
+                continue
+            best = solve(model, objective)
+            if best.policy.steps is None:
+                continue
+            again = solve(model, objective, policy=best.policy)
+            proof = to_certificate(to_problem(model, objective), again, best.policy)
+            assert proof.claims[0].earlier is not None
+            verdict = check_certificate(proof)
+            assert verdict.valid, (objective, verdict.checks)
+            low, high = verdict.values["given policy"]
+            initial = model.structure.initial
+            assert low - 1e-9 <= best.upper[initial] and best.lower[initial] <= high + 1e-9

@@ -19,6 +19,20 @@ from typing import Any, TypeVar
 E = TypeVar("E", bound=Enum)
 
 
+def shown(text: str, besides: str = "\t") -> str:
+    """Text of a file, or its name, as it may be shown: nothing in it that a terminal would act on.
+
+    >>> shown("\x1b[2Jmodel.prism")
+    '\\\\x1b[2Jmodel.prism'
+    """
+    if text.isprintable():
+        return text
+    kept = [
+        c if c.isprintable() or c in besides else c.encode("unicode_escape").decode("ascii") for c in text
+    ]
+    return "".join(kept)
+
+
 @dataclass(frozen=True)
 class Location:
     """A place in a file (or in an option's text), with the offending line for the message.
@@ -35,7 +49,7 @@ class Location:
     text: str | None = None
 
     def __str__(self) -> str:
-        parts = [self.file]
+        parts = [shown(self.file)]
         if self.line is not None:
             parts.append(str(self.line))
             if self.column is not None:
@@ -48,9 +62,9 @@ class Location:
             return ""
         line = self.text.rstrip("\r\n")
         if self.column is None:
-            return f"    {line}"
-        padding = "".join("\t" if c == "\t" else " " for c in line[: self.column - 1])
-        return f"    {line}\n    {padding}^"
+            return f"    {shown(line)}"
+        padding = "".join("\t" if c == "\t" else " " * len(shown(c)) for c in line[: self.column - 1])
+        return f"    {shown(line)}\n    {padding}^"
 
 
 class TightropeError(Exception):

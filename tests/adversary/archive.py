@@ -130,7 +130,7 @@ def write_archive(path: Path, members: dict[str, bytes], digest: str | None = No
     whole = {"digest": (digest_of(members) if digest is None else digest).encode(), **members}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=level) as archive:
         for name, content in whole.items():
-            archive.writestr(name, content)
+            archive.writestr(zipfile.ZipInfo(name), content, archive.compression, level)
     return path
 
 
@@ -138,7 +138,7 @@ def archive_bytes(members: dict[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, content in {"digest": digest_of(members).encode(), **members}.items():
-            archive.writestr(name, content)
+            archive.writestr(zipfile.ZipInfo(name), content, archive.compression, 1)
     return buffer.getvalue()
 
 

@@ -16,11 +16,10 @@ import numpy as np
 from adversary.archive import Forgery, rationals
 from adversary.honest import Honest, quietly
 from adversary.truth_costs import costs_of
-from adversary.truth_learning import depends_on_step, range_of
+from adversary.truth_learning import range_of
 from adversary.truth_questions import SLACK, average_of, temporal_bounds
-from adversary.truth_values import Question, is_allowed, objective_of
+from adversary.truth_values import BySteps, Question, is_allowed, objective_of
 from exact_reference import TinyModel
-from tightrope.model.objective import Direction
 
 Weights = tuple[tuple[Fraction, ...], ...]
 
@@ -63,14 +62,23 @@ def claims_of(forgery: Forgery) -> Iterator[Claimed]:
         weights = None
         if node["policy"] == "fixed":
             chosen = forgery[f"claims.{number}.choice"].tolist()
-            weights = tuple(
-                tuple(Fraction(int(c == chosen[s])) for c in range(a, b))
-                for s, (a, b) in enumerate(pairwise(start))
-            )
+            earlier = forgery.arrays.get(f"claims.{number}.earlier", np.zeros((0, 3), dtype=np.int64))
+            steps = [_certain(start, chosen)]
+            for step in range(int(earlier[:, 0].max(initial=-1)), -1, -1):
+                for _, state, choice in (row for row in earlier.tolist() if row[0] == step):
+                    chosen[state] = choice
+                steps.insert(0, _certain(start, chosen))
+            weights = steps[0] if len(earlier) == 0 else BySteps(steps)
         if node["policy"] == "randomised":
             share = [Fraction(float(w)) for w in forgery[f"claims.{number}.weight"]]
             weights = tuple(tuple(w / sum(share[a:b]) for w in share[a:b]) for a, b in pairwise(start))
         yield Claimed(node["name"], float(node["lower"]), float(node["upper"]), weights)
+
+
+def _certain(start: list[int], chosen: list[int]) -> Weights:
+    return tuple(
+        tuple(Fraction(int(c == chosen[s])) for c in range(a, b)) for s, (a, b) in enumerate(pairwise(start))
+    )
 
 
 def refutation(honest: Honest, forgery: Forgery) -> str | None:
@@ -79,10 +87,6 @@ def refutation(honest: Honest, forgery: Forgery) -> str | None:
         if honest.name.startswith(("walk", "spread", "domain", "newest/costs")):
             costly = honest.name == "newest/costs"
             low, high = (costs_of if costly else range_of)(honest, claim.weights)
-            # Of some policy: no better than the best.
-            if claim.weights is None and not costly and depends_on_step(honest):
-                maximises = forgery["problem.objective.agent"] == Direction.MAX.name
-                low, high = (low, Fraction(claim.lower)) if maximises else (Fraction(claim.upper), high)
             if not (
                 Fraction(claim.lower) <= low and (claim.upper == np.inf or Fraction(claim.upper) >= high)
             ):
@@ -147,7 +151,7 @@ class _Key:
 @cache
 def _value(key: _Key, weights: Weights | None) -> Fraction:
     question = question_of(key.forgery)
-    return question.value(None if weights is None else [list(row) for row in weights])
+    return question.value(weights)
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from adversary.archive import Forgery
@@ -62,19 +63,26 @@ def test_what_the_file_says_of_itself_is_said_to_be_its_own(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     code, shown = printed(about("point/reach", tmp_path, model="bench:rover(125,125)"))
-    assert code == 0 and shown.startswith("NOT TIED to your model, property")
+    assert code == 0 and "\nNOT TIED to your model, property" in shown
     (line,) = [line for line in shown.splitlines() if "rover" in line]
     assert line.strip().startswith("the file says")
 
 
 def test_the_first_line_says_what_is_tied(tmp_path: Path) -> None:
     honest = ALL["walk/events/tied"]
-    assert printed(honest.certificate)[1].startswith("NOT TIED to your model, property, data, policy")
-    assert printed(honest.certificate, *honest.binding())[1].startswith("NOT TIED to your policy:")
-    assert printed(honest.certificate, *honest.binding()[:-2])[1].startswith("NOT TIED to your data, policy:")
+    for options, tied, rest in (
+        ([], "what is written in the file", "model, property, data, policy"),
+        (honest.binding(), "your model, property and data", "policy"),
+        (honest.binding()[:-2], "your model and property", "data, policy"),
+    ):
+        first, second, *_ = printed(honest.certificate, *options)[1].splitlines()
+        assert first.startswith("VALID: at least 0.") and first.endswith(f" with confidence 0.95, of {tied}")
+        assert second.startswith(f"NOT TIED to your {rest}:")
     given = ALL["point/given"]
     code, shown = printed(given.certificate, *given.binding())
-    assert code == 0 and shown.startswith("about your model, property, policy")
+    first, second, *_ = shown.splitlines()
+    assert code == 0 and first.startswith("VALID: at least ")
+    assert first.endswith(", of your model, property and policy") and "NOT TIED" not in second
 
 
 @pytest.mark.parametrize("name", ["about", "problem.data", "learned", "claims.0"])
@@ -118,9 +126,12 @@ def test_data_collected_otherwise_make_the_confidence_nominal(
     forgery["problem.data.design"], forgery["problem.data.repeats"] = design, repeats
     path = forgery.save(tmp_path / "relabelled.cert")
     verdict = verify(path)
-    if verdict.accepted:
-        assert verdict.result is not None and verdict.result["nominal"] is True
-        assert "NOMINAL" in printed(path)[1]
+    assert not verdict.accepted and verdict.result is not None
+    if verdict.result["valid"]:
+        assert verdict.result["verdict"] == "nominal"
+        code, shown = printed(path)
+        assert code == 1 and shown.startswith("NOMINAL: at least ") and "with confidence" not in shown
+        assert verify(path, "--accept-nominal").code == 0
 
 
 def test_rows_left_out_make_the_confidence_nominal(tmp_path: Path) -> None:
@@ -128,7 +139,28 @@ def test_rows_left_out_make_the_confidence_nominal(tmp_path: Path) -> None:
     forgery["problem.data.censored"] = True
     path = forgery.save(tmp_path / "censored.cert")
     verdict = verify(path)
-    assert verdict.result is not None and (not verdict.accepted or verdict.result["nominal"] is True)
+    assert not verdict.accepted and verdict.result is not None
+    assert (verdict.result["valid"], verdict.result["verdict"]) == (True, "nominal")
+    assert {"name": "complete", "kept": "no"}.items() <= verdict.result["assumptions"][0].items()
+
+
+@pytest.mark.parametrize(
+    ("numbers", "kept"),
+    [([0], "stated"), ([1], "unknown"), ([2], "no"), ([0, 3], "stated"), ([0, 4], "unknown")],
+)
+def test_what_is_stated_of_the_data_stands_first(numbers: list[int], kept: str, tmp_path: Path) -> None:
+    """Ends of episodes, and the order in time, are stated or not known: the file has numbers, no words."""
+    forgery = Forgery.of(ALL["walk/anytime/tied"].certificate)
+    forgery["problem.data.stated"] = np.array(numbers)
+    path = forgery.save(tmp_path / "stated.cert")
+    verdict = verify(path)
+    assert verdict.result is not None and verdict.accepted == (kept == "stated")
+    found = verdict.result["assumptions"]
+    assert (found[0]["name"], found[len(numbers) - 1]["kept"]) == ("ends of episodes", kept)
+    assert "an episode stops" in verdict.result["assumes"][0]
+    for wrong in ([6], [-1], [1, 0], [0, 0]):
+        forgery["problem.data.stated"] = np.array(wrong)
+        assert verify(forgery.save(path)).code == 2
 
 
 def test_another_confidence_is_said(tmp_path: Path) -> None:

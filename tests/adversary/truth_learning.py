@@ -370,18 +370,12 @@ def asked(honest: Honest) -> Objective:
     return objective_of(Forgery.of(honest.certificate))
 
 
-def depends_on_step(honest: Honest) -> bool:
-    """Whether the best policy does."""
-    return asked(honest).upper_steps is not None or asked(honest).lower_steps > 0
-
-
 @cache
 def range_of(honest: Honest, weights: Weights | None) -> tuple[Fraction, Fraction]:
     """The least and the greatest exact value over the points of the honest region: of a policy, or of the
     best one at each point.
     """
     sketch, points = points_of(honest)
-    given = None if weights is None else [list(row) for row in weights]
     values = []
     for point in points:
         probability = sketch.exact(point)
@@ -391,6 +385,6 @@ def range_of(honest: Honest, weights: Weights | None) -> tuple[Fraction, Fractio
                 for choices in sketch.choices
             )
         )
-        values.append(Question(model, asked(honest), 0).value(given))
+        values.append(Question(model, asked(honest), 0).value(weights))
     assert max(values) < INFINITE
     return min(values), max(values)

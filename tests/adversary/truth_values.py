@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +13,16 @@ from adversary.archive import Forgery
 from exact_reference import INFINITE, TinyModel, brute_force, vertices
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure
+
+Weights = Sequence[Sequence[Fraction]]
+
+
+class BySteps(tuple[Any, ...]):
+    """The weights of a policy at every step; the last ones are those of all later steps."""
+
+    def at(self, step: int) -> Weights:
+        weights: Weights = self[min(step, len(self) - 1)]
+        return weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,41 +33,46 @@ class Question:
     objective: Objective
     initial: int
 
-    def value(self, weights: list[list[Fraction]] | None = None) -> Fraction:
+    def value(self, weights: Weights | BySteps | None = None) -> Fraction:
         """At the initial state, as the question asks for it; `weights` fixes a policy."""
         found = self.values(weights)[self.initial]
         return 1 - found if self.objective.complement else found
 
-    def values(self, weights: list[list[Fraction]] | None = None) -> list[Fraction]:
+    def values(self, weights: Weights | BySteps | None = None) -> list[Fraction]:
         objective, states = self.objective, self.model.states
+
+        def at(step: int) -> Weights | None:
+            return weights.at(step) if isinstance(weights, BySteps) else weights
+
         goal = [Fraction(0)] * states
         if objective.target is not None:
             goal = [Fraction(int(inside)) for inside in objective.target]
         if objective.kind is ObjectiveKind.NEXT:
-            return self._step(goal, weights)
+            return self._step(goal, at(0))
         if objective.kind is ObjectiveKind.CUMULATIVE:
             earned = [Fraction(0)] * states
-            for _ in range(objective.upper_steps or 0):
-                earned = self._step(earned, weights)
+            for step in reversed(range(objective.upper_steps or 0)):
+                earned = self._step(earned, at(step))
             return earned
         if objective.upper_steps is None:
-            found = brute_force(self.model, replace(objective, lower_steps=0), weights=weights)
+            tail, rest = replace(objective, lower_steps=0), at(objective.lower_steps)
+            found = brute_force(self.model, tail, weights=None if rest is None else [list(r) for r in rest])
         else:
             found = goal
-            for _ in range(objective.upper_steps - objective.lower_steps):
+            for step in reversed(range(objective.lower_steps, objective.upper_steps)):
                 found = [
                     Fraction(1) if goal[s] else x if self._open(s) else Fraction(0)
-                    for s, x in enumerate(self._step(found, weights))
+                    for s, x in enumerate(self._step(found, at(step)))
                 ]
-        for _ in range(objective.lower_steps):
-            stepped = self._step(found, weights)
+        for step in reversed(range(objective.lower_steps)):
+            stepped = self._step(found, at(step))
             found = [x if self._open(s) else Fraction(0) for s, x in enumerate(stepped)]
         return found
 
     def _open(self, state: int) -> bool:
         return self.objective.allowed is None or bool(self.objective.allowed[state])
 
-    def _step(self, values: list[Fraction], weights: list[list[Fraction]] | None) -> list[Fraction]:
+    def _step(self, values: list[Fraction], weights: Weights | None) -> list[Fraction]:
         """One backup: nature's optimum at every choice, then the agent's or the policy's mean."""
         objective = self.objective
         agent = max if objective.agent is Direction.MAX else min

@@ -28,7 +28,7 @@ from tightrope.certificate.game.nature import Boxes, Vector
 from tightrope.certificate.game.theorem import prove
 from tightrope.certificate.numbers import FLOAT64, RATIONAL, Arithmetic, OutOfRange, as_fraction
 from tightrope.certificate.problem import Problem
-from tightrope.certificate.verdict import Check, Verdict, assumptions
+from tightrope.certificate.verdict import Check, Contradiction, Verdict, assumptions
 from tightrope.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _check(certificate: Certificate, n: Arithmetic) -> Verdict:
     problem, n = certificate.problem, n if n.is_kept else RATIONAL
     _require_small(problem, n)
     checks: list[Check] = []
-    learned = None
+    learned, contradicted = None, None
     with np.errstate(all="ignore"):
         try:
             if problem.law == "domain":
@@ -61,16 +61,20 @@ def _check(certificate: Certificate, n: Arithmetic) -> Verdict:
 
                 learned = Learned(certificate, n)
             _run(certificate, n, learned, checks)
+        except Contradiction as finding:
+            who = "the domain contradicts" if problem.data is None else "the data contradict"
+            contradicted = f"{who} the model: {finding}"
         except OutOfRange:
             checks.append(Check("range", False, "a number left the range of the arithmetic"))
         except (ValueError, ArithmeticError, LookupError) as error:
             checks.append(Check("hints", False, f"they do not fit the problem: {error}"))
     values = {claim.name: (claim.lower, claim.upper) for claim in certificate.claims}
     kind = "value" if problem.law != "domain" else "learning"
-    planned = learned is not None and all(one.passed for one in checks) and learned.statements.planned
+    whole = contradicted is None and all(one.passed for one in checks)
+    planned = learned is not None and whole and learned.statements.planned
     given = any(claim.name == "given policy" for claim in certificate.claims)
-    assumes, nominal = assumptions(problem, planned, given)
-    return Verdict(tuple(checks), values, kind, tuple(assumes), nominal, unbound(certificate))
+    assumed = tuple(assumptions(problem, planned, given))
+    return Verdict(tuple(checks), values, kind, assumed, unbound(certificate), contradicted)
 
 
 def _require_small(problem: Problem, n: Arithmetic) -> None:
@@ -127,7 +131,7 @@ def _prove(
     float64, they are made again in rationals."""
     problem, claim, hints = certificate.problem, certificate.claims[number], certificate.values[number]
     found: list[Check] = []
-    ends: list[_End] = []
+    ends: list[Vector] = []
     for upward in (False, True):
         sets = boxes if learned is None else learned.boxes(boxes, number, upward)
         priced = problem if learned is None else learned.priced(problem, upward)
@@ -135,12 +139,21 @@ def _prove(
             sets = sets.exactly(np.arange(problem.graph.choices))
         proofs, bound = prove(priced, sets, claim, hints, upward)
         found += proofs
-        ends.append(_at(bound, problem.graph.initial))
-    low, high = ends
-    if learned is not None and problem is learned.problem and all(one.passed for one in found):
+        ends.append(bound)
+    passed = all(one.passed for one in found)
+    if passed and ends[1].below(ends[0]).any():
+        raise Contradiction(f"no value of the {claim.name} is left at a state")
+    low, high = (_at(bound, problem.graph.initial) for bound in ends)
+    if learned is not None and problem is learned.problem and passed:
         coupled, (low, high) = learned.coupled(number, (low, high))
         found += coupled
-    last = _compare_claim(claim, low, high, problem.objective.complement)
+    if problem.objective.complement:
+        low, high = 1 - high, 1 - low
+    least, most = (problem if learned is None else learned.priced(problem, False)).objective.range
+    low, high = max(low, least), min(high, most)
+    if low > high and all(one.passed for one in found):
+        raise Contradiction(f"no value is left for the {claim.name}")
+    last = _compare_claim(claim, low, high, least)
     steps = max(problem.objective.steps or 0, problem.objective.lower_steps)
     if not last.passed and steps and not exactly and not boxes.n.exact:
         if _exact_work(problem) <= MOST_EXACT_WORK:
@@ -154,10 +167,10 @@ def _at(vector: Vector, state: int) -> _End:
     return float(number) if number in (inf, -inf) else as_fraction(number)
 
 
-def _compare_claim(claim: Claim, low: _End, high: _End, complement: bool) -> Check:
-    """Is what the claim says no more than what was proved? Compared exactly."""
-    if complement:
-        low, high = 1 - high, 1 - low
+def _compare_claim(claim: Claim, low: _End, high: _End, least: float) -> Check:
+    """Is what the claim says no more than what was proved, and a value at all? Compared exactly."""
+    if claim.lower < least:
+        return Check("the claim", False, f"no value is below {least}")
     failed = [end for end, fails in (("lower", claim.lower > low), ("upper", claim.upper < high)) if fails]
     words = f"the {' and the '.join(failed)} end is not proved" if failed else "what was proved, or less"
     return Check("the claim", not failed, words)

@@ -36,7 +36,9 @@ class Claim(_Compared):
     """lower ≤ value at the initial state ≤ upper, as the question asks for it.
 
     `policy` free: of the agent's best policy; fixed: of the policy `choice`; randomised: of the one that
-    takes choice c with probability weight[c], divided by the sum of the weights of its state.
+    takes choice c with probability weight[c], divided by the sum of the weights of its state. A fixed policy
+    may change with the step: until `earlier` steps (step, state, choice) were taken, the state's choice is
+    another one (`tightrope.certificate.game.by_step`).
     """
 
     name: str = fields.word("value", "robust policy", "given policy")
@@ -45,6 +47,7 @@ class Claim(_Compared):
     upper: float = fields.real(infinite=True)
     choice: OffsetArray | None = fields.integers("states", optional=True)
     weight: FloatArray | None = fields.reals("choices", least=0.0, most=1.0, optional=True)
+    earlier: OffsetArray | None = fields.integers("changes", "3", optional=True)
 
     def weights(self, choices: int) -> FloatArray | None:
         """With which weights the policy takes the choices, so many; None where it is free."""
@@ -60,6 +63,8 @@ class Claim(_Compared):
             return "a policy is given where it is fixed, and only there"
         if (self.weight is not None) != (self.policy == "randomised"):
             return "weights are given where the policy is randomised, and only there"
+        if self.earlier is not None and self.policy != "fixed":
+            return "choices of earlier steps are for policies that are fixed"
         return None if self.lower <= self.upper else "a lower bound above the upper one"
 
 
@@ -107,9 +112,13 @@ class Certificate(_Compared):
         if (self.learned is not None) != (self.problem.law == "domain"):
             return "hints about sets are for models over a domain, and they need them"
         proofs = () if self.learned is None else self.learned.coupled
-        if any(proof.claim >= len(self.claims) or self.problem.automaton is not None for proof in proofs):
-            return "a coupled proof of no claim, or of a temporal formula"
+        plain = [self.problem.automaton is None and claim.earlier is None for claim in self.claims]
+        if any(proof.claim >= len(plain) or not plain[proof.claim] for proof in proofs):
+            return "a coupled proof of no claim, of a temporal formula or of a policy by steps"
         for number, (claim, hints) in enumerate(zip(self.claims, self.values, strict=True)):
+            least, most = self.problem.objective.range
+            if not least <= claim.lower <= claim.upper <= most:
+                return f"claim {number}: what is claimed is no value of the quantity"
             if self.problem.automaton is not None:  # what they must fit is derived
                 learned = self.learned is not None and (claim.name, claim.policy) == _REMEMBERS
                 trouble = None if claim.policy == "free" or learned else "a policy without memory"
@@ -130,11 +139,16 @@ def misfit(problem: Problem, claim: Claim, hints: ValueHints) -> str | None:
     size = {"states": problem.graph.states, "choices": problem.graph.choices}
     held = [(getattr(one, name), name, spec) for one in (claim, hints) for name, spec in list_fields(one)]
     for value, name, spec in held:
-        if spec.is_array and value is not None and len(value) != size[spec.shape[0]]:
+        if spec.is_array and value is not None and len(value) != size.get(spec.shape[0], len(value)):
             return f"'{name}' has another length"
     for name, picked in (("policy", claim.choice), ("witness", hints.witness)):
         if picked is not None and (np.any(picked < start[:-1]) or np.any(picked >= start[1:])):
             return f"the {name} picks a choice that its state does not have"
+    if claim.earlier is not None:
+        from tightrope.certificate.game.by_step import misfit_of_steps
+
+        if trouble := misfit_of_steps(problem, claim.earlier):
+            return trouble
     if claim.weight is not None:
         total = np.add.reduceat(claim.weight, start[:-1])
         if np.any(np.abs(total - 1) > 2.0**-40):

@@ -13,6 +13,7 @@ from tightrope.certificate.budget import spend
 from tightrope.certificate.format import fields
 from tightrope.certificate.format.fields import is_offsets
 from tightrope.certificate.problem import bits_of
+from tightrope.certificate.verdict import Assumption, exactly
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 if TYPE_CHECKING:
@@ -34,6 +35,21 @@ METHODS = {
     "ellipsoid": "ellipsoid",
 }
 """The statement that is made of data, and the module of `tightrope.certificate.statistics` that proves it."""
+
+FIXED = "the visits of every event were fixed in advance, independently of outcomes"
+PLANNED = "the amount of data was fixed in advance; the policy may have been adaptive"
+ANY = "any policy, any stopping rule, at all times at once"
+_ENDS = "where an episode stops in the data it was over, or was cut by a rule that does not look further"
+_ORDER = "what is counted earlier did not depend on what is counted later"
+STATED = (
+    ("ends of episodes", "stated", f"it is stated that {_ENDS}"),
+    ("ends of episodes", "unknown", f"NOMINAL: nobody says that {_ENDS}"),
+    ("ends of episodes", "no", f"NOMINAL: it is not so that {_ENDS}"),
+    ("order in time", "stated", f"it is stated that {_ORDER}"),
+    ("order in time", "unknown", f"NOMINAL: nobody says that {_ORDER}"),
+    ("order in time", "no", f"NOMINAL: it is not so that {_ORDER}"),
+)
+"""What is said of data beside the design: (name, whether it is kept, in words); files have the numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +88,7 @@ class Data:
     Batch b saw batch_transition[i] batch_count[i] times, batch_start[b] ≤ i < batch_start[b+1]. Methods that
     do not use the order have one batch. `anytime`: they were looked at while they came. `shared_by`: for
     intervals, whose δ is shared: events, g and 1 − g being one; outcomes, each g; or transitions, each with
-    its own counts.
+    its own counts. `stated`: what else is said of them, numbers of `STATED`.
     """
 
     delta: float = fields.share()
@@ -88,6 +104,7 @@ class Data:
     episodes: int | None = fields.whole(optional=True)
     planned: int | None = fields.whole(optional=True)
     costs: Costs | None = fields.part("statistics.costs.Costs", optional=True)
+    stated: OffsetArray | None = fields.integers("statements", most=len(STATED) - 1, optional=True)
 
     def trouble(self) -> str | None:
         if not is_offsets(self.batch_start, len(self.batch_transition), rising=False):
@@ -97,6 +114,8 @@ class Data:
             return "the transitions of a batch do not rise strictly"
         if self.batch_count.astype(np.float64).sum() > MOST_COUNTS:
             return f"there are more than {MOST_COUNTS} counts"
+        if self.stated is not None and np.any(np.diff(self.stated) <= 0):
+            return "what is stated of the data does not rise"
         plain = self.shared_by == "events" or self.has_intervals
         return None if plain else f"{self.method} shares its confidence in one way only"
 
@@ -118,3 +137,45 @@ class Data:
         """How much was seen in every batch."""
         spend("batches", 100 * self.batches)
         return [int(self.batch_count[a:b].sum()) for a, b in pairwise(self.batch_start.tolist())]
+
+    def assumptions(self, planned: bool, given: bool) -> list[Assumption]:
+        """What is assumed of the data; what is not kept makes the confidence nominal.
+
+        * FIXED (Clopper–Pearson, Hoeffding, Weissman's balls). Holds of draws from a generative model, and of
+          trajectories that meet an event at most once each (never a choice twice, and events that pool no
+          choices): whether one meets it is decided before its outcome is drawn.
+        * PLANNED (likelihood whose pilot follows a plan, also as the guard of a slab), ANY (beta-binomial,
+          ellipsoid, likelihood otherwise).
+
+        Rows that were left out by their outcomes (censored data) satisfy none of them.
+        """
+        if self.method in ("clopper-pearson", "hoeffding", "weissman"):
+            assumed = FIXED
+            once = self.design == "trajectories" and not self.repeats and self.is_untied
+            holds = self.design == "generative-fixed" or once
+        else:
+            assumed = PLANNED if planned else ANY
+            holds = assumed == ANY or self.design != "adaptive"
+        found: list[Assumption] = []
+        if not holds:
+            words = "NOMINAL: the data were not collected as the method needs; nothing is guaranteed"
+            found.append(("sampling", "no", words))
+        if self.censored:
+            words = "NOMINAL: rows were left out by their outcomes; nothing is guaranteed"
+            found.append(("complete", "no", words))
+        found += [STATED[i] for i in (() if self.stated is None else self.stated.tolist())]
+        found.append(("sampling", "yes" if holds else "no", f"{assumed} (the data say: {self.design})"))
+        if self.method in ("likelihood", "slab"):
+            found.append(("batches", "stated", "batches were cut without looking at outcomes"))
+            if self.design == "adaptive" and self.planned is not None:
+                words = f"{self.planned} episodes were planned before the first one"
+                found.append(("plan", "stated", words))
+        if self.method == "slab" and given:
+            words = "the given policy, which is bet on, was not chosen by looking at these data"
+            found.append(("policy", "stated", words))
+        if self.costs is not None:
+            low, high, deviation = map(exactly, (self.costs.lower, self.costs.upper, self.costs.deviation))
+            spread = f"costs lie within [{low}, {high}]" if self.costs.lower is not None else ""
+            words = spread or f"the standard deviation of a cost given the past is at most {deviation}"
+            found.append(("costs", "stated", words))
+        return found

@@ -79,4 +79,7 @@ class LearnedHints:
     slab: tuple[SlabHints, ...] = fields.parts(SlabHints, 8)
 
     def trouble(self) -> str | None:
-        return None if (self.lower is None) == (self.upper is None) else "intervals without one of their ends"
+        if (self.lower is None) != (self.upper is None):
+            return "intervals without one of their ends"
+        crossed = self.lower is not None and self.upper is not None and (self.lower > self.upper).any()
+        return "an interval whose lower end is above the upper one" if crossed else None

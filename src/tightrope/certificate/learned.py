@@ -26,7 +26,7 @@ import numpy as np
 
 from tightrope.certificate.claim import Certificate
 from tightrope.certificate.evidence import METHODS
-from tightrope.certificate.game.nature import Boxes
+from tightrope.certificate.game.nature import Boxes, signs_of_sums
 from tightrope.certificate.hints import RegionHints
 from tightrope.certificate.numbers import Arithmetic
 from tightrope.certificate.problem import Problem
@@ -37,7 +37,7 @@ from tightrope.certificate.region.projection import Bounds, prove_by_bases, shru
 from tightrope.certificate.region.projection import Ends as ProvedEnds
 from tightrope.certificate.region.rows import Ends, Origin, Sources, Statements, Writer
 from tightrope.certificate.statistics.outcomes import Outcomes, totals
-from tightrope.certificate.verdict import Check
+from tightrope.certificate.verdict import Check, Contradiction
 from tightrope.numerics.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -171,6 +171,8 @@ class Learned:
             bases = prove_by_bases(rows, self.space, self.polynomials, region)
         bounds = self.bounds(bases, box if stages else None)
         lower, upper = self._derive(bounds)
+        if np.any(lower > upper):
+            raise Contradiction(f"no probability is left at {int((lower > upper).sum())} of them")
         if region is not None:
             met = dict.fromkeys(self.used)
             known = [p if e in met else None for e, p in enumerate(self.polynomials)]
@@ -204,7 +206,12 @@ class Learned:
         label = np.arange(graph.transitions) if self.is_untied else self.expression
         single, found = np.ones(graph.choices, dtype=np.bool_), self.projection
         ends = n.array(found.lower), n.array(found.upper)
-        return Boxes(n, graph.transition_start, graph.successor, label, *ends, single)
+        boxes = Boxes(n, graph.transition_start, graph.successor, label, *ends, single)
+        for _, table, _ in boxes.blocks():
+            least, most = boxes.rows(table)
+            if np.any(signs_of_sums(n, least) > 0) or np.any(signs_of_sums(n, most) < 0):
+                raise Contradiction("no distribution is left at a choice")
+        return boxes
 
     def boxes(self, boxes: Boxes, number: int, upward: bool) -> Boxes:
         """Link 4: the sets against which an end of claim `number` is checked, within `boxes`."""
@@ -224,7 +231,9 @@ class Learned:
         if earned is None:
             return None
         low, high = self.projection.bounds.doubles(np.unique(earned).tolist(), rewards=True)
-        return np.minimum(low, high)[earned], np.maximum(low, high)[earned]
+        if np.any(low > high):
+            raise Contradiction("no reward is left of an expression")
+        return low[earned], high[earned]
 
     def priced(self, problem: Problem, upward: bool) -> Problem:
         """The problem with rewards at their end for a bound."""

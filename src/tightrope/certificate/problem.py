@@ -17,10 +17,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf
 from typing import TYPE_CHECKING
 
 from tightrope.certificate.format import fields
-from tightrope.certificate.format.fields import Polynomial, is_offsets
+from tightrope.certificate.format.fields import LARGEST, Polynomial, is_offsets
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 if TYPE_CHECKING:
@@ -91,6 +92,19 @@ class Objective:
         """The number of backups that give the value, or None."""
         return 1 if self.kind == "NEXT" else self.upper_steps
 
+    @property
+    def is_probability(self) -> bool:
+        return self.kind in ("UNTIL", "NEXT", "TEMPORAL")
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Between what the value lies, whatever the model is: what is claimed beyond that is no claim."""
+        if self.is_probability:
+            return 0.0, 1.0
+        earned = [part for part in (self.reward, self.terminal) if part is not None]
+        negative = self.earned is not None or any(part.min(initial=0.0) < 0 for part in earned)
+        return -inf if negative else 0.0, inf if self.kind in ("REACH_REWARD", "TOTAL") else LARGEST
+
     def trouble(self) -> str | None:
         """Every field is there where the kind has a meaning for it, and nowhere else."""
         required, possible = _FIELDS[self.kind]
@@ -106,8 +120,8 @@ class Objective:
             return f"a lower bound on the steps has no meaning for {self.kind}"
         if self.upper_steps is not None and self.lower_steps > self.upper_steps:
             return "the bounds on the steps leave none"
-        is_event = self.kind in ("UNTIL", "NEXT", "TEMPORAL")
-        return "only a probability has a complement" if self.complement and not is_event else None
+        lonely = self.complement and not self.is_probability
+        return "only a probability has a complement" if lonely else None
 
 
 _FIELDS: dict[str, tuple[set[str], set[str]]] = {

@@ -8,11 +8,15 @@ from dataclasses import dataclass, field
 from tightrope.certificate.problem import Problem
 from tightrope.numerics.arrays import BoolArray
 
-FIXED = "the visits of every event were fixed in advance, independently of outcomes"
-PLANNED = "the amount of data was fixed in advance; the policy may have been adaptive"
-ANY = "any policy, any stopping rule, at all times at once"
 MEANING = "the automaton in the file recognises the formula that is meant"
+Assumption = tuple[str, str, str]
+"""(name; yes, stated, no or unknown; in words)."""
+
 BELIEVED = "automaton-believed: another program made the automaton of the formula, and nobody checked that"
+
+
+class Contradiction(Exception):
+    """What was derived leaves nothing: no model agrees with what is said of it. A finding, never a proof."""
 
 
 @dataclass(frozen=True)
@@ -41,76 +45,64 @@ class Verdict:
     """All checks, what they prove of each policy, and what that rests on. Every word here is the checker's
     own.
 
-    `nominal`: the data were not collected in the way that the confidence needs.
+    `assumptions`: (name, whether it is kept: yes, stated, no or unknown, in words). `contradicted`: why no
+    model agrees with what is said of it; then nothing is proved.
     `bound` says of "model", "property", "data" and "policy" whether what is in the file was found to be the
     user's own (None: there is no such thing in it); the checker itself ties a certificate to nothing.
+    `answer`: whether a property of the user's with a threshold is "true", "false" or "not certified".
 
-    >>> Verdict((Check("rows", True, ""),), {"value": (0.25, 0.5)}, "value", ()).valid
-    True
+    >>> Verdict((Check("rows", True, ""),), {"value": (0.25, 0.5)}, "value").word
+    'proved'
     """
 
     checks: tuple[Check, ...]
     values: Mapping[str, tuple[float, float]]
     kind: str
-    assumes: tuple[str, ...]
-    nominal: bool = False
+    assumptions: tuple[Assumption, ...] = ()
     bound: Mapping[str, bool | None] = field(default_factory=dict)
+    contradicted: str | None = None
+    answer: str | None = None
 
     @property
     def valid(self) -> bool:
-        return all(check.passed for check in self.checks)
+        return self.contradicted is None and all(check.passed for check in self.checks)
+
+    @property
+    def nominal(self) -> bool:
+        """Whether the data were not collected in the way that the confidence needs, or nobody knows."""
+        return any(kept not in ("yes", "stated") for _, kept, _ in self.assumptions)
+
+    @property
+    def word(self) -> str:
+        """The verdict in one word: proved, nominal (also where a check fails), contradicted, or limit where
+        the bounds do not decide what is asked."""
+        if self.contradicted is not None:
+            return "contradicted"
+        if self.nominal or not self.valid:
+            return "nominal"
+        return "limit" if self.answer == "not certified" else "proved"
+
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        """What is assumed, in words."""
+        return tuple(words for _, _, words in self.assumptions)
 
     @property
     def not_tied(self) -> tuple[str, ...]:
         return tuple(name for name, tied in self.bound.items() if tied is False)
 
 
-def _exact(number: float | None) -> str:
+def exactly(number: float | None) -> str:
     """Every digit of it: what is assumed shall not look weaker than it is."""
     return repr(number).removesuffix(".0")
 
 
-def assumptions(problem: Problem, planned: bool, given: bool) -> tuple[list[str], bool]:
-    """(what is assumed, in words; whether the confidence is nominal), derived from method and design.
-
-    * FIXED (Clopper–Pearson, Hoeffding, Weissman's balls). Holds of draws from a generative model, and of
-      trajectories that meet an event at most once each (never a choice twice, and events that pool no
-      choices): whether one meets it is decided before its outcome is drawn.
-    * PLANNED (likelihood whose pilot follows a plan, also as the guard of a slab), ANY (beta-binomial,
-      ellipsoid, likelihood otherwise).
-
-    Rows that were left out by their outcomes (censored data) satisfy none of them.
-    """
-    data = problem.data
-    words: list[str] = []
+def assumptions(problem: Problem, planned: bool, given: bool) -> list[Assumption]:
+    """What is assumed, derived from method and design; what is not kept makes the confidence nominal."""
+    found = [] if problem.data is None else problem.data.assumptions(planned, given)
     if problem.assumed_support is not None:
-        words.append(
-            f"a transition that can happen has at least probability {_exact(problem.assumed_support)}"
-        )
+        words = f"a transition that can happen has at least probability {exactly(problem.assumed_support)}"
+        found.append(("support", "stated", words))
     if problem.automaton is not None:
-        words.append(BELIEVED if problem.automaton.believed else MEANING)
-    if data is None:
-        return words, False
-    if data.method in ("clopper-pearson", "hoeffding", "weissman"):
-        assumed = FIXED
-        once = data.design == "trajectories" and not data.repeats and data.is_untied
-        holds = data.design == "generative-fixed" or once
-    else:
-        assumed = PLANNED if planned else ANY
-        holds = assumed == ANY or data.design != "adaptive"
-    words.append(f"{assumed} (the data say: {data.design})")
-    if data.method in ("likelihood", "slab"):
-        words.append("batches were cut without looking at outcomes")
-        if data.design == "adaptive" and data.planned is not None:
-            words.append(f"{data.planned} episodes were planned before the first one")
-    if data.method == "slab" and given:
-        words.append("the given policy, which is bet on, was not chosen by looking at these data")
-    if data.costs is not None:
-        low, high, deviation = map(_exact, (data.costs.lower, data.costs.upper, data.costs.deviation))
-        spread = f"costs lie within [{low}, {high}]" if data.costs.lower is not None else ""
-        words.append(spread or f"the standard deviation of a cost given the past is at most {deviation}")
-    if data.censored:
-        words.insert(0, "NOMINAL: rows were left out by their outcomes; nothing is guaranteed")
-    if not holds:
-        words.insert(0, "NOMINAL: the data were not collected as the method needs; nothing is guaranteed")
-    return words, data.censored or not holds
+        found.append(("formula", "stated", BELIEVED if problem.automaton.believed else MEANING))
+    return found

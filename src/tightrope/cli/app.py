@@ -33,7 +33,7 @@ from typer.main import get_command
 from tightrope import __version__
 from tightrope.cli.commands import COMMANDS
 from tightrope.cli.flags import as_flags
-from tightrope.errors import TightropeError
+from tightrope.errors import TightropeError, shown
 
 CANNOT_ANSWER = 1
 WRONG_INPUT = 2
@@ -88,7 +88,7 @@ def run(arguments: Sequence[str]) -> int:
         _say("error: something in the input is nested more deeply than can be read\nhint: write it flatter")
         return WRONG_INPUT
     except OSError as error:
-        name = f"{error.filename}: " if error.filename else ""
+        name = f"{shown(str(error.filename))}: " if error.filename else ""
         _say(f"error: {name}{error.strerror or error}")
         return WRONG_INPUT
     except Exception as error:
@@ -248,7 +248,7 @@ def _show_warning(
 
 def _say(text: str) -> None:
     try:
-        typer.echo(text, err=True)
+        typer.echo(shown(text, "\t\n"), err=True)
     except BrokenPipeError:
         return
 

@@ -206,12 +206,10 @@ def check(asked: Request) -> None:
             f"certificates are about one initial state, and the model has {len(structure.initial_states):,}",
             hint="leave --certificate out, or let one state be initial",
         )
-    if certificate is not None and given is not None and given.depends_on_step:
-        raise InputError(
-            "the given policy depends on the step, and certificates are about policies that take one choice "
-            "per state",
-            hint="leave --certificate or --policy out",
-        )
+    if certificate is not None and given is not None and isinstance(questions[0], Question):
+        from tightrope.proof.solved import refuse_steps
+
+        refuse_steps(given, questions[0].objective)
     workspace = Workspace(how.device, how.threads)
     answers: list[PlainAnswer | ComposedAnswer] = []
     for question in questions:

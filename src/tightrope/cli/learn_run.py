@@ -89,12 +89,10 @@ def run(asked: Request) -> None:
                 "--certificate is about policies without memory, and --policy is a controller",
                 hint="leave --certificate or --policy out",
             )
-        if isinstance(steering, Policy) and asked.certificate is not None and steering.depends_on_step:
-            raise InputError(
-                "the given policy depends on the step, and certificates are about policies that take one "
-                "choice per state",
-                hint="leave --certificate or --policy out",
-            )
+        if isinstance(steering, Policy) and asked.certificate is not None:
+            from tightrope.proof.solved import refuse_steps
+
+            refuse_steps(steering, question.objective)
         true_value = given.true_value if given is not None else None
     reading = asked.log.read(subject.model, files)
     if asked.certificate is not None and reading.counts.design.censored:

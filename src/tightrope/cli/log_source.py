@@ -16,7 +16,7 @@ import typer
 from tightrope.cli.progress import reading_progress
 from tightrope.data.read_options import ReadOptions
 from tightrope.data.state_form import StateForm, StateNames
-from tightrope.errors import InputError
+from tightrope.errors import InputError, shown
 
 if TYPE_CHECKING:
     from tightrope.data.reading import Model, Reading
@@ -117,7 +117,7 @@ def print_reading(reading: Reading) -> None:
 
 
 def _print_line(line: str) -> None:
-    typer.echo(textwrap.fill(line, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
+    typer.echo(textwrap.fill(shown(line), WIDTH, subsequent_indent="  ", break_on_hyphens=False))
 
 
 def _digest(file: DataFile) -> str:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from tightrope.errors import shown
+
 if TYPE_CHECKING:
     from msgspec import Struct
 
@@ -41,7 +43,7 @@ def print_table(
     from rich.text import Text
 
     table = Table(
-        title=Text(title, style="bold"),
+        title=Text(shown(title, "\t\n"), style="bold"),
         title_justify="left",
         box=box.SIMPLE_HEAD,
         show_header=any(columns),
@@ -55,13 +57,13 @@ def print_table(
             overflow="fold",
         )
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(shown(cell, "\t\n")) for cell in row))
     Console().print(table)
 
 
 def print_verdict(verdict: Verdict, headline: str) -> None:
     """The verdict before everything else: its line, and why it is not `proved` where it is not."""
-    typer.echo("\n".join([headline, *(f"  {reason}" for reason in verdict.reasons)]))
+    typer.echo(shown("\n".join([headline, *(f"  {reason}" for reason in verdict.reasons)]), "\t\n"))
 
 
 def leave(verdict: Verdict, accept_nominal: bool = False, about: str = "") -> None:
@@ -78,7 +80,7 @@ def leave(verdict: Verdict, accept_nominal: bool = False, about: str = "") -> No
 
 def say(text: str) -> None:
     """A message beside the result: on stderr."""
-    typer.echo(text, err=True)
+    typer.echo(shown(text, "\t\n"), err=True)
 
 
 def warn(text: str) -> None:

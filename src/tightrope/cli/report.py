@@ -9,6 +9,7 @@ import typer
 
 from tightrope.cli.options import Json, Overwrite, option
 from tightrope.cli.output import print_json
+from tightrope.errors import shown
 
 
 def report(
@@ -74,4 +75,4 @@ def report(
 
         print_json(ReportAnswer(report=str(written[0]), files=[str(file) for file in written]))
     else:
-        typer.echo("\n".join(str(file) for file in written))
+        typer.echo("\n".join(shown(str(file)) for file in written))

@@ -18,13 +18,15 @@ from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.verdict import Verdict
 from tightrope.cli import options
 from tightrope.cli.options import option
-from tightrope.cli.output import print_json, print_table
+from tightrope.cli.output import leave, print_json, print_table
 from tightrope.cli.records import DesignedLogOptions, list_given, takes
-from tightrope.errors import CannotCertify, InputError
+from tightrope.errors import CannotCertify, InputError, shown
 from tightrope.formats.documents.answers import CheckedFacts, VerifyAnswer
 from tightrope.formats.documents.outcome import Span
 from tightrope.numerics.text import interval_text
-from tightrope.proof.verification import compare, readings, tie_verdict
+from tightrope.proof.verification import compare, confidence_text, headline, tie_verdict, worth
+from tightrope.verdict import Assumed, Kept
+from tightrope.verdict import Verdict as Worth
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +58,7 @@ class Request:
         ),
     ] = None
     exact: Annotated[bool, option("--exact", "Check in exact rationals; for small models.")] = False
+    accept_nominal: options.AcceptNominal = False
     json: options.Json = False
     reading: DesignedLogOptions
 
@@ -74,8 +77,11 @@ def verify(asked: Request) -> None:
     says more.
 
     A certificate is about the problem that is written in it. With --model, --prop, --data and --policy that
-    problem is built again from your own files, under the options they were used with, and compared; without
-    them the first line says what was not tied to anything.
+    problem is built again from your own files, under the options they were used with, and compared; the first
+    line says of which of them it is valid, the second what was not tied to anything.
+
+    Exit code 0: valid, and proved. 1: not valid, nominal, contradicted by the data, about something else, or
+    a property with a threshold that is false or not decided.
 
     Example: tightrope verify betting.cert --model 'bench:betting(50)' --data data.parquet
     """
@@ -86,36 +92,44 @@ def verify(asked: Request) -> None:
         raise InputError(f"{given[0]} goes with --data: it says how data are read")
     budget = Budget.of(asked.budget, asked.exact)
     loaded = load(asked.certificate, budget)
-    bound, words = None, tuple[str, ...]()
+    certificate, own, bound = loaded.certificate, None, None
     if asked.model is not None:
         from tightrope.cli.verify_own import own_problem
 
-        at_point = loaded.certificate.problem.law == "point"
-        own = own_problem(asked, asked.model, at_point)
-        bound, trouble = compare(loaded.certificate, own)
-        words = readings(loaded.certificate, own)
+        own = own_problem(asked, asked.model, certificate.problem.law == "point")
+        bound, trouble = compare(certificate, own)
         if trouble is not None:
             if asked.json:
                 print_json(_about_something_else(bound, trouble, loaded, time.perf_counter() - begin))
             raise CannotCertify(trouble)
-    verdict = check(loaded.certificate, RATIONAL if asked.exact else FLOAT64, budget)
-    verdict = verdict if bound is None else tie_verdict(verdict, bound, words)
+    verdict = check(certificate, RATIONAL if asked.exact else FLOAT64, budget)
+    if own is not None and bound is not None:
+        verdict = tie_verdict(verdict, certificate, own, bound)
     if asked.json:
         print_json(_answer(verdict, loaded, time.perf_counter() - begin))
     else:
         _print(asked.certificate, verdict, loaded)
     if not verdict.valid:
         raise CannotCertify(f"{asked.certificate} does not prove its claim")
+    if verdict.answer in (None, "true"):
+        leave(worth(verdict), asked.accept_nominal)
+    else:
+        raise CannotCertify(f"the property is {verdict.answer}")
 
 
 def _answer(verdict: Verdict, loaded: Loaded, seconds: float) -> VerifyAnswer:
     """DESIGN's keys; the first policy's bounds are the head."""
     values = {name: Span(low, high) for name, (low, high) in verdict.values.items()}
     first, data = next(iter(values.values())), loaded.certificate.problem.data
+    found = worth(verdict)
     return VerifyAnswer(
+        verdict=found.word.value,
+        headline=headline(verdict, loaded.certificate),
         valid=verdict.valid,
         bound=dict(verdict.bound),
+        answer=UNSET if verdict.answer is None else verdict.answer,
         assumes=list(verdict.assumes),
+        assumptions=[one.to_json() for one in found.assumptions],
         nominal=verdict.nominal,
         checked=[CheckedFacts(one.name, one.passed, one.detail) for one in verdict.checks],
         lower=first.lower,
@@ -148,10 +162,14 @@ def _about_something_else(
     bound: dict[str, bool | None], trouble: str, loaded: Loaded, seconds: float
 ) -> VerifyAnswer:
     """What is said of a certificate that is not about the user's own files: nothing in it was checked."""
+    other = Assumed("binding", Kept.NO, trouble)
     return VerifyAnswer(
+        verdict=Worth.of([other]).word.value,
+        headline=f"NOT VALID for what you gave: {trouble}",
         valid=False,
         bound=bound,
         assumes=[],
+        assumptions=[other.to_json()],
         checked=[CheckedFacts("it is about what was given", False, trouble)],
         digest=loaded.digest,
         seconds=round(seconds, 6),
@@ -159,6 +177,7 @@ def _about_something_else(
 
 
 def _print(path: Path, verdict: Verdict, loaded: Loaded) -> None:
+    typer.echo(headline(verdict, loaded.certificate))
     if verdict.not_tied:
         automaton = "; the meaning of its automaton is not tied to any formula"
         unknown = loaded.certificate.problem.automaton is not None and "property" in verdict.not_tied
@@ -166,29 +185,17 @@ def _print(path: Path, verdict: Verdict, loaded: Loaded) -> None:
             f"NOT TIED to your {', '.join(verdict.not_tied)}: a certificate speaks of what is written in it; "
             f"--model, --prop, --data and --policy compare{automaton if unknown else ''}"
         )
-    else:
-        typer.echo(f"about your {', '.join(name for name, tied in verdict.bound.items() if tied)}")
+    proved = verdict.word in ("proved", "limit")
     title = "; ".join(f"{name} in {interval_text(low, high)}" for name, (low, high) in verdict.values.items())
     data = loaded.certificate.problem.data
-    if data is not None:
-        title += f" with confidence {_confidence(data.delta)}{' (NOMINAL)' if verdict.nominal else ''}"
-    if not verdict.valid:
-        title = f"NOT PROVED: {title}"
+    if data is not None and proved:
+        title += f" with confidence {confidence_text(data.delta)}"
+    if not proved:
+        title = f"{'NOMINAL' if verdict.valid else 'NOT PROVED'}: {title}"
     rows = [(one.name, "holds" if one.passed else "FAILS", one.detail) for one in verdict.checks]
     rows += [("assumes", "", line) for line in verdict.assumes]
     rows += [
-        ("the file says", "", f"{sanitise(name)}: {sanitise(text)}")
+        ("the file says", "", f"{shown(name)}: {shown(text)}")
         for name, text in loaded.certificate.about.items()
     ]
-    print_table(f"{path}: {title}", ("check", "", ""), rows, numeric=False)
-
-
-def _confidence(delta: float) -> str:
-    """1 − δ, which is never 1."""
-    short = f"{1 - delta:.9g}"
-    return f"1 - {delta:g}" if short == "1" else short
-
-
-def sanitise(text: str) -> str:
-    """Text of a file as it may be shown: nothing in it that a terminal would act on."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    print_table(f"{shown(str(path))}: {title}", ("check", "", ""), rows, numeric=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from tightrope.cli.model_source import LoadedModel, load_embedded, load_model
@@ -27,7 +28,7 @@ def own_problem(asked: Request, model_name: str, at_point: bool) -> Own:
     log = None if asked.data is None else asked.reading.request(asked.data)
     files = () if log is None else log.files()
     timed = is_continuous(model_name)  # certificates are then about the jumps of the chain
-    loaded, objective = _load(asked, model_name, timed)
+    loaded, objective, limit = _load(asked, model_name, timed)
     model, theta, counts = loaded.model, None, None
     if isinstance(model, ParametricMDP) and at_point:
         theta = loaded.point(asked.at)
@@ -41,15 +42,14 @@ def own_problem(asked: Request, model_name: str, at_point: bool) -> Own:
     if asked.policy is not None:
         from tightrope.formats.policy import read_policy
 
-        found = read_policy(asked.policy, model.structure)
-        if found.depends_on_step:
-            raise InputError(f"{asked.policy} depends on the step, and no certificate is about such a policy")
-        given = found
-    return Own(model, objective, theta, counts, given)
+        given = read_policy(asked.policy, model.structure)
+    return Own(model, objective, theta, counts, given, limit)
 
 
-def _load(asked: Request, model_name: str, timed: bool) -> tuple[LoadedModel, Objective | Asked | None]:
-    """The model, and the objective where a property is given or a benchmark has one."""
+def _load(
+    asked: Request, model_name: str, timed: bool
+) -> tuple[LoadedModel, Objective | Asked | None, tuple[str, Fraction] | None]:
+    """The model, the objective where a property is given or a benchmark has one, and its threshold."""
     constants = parse_constants(asked.const)
     properties = read_properties([] if asked.prop is None else [asked.prop])
     given = properties.model_constants(constants)
@@ -60,7 +60,7 @@ def _load(asked: Request, model_name: str, timed: bool) -> tuple[LoadedModel, Ob
     else:
         loaded = load_model(model_name, given, asked.param, asked.domain)
     if asked.prop is None and loaded.benchmark is None:
-        return loaded, None
+        return loaded, None, None
     parts = properties.parts(loaded, constants, asked.discount, asked.terminal_reward)
     if len(parts) != 1:
         raise InputError(f"a certificate is about one property, not {len(parts)}")
@@ -71,10 +71,10 @@ def _load(asked: Request, model_name: str, timed: bool) -> tuple[LoadedModel, Ob
             warn(temporal.reading)
         if temporal.sides is not None:
             warn(temporal.sides.warning)
-        return loaded, temporal
+        return loaded, temporal, temporal.limit
     if asked.ltl_translator is not None:
         raise InputError("--ltl-translator goes with temporal formulas: leave it out")
     question = resolve(one.what, one.file, structure, one.options)
     if question.reading is not None:
         warn(question.reading.warning)
-    return loaded, question.objective
+    return loaded, question.objective, question.limit

@@ -14,7 +14,7 @@ from tightrope.cli.model_source import load_model
 from tightrope.cli.output import leave, print_json, print_table
 from tightrope.cli.watch_promise import Promised, read_promise
 from tightrope.data.event_stream import Events, Excluded, split_at_excluded
-from tightrope.errors import InputError
+from tightrope.errors import InputError, shown
 from tightrope.formats.atomic import check_target
 from tightrope.formats.documents.outcome import (
     MovedFacts,
@@ -262,7 +262,7 @@ class _Watching:
     def say_how_read(self) -> None:
         if not self.told and self.log.read_as:
             self.told = True
-            typer.echo(f"read as: {self.log.read_as}", err=self.asked.json)
+            typer.echo(f"read as: {shown(self.log.read_as)}", err=self.asked.json)
             if self.promised is not None:
                 typer.echo(self.promised.words, err=self.asked.json)
 

@@ -134,13 +134,6 @@ class PolicySolver:
             )
         return self._with_far_end(guarantee), optimistic
 
-    def robust_among_all(self) -> PolicyValue:
-        """Like `robust`, with the far end of any policy: what a certificate shows of policies by steps."""
-        guarantee = self.find_guaranteed()
-        far = self._solve(self.kernel, self.objective.agent)
-        low, high = (guarantee, far) if maximises(self.objective) else (far, guarantee)
-        return self._between(guarantee.policy, low, high)
-
     def find_guaranteed(
         self, start: FloatArray | None = None, workspace: Workspace | None = None
     ) -> Solution:

@@ -4,6 +4,7 @@ and temporal formulas with the automaton that recognises them."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -36,6 +37,7 @@ from tightrope.prism.properties.resolve import (
     read_directions,
     refuse_reward_options,
     reward_structure_of,
+    threshold_of,
 )
 from tightrope.prism.properties.shape import has_operators
 from tightrope.prism.properties.state_formulas import StateFormulas
@@ -44,12 +46,14 @@ from tightrope.prism.properties.state_formulas import StateFormulas
 @dataclass(frozen=True, eq=False)
 class Asked:
     """An objective in the words of a certificate, and the automaton where it is temporal. `reading` says how
-    a path was read, `sides` how one direction was read where agent and nature both decide."""
+    a path was read, `sides` how one direction was read where agent and nature both decide; `limit` is the
+    comparison and the threshold, where there is one."""
 
     objective: certified.Objective
     automaton: CertifiedAutomaton | None = None
     reading: str | None = None
     sides: Reading | None = None
+    limit: tuple[str, Fraction] | None = None
 
 
 def is_average(property_: Property) -> bool:
@@ -86,9 +90,11 @@ def asked_of(
         *sides, one_direction = read_directions(operator, file, structure, options)
         directions = sides[0], sides[1]
         formulas = formulas_of(file, structure, options)
+        threshold = threshold_of(operator, formulas)
+        limit = None if operator.comparison is None or threshold is None else (operator.comparison, threshold)
         if is_average(property_):
             average = _average(operator, structure, options, directions, formulas)
-            return Asked(average, sides=one_direction)
+            return Asked(average, sides=one_direction, limit=limit)
         refuse_reward_options(options)
         atoms = Translator(formulas)
         assert not isinstance(operator.path, RewardFormula)
@@ -110,7 +116,7 @@ def asked_of(
         lower_steps=0,
     )
     made = to_automaton(automaton, pairs, atoms.atoms, structure.states, believed)
-    return Asked(objective, made, f"the path is read as  {spell(operator.path, file)}", one_direction)
+    return Asked(objective, made, f"the path is read as  {spell(operator.path, file)}", one_direction, limit)
 
 
 def _average(

@@ -31,7 +31,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.proof.solved import to_words
+from tightrope.proof.solved import to_claim, to_words
 from tightrope.solver.solution import Solution
 
 LARGEST_SLACK = 1e-6
@@ -73,7 +73,7 @@ def average_certificate(
                 )
     assert hints.lower is not None and hints.upper is not None
     initial = problem.graph.initial
-    claim = replace(free, lower=float(hints.lower[initial]), upper=float(hints.upper[initial]))
+    claim = to_claim("value", (float(hints.lower[initial]), float(hints.upper[initial])), None, asked)
     return Certificate(problem, (claim,), (hints,), about=to_words(about or {}))
 
 

@@ -67,7 +67,9 @@ def _zip(members: dict[str, bytes], how: int) -> bytes:
     result = io.BytesIO()
     with zipfile.ZipFile(result, "w", how, compresslevel=1) as archive:
         for name in sorted(members):
-            archive.writestr(zipfile.ZipInfo(name), members[name], compress_type=how)
+            about = zipfile.ZipInfo(name)
+            about.create_system, about.external_attr = 3, 0o600 << 16  # the same bytes on every system
+            archive.writestr(about, members[name], compress_type=how)
     return result.getvalue()
 
 

@@ -21,11 +21,10 @@ from tightrope.model.factored import JOINT_BOUNDS
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Point
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.step_choices import StepChoices
 from tightrope.problem import Problem, problem_of
 from tightrope.proof.certificate_file import save_certificate
 from tightrope.proof.problem import provable, to_problem
-from tightrope.proof.solved import to_certificate
+from tightrope.proof.solved import refuse_steps, to_certificate
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve_problem import SolveWords, solve
 
@@ -59,11 +58,7 @@ def certify(
     asked = problem_of(problem)
     model, support = asked.model, options.get("assume_support")
     taken = as_policy(model, policy)
-    given = None if taken is None else taken.for_solver
-    if isinstance(given, StepChoices):
-        raise InputError(
-            "`policy` depends on the step, and certificates are about policies that take one choice per state"
-        )
+    refuse_steps(taken, asked.objective)
     theta = None
     if isinstance(model, ParametricMDP):
         theta = model.parameters.point({} if at is None else at)

@@ -7,7 +7,9 @@ import numpy as np
 from tightrope.certificate import evidence
 from tightrope.certificate.statistics.costs import Costs
 from tightrope.data.counts import Counts
+from tightrope.data.design import SamplingDesign
 from tightrope.learning.result import LearningResult
+from tightrope.numerics.arrays import OffsetArray
 from tightrope.region.region import RegionKind
 from tightrope.statistics.costs import CostModel
 from tightrope.uncertainty.sets import SetsKind
@@ -41,7 +43,16 @@ def to_data(
         episodes=design.episodes if design.by_episodes else None,
         planned=None if design.late_plan else design.planned,
         costs=None if assumed is None else to_costs(counts, assumed),
+        stated=_stated(design, method),
     )
+
+
+def _stated(design: SamplingDesign, method: str) -> OffsetArray | None:
+    """What is said of the ends of episodes, and of the order where the method needs it."""
+    needed = (design.ends, design.order) if method in (LIKELIHOOD, SLAB) else (design.ends,)
+    said = {(one.name, one.kept.value) for one in needed}
+    numbers = [i for i, (name, kept, _) in enumerate(evidence.STATED) if (name, kept) in said]
+    return np.array(numbers, dtype=np.int64) if numbers else None
 
 
 def to_costs(counts: Counts, assumed: CostModel) -> Costs:

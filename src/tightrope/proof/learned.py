@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.answering.product_problem import ProductProblem
+from tightrope.certificate import problem as certified
 from tightrope.certificate.claim import Certificate, Claim, ValueHints
 from tightrope.certificate.hints import LearnedHints, RegionHints
 from tightrope.certificate.learned import Learned, Projection
@@ -30,7 +31,7 @@ from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.costs import learn_costs
 from tightrope.learning.options import LearnOptions
-from tightrope.learning.policies import PolicySolver
+from tightrope.learning.policies import PolicySolver, depends_on_step
 from tightrope.learning.result import LearningResult, PolicyValue
 from tightrope.model.objective import Direction
 from tightrope.model.rewards import ParametricReward, RewardStructure
@@ -52,12 +53,11 @@ from tightrope.proof.region import (
     with_region,
 )
 from tightrope.proof.rows import EventMap, row_names
-from tightrope.proof.solved import to_claim, to_words, value_hints
+from tightrope.proof.solved import refuse_steps, to_claim, to_words, value_hints
 from tightrope.region.ellipsoid import Ellipsoid
 from tightrope.region.polytope import Polytope
 from tightrope.region.region import RegionKind
 from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
-from tightrope.solver.solution import Solution
 from tightrope.statistics.estimates import IntervalMethod, transition_intervals
 from tightrope.statistics.ledger import Assumption
 from tightrope.uncertainty.sets import Sets, SetsKind
@@ -99,12 +99,8 @@ def certificate_of(
             "for them, so there is nothing to certify",
             hint="leave the certificate out, or complete the data",
         )
-    if result.value is not None and result.value.policy.depends_on_step:
-        raise InputError(
-            "the given policy depends on the step, and certificates are about policies that take one choice "
-            "per state",
-            hint="leave the certificate or the policy out",
-        )
+    if result.value is not None:
+        refuse_steps(result.value.policy, result.objective)
     first = result.robust.solutions[0]
     sets = replace(result.sets, lower=first.kernel.lower, upper=first.kernel.upper)
     draft, events = _draft(result, counts, asked)
@@ -122,7 +118,7 @@ def certificate_of(
     values = [("given policy", result.value)] if result.value is not None else []
     if result.value is not result.robust:
         values.insert(0, ("robust policy", result.robust))
-    by_step = _depends_on_step(first)
+    by_step = depends_on_step(result.objective)
     divides = link.problem.denominator is not None
     relaxed = isinstance(first.kernel, RectangularKernel) and (by_step or divides)
     solved = widened or sets
@@ -132,7 +128,8 @@ def certificate_of(
     if widened is not None or by_step or relaxed or ends is not None:
         values = [(name, _evaluate_again(result, name, value, solved, ends)) for name, value in values]
     initial = result.model.initial
-    claims, hints = zip(*(_claim(initial, name, value) for name, value in values), strict=True)
+    asked_for = draft.problem.objective
+    claims, hints = zip(*(_claim(initial, name, value, asked_for) for name, value in values), strict=True)
     draft = with_region(draft, proof)
     draft = replace(draft, claims=claims, values=hints, about=to_words(about or {}))
     if proof is not None and solved.kind is SetsKind.RECTANGULAR:
@@ -166,7 +163,9 @@ def _draft(
     else:
         assert isinstance(result.problem, ProductProblem)
         problem = to_problem(result.problem.base, asked, data=data, assumed_support=support)
-    claims = () if result.value is None else (to_claim("given policy", (0.0, 1.0), result.value.policy),)
+    given = None if result.value is None else result.value.policy
+    unknown = to_claim("given policy", problem.objective.range, given, problem.objective)
+    claims = () if given is None else (unknown,)
     hints = LearnedHints()
     if result.ledger.of_costs:
         about = (result.model, result.objective, counts, result.ledger.delta)
@@ -237,26 +236,16 @@ def _evaluate_again(
     options = LearnOptions(precision=low.precision)
     solver = PolicySolver(sets, result.objective, options, math.inf, lambda _: None)
     solver.reward_ends = ends
-    if name == "robust policy" and _depends_on_step(low):
-        return solver.robust_among_all()
     return replace(solver.evaluate(value.policy), coupled=value.coupled)
 
 
-def _claim(initial: int, name: str, value: PolicyValue) -> tuple[Claim, ValueHints]:
+def _claim(
+    initial: int, name: str, value: PolicyValue, objective: certified.Objective
+) -> tuple[Claim, ValueHints]:
     """Nature against the value gives its lower vector, nature for it the upper one."""
     ends = {solution.objective.nature: solution for solution in value.solutions}
     low, high = ends[Direction.MIN], ends[Direction.MAX]
-    free = name == "robust policy" and _depends_on_step(low)
-    policy = None if free else value.policy
     bounds = float(low.fixpoint_lower[initial]), float(high.fixpoint_upper[initial])
     if low.objective.complement:
         bounds = float(np.nextafter(1 - bounds[1], -np.inf)), float(np.nextafter(1 - bounds[0], np.inf))
-    hints = value_hints(low, policy, high)
-    if free and low.objective.agent is Direction.MIN:  # he owns the upper bound
-        hints = replace(hints, witness=value_hints(high).witness)
-    return to_claim(name, bounds, policy), hints
-
-
-def _depends_on_step(solution: Solution) -> bool:
-    objective = solution.objective
-    return objective.is_bounded or objective.lower_steps > 0
+    return to_claim(name, bounds, value.policy, objective), value_hints(low, value.policy, high)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.answering.solving import Solve
-from tightrope.certificate.claim import Certificate, Claim
+from tightrope.certificate.claim import Certificate
 from tightrope.certificate.game.laws import boxes_of
 from tightrope.certificate.game.product import MOST_PAIRS, Product, product_of
 from tightrope.certificate.numbers import FLOAT64
@@ -21,7 +21,7 @@ from tightrope.errors import CannotCertify
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import Structure
-from tightrope.proof.solved import to_words, value_hints
+from tightrope.proof.solved import to_claim, to_words, value_hints
 
 
 def temporal_certificate(
@@ -36,7 +36,8 @@ def temporal_certificate(
         )
     solution = solve(_model_of(product, model), objective_of(product))
     initial = product.problem.graph.initial
-    claim = Claim("value", "free", float(solution.lower[initial]), float(solution.upper[initial]))
+    bounds = float(solution.lower[initial]), float(solution.upper[initial])
+    claim = to_claim("value", bounds, None, problem.objective)
     return Certificate(problem, (claim,), (value_hints(solution, None),), about=to_words(about or {}))
 
 

@@ -26,6 +26,9 @@ from tightrope.certificate.problem import Problem
 from tightrope.certificate.verdict import MEANING, Verdict
 from tightrope.errors import CannotCertify, InputError, ReadingWarning, check_type
 from tightrope.model.factored import JOINT_BOUNDS
+from tightrope.numerics.text import interval_text, text_above, text_below
+from tightrope.verdict import Assumed, Kept
+from tightrope.verdict import Verdict as Worth
 
 if TYPE_CHECKING:
     from tightrope.data.counts import Counts
@@ -40,13 +43,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Own:
-    """What the user has: a model (at a point), what is asked of it, data, a policy."""
+    """What the user has: a model (at a point), what is asked of it, data, a policy; `limit` is the comparison
+    and the threshold of the property, where it has one."""
 
     model: MDP | IntervalMDP | ParametricMDP
     objective: Objective | Asked | None = None
     theta: Sequence[Fraction] | None = None
     counts: Counts | None = None
     policy: Policy | None = None
+    limit: tuple[str, Fraction] | None = None
 
 
 def verify(
@@ -71,7 +76,9 @@ def verify(
     refused before it is done.
 
     A `CannotCertify` names the first field in which the certificate speaks of something else. Whether it
-    proves its claims is the verdict's `valid`; what was not tied to anything, its `not_tied`.
+    proves its claims is the verdict's `valid`; what that is worth, in one word, its `word`: proved, nominal,
+    contradicted where the data refute the model, limit where a threshold is not decided; whether a property
+    with a threshold is true, its `answer`; what was not tied to anything, its `not_tied`.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))
@@ -84,8 +91,8 @@ def verify(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     proved = result.certify(os.path.join(folder, "coin.cert"))
     ...     verdict = tr.verify(os.path.join(folder, "coin.cert"), model=model)
-    >>> verdict.valid, verdict.not_tied
-    (True, ('property', 'data', 'policy'))
+    >>> verdict.word, verdict.not_tied
+    ('proved', ('property', 'data', 'policy'))
     """
     if model is None and not (property is None and data is None and policy is None and at is None):
         raise InputError(
@@ -96,29 +103,92 @@ def verify(
     loaded = load(certificate, allowed).certificate
     if at is not None and loaded.problem.law != "point":
         raise InputError("`at` goes with certificates about a point, this one is about none")
-    bound, words = unbound(loaded), tuple[str, ...]()
-    if model is not None:
-        own = _own(model, property, at, data, policy, ltl_translator)
-        bound, trouble = compare(loaded, own)
-        if trouble is not None:
-            raise CannotCertify(trouble)
-        words = readings(loaded, own)
-    return tie_verdict(check(loaded, RATIONAL if exact else FLOAT64, allowed), bound, words)
+    if model is None:
+        return check(loaded, RATIONAL if exact else FLOAT64, allowed)
+    own = _own(model, property, at, data, policy, ltl_translator)
+    bound, trouble = compare(loaded, own)
+    if trouble is not None:
+        raise CannotCertify(trouble)
+    return tie_verdict(check(loaded, RATIONAL if exact else FLOAT64, allowed), loaded, own, bound)
 
 
-def tie_verdict(verdict: Verdict, bound: Mapping[str, bool | None], words: tuple[str, ...] = ()) -> Verdict:
+def tie_verdict(
+    verdict: Verdict, certificate: Certificate, own: Own, bound: Mapping[str, bool | None]
+) -> Verdict:
     """A verdict beside what was found to be the user's own, and how that was read: an automaton that is the
-    translation of the user's property means what it says."""
-    assumes = [one for one in verdict.assumes if one != MEANING or not bound["property"]]
-    return replace(verdict, bound=bound, assumes=(*assumes, *words))
-
-
-def readings(certificate: Certificate, own: Own) -> tuple[str, ...]:
-    """What a certificate took the user's model for, where it can be read in two ways."""
+    translation of the user's property means what it says; a threshold is met or not."""
     from tightrope.model.mdp import IntervalMDP
 
+    assumed = [one for one in verdict.assumptions if one[2] != MEANING or not bound["property"]]
     joint = isinstance(own.model, IntervalMDP) and own.model.factored is not None
-    return (JOINT_BOUNDS,) if joint and certificate.problem.graph.states == own.model.states else ()
+    if joint and certificate.problem.graph.states == own.model.states:  # it can be read in two ways
+        assumed.append(("joint bounds", "yes", JOINT_BOUNDS))
+    tied = replace(verdict, bound=bound, assumptions=tuple(assumed))
+    if own.limit is None:
+        return tied
+    return replace(tied, answer=_answer(certificate, own) if tied.word == "proved" else "not certified")
+
+
+def _answer(certificate: Certificate, own: Own) -> str:
+    """Whether the value meets the user's threshold: that of the user's policy, or of the best one, which no
+    policy betters."""
+    from tightrope.prism.properties.question import decide
+
+    assert own.limit is not None
+    objective = certificate.problem.objective
+    maximises = (objective.agent == "MAX") != objective.complement
+    own_claims = None if own.policy is None else _claims_of(certificate, own.policy)
+    lower, upper = objective.range
+    for claim in certificate.claims:
+        exact = claim.policy == "free" if own_claims is None else claim.name in own_claims
+        if exact or (own_claims is None and maximises):
+            lower = max(lower, claim.lower)
+        if exact or (own_claims is None and not maximises):
+            upper = min(upper, claim.upper)
+    return decide(*own.limit, lower, upper)
+
+
+def worth(verdict: Verdict) -> Worth:
+    """The verdict as all surfaces show it; a check that fails is an assumption that is not kept."""
+    assumed = [Assumed(name, Kept(kept), words) for name, kept, words in verdict.assumptions]
+    failed = [f"{one.name}: {one.detail}" for one in verdict.checks if not one.passed]
+    if failed:
+        assumed.insert(0, Assumed("proof", Kept.NO, failed[0]))
+    undecided = "the bounds lie on both sides of the threshold" if verdict.answer == "not certified" else None
+    found = Worth.of(assumed, contradicted=verdict.contradicted)
+    return Worth.of(assumed, limit=undecided) if found.is_proved else found
+
+
+def headline(verdict: Verdict, certificate: Certificate) -> str:
+    """The verdict in one line that a layman reads, before everything else."""
+    if verdict.contradicted is not None:
+        return f"CONTRADICTED: {verdict.contradicted}; nothing is proved"
+    failed = [f"{one.name}: {one.detail}" for one in verdict.checks if not one.passed]
+    if failed:
+        return f"NOT VALID: {failed[0]}"
+    claim, data = certificate.claims[0], certificate.problem.data
+    objective = certificate.problem.objective
+    if claim.policy == "free" or verdict.answer in ("false", "not certified"):
+        said = f"the value lies within {interval_text(claim.lower, claim.upper)}"
+    elif (objective.agent == "MAX") != objective.complement:
+        said = f"at least {text_below(claim.lower)}"
+    else:
+        said = f"at most {text_above(claim.upper)}"
+    if verdict.nominal:
+        why = next(words for _, kept, words in verdict.assumptions if kept not in ("yes", "stated"))
+        return f"NOMINAL: {said}, which is not guaranteed: {why.removeprefix('NOMINAL: ')}"
+    sure = "" if data is None else f" with confidence {confidence_text(data.delta)}"
+    tied = [name for name, is_tied in verdict.bound.items() if is_tied]
+    listed = " and ".join([", ".join(tied[:-1]), tied[-1]] if len(tied) > 1 else tied)
+    of = f", of your {listed}" if tied else ", of what is written in the file"
+    word = {None: "VALID: ", "true": "VALID: true, ", "false": "FALSE: "}.get(verdict.answer, "UNDECIDED: ")
+    return f"{word}{said}{sure}{of}"
+
+
+def confidence_text(delta: float) -> str:
+    """1 − δ, which is never 1."""
+    short = f"{1 - delta:.9g}"
+    return f"1 - {delta:g}" if short == "1" else short
 
 
 def _own(model: Any, property: Any, at: Any, data: Any, policy: Any, translator: str | None) -> Own:
@@ -130,19 +200,22 @@ def _own(model: Any, property: Any, at: Any, data: Any, policy: Any, translator:
 
     timed = isinstance(model, CTMC)
     own = require_model(embed(model) if timed else model)
-    objective = None if property is None else _objective(own, property, translator, timed)
+    objective, limit = (None, None) if property is None else _objective(own, property, translator, timed)
     counts = None if data is None else counts_of(data, own)
     theta = None
     if isinstance(own, ParametricMDP) and (at is not None or not own.parameters.names):
         theta = own.parameters.point({} if at is None else at)
     elif at is not None:
         raise InputError("`at` goes with parametric models, and this one has no parameters")
-    return Own(own, objective, theta, counts, policy)
+    return Own(own, objective, theta, counts, policy, limit)
 
 
-def _objective(model: Any, property: Any, translator: str | None, timed: bool) -> Objective | Asked:
-    """What a property asks of a model; a long-run average or a temporal formula is read for itself. `timed`:
-    the model is the jumps of a chain in continuous time, of which nothing that speaks of time is asked."""
+def _objective(
+    model: Any, property: Any, translator: str | None, timed: bool
+) -> tuple[Objective | Asked, tuple[str, Fraction] | None]:
+    """What a property asks of a model, and its threshold; a long-run average or a temporal formula is read
+    for itself. `timed`: the model is the jumps of a chain in continuous time, of which nothing that speaks of
+    time is asked."""
     from tightrope.model.factored import counts_steps
     from tightrope.model.mdp import IntervalMDP
     from tightrope.prism.parse.parser import parse_properties
@@ -160,11 +233,12 @@ def _objective(model: Any, property: Any, translator: str | None, timed: bool) -
             asked = asked_of(pick(file), file, model.structure, options, translator)
             if asked.sides is not None:
                 warnings.warn(asked.sides.warning, ReadingWarning, stacklevel=4)
-            return asked
-    objective = Problem(model, property).objective
+            return asked, asked.limit
+    question = Problem(model, property).question
+    objective = question.objective
     if timed and counts_steps(objective):
         raise InputError("the objective counts steps: of a chain in continuous time they are jumps, not time")
-    return objective
+    return objective, question.limit
 
 
 def compare(certificate: Certificate, own: Own) -> tuple[dict[str, bool | None], str | None]:
@@ -227,19 +301,29 @@ def _data_difference(problem: Problem, counts: Counts) -> str | None:
     return _differs("other data", first_difference(statement, found))
 
 
+def _claims_of(certificate: Certificate, policy: Policy) -> list[str]:
+    """The claims that are about a policy."""
+    from tightrope.proof.solved import choices_by_step
+
+    objective, same = certificate.problem.objective, []
+    for claim in certificate.claims:
+        taken = claim.weights(certificate.problem.graph.choices)
+        if policy.steps is not None:
+            if claim.choice is not None and claim.earlier is not None:
+                choice, earlier = choices_by_step(policy.steps, objective)
+                alike = np.array_equal(claim.choice, choice) and np.array_equal(claim.earlier, earlier)
+                same += [claim.name] if alike else []
+        elif taken is not None and (claim.earlier is None or len(claim.earlier) == 0):
+            own = len(policy.probability)  # behind these, states in the middle of a step have one choice each
+            same += [claim.name] if np.array_equal(taken[:own], policy.probability) else []
+    return same
+
+
 def _policy_difference(certificate: Certificate, policy: Policy) -> str | None:
     """The user's policy is the one that a claim calls given, or where there is none that of another claim."""
     if certificate.problem.automaton is not None:
         return "policies with a memory, and yours has none"
-    same = []
-    for claim in certificate.claims:
-        taken = claim.weight
-        if claim.choice is not None:
-            taken = np.zeros(certificate.problem.graph.choices)
-            taken[claim.choice] = 1.0
-        own = len(policy.probability)  # behind these, states in the middle of a step have one choice each
-        if taken is not None and np.array_equal(taken[:own], policy.probability):
-            same.append(claim.name)
+    same = _claims_of(certificate, policy)
     given = any(claim.name == "given policy" for claim in certificate.claims)
     if not same:
         return "other policies than the given one"

@@ -32,7 +32,7 @@ MOST = 2**62
 """No integer of a certificate is larger; sums are bounded where they are made."""
 
 MOST_DEGREE = 4096
-_LARGEST = float(np.finfo(np.float64).max)
+LARGEST = float(np.finfo(np.float64).max)
 _DTYPES = {"integers": np.int64, "reals": np.float64, "truths": np.bool_}
 _TYPES = {"whole": int, "real": float, "truth": bool, "word": str}
 
@@ -51,8 +51,8 @@ class Field:
 
     kind: str
     shape: tuple[str, ...] = ()
-    least: float = -_LARGEST
-    most: float = _LARGEST
+    least: float = -LARGEST
+    most: float = LARGEST
     optional: bool = False
     words: tuple[str, ...] = ()
     of: Any = None

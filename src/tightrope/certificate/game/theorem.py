@@ -23,19 +23,27 @@ from tightrope.certificate.problem import Objective, Problem
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import BoolArray, FloatArray
 
+GameAt = Callable[[int], Game]
+"""The game at a step, asked for from the last to the first."""
+
 
 def prove(
     problem: Problem, boxes: Boxes, claim: Claim, hints: ValueHints, upward: bool
 ) -> tuple[list[Check], Vector]:
     """The checks behind one of the two bounds, and the bound of every state if they pass."""
-    game = Game.of(problem, boxes)
+    whole = Game.of(problem, boxes)
     if claim.choice is not None:
-        game = game.of_policy(claim.choice)
+        game = whole.of_policy(claim.choice)
     else:
-        game = replace(game, weight=claim.weight, witness=hints.witness)
+        game = replace(whole, weight=claim.weight, witness=hints.witness)
+    at: GameAt = lambda step: game  # noqa: E731
+    if claim.choice is not None and claim.earlier is not None:
+        from tightrope.certificate.game.by_step import games_by_step
+
+        at = games_by_step(whole, claim.choice, claim.earlier)
     objective = problem.objective
     if objective.steps is not None:
-        return [], _back_up(game, _at_the_end(game), objective.steps, upward)
+        return [], _back_up(at, _at_the_end(game), objective.steps, upward)
     bound = hints.upper if upward else hints.lower
     ranking = hints.lower_ranking if not upward or hints.upper_ranking is None else hints.upper_ranking
     assert bound is not None
@@ -58,7 +66,7 @@ def prove(
         checks += _stops(play)
     value = play.value
     if objective.lower_steps > 0:
-        value = _back_up(game, value, objective.lower_steps, upward, counted=False)
+        value = _back_up(at, value, objective.lower_steps, upward, counted=False)
     return checks, value
 
 
@@ -119,10 +127,12 @@ def _at_the_end(game: Game) -> Vector:
     return Vector.of(game.n, counted)
 
 
-def _back_up(game: Game, value: Vector, steps: int, upward: bool, counted: bool = True) -> Vector:
-    """So many backups; a state visited after `step` steps counts as a target from lower_steps on."""
-    objective, n = game.objective, game.n
+def _back_up(at: GameAt, value: Vector, steps: int, upward: bool, counted: bool = True) -> Vector:
+    """So many backups, each in the game `at` its step; a state visited after `step` steps counts as a target
+    from lower_steps on."""
     for step in range(steps - 1, -1, -1):
+        game = at(step)
+        objective, n = game.objective, game.n
         value = game.best(game.choices(value, upward), upward)
         number, infinite = n.trim(value.number, upward), value.infinite
         if objective.kind == "UNTIL":

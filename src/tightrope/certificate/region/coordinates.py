@@ -30,6 +30,7 @@ from tightrope.certificate.region.polynomials import (
     polynomial_range,
     product_range,
 )
+from tightrope.certificate.verdict import Contradiction
 from tightrope.numerics.arrays import FloatArray
 
 MOST_COORDINATES = 400
@@ -189,6 +190,8 @@ def _solve(domain: Domain) -> tuple[list[int], list[Terms]]:
     spend("parameters of the domain", size**2)
     equalities = [[*a, b] for a, b, is_equality in domain.constraints if is_equality]
     for i, (low, high) in enumerate(zip(domain.lower, domain.upper, strict=True)):
+        if low > high:
+            raise Contradiction(f"the domain of parameter {i} is empty")
         if low == high:
             spend("parameters that are fixed", _NEW * size)
             equalities.append([Fraction(int(j == i)) for j in range(size)] + [low])
@@ -197,6 +200,8 @@ def _solve(domain: Domain) -> tuple[list[int], list[Terms]]:
         for pivot, other in solved.items():
             row = _without(row, other, pivot)
         left = [j for j in range(size) if row[j]]
+        if row[size] and not left:
+            raise Contradiction("the domain's equalities have no solution")
         if not left or len(solved) == size - 1:
             continue
         spend_product("equalities of the domain", size, row, (row[left[-1]],))

@@ -26,6 +26,7 @@ from tightrope.certificate.region.coordinates import Box, Space
 from tightrope.certificate.region.duality import Rows, upper_bounds
 from tightrope.certificate.region.polynomials import ZERO, Interval, is_constant
 from tightrope.certificate.region.rows import Writer
+from tightrope.certificate.verdict import Contradiction
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 Ends = dict[tuple[int, int], Fraction]
@@ -37,6 +38,8 @@ def shrunk_box(writer: Writer, names: OffsetArray, hints: RegionHints) -> Box:
     (lower, upper), size = writer.space.start_box(), writer.space.size
     for basis in hints.box_basis.reshape(-1, 2 * size, size):
         lower, upper = next_box(writer, names, (lower, upper), basis)
+    if any(a > b for a, b in zip(lower, upper, strict=True)):
+        raise Contradiction("nothing is left of the box of parameters")
     if hints.box_lower is not None and hints.box_upper is not None:
         lower = [min(a, Fraction(b)) for a, b in zip(lower, hints.box_lower.tolist(), strict=True)]
         upper = [max(a, Fraction(b)) for a, b in zip(upper, hints.box_upper.tolist(), strict=True)]

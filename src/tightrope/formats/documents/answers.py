@@ -380,14 +380,22 @@ class CheckedFacts(msgspec.Struct, frozen=True):
 
 
 class VerifyAnswer(msgspec.Struct, kw_only=True, frozen=True):
-    """`verify`: whether a certificate proves its claims; `bound` says what of one's own it is about."""
+    """`verify`: whether a certificate proves its claims; `bound` says what of one's own it is about.
 
+    `verdict` is what it is worth in one word, `headline` the same for people, `answer` whether a property
+    with a threshold is true, false or not certified.
+    """
+
+    verdict: str
+    headline: str
     valid: bool
     bound: dict[str, bool | None]
     assumes: list[str]
+    assumptions: list[dict[str, str]]
     checked: list[CheckedFacts]
     digest: str
     seconds: float
+    answer: str | UnsetType = UNSET
     nominal: bool | UnsetType = UNSET
     lower: Real | UnsetType = UNSET
     upper: Real | UnsetType = UNSET

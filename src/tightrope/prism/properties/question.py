@@ -57,6 +57,13 @@ class Question:
     def is_threshold(self) -> bool:
         return self.comparison is not None
 
+    @property
+    def limit(self) -> tuple[str, Fraction] | None:
+        """The comparison and the threshold, where there is one."""
+        return (
+            None if self.comparison is None or self.threshold is None else (self.comparison, self.threshold)
+        )
+
     def answer(self, lower: float, upper: float) -> Answer:
         """Whether the value meets the threshold, from certified bounds of the value.
 
@@ -64,11 +71,15 @@ class Question:
         """
         if self.comparison is None or self.threshold is None:
             raise ValueError("only a property with a threshold is true or false")
-        threshold = self.threshold
-        holds, fails = {
-            ">=": (lower >= threshold, upper < threshold),
-            ">": (lower > threshold, upper <= threshold),
-            "<=": (upper <= threshold, lower > threshold),
-            "<": (upper < threshold, lower >= threshold),
-        }[self.comparison]
-        return "true" if holds else "false" if fails else "not certified"
+        return decide(self.comparison, self.threshold, lower, upper)
+
+
+def decide(comparison: str, threshold: Fraction, lower: float, upper: float) -> Answer:
+    """Whether a value within certified bounds meets a threshold."""
+    holds, fails = {
+        ">=": (lower >= threshold, upper < threshold),
+        ">": (lower > threshold, upper <= threshold),
+        "<=": (upper <= threshold, lower > threshold),
+        "<": (upper < threshold, lower >= threshold),
+    }[comparison]
+    return "true" if holds else "false" if fails else "not certified"

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import struct
 import sys
-import zipfile
 import zlib
 from fractions import Fraction
 from functools import lru_cache
@@ -36,7 +36,8 @@ METHODS = ("clopper-pearson", "hoeffding", "beta-binomial", "weissman", "likelih
 MOST_WORK = 2 * 10**7
 NOT_READ = 3
 CONTRADICTION = "the data contradict the model: no instantiation of the domain agrees with all that was seen"
-NO_DOMAIN = "the domain has no instantiation"
+NO_DOMAIN = "the domain contradicts the model: it has no instantiation"
+CROSSED = "a lower bound above an upper one"
 
 Number = Fraction | float
 """A rational, or +∞."""
@@ -75,32 +76,35 @@ def bits_of(number: Fraction) -> int:
 
 
 def read_members(path: str) -> dict[str, bytes]:
-    with zipfile.ZipFile(path) as archive:
-        entries = archive.infolist()
-        names = [entry.filename for entry in entries]
-        require(len(names) == len(set(names)) <= 1000, "too many members, or two of one name")
-        small = sum(entry.file_size for entry in entries) <= MOST_BYTES
-        require(small, "too large for this checker", NOT_READ)
-        members = {}
-        for entry in entries:
-            require(entry.compress_type in (0, 8) and not entry.flag_bits & 1, "neither stored nor deflated")
-            with archive.open(entry) as file:
-                members[entry.filename] = file.read(entry.file_size + 1)
-            require(len(members[entry.filename]) == entry.file_size, "a member of another length")
-        with open(path, "rb") as file:
-            require(is_whole(file.read(), entries, archive.start_dir), "bytes that belong to no member")
+    """The members, one behind the other from the first byte on; what follows is the directory of these."""
+    require(os.path.isfile(path) and os.path.getsize(path) < 2**31, "no file, or too large a one")
+    with open(path, "rb") as file:
+        content = file.read()
+    members: dict[str, bytes] = {}
+    place, left, directory = 0, MOST_BYTES, b""
+    while content[place : place + 4] == b"PK\3\4":
+        version, flags, method, hour, day, crc, packed, size, length, extra = struct.unpack(
+            "<5H3L2H", content[place + 4 : place + 30]
+        )
+        fixed = (version, flags, hour, day, extra) == (20, 0, 0, 33, 0)
+        require(fixed and method in (0, 8), "a member that is not as it should be")
+        begin, left = place + 30 + length, left - size
+        require(left >= 0, "too large for this checker", NOT_READ)
+        name, data = content[place + 30 : begin].decode("ascii"), content[begin : begin + packed]
+        require(name not in members and len(members) < 1000, "too many members, or two of one name")
+        if method == 8:
+            unpacker = zlib.decompressobj(-15)
+            data = unpacker.decompress(data, size + 1)
+            require(unpacker.eof and not unpacker.unused_data, "a member of another length")
+        require(len(data) == size and zlib.crc32(data) == crc, "a member of another length")
+        members[name] = data
+        directory += struct.pack("<4s6H3L", b"PK\1\2", 788, 20, 0, method, 0, 33, crc, packed, size)
+        directory += struct.pack("<5H2L", length, 0, 0, 0, 0, 0o600 << 16, place) + name.encode("ascii")
+        place = begin + packed
+    count = len(members)
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, count, count, len(directory), place, 0)
+    require(content[place:] == directory + end, "bytes that belong to no member")
     return members
-
-
-def is_whole(content: bytes, entries: list[zipfile.ZipInfo], directory: int) -> bool:
-    """The members one after the other from the first byte on, their directory, and nothing else."""
-    place, listed = 0, 0
-    for entry in sorted(entries, key=lambda entry: entry.header_offset):
-        name, extra = struct.unpack("<HH", content[place + 26 : place + 30])
-        if entry.header_offset != place or extra or entry.extra or entry.comment or entry.flag_bits & 8:
-            return False
-        place, listed = place + 30 + name + entry.compress_size, listed + 46 + name
-    return place == directory and directory + listed + 22 == len(content) and content[-2:] == b"\0\0"
 
 
 def read_certificate(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -126,7 +130,7 @@ def read_certificate(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
         raise
     except (OSError, EOFError, ValueError, RuntimeError, LookupError, struct.error) as error:
         raise Refused(f"this is not a certificate: {error}") from error
-    except (zipfile.BadZipFile, zlib.error, RecursionError) as error:
+    except (zlib.error, RecursionError) as error:
         raise Refused("this is not a certificate, or it is damaged") from error
 
 
@@ -319,6 +323,7 @@ class Problem:
         self.allowed = own.array("allowed", "bool", self.states)
         terminal = own.reals("terminal", self.states)
         event, until = self.kind in ("UNTIL", "NEXT", "TEMPORAL"), self.kind == "UNTIL"
+        self.is_probability = event
         require((self.discount is not None) == (self.kind == "DISCOUNTED"), "the discount does not fit")
         require(self.discount is None or 0 < self.discount < 1, "the discount does not fit")
         require(self.upper_steps is None or self.kind in ("UNTIL", "CUMULATIVE"), "steps do not fit")
@@ -1974,11 +1979,24 @@ def verify(path: str) -> list[str]:
         low, high = bound_of(problem, claim, False), bound_of(problem, claim, True)
         if problem.complement:
             low, high = 1 - high, 1 - low
-        require(low <= high, problem.learned.words if problem.learned else "bounds that contradict", 1)
+        least, most = range_of(problem)
+        require(least <= claim.lower and claim.upper <= most, "a claim outside of what is possible")
+        low, high = max(low, least), min(high, most)
+        crossed = any(a > b for a, b in zip(*(vector or () for vector in claim.vectors), strict=True))
+        require(low <= high and not crossed, problem.learned.words if problem.learned else CROSSED, 1)
         require(claim.lower <= low and claim.upper >= high, f"{claim.name}: the claim is not proved", 1)
         assert not isnan(claim.lower)
         lines.append(f"{claim.name} in [{claim.lower!r}, {claim.upper!r}]{words_of(problem)}")
     return lines
+
+
+def range_of(problem: Problem) -> tuple[Number, Number]:
+    """Between what the value lies, whatever the model is."""
+    if problem.is_probability:
+        return Fraction(0), Fraction(1)
+    negative = any(value < 0 for value in (*problem.rewards[0], *problem.terminal))
+    endless = problem.kind in ("REACH_REWARD", "TOTAL")
+    return -inf if negative else Fraction(0), inf if endless else Fraction(sys.float_info.max)
 
 
 def words_of(problem: Problem) -> str:

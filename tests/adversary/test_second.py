@@ -8,6 +8,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 from scipy.stats import binom
 
@@ -83,7 +84,7 @@ def test_an_empty_domain_proves_nothing(tmp_path: Path, capsys: pytest.CaptureFi
     forgery = Forgery.of(ALL["domain/expression"].certificate)
     forgery["problem.domain.lower"] = ["3/5", "3/5", "1/5"]
     path = forgery.save(tmp_path / "empty.cert")
-    assert second.main([str(path)]) == 1 and "has no instantiation" in capsys.readouterr().err
+    assert second.main([str(path)]) == 1 and "the domain contradicts the model" in capsys.readouterr().err
 
 
 def test_every_byte_of_the_file_counts(tmp_path: Path) -> None:
@@ -101,3 +102,29 @@ def test_every_byte_of_the_file_counts(tmp_path: Path) -> None:
     assert second_verdict(path) == 2
     path.write_bytes(content)
     assert second_verdict(path) == 0
+
+
+def empty_region(place: Path) -> Path:
+    """p + q ≤ ½ in the domain, p + q ≥ 0.59 by what was seen: no box, expression or choice says so by itself.
+    The lower bound of the first state rests on the one, its upper bound on the other, and both are 0.55.
+    """
+    forgery, region = Forgery.of(ALL["spread/polytope/rectangular"].certificate), "learned.region"
+    forgery["problem.domain.coefficient"] = [*forgery["problem.domain.coefficient"], "1", "1", "0"]
+    forgery["problem.domain.bound"] = [*forgery["problem.domain.bound"], "1/2"]
+    forgery["problem.domain.is_equality"] = np.append(forgery["problem.domain.is_equality"], False)
+    last = 6 + len(forgery[f"{region}.row"])
+    forgery[f"{region}.row"] = np.vstack([forgery[f"{region}.row"], [[0, 4, 0]]])
+    forgery[f"{region}.choice_basis"] = np.vstack([forgery[f"{region}.choice_basis"], [[last, 3, 4]]])
+    forgery["values.0.lower_basis"] = np.array([2, -1, -1, -1, -1, -1])
+    for side, end, slack in (("lower", "box_lower", -1e-12), ("upper", "box_upper", 1e-12)):
+        vector = forgery[f"values.0.{side}"].copy()
+        vector[0], vector[2] = 0.55, 0.55 * forgery[f"{region}.{end}"][0] + slack
+        forgery[f"values.0.{side}"] = vector
+    forgery["claims.0.lower"] = forgery["claims.0.upper"] = 0.55
+    return forgery.save(place / "empty.cert")
+
+
+def test_a_region_without_points_proves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = empty_region(tmp_path)
+    assert second.main([str(path)]) == 1
+    assert "the data contradict the model" in capsys.readouterr().err

@@ -185,7 +185,7 @@ def test_where_confidence_is_claimed_misses_stay_below_delta(log: Log) -> None:
     missed = 0
     for seed in range(RUNS):
         rows = log(np.random.default_rng(1000 + seed))
-        reading = read(rows, ends="complete" if log is stopped_by_outcome else None)
+        reading = read(rows, ends=None if log is truncated_by_outcome else "complete")
         holds, inside = covers(reading)
         assert holds and reading.counts.design.censored == ()
         missed += not inside

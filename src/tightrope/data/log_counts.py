@@ -63,6 +63,7 @@ from tightrope.data.partial import Joined, Partial
 from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, ReadOptions
 from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.data.sorting import count_sorted, times_fall
+from tightrope.data.stopping import has_levels
 from tightrope.data.time_order import batch_instants, begin_times, episode_instants, moment_of
 from tightrope.errors import InputError, Location
 from tightrope.formats.table.data_table import DataTable
@@ -237,18 +238,22 @@ def ends_of(
 ) -> Assumed:
     """Whether episodes stop where they were over or cut by a rule, and how that is known."""
     others, episodes = int(notes[OPEN_ENDS]), int(notes[EPISODES])
-    if not others and not last_is_open:
-        return Assumed(
-            ENDS, Kept.YES, "every episode ends in a state that nothing leaves, or is marked as over"
-        )
-    if not others and (episodes == 1 or order.holds):
+    may_lack = _may_lack_rows(plan)
+    if not may_lack and not others and not last_is_open:
+        why = "every episode ends in a state that nothing leaves, or is marked as over"
+        return Assumed(ENDS, Kept.YES, why)
+    if not may_lack and not others and (episodes == 1 or order.holds):
         return Assumed(ENDS, Kept.YES, "all episodes are over but the last, which the end of the log cuts")
     if asked.ends == COMPLETE:
-        return Assumed(
-            ENDS, Kept.STATED, "--ends complete: every episode is whole, no row is missing at its end"
-        )
+        return Assumed(ENDS, Kept.STATED, "--ends complete: every episode is whole, no row of it is missing")
     if asked.until_now or asked.watched_until is not None:
         return _cut(plan, notes, asked)
+    if may_lack:
+        why = (
+            "next states are those of the next rows, and neither step numbers nor a regular clock show "
+            "that none is missing between; --ends complete states it"
+        )
+        return Assumed(ENDS, Kept.UNKNOWN, why)
     stop = others + last_is_open
     why = (
         f"{stop:,} of {episodes:,} {_plural(episodes, 'episode', 'episodes')} stop in a state that can be "
@@ -256,6 +261,16 @@ def ends_of(
         "--until-now cuts a running log at its last instant, a column truncated or terminated says it of each"
     )
     return Assumed(ENDS, Kept.UNKNOWN, why)
+
+
+def _may_lack_rows(plan: ReadPlan) -> bool:
+    """Whether a row could be missing within an episode without a trace: the rows around it follow each other
+    all the same. Where every step of the model leads one level further it could not.
+    """
+    columns = plan.columns[0]
+    if not columns.from_next_row or STEP in columns.roles or plan.tick.step:
+        return False
+    return not has_levels(plan.structure)
 
 
 def _cut(plan: ReadPlan, notes: OffsetArray, asked: ReadOptions) -> Assumed:
@@ -280,7 +295,8 @@ def _cut(plan: ReadPlan, notes: OffsetArray, asked: ReadOptions) -> Assumed:
         return Assumed(ENDS, Kept.NO, f"{said}; but some stop before, and rows are missing there")
     if tick.step:
         return Assumed(ENDS, Kept.YES, f"{said}, as their last rows show")
-    return Assumed(ENDS, Kept.STATED, f"{said}, and how long an outcome takes does not depend on it")
+    stated = "no row is missing until then, and how long an outcome takes does not depend on it"
+    return Assumed(ENDS, Kept.STATED, f"{said}; {stated}")
 
 
 def count_parts(plan: ReadPlan, threads: int | None, watch: ReadProgress) -> Iterator[Partial]:

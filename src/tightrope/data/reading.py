@@ -256,6 +256,7 @@ def _whole(plan: ReadPlan, model_hash: str, asked: ReadOptions, progress: Progre
         what = "the file has a header but no rows" if len(names) == 1 else "none of the files has a row"
         raise InputError(what, Location(names[0]))
     total = _with_design(total, asked)
+    notes += _about_plan(total.design, asked)
     return Reading(total, rows, dict(dropped), metadata, _read_as(plan), tuple(dict.fromkeys(notes)), names)
 
 
@@ -383,6 +384,26 @@ def _with_design(counts: Counts, asked: ReadOptions) -> Counts:
         late = held.late_plan or contradicted
         held = replace(held, planned=plan, censored=missing, late_plan=late)
     return replace(counts, design=held)
+
+
+def _about_plan(design: SamplingDesign, asked: ReadOptions) -> list[str]:
+    """What was planned, what came, and what that means."""
+    plan, came = asked.planned_episodes, design.episodes
+    if plan is None:
+        return []
+    if came is None:
+        return [
+            f"{plan:,} episodes were planned, but the log does not tell episodes apart: the plan is not used"
+        ]
+    if design.late_plan:
+        return [f"{plan:,} episodes were planned, {came:,} came; the plan came late, and is not used"]
+    if came < plan:
+        why = (
+            "nobody knows whether the others are missing for how they came out, so the confidence is nominal"
+        )
+        return [f"{plan:,} episodes were planned, {came:,} came: {why}"]
+    more = "" if came == plan else ", and going on costs only width"
+    return [f"{plan:,} episodes were planned, {came:,} came: pilot and bets follow the plan{more}"]
 
 
 def _of_episodes(counts: Counts, kept: KeptEvents | None, asked: ReadOptions) -> Reading:

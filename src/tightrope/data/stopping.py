@@ -11,7 +11,7 @@ import numpy as np
 
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray
+from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 
 def absorbing_states(structure: Structure) -> BoolArray:
@@ -64,3 +64,29 @@ def can_repeat_choice(structure: Structure, stop: BoolArray, cap: int) -> bool:
     )
     components, _ = connected_components(edges, directed=True, connection="strong")
     return bool(components < structure.states)
+
+
+def has_levels(structure: Structure) -> bool:
+    """Whether every step leads from one level of the model to the next, as where a variable counts steps.
+
+    Then two states that a step leads between are that far apart on every way. States that nothing leaves end
+    an episode, and their steps do not count.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    source = structure.choice_state[structure.transition_choice]
+    inside = ~absorbing_states(structure)[source]
+    source, target = source[inside], structure.successor[inside]
+    if np.any(source == target):
+        return False
+    edges = csr_array(
+        (np.ones(len(source), dtype=np.bool_), (source, target)), shape=(structure.states, structure.states)
+    )
+    order, before = breadth_first_order(edges, structure.initial, directed=True)
+    level: OffsetArray = np.full(structure.states, -1, dtype=np.int64)
+    level[structure.initial] = 0
+    for state in order[1:].tolist():
+        level[state] = level[before[state]] + 1
+    seen = level[source] >= 0
+    return bool(np.all(level[target[seen]] == level[source[seen]] + 1))

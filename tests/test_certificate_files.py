@@ -7,6 +7,7 @@ import json
 import resource
 import struct
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -287,3 +288,50 @@ def test_texts_beyond_the_caps_are_refused(monkeypatch: pytest.MonkeyPatch) -> N
     for text in (b"1\n1\n1\n1\n", b"1*0^1*1^1*2^1 1*0^1*1^1 1*0^1\n"):
         with pytest.raises(ValueError, match="'x' has more than 3 lines, or 8 lines, terms and factors"):
             archive._lines(text, [text.count(b"\n")], "polynomials", "x")
+
+
+def test_no_byte_of_a_file_is_outside_its_digest(tmp_path: Path) -> None:
+    honest = as_file(walk_certificate()).content
+    assert read(honest).digest
+    names = sorted(members_of(walk_certificate()))
+
+    def zipped(change: Callable[[zipfile.ZipInfo], None], comment: bytes = b"") -> bytes:
+        result = io.BytesIO()
+        with zipfile.ZipFile(result, "w") as archive:
+            archive.comment = comment
+            for name in names:
+                about = zipfile.ZipInfo(name)
+                change(about)
+                archive.writestr(about, members_of(walk_certificate())[name])
+        return result.getvalue()
+
+    def changed(**fields: object) -> bytes:
+        return zipped(lambda about: [setattr(about, name, value) for name, value in fields.items()] and None)
+
+    assert read(zipped(lambda about: None)).digest == read(honest).digest
+    packed = zlib.compressobj(1, zlib.DEFLATED, -15)
+    content = members_of(walk_certificate())["digest"]
+    stream = packed.compress(content) + packed.flush() + b"more"
+    place = honest.index(b"digest")  # its name in its header
+    assert place >= 30
+    begin, (old,) = place - 30, struct.unpack_from("<18xL", honest, place - 30)
+    longer = honest[: begin + 18] + struct.pack("<L", len(stream)) + honest[begin + 22 : begin + 36] + stream
+    longer += honest[begin + 36 + old :]
+    for hidden in (
+        zipped(lambda about: None, comment=b"VALID"),
+        b"#!/bin/sh\n" + honest,
+        honest + b"\n",
+        honest[:begin] + b"gap" + honest[begin:],
+        changed(extra=b"\x99\x99\x04\x00more"),
+        changed(comment=b"VALID"),
+        changed(date_time=(2026, 1, 1, 0, 0, 0)),
+        changed(external_attr=0o777 << 16),
+        longer,
+    ):
+        with pytest.raises(InputError, match="not a certificate"):
+            read(hidden)
+    for place in range(0, len(honest), 7):
+        flipped = bytearray(honest)
+        flipped[place] ^= 1
+        with pytest.raises(InputError):
+            read(bytes(flipped))

@@ -242,3 +242,135 @@ def test_the_checker_loads_nothing_of_what_it_checks(folder):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+GAME = """mdp
+const double p;
+module m
+ s:[0..2] init 0;
+ [a] s=0 -> p:(s'=1) + 1-p:(s'=2);
+ [b] s=0 -> 3/10:(s'=1) + 7/10:(s'=2);
+ [] s>0 -> true;
+endmodule
+label "goal" = s=1;
+rewards "cost"
+ [a] true : 2;
+ [b] true : 3;
+endrewards
+"""
+
+
+@pytest.fixture(scope="module")
+def game(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Values at p = 0.6, of the best policy and of [b], and a robust policy learned from data drawn there."""
+    place = tmp_path_factory.mktemp("game")
+    model, known = str(place / "game.prism"), ["--param", "p=0.1:0.9"]
+    (place / "game.prism").write_text(GAME)
+    rows = '"policy": [{"state": {"s": 0}, "choice": 1}]'
+    (place / "b.json").write_text(f'{{"format": "tightrope policy", "version": 1, "model": null, {rows}}}')
+    point = [*known, "--at", "p=0.6", "--certificate"]
+    for name, prop, more in (
+        ("max", 'Pmax=? [ F "goal" ]', []),
+        ("globally", 'Pmin=? [ G !"goal" ]', []),
+        ("next", "Pmax=? [ (X s=1) | (F s=1) ]", []),
+        ("cost", 'R{"cost"}min=? [ F s>0 ]', []),
+        ("given", 'Pmax=? [ F "goal" ]', ["--policy", str(place / "b.json")]),
+    ):
+        assert (
+            run(["check", model, "--prop", prop, *point, str(place / f"{name}.cert"), *more, "--json"]) == 0
+        )
+    data = str(place / "data.csv")
+    drawn = [*known, "--at", "p=0.6", "--generative", "400", "--seed", "1", "-o", data]
+    assert run(["sample", model, *drawn, "--json"]) == 0
+    learned = ["--prop", 'Pmax=? [ F "goal" ]', "--data", data, "--delta", "0.01", "--sets", "tied"]
+    assert (
+        run(["learn", model, *known, *learned, "--certificate", str(place / "learned.cert"), "--json"]) == 0
+    )
+    return place
+
+
+@pytest.mark.parametrize(
+    ("name", "prop", "answer"),
+    [
+        ("max", 'Pmax>=0.5 [ F "goal" ]', "true"),
+        ("max", 'Pmax>=0.9 [ F "goal" ]', "false"),
+        ("max", 'Pmax<=0.9 [ F "goal" ]', "true"),
+        ("max", 'Pmax>0.61 [ F "goal" ]', "false"),
+        ("max", 'P<0.7 [ F "goal" ]', "true"),
+        ("globally", 'P>=0.5 [ G !"goal" ]', "false"),
+        ("globally", 'P>=0.3 [ G !"goal" ]', "true"),
+        ("globally", 'Pmin<0.3 [ G !"goal" ]', "false"),
+        ("next", "Pmax>=0.9 [ (X s=1) | (F s=1) ]", "false"),
+        ("next", "Pmax>=0.5 [ (X s=1) | (F s=1) ]", "true"),
+        ("cost", 'R{"cost"}min<=2.5 [ F s>0 ]', "true"),
+        ("cost", 'R{"cost"}min>2.1 [ F s>0 ]', "false"),
+        ("cost", 'R{"cost"}min>=1.9 [ F s>0 ]', "true"),
+        ("given", 'Pmax>=0.25 [ F "goal" ]', "true"),
+        ("given", 'Pmax>=0.5 [ F "goal" ]', "not certified"),  # another policy may be better
+        ("learned", 'Pmax>=0.5 [ F "goal" ]', "true"),
+        ("learned", 'Pmax>=0.9 [ F "goal" ]', "not certified"),
+        ("learned", 'Pmax<0.9 [ F "goal" ]', "not certified"),
+        ("max", 'Pmax=? [ F "goal" ]', None),
+    ],
+)
+def test_thresholds_are_decided_by_what_is_certified(capsys, game, name, prop, answer):
+    own = ["--model", game / "game.prism", "--param", "p=0.1:0.9", "--prop", prop]
+    own += [] if name == "learned" else ["--at", "p=0.6"]
+    code, found = report(capsys, game / f"{name}.cert", *own)
+    assert found.get("answer") == answer and found["valid"]
+    assert code == (0 if answer in (None, "true") else 1)
+    assert found["verdict"] == ("limit" if answer == "not certified" else "proved")
+    assert run(["verify", str(game / f"{name}.cert"), *map(str, own)]) == code
+    words = {None: "VALID: ", "true": "VALID: true, ", "false": "FALSE: ", "not certified": "UNDECIDED: "}
+    assert capsys.readouterr().out.startswith(words[answer])
+    if name in ("max", "cost") and answer is not None:  # as `check` decides it
+        assert run(["check", *map(str, own[1:]), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["answer"] == answer
+    model = tightrope.load(game / "game.prism", params={"p": (0.1, 0.9)})
+    at = {} if name == "learned" else {"at": {"p": 0.6}}
+    if name not in ("cost",):
+        assert tightrope.verify(game / f"{name}.cert", model=model, property=prop, **at).answer == answer
+
+
+def test_a_threshold_of_ones_own_policy_is_about_that_policy(capsys, game):
+    own = [
+        "--model",
+        game / "game.prism",
+        "--param",
+        "p=0.1:0.9",
+        "--at",
+        "p=0.6",
+        "--policy",
+        game / "b.json",
+    ]
+    for prop, answer in (('Pmax>=0.5 [ F "goal" ]', "false"), ('Pmax>0.29 [ F "goal" ]', "true")):
+        code, found = report(capsys, game / "given.cert", *own, "--prop", prop)
+        assert (code, found["answer"]) == (int(answer == "false"), answer)
+
+
+def test_names_of_files_do_not_reach_the_terminal_raw(capsys, folder, tmp_path):
+    wild = tmp_path / "\x1b[2J\x1b[31mVALID\nVALID: at least 1\x1b[0m.cert"
+    wild.write_bytes((folder / "value.cert").read_bytes())
+    commands = [
+        ["verify", str(wild)],
+        ["verify", str(wild), "--model", str(wild)],
+        ["verify", f"{wild}.nowhere"],
+        ["check", str(wild)],
+        ["check", f"{wild}.prism"],
+        ["info", str(wild)],
+        ["learn", MODEL, "--data", str(wild)],
+        ["data", str(wild), "--model", MODEL],
+        ["watch", MODEL, "--data", f"{wild}.csv"],
+        ["report", str(wild)],
+        ["check", MODEL, "--policy", str(wild)],
+        ["check", MODEL, "--prop", f"{wild}.props"],
+        ["check", MODEL, "--prop", str(wild)],
+    ]
+    for command in commands:
+        code = run(command)
+        assert code in (0, 1, 2), command
+        captured = capsys.readouterr()
+        for text in (captured.out, captured.err):
+            assert all(c in "\t\n" or c.isprintable() for c in text), (command, text)
+        if command[0] == "verify" and len(command) == 2:
+            assert "\nVALID: at least 1" not in captured.out + captured.err, command

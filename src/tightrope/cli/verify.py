@@ -110,7 +110,7 @@ def verify(asked: Request) -> None:
     else:
         _print(asked.certificate, verdict, loaded)
     if not verdict.valid:
-        raise CannotCertify(f"{asked.certificate} does not prove its claim")
+        raise CannotCertify(f"{shown(str(asked.certificate))} does not prove its claim")
     if verdict.answer in (None, "true"):
         leave(worth(verdict), asked.accept_nominal)
     else:

@@ -346,8 +346,13 @@ def test_the_command_line_learns_samples_and_evaluates(
     more = tmp_path / "more.parquet"
     ran("sample", *common, "--at", "p=0.5", "--episodes", "9", "--policy", str(file), "-o", str(more))
     proof = tmp_path / "c.cert"
-    certified = json.loads(ran(*learn, "--certificate", str(proof), "--json"))["certificate"]["policies"]
-    assert certified["robust policy"]["lower"] == pytest.approx(guarantee, abs=1e-5)
+    assert run([*learn, "--certificate", str(proof), "--json"]) == 0
+    captured = capsys.readouterr()  # what is not covered is said beforehand
+    said = json.loads(captured.out)["certificate"]
+    assert said["policies"]["robust policy"]["lower"] == pytest.approx(guarantee, abs=1e-5)
+    assert len(said["not_covered"]) == 1 and f"warning: {said['not_covered'][0]}" in captured.err
+    unbound = ["verify", str(proof), "--model", *common, "--policy", str(file)]
+    assert run(unbound) in (1, 2) and "memory" in capsys.readouterr().err
     tied = ["--model", *common, "--prop", asked, "--data", str(data), "--json"]
     verified = json.loads(ran("verify", str(proof), *tied))
     assert verified["valid"] and verified["bound"]["data"] is verified["bound"]["property"] is True

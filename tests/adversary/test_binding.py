@@ -251,7 +251,7 @@ def test_a_policy_without_memory_is_not_one_of_the_product(choice: int, tmp_path
     )
     honest = ALL["remembered/tied"]
     verdict = verify(honest.certificate, *honest.binding(), "--policy", str(policy))
-    assert verdict.code == 1 and "policies with a memory, and yours has none" in verdict.err
+    assert verdict.code == 1 and "policies with the memory of its automaton" in verdict.err
 
 
 def test_a_log_is_not_counted_twice_by_another_name(tmp_path: Path) -> None:

@@ -74,6 +74,8 @@ def run(asked: Request) -> None:
     subject = load_subject(asked, temporal=True)
     if asked.certificate is not None:
         _refuse_quotients(subject, options)
+        for words in _not_covered(subject):
+            warn(words)
     if subject.product is not None and exports:
         raise InputError(
             "--export writes the learned model, and that of a temporal formula is a product with its "
@@ -190,6 +192,16 @@ def _results(learner: Learner, options: LearnOptions, several: bool) -> list[Lea
     return learner.results([options.with_sets(kind) for kind in comparable_kinds(options)])
 
 
+def _not_covered(subject: Subject) -> list[str]:
+    """What a certificate will not be about, in words, before it is computed."""
+    if subject.product is None:
+        return []
+    return [
+        "the certificate will be about the robust policy with the memory of the automaton that the checker "
+        "derives, computed again there: verify --policy does not compare the controller that -o writes"
+    ]
+
+
 def _refuse_quotients(subject: Subject, options: LearnOptions, counts: Counts | None = None) -> None:
     """Whether certificates hold what is asked of quotients, before it is computed."""
     from tightrope.proof.quotients import refuse_quotients
@@ -230,7 +242,9 @@ def _print(
         answer.true_value = None if true_value is None else span_of(true_value)
         if proof is not None:
             policies = {policy: span_of(interval) for policy, interval in proved.items()}
-            answer.certificate = ProvedFacts(proof.digest, str(asked.certificate), policies)
+            answer.certificate = ProvedFacts(
+                proof.digest, str(asked.certificate), policies, _not_covered(subject) or UNSET
+            )
         print_json(answer)
         sys.stdout.flush()
         return

@@ -96,7 +96,7 @@ def verify(asked: Request) -> None:
     if asked.model is not None:
         from tightrope.cli.verify_own import own_problem
 
-        own = own_problem(asked, asked.model, certificate.problem.law == "point")
+        own = own_problem(asked, asked.model, certificate.problem)
         bound, trouble = compare(certificate, own)
         if trouble is not None:
             if asked.json:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from tightrope.certificate.problem import Problem
 from tightrope.cli.model_source import LoadedModel, load_embedded, load_model
 from tightrope.cli.options import parse_constants
 from tightrope.cli.output import warn
 from tightrope.cli.questions import read_properties
 from tightrope.cli.records import refuse_options
-from tightrope.errors import InputError
+from tightrope.errors import CannotCertify, InputError
 from tightrope.formats.policy import Policy
 from tightrope.loading import ModelRequest, is_continuous
 from tightrope.model.objective import Objective
@@ -23,8 +24,14 @@ if TYPE_CHECKING:
     from tightrope.cli.verify import Request
 
 
-def own_problem(asked: Request, model_name: str, at_point: bool) -> Own:
-    """All that is compared; `at_point`: the certificate is about one point of a parametric model."""
+def own_problem(asked: Request, model_name: str, problem: Problem) -> Own:
+    """All that is compared with the problem of a certificate."""
+    at_point = problem.law == "point"
+    if asked.policy is not None and problem.automaton is not None:
+        raise CannotCertify(
+            "this certificate is about a temporal formula, and policies with the memory of its automaton: "
+            "--policy is not compared with them"
+        )
     log = None if asked.data is None else asked.reading.request(asked.data)
     files = () if log is None else log.files()
     timed = is_continuous(model_name)  # certificates are then about the jumps of the chain

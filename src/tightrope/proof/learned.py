@@ -26,6 +26,7 @@ from tightrope.certificate.claim import Certificate, Claim, ValueHints
 from tightrope.certificate.hints import LearnedHints, RegionHints
 from tightrope.certificate.learned import Learned, Projection
 from tightrope.certificate.numbers import FLOAT64
+from tightrope.certificate.verdict import Contradiction
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.errors import CannotCertify, InputError
@@ -68,10 +69,22 @@ RewardEnds = tuple[RewardStructure, RewardStructure]
 def certificate_of(
     result: LearningResult, counts: Counts, about: Mapping[str, Any] | None = None
 ) -> Certificate:
-    """The certificate of a result and the counts it was learned from.
+    """The certificate of a result and the counts it was learned from; none where they refute the model.
 
     A result about a temporal formula is computed again, over the product that the checker derives.
     """
+    try:
+        return _certificate_of(result, counts, about)
+    except Contradiction as finding:
+        raise CannotCertify(
+            f"no certificate is written: the data contradict the model ({finding}), and over an empty region "
+            "everything would be proved"
+        ) from finding
+
+
+def _certificate_of(
+    result: LearningResult, counts: Counts, about: Mapping[str, Any] | None = None
+) -> Certificate:
     asked = None
     if isinstance(result.problem, ProductProblem) and result.problem.asked is not None:
         if counts.model_hash != result.problem.base.hash():

@@ -161,11 +161,13 @@ class ReadingFacts(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class ProvedFacts(msgspec.Struct, frozen=True):
-    """The certificate that was asked for, and the interval that it proves of each policy."""
+    """The certificate that was asked for, the interval that it proves of each policy, and in words what it is
+    not about."""
 
     digest: str
     file: str
     policies: dict[str, Span]
+    not_covered: list[str] | UnsetType = UNSET
 
 
 class LearnAnswer(Outcome, kw_only=True):

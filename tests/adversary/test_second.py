@@ -14,6 +14,7 @@ from scipy.stats import binom
 
 from adversary.archive import Forgery
 from adversary.honest import ALL
+from adversary.judge import verify
 from adversary.second import second, second_verdict
 
 SHARE = Fraction(1, 20)
@@ -128,3 +129,6 @@ def test_a_region_without_points_proves_nothing(tmp_path: Path, capsys: pytest.C
     path = empty_region(tmp_path)
     assert second.main([str(path)]) == 1
     assert "the data contradict the model" in capsys.readouterr().err
+    for options in ((), ("--exact",)):
+        verdict = verify(path, *options)
+        assert verdict.code == 1 and "the data contradict the model" in str(verdict.result), verdict

@@ -31,7 +31,7 @@ from tightrope.certificate.hints import RegionHints
 from tightrope.certificate.numbers import Arithmetic
 from tightrope.certificate.problem import Problem
 from tightrope.certificate.region.coordinates import Box, Space
-from tightrope.certificate.region.duality import Rows
+from tightrope.certificate.region.duality import Rows, is_empty
 from tightrope.certificate.region.polynomials import Terms, add, is_constant
 from tightrope.certificate.region.projection import Bounds, prove_by_bases, shrunk_box
 from tightrope.certificate.region.projection import Ends as ProvedEnds
@@ -148,7 +148,13 @@ class Learned:
 
     @cached_property
     def projection(self) -> Projection:
-        return self.project(self.hints.region)
+        found, region = self.project(self.hints.region), self.hints.region
+        if region is not None and found.rows is not None:
+            last = region.box_basis[-2 * self.space.size :]
+            bases = np.concatenate([region.bound_basis, region.choice_basis, last])
+            if is_empty(found.rows, bases):
+                raise Contradiction("no parameters satisfy all rows of the region")
+        return found
 
     def writer(self, region: RegionHints | None, sources: Sources | None = None) -> Writer:
         """Who writes the rows that hints about a region name."""

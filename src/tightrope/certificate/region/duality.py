@@ -89,6 +89,38 @@ class Rows:
         return total
 
 
+def is_empty(rows: Rows, bases: Indices) -> bool:
+    """Whether no x satisfies all rows, in rationals.
+
+    The mean of the vertices of a proof's bases lies inside, as a rule. Else, with x = lower + u, rows that
+    ask for less than nothing of u ≥ 0 are swapped with coordinates that can help, the first ones each time,
+    until no row asks (u = 0 of what is left is a point) or nothing helps one that does (there is none).
+    """
+    size, matrix, bound = rows.size, RATIONAL.array(rows.matrix), RATIONAL.array(rows.bound)
+    inverse = approximate_inverses(RATIONAL.floats(matrix)[bases])
+    corners = np.einsum("nij,nj->ni", inverse, RATIONAL.floats(bound)[bases])
+    middle = corners.sum(axis=0) / max(len(bases), 1)
+    spend_on("points of the region", matrix.size, RATIONAL, matrix)
+    if np.isfinite(middle).all() and np.all(matrix @ RATIONAL.array(middle) <= bound):
+        return False
+    table = np.column_stack([matrix, bound + matrix @ bound[1 : 2 * size : 2]])
+    swapped, left = np.arange(size, size + len(table)), np.arange(size)
+    while len(short := np.flatnonzero(table[:, -1] < 0)):
+        row = short[np.argmin(swapped[short])]
+        helping = np.flatnonzero(table[row, :-1] < 0)
+        if len(helping) == 0:
+            return True
+        spend_on("points of the region", 2 * table.size, RATIONAL, table)
+        column = helping[np.argmin(left[helping])]
+        factor, new = table[:, column].copy(), table[row] / table[row, column]
+        new[column] = 1 / table[row, column]
+        table[:, column] = 0
+        table = table - np.outer(factor, new)
+        table[row] = new
+        swapped[row], left[column] = left[column], swapped[row]
+    return False
+
+
 class Support(Protocol):
     """Whoever bounds directions·x over the region, direction i in the way which[i]."""
 

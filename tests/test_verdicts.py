@@ -82,13 +82,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "outside.csv").write_text("\n".join([*good, "900,900,1,rest,2,1"]) + "\n")
     blind = [",".join(row.split(",")[2:5]) for row in good]
     (place / "blind.csv").write_text("\n".join(blind) + "\n")
-    walks, state = ["episode,step,s,action,s_next"], 0
-    for step in range(400):
-        after = int(np.random.default_rng(step).choice([1, 2])) if state == 0 else 0
-        walks.append(f"0,{step},{state},{'toss' if state == 0 else 'back'},{after}")
-        state = after
+    walks = ["episode,step,s,action,s_next"]
+    for episode in range(60):
+        state = 0
+        for step in range(4):
+            after = int(np.random.default_rng([episode, step]).choice([1, 2])) if state == 0 else 0
+            walks.append(f"{episode},{step},{state},{'toss' if state == 0 else 'back'},{after}")
+            state = after
     (place / "loop.csv").write_text("\n".join(walks) + "\n")
-    (place / "none.csv").write_text(HEAD + "\n")
+    rows = "".join(f"{episode},{episode},0,toss\n" for episode in range(6))
+    (place / "none.csv").write_text("episode,time,s,action\n" + rows)
     return place
 
 
@@ -163,7 +166,26 @@ CASES = {
     "learn, a time limit": Case(
         L, ["learn", "bench:engagement(3)", "--data", "engaged.parquet", *TIED[:2], "--time-limit", "1e-9"]
     ),
-    "learn, a long-run average": Case(P, learn(model="loop.prism", data="loop.csv", prop='Smax=? [ "won" ]')),
+    "learn, ends that nobody knows": Case(
+        N,
+        learn(model="loop.prism", data="loop.csv", prop='Pmax=? [ F<=3 "won" ]'),
+        doubted=("ends of episodes",),
+        report=True,
+    ),
+    "learn, ends that are stated": Case(
+        P, learn("--ends", "complete", model="loop.prism", data="loop.csv", prop='Pmax=? [ F<=3 "won" ]')
+    ),
+    "learn, an order that nobody knows": Case(
+        N,
+        learn("--region", "likelihood", data="blind.csv"),
+        lambda: tr.learn(problem(), "blind.csv", delta=0.01, region="likelihood").verdict,
+        doubted=("order in time",),
+        report=True,
+    ),
+    "learn, a region that needs no order": Case(P, learn(data="blind.csv")),
+    "learn, a long-run average": Case(
+        P, learn("--ends", "complete", model="loop.prism", data="loop.csv", prop='Smax=? [ "won" ]')
+    ),
     "learn, a temporal formula": Case(P, learn(prop='Pmax=? [ F G "won" ]')),
     "check, a plain model": Case(
         P,
@@ -209,7 +231,12 @@ CASES = {
     ),
     "watch": Case(P, ["watch", "coin.prism", *RANGE, "--data", "good.csv"]),
     "watch, an alarm": Case(C, ["watch", "coin.prism", *RANGE, "--data", "bad.csv"]),
-    "watch, nothing read": Case(L, ["watch", "coin.prism", *RANGE, "--data", "none.csv"]),
+    "watch, an order that nobody knows": Case(
+        N, ["watch", "coin.prism", *RANGE, "--data", "blind.csv"], doubted=("order in time",)
+    ),
+    "watch, nothing read": Case(
+        L, ["watch", "coin.prism", *RANGE, "--data", "none.csv"], doubted=("ends of episodes",)
+    ),
 }
 
 
@@ -248,7 +275,7 @@ def test_every_surface_says_the_same(name: str, capsys: pytest.CaptureFixture[st
     if case.report:
         out = tmp_path / "out"
         assert run([*case.command, "-o", str(out)]) == code
-        saved = tr.load_result(out, model=problem().model)
+        saved = tr.load_result(out)
         assert saved.verdict.word is case.word and saved.headline() == said.out.splitlines()[0]
         assert tuple(one.name for one in saved.assumptions if not one.holds) == case.doubted
         page = unescape(saved.report(tmp_path / "page.html").read_text())
@@ -310,3 +337,14 @@ def test_a_file_is_not_believed_further_than_its_assumptions(tmp_path: Path) -> 
     (out / "result.json").write_text(json.dumps(content))
     saved = tr.load_result(out, model=problem().model)
     assert saved.verdict.word is Word.NOMINAL and saved.headline().startswith("NOMINAL: ")
+
+
+def test_no_certificate_is_made_of_what_is_not_known(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = learn("--sets", "expression", model="loop.prism", data="loop.csv", prop='Pmax=? [ F<=3 "won" ]')
+    assert run([*asked, "--certificate", "loop.cert"]) == 2
+    assert "the result is nominal (ends of episodes: 60 of 60" in capsys.readouterr().err
+    assert not Path("loop.cert").exists()
+    assert run([*asked, "--certificate", "loop.cert", "--ends", "complete"]) == 0
+    capsys.readouterr()
+    assert run(["verify", "loop.cert", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["about"]["stated"].startswith("ends of episodes: ")

@@ -198,9 +198,7 @@ class _Watching:
     @property
     def verdict(self) -> Verdict:
         """That of the test of the model, and of the promise where one is watched."""
-        assumed: list[Assumed] = [
-            getattr(self.log, name) for name in ("order", "ends") if hasattr(self.log, name)
-        ]
+        assumed = [self.log.order, self.log.ends]
         if self.log.dropped:
             assumed.append(Assumed(COMPLETE, Kept.NO, describe_dropped(self.log)))
         found = self.monitor.judge(assumed)

@@ -28,7 +28,7 @@ from tightrope.certificate.learned import Learned, Projection
 from tightrope.certificate.numbers import FLOAT64
 from tightrope.certificate.verdict import Contradiction
 from tightrope.data.counts import Counts
-from tightrope.data.design import SamplingDesign, SamplingKind
+from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.costs import learn_costs
 from tightrope.learning.options import LearnOptions
@@ -62,6 +62,7 @@ from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
 from tightrope.statistics.estimates import IntervalMethod, transition_intervals
 from tightrope.statistics.ledger import Assumption
 from tightrope.uncertainty.sets import Sets, SetsKind
+from tightrope.verdict import Kept
 
 RewardEnds = tuple[RewardStructure, RewardStructure]
 
@@ -106,6 +107,13 @@ def _certificate_of(
             "certificates do not cover costs of rewards that differ by successor: none is written",
             hint="leave the certificate out, or learn without `cost_range` and `cost_sd`",
         )
+    open_ones = [one for one in result.ledger.assumptions if not one.holds and one.name in (ENDS, ORDER)]
+    doubts = "; ".join(f"{one.name}: {one.why}" for one in open_ones)
+    if doubts:
+        raise InputError(
+            f"the result is nominal ({doubts}): no confidence holds for it, so there is nothing to certify",
+            hint="leave the certificate out, or state what is not known of the data",
+        )
     if counts.design.censored:
         raise InputError(
             f"outcomes are missing from the data ({'; '.join(counts.design.censored)}): no confidence holds "
@@ -144,7 +152,8 @@ def _certificate_of(
     asked_for = draft.problem.objective
     claims, hints = zip(*(_claim(initial, name, value, asked_for) for name, value in values), strict=True)
     draft = with_region(draft, proof)
-    draft = replace(draft, claims=claims, values=hints, about=to_words(about or {}))
+    said = {**(about or {}), **_stated(result)}
+    draft = replace(draft, claims=claims, values=hints, about=to_words(said))
     if proof is not None and solved.kind is SetsKind.RECTANGULAR:
         draft = prove_choices(link, found, draft, result)
     draft = prune(draft)
@@ -155,6 +164,12 @@ def _certificate_of(
     if asked is not None:
         require_proved(draft)
     return draft
+
+
+def _stated(result: LearningResult) -> dict[str, str]:
+    """What the user states of the data, in words; nothing in the certificate could show it."""
+    stated = [one for one in result.ledger.assumptions if one.kept is Kept.STATED]
+    return {"stated": "; ".join(f"{one.name}: {one.why}" for one in stated)} if stated else {}
 
 
 def domain_certificate(result: LearningResult, about: Mapping[str, Any] | None = None) -> Certificate:

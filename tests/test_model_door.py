@@ -258,6 +258,14 @@ def test_what_is_no_number(tmp_path: Path, text: str) -> None:
     refused(path, REACH, f"'{text}'", "13:5")
 
 
+@pytest.mark.parametrize("rate", ["[0,1]", "nan", "1e999999999", "2.5+"])
+def test_exit_rates(tmp_path: Path, rate: str) -> None:
+    path = tmp_path / "m.drn"
+    path.write_text(f"@type: CTMC\n@nr_states\n1\n@model\nstate 0 !{rate} init\naction a\n0 : 2.5\n")
+    with pytest.raises(InputError, match=r"the exit rate .* of state 0"):
+        tr.load(str(path))
+
+
 def test_umb_files(tmp_path: Path) -> None:
     rows = [(0, "a", {0: 0.5, 1: 0.5}), (1, "a", {1: 1})]
     model = tr.build_from_rows(rows, state_rewards={"r": [1, 0]}).instantiate()

@@ -31,6 +31,7 @@ from tightrope.formats.drn.state_lines import StateLines, drn_polynomial, labels
 from tightrope.formats.number_text import decimal_text, exact_number, nearest_double
 from tightrope.formats.polynomial_text import parse_polynomial
 from tightrope.formats.rate_rewards import exit_rewards, with_earnings
+from tightrope.formats.text_file import shorten
 from tightrope.formats.written_by import DRN_MARK
 from tightrope.model import door
 from tightrope.model.continuous import CTMC, Continuous, IntervalCTMC, ParametricCTMC, rate_box
@@ -113,7 +114,13 @@ def _check_exits(chain: ParametricCTMC, body: Body) -> None:
         if entry not in body.exit_texts or (entry, row) in seen:
             continue
         seen.add((entry, row))
-        said = values.rate(body.exit_texts[entry])
+        try:
+            said = values.rate(body.exit_texts[entry])
+        except ValueError as error:
+            shown = shorten(body.exit_texts[entry])
+            raise InputError(
+                f"the exit rate {shown} of state {state}: {error}", Location(str(body.path))
+            ) from None
         total = sum((chain.expressions.polynomial(e) for e in row), Polynomial({}))
         missed = (said - total).terms.values()
         size = max((abs(c) for c in total.terms.values()), default=Fraction(1))

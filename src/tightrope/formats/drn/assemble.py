@@ -117,8 +117,8 @@ class _Assembly:
     def labels(self) -> dict[str, BoolArray]:
         """Entry by entry: which labels the states with that text have."""
         named, rewards = len(self.body.labels), len(self.body.header.reward_names)
-        numbers = named * self.states + 8 * rewards * (self.states + len(self.choice_entry))
-        self.check_room(numbers, f"{named:,} labels and {rewards:,} reward models")
+        size = named * self.states + 8 * rewards * (self.states + len(self.choice_entry))
+        self.check_room(size, f"{named:,} labels and {rewards:,} reward models")
         entries = self.body.state_entries
         has = np.zeros((len(self.body.labels), len(entries)), dtype=np.bool_)
         for entry, (_, numbers) in enumerate(entries):

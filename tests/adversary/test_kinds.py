@@ -17,6 +17,7 @@ from adversary.honest import ALL, REACH, SPREAD, SPREAD_DOMAIN, WALK, Honest
 ROOT = Path(tightrope.certificate.__file__).parents[2]
 TABLE = Path(__file__).parents[2] / "docs" / "trust.md"
 GOAL = 2500
+BUDGET = "tightrope.certificate.budget"
 
 COSTLY = WALK.replace("const double p;", "const double p;\nconst double h;").replace("s<3 : 1;", "s<3 : h;")
 COSTS = Honest(
@@ -80,11 +81,18 @@ for path in sys.argv[1:]:
 
 
 def code_lines(path: Path) -> int:
-    """Lines that are neither blank nor a comment nor within a docstring."""
+    """Lines that are neither blank nor a comment nor within a docstring, nor count work: these can only
+    refuse."""
     text = path.read_text(encoding="utf-8")
     words: set[int] = set()
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+    nodes = list(ast.walk(ast.parse(text)))
+    counting = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module == BUDGET]
+    named = {alias.name for node in counting for alias in node.names if alias.name != "Budget"}
+    for node in nodes:
+        said = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        call = node.value if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
+        counts = call is not None and isinstance(call.func, ast.Name) and call.func.id in named
+        if said or counts or node in counting:
             words |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     lines = [line.strip() for line in text.splitlines()]
     return sum(bool(line) and line[0] != "#" and number not in words for number, line in enumerate(lines, 1))
@@ -108,6 +116,7 @@ def loaded() -> dict[str, set[str]]:
 def test_each_kind_rests_on_few_lines_and_the_page_says_on_how_many(loaded: dict[str, set[str]]) -> None:
     sizes = {
         kind: sum(size_of(name) for name in names if name.startswith("tightrope.certificate."))
+        - (size_of(BUDGET) if BUDGET in names else 0)
         for kind, names in loaded.items()
     }
     whole = sum(map(code_lines, (ROOT / "tightrope" / "certificate").rglob("*.py")))

@@ -47,9 +47,8 @@ class Vector:
         known = n.finite(self.number)
         if np.all(known):
             return self
-        return Vector(
-            np.where(known, self.number, 0 if upward else -np.inf), self.infinite | (upward & ~known)
-        )
+        number = np.where(known, self.number, 0 if upward else -np.inf)
+        return Vector(number, self.infinite | (upward & ~known))
 
     def take(self, index: Any) -> Vector:
         return Vector(self.number[index], self.infinite[index])
@@ -117,13 +116,8 @@ class Boxes:
     def only(self, choices: OffsetArray) -> Self:
         """These choices alone, in this order."""
         start, taken = rows_of(self.transition_start, choices)
-        return replace(
-            self,
-            transition_start=start,
-            successor=self.successor[taken],
-            label=self.label[taken],
-            single=self.single[choices],
-        )
+        part = replace(self, transition_start=start, single=self.single[choices])
+        return replace(part, successor=self.successor[taken], label=self.label[taken])
 
     def exactly(self, choices: OffsetArray) -> Boxes:
         """These choices alone, in rationals."""

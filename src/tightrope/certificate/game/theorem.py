@@ -51,16 +51,18 @@ def prove(
         ranking = np.zeros(game.states, dtype=np.int64)
     owner, side = ("MIN", "upper") if upward else ("MAX", "lower")
     if ranking is None or (game.agent_owns(owner) and game.witness is None):
-        words = "a ranking or the agent's witness is missing"
-        return [Check("hints", False, words)], Vector.of(game.n, bound)
+        return [Check("hints", False, "a ranking or the agent's witness is missing")], Vector.of(
+            game.n, bound
+        )
     play, bias = Play(game, bound, ranking, upward), hints.upper_bias if upward else hints.lower_bias
     if bias is not None:
         from tightrope.certificate.game.average import bounds_average
 
-        wrong = ~play.everywhere(partial(bounds_average, bias_of=bias))
-        return [
-            Check.everywhere(f"the {side} gain and its bias bound the average", wrong, "state")
-        ], play.value
+        words, wrong = (
+            "gain and its bias bound the average",
+            ~play.everywhere(partial(bounds_average, bias_of=bias)),
+        )
+        return [Check.everywhere(f"the {side} {words}", wrong, "state")], play.value
     checks = [Check.everywhere(f"the {side} bound is inductive", ~play.everywhere(_is_inductive), "state")]
     if objective.kind != "DISCOUNTED" and checks[0].passed:
         checks += _stops(play)
@@ -111,11 +113,9 @@ def _stops(play: Play) -> list[Check]:
     if (endless := ~boundary & ~finite).any():
         from tightrope.certificate.game.endless import earns_forever, misses
 
-        words, sure = (
-            ("the target is missed", misses)
-            if kind == "REACH_REWARD"
-            else ("the reward never ends", earns_forever)
-        )
+        words, sure = "the reward never ends", earns_forever
+        if kind == "REACH_REWARD":
+            words, sure = "the target is missed", misses
         ask(f"{words} where the lower bound is infinite", endless, lambda some: sure(some, endless))
     return checks
 

@@ -64,18 +64,9 @@ class RegionBoxes(Boxes):
         linear[joint], constant[joint] = near
         doubt[joint] = n.enclose(off[0] @ reach + off[1])[1]
         extent[joint] = n.enclose(abs(held[0]) @ reach + abs(held[1]))[1]
-        return RegionBoxes(
-            **vars(boxes),
-            link=link,
-            linear=linear,
-            constant=constant,
-            doubt=doubt,
-            extent=extent,
-            reach=n.enclose([reach.sum()])[1][0],
-            support=support,
-            basis=basis,
-            place=place.reshape(-1),
-        )
+        forms: dict[str, Any] = {"linear": linear, "constant": constant, "doubt": doubt, "extent": extent}
+        bases: dict[str, Any] = {"link": link, "support": support, "basis": basis, "place": place.reshape(-1)}
+        return RegionBoxes(**vars(boxes), **forms, **bases, reach=n.enclose([reach.sum()])[1][0])
 
     def only(self, choices: OffsetArray) -> Self:
         return replace(super().only(choices), basis=self.basis[choices], place=self.place[choices])

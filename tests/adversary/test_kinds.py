@@ -16,7 +16,9 @@ from adversary.honest import ALL, REACH, SPREAD, SPREAD_DOMAIN, WALK, Honest
 
 ROOT = Path(tightrope.certificate.__file__).parents[2]
 TABLE = Path(__file__).parents[2] / "docs" / "trust.md"
-GOAL = 2500
+MOST = {"a": 1700, "the": 2600, "learned:": 2900, "coupled:": 3400}
+"""Lines, by the first word of a kind."""
+
 BUDGET = "tightrope.certificate.budget"
 
 COSTLY = WALK.replace("const double p;", "const double p;\nconst double h;").replace("s<3 : 1;", "s<3 : h;")
@@ -59,12 +61,6 @@ KINDS: dict[str, Honest] = {
     "coupled: polytope": ALL["spread/polytope/coupled"],
     "coupled: slab": BOTH,
 }
-
-LARGER = {
-    "coupled: polytope",
-    "coupled: slab",
-}
-"""Those that are not within the goal."""
 
 LOADED = """
 import json, os, sys
@@ -123,7 +119,7 @@ def test_each_kind_rests_on_few_lines_and_the_page_says_on_how_many(loaded: dict
     rows = [f"| {kind} | {size:,} |" for kind, size in {**sizes, "everything": whole}.items()]
     said = re.findall(r"^\| [^|]* \| [0-9],[0-9]{3} \|$", TABLE.read_text(encoding="utf-8"), re.MULTILINE)
     assert said == rows, "the table of docs/trust.md should be\n" + "\n".join(rows)
-    assert {kind for kind, size in sizes.items() if size > GOAL} == LARGER
+    assert {kind: size for kind, size in sizes.items() if size > MOST[kind.split(" ")[0]]} == {}
 
 
 def test_a_check_loads_nothing_that_it_checks(loaded: dict[str, set[str]]) -> None:

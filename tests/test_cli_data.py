@@ -106,7 +106,9 @@ def test_what_the_model_does_not_know_is_listed_with_counts(capsys: pytest.Captu
         "actions": [{"value": "fly", "rows": 2}],
         "actions not enabled": [{"value": "x=2, action=run", "rows": 1}],
         "impossible transitions": [{"value": "x=3, action=run, x'=1", "rows": 1}],
-        "unreadable values": [{"value": "x=2, x'=?, action=walk", "rows": 1}],
+        "unreadable values": [
+            {"value": "column 'x_next', read as next value of 'x': '?' looks like text", "rows": 1}
+        ],
     }
     assert sum(found["dropped"].values()) == 7 and found["steps"] == 6
     assert found["refused"].startswith("log.csv:8: row 7: 'fly' is not enabled in state (x=2)")

@@ -99,6 +99,7 @@ MORE_PARAMETERS = {
     "model/builder.py: build_from_rows": "options of a public function, by keyword",
     "model/rate_builder.py: build_ctmc_from_rows": "options of a public function, by keyword",
     "data/environments.py: count_environment": "options of a public function, by keyword",
+    "proof/verification.py: verify": "options of a public function, by keyword",
     "learning/rates.py: learn_rates": "options of a public function, by keyword",
     "learning/online/begin.py: online": "options of a public function, by keyword",
     "learning/online/learner.py: __init__": "options of a public class, by keyword",

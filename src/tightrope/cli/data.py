@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from dataclasses import dataclass
@@ -17,10 +18,12 @@ from tightrope.cli.options import option
 from tightrope.cli.output import print_json, warn
 from tightrope.cli.progress import reading_progress
 from tightrope.cli.records import CountedLogOptions, takes
+from tightrope.data.saved_reading import reading_text
+from tightrope.formats.atomic import atomic_write
 from tightrope.formats.documents.answers import DataAnswer
 from tightrope.formats.documents.coding import from_plain, to_plain
 from tightrope.formats.output_file import claim_file
-from tightrope.formats.written_by import FIGURE
+from tightrope.formats.written_by import FIGURE, READING
 from tightrope.learning.log_description import LogDescription, describe_log, describe_reading
 from tightrope.statistics.estimates import check_delta
 
@@ -43,6 +46,10 @@ class Request:
     domain: options.Domain = None
     delta: Annotated[float, option("--delta", "All intervals hold together at level 1 − D.", "D")] = 0.05
     plot: Annotated[Path | None, option("--plot", "Draw it, too: a .png, .svg or .pdf file.", "FILE")] = None
+    output: Annotated[
+        Path | None,
+        option("-o --output", "Save the reading, for --reading of every command: NAME.reading.toml.", "FILE"),
+    ] = None
     overwrite: options.Overwrite = False
     json: options.Json = False
     reading: CountedLogOptions
@@ -71,6 +78,7 @@ def run(asked: Request) -> None:
 
         check_figure(asked.plot)
         figure = claim_file(asked.plot, FIGURE, asked.overwrite)
+    saved = None if asked.output is None else claim_file(asked.output, READING, asked.overwrite)
     log = asked.reading.request(asked.logs)
     files = log.files()
     model = load_model(asked.model, asked.const, asked.param, asked.domain).model
@@ -88,12 +96,25 @@ def run(asked: Request) -> None:
         print_json(from_plain(to_plain(facts), DataAnswer))
     else:
         print_description(_title(asked), description)
+    if saved is not None:
+        saved.check()
+        with atomic_write(saved.path) as file:
+            file.write(reading_text(log.options.saved(description.columns, description.states)))
+        if not asked.json:
+            _say_next(asked)
     if figure is not None:
         from tightrope.report.log_figure import write_log_figure
 
         sys.stdout.flush()  # the answer comes before files, which may fail
         figure.check()
         write_log_figure(figure.path, _title(asked), description)
+
+
+def _say_next(asked: Request) -> None:
+    """The command that comes next."""
+    data = " ".join(f"--data {shlex.quote(log)}" for log in asked.logs)
+    reading = shlex.quote(str(asked.output))
+    typer.echo(f"next: tightrope learn {shlex.quote(asked.model)} --prop P {data} --reading {reading}")
 
 
 def _title(asked: Request) -> str:

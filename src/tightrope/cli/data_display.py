@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from tightrope.cli.flags import as_flags
 from tightrope.cli.output import group, print_facts, print_table
 from tightrope.numerics.text import interval_text
 
@@ -54,12 +55,15 @@ def _facts(description: LogDescription) -> Iterator[tuple[str, str]]:
     if description.bytes is not None:
         yield "bytes", group(description.bytes)
     yield "design", design.kind.value
+    yield "verdict", description.verdict.word.value
+    for assumed in (design.order, design.ends):
+        yield assumed.name, f"{assumed.kept.value}: {assumed.why}"
     for line in reading.notes:
-        yield "note", line
+        yield "note", as_flags(line)
     for reason, rows in reading.dropped.items():
         yield "left out", f"{group(rows)} {'row' if rows == 1 else 'rows'}: {reason}"
     if description.refused is not None:
-        yield "learn says", description.refused
+        yield "learn says", as_flags(description.refused)
     for line in design.censored:
         yield "missing", f"{line}: the confidence is nominal"
     coverage = description.coverage

@@ -12,8 +12,9 @@ import re
 NAMES = """
     above actions alpha assume_support at at_most avoid budget chosen_at columns const convert_obs
     cost cost_range cost_sd costs coupled_gap data delta design device discount domain
-    drop_duplicates ellipsoid ends engine env exact export gap intersect interval iterations
-    ltl_translator on_drift optimality order overwrite planned_episodes plot policy precision region
+    drop_duplicates ellipsoid ends engine env exact export gap gaps intersect interval iterations
+    ltl_translator on_drift optimality order overwrite planned_episodes plot policy precision reading
+    region
     scheduler sets since skip_invalid states terminal_reward threads until_now watched_until window
     within_cap
 """

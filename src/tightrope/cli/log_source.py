@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from tightrope.cli.flags import as_flags
 from tightrope.cli.progress import reading_progress
 from tightrope.data.read_options import ReadOptions
 from tightrope.data.state_form import StateForm, StateNames
@@ -111,7 +112,7 @@ def print_reading(reading: Reading) -> None:
     for line in reading.read_as:
         _print_line(f"read as: {line}")
     for line in reading.notes:
-        _print_line(f"note: {line}")
+        _print_line(f"note: {as_flags(line)}")
     for line in reading.counts.design.censored:
         _print_line(f"missing: {line}")
 

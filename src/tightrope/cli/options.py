@@ -252,6 +252,21 @@ Order = Annotated[
         "as-read|time",
     ),
 ]
+Gaps = Annotated[
+    str | None,
+    option(
+        "--gaps",
+        "State that rows are missing within episodes for reasons of their own, not for what they would have "
+        "shown: each gap ends an episode, and what comes after it begins another.",
+        "outage",
+    ),
+]
+ReadingFile = Annotated[
+    Path | None,
+    option(
+        "--reading", "Read the log as 'tightrope data -o' saved it; options beside it come first.", "FILE"
+    ),
+]
 DropDuplicates = Annotated[
     bool,
     option(

@@ -122,6 +122,8 @@ class LogOptions:
     until_now: options.UntilNow = False
     order: options.Order = None
     drop_duplicates: options.DropDuplicates = False
+    gaps: options.Gaps = None
+    reading: options.ReadingFile = None
 
     def request(self, places: Sequence[str]) -> LogRequest:
         """The log at these places, read as these options say."""
@@ -134,7 +136,7 @@ class LogOptions:
                 given[name] = value.value
             elif name in ("since", "chosen_at"):
                 given[name] = event_number(name, value)
-        return LogRequest(tuple(places), ReadOptions(**given))
+        return LogRequest(tuple(places), ReadOptions(**given).resolved())
 
 
 @dataclass(frozen=True, kw_only=True)

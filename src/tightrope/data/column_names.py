@@ -182,31 +182,49 @@ def describe_role(role: str) -> str:
     return role if role in ROLES else f"variable '{role}'"
 
 
+_TIMED = re.compile(r"(?P<column>[^:]+):(?P<format>.*%.*)")
+
+
+class GivenColumns(dict[str, str]):
+    """Roles with their columns; `time_format` is how times are written, where the user says so."""
+
+    time_format: str | None = None
+
+
 def parse_columns(
     texts: Sequence[str] | Mapping[str, str] | None, variables: Collection[str]
-) -> dict[str, str]:
+) -> GivenColumns:
     """`wear=wear_level, wear'=next_wear, action=cmd` as roles with their columns; an empty column means none.
+    `time=Zeit:%d.%m.%Y %H:%M` also says how times are written.
 
     >>> parse_columns(["wear=wear_level, wear'=next_wear", "action=cmd, step="], ["wear"])
     {'wear': 'wear_level', "wear'": 'next_wear', 'action': 'cmd', 'step': ''}
     """
     if texts is None:
-        return {}
-    if isinstance(texts, str):
-        texts = [texts]
-    if isinstance(texts, Mapping):
-        entries = [(str(role), str(column)) for role, column in texts.items()]
-    else:
-        entries = [_entry(piece, text) for text in texts for piece in _pieces(text)]
-    roles: dict[str, str] = {}
-    for name, column in entries:
+        return GivenColumns()
+    roles = GivenColumns()
+    for name, column in _entries(texts):
         role = _role(name, variables)
+        if role == TIME and (timed := _TIMED.fullmatch(column)):
+            column, roles.time_format = timed["column"].strip(), timed["format"].strip()
         if role in roles:
             raise InputError(f"`columns` gives the {describe_role(role)} twice")
         if column and column in roles.values():
             raise InputError(f"`columns` gives the column '{column}' two meanings")
         roles[role] = column
     return roles
+
+
+def column_entries(texts: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+    """What a user's words say of columns, as they stand."""
+    return dict(_entries(texts))
+
+
+def _entries(texts: Sequence[str] | Mapping[str, str]) -> list[tuple[str, str]]:
+    if isinstance(texts, Mapping):
+        return [(str(role), str(column)) for role, column in texts.items()]
+    listed = [texts] if isinstance(texts, str) else texts
+    return [_entry(piece, text) for text in listed for piece in _pieces(text)]
 
 
 def _pieces(text: str) -> list[str]:

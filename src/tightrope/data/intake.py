@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.data.appearance import describe_column, look, some_values, unused_columns
 from tightrope.data.column_names import ACTION, BATCH, COST, COUNT, EPISODE, STEP, TIME
 from tightrope.data.row_columns import show_value
 from tightrope.data.rows import RowDecoder, Rows
@@ -123,9 +124,8 @@ class Intake:
                 hint = (
                     f"it may lead to {self._successors(chunk, row, state)}; data that the model excludes are "
                 )
-                return self.error(
-                    chunk, row, message, hint + f"evidence of a wrong model, not of noise ({SKIP_HINT})"
-                )
+                hint += f"evidence of a wrong model, not of noise ({SKIP_HINT})"
+                return self.error(chunk, row, message, self._with_unused(hint))
             case Problem.NEGATIVE_COUNT | Problem.NEGATIVE_BATCH:
                 role = COUNT if problem is Problem.NEGATIVE_COUNT else BATCH
                 value = show_value(chunk, self.columns.roles[role], row)
@@ -188,7 +188,8 @@ class Intake:
             there = self.structure.state_name(led) if 0 <= led < self.structure.states else "?"
             message = f"episode {episode} goes on in state {here}, but the row before led to state {there}"
             hint = "rows are missing between, or they belong to different episodes: name episodes in a "
-            return self.error(chunk, row, message, hint + "column 'episode', or number their rows in 'step'")
+            hint += "column 'episode', or number their rows in 'step'"
+            return self.error(chunk, row, message, self._with_unused(hint))
         if problem is Problem.AFTER_THE_END:
             message = f"episode {episode} goes on after the row before said that it ended"
             return self.error(chunk, row, message, "give each episode its own name in the column 'episode'")
@@ -232,16 +233,34 @@ class Intake:
                 meant = f" ({column[0].as_py()} after `maps`)" if variable in self.decoder.maps else ""
                 return f"column '{name}' holds {value}{meant}, which is not a whole number"
             if flag[0]:
-                return f"column '{name}' holds {value!r}, which is not a number"
+                values = some_values(chunk.columns[name])
+                plain = len(values) < 2 and look(values) == "text"
+                plain |= any(look([one]) in ("numbers", "whole numbers") for one in values)
+                more = "" if plain else f" ({describe_column(chunk.columns[name])})"
+                return f"column '{name}' holds {value!r}, which is not a number{more}"
         return "a value is missing or unreadable"
+
+    def _with_unused(self, hint: str) -> str:
+        """A hint behind what columns look like that nobody uses: in another order rows may fit."""
+        pointed = unused_columns(self.table, self.columns.names, list(self.columns.roles))
+        return "; ".join([*pointed, hint])
 
     def _reads_blanks(self, role: str) -> bool:
         known = self.decoder.maps.get(_mapped_role(role))
         return known is not None and known.reads_blanks
 
     def _value_hint(self, chunk: Chunk, row: int) -> str:
-        """How to give an empty cell a meaning, where the first bad value is one."""
+        """How to give an empty cell a meaning, where the first bad value is one, or dates and decimal
+        commas."""
         columns = self.columns
+        for role, name in [*columns.state_roles.items(), *columns.roles.items()]:
+            if name in columns.ends or not self._holds_numbers(role, name):
+                continue
+            looks = look([show_value(chunk, name, row)])
+            if looks == "dates":
+                return f'where they are times, say `columns="time={name}"`'
+            if looks == "numbers with a decimal comma":
+                return f"write the numbers of '{name}' with a point: 0.5, not 0,5"
         for role, name in [*columns.state_roles.items(), *columns.roles.items()]:
             blank = name not in columns.ends and _is_blank(show_value(chunk, name, row))
             if blank and not self._reads_blanks(role):

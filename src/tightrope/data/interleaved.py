@@ -202,16 +202,7 @@ class Strands:
         """Rows that say the same as the row of their episode before, at the same place, are left out."""
         if not self.plan.drop_copies or len(both.rows) < 2:
             return both, known
-        rows = both.rows
-        names = ("episode", "step", "time", "state", "action", "local", "ended", "problems")
-        columns = [getattr(rows, name) for name in names]
-        if not self.from_next:
-            columns.append(rows.next_state)
-        same = np.ones(len(rows) - 1, dtype=np.bool_)
-        for column in columns:
-            same &= column[1:] == column[:-1]
-        same &= (rows.cost[1:] == rows.cost[:-1]) | (np.isnan(rows.cost[1:]) & np.isnan(rows.cost[:-1]))
-        copy = np.r_[False, same] & ~known
+        copy = both.rows.repeats(self.from_next) & ~known
         self.copies += int(copy.sum())
         return both[~copy], known[~copy]
 

@@ -13,7 +13,8 @@ from itertools import permutations
 
 import numpy as np
 
-from tightrope.data.column_names import ACTION, EPISODE
+from tightrope.data.appearance import look, some_values
+from tightrope.data.column_names import ACTION, EPISODE, STEP
 from tightrope.data.locate import NOT_GIVEN, Taken
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.rows import RowDecoder, Rows
@@ -71,8 +72,11 @@ class _Looker:
         self.rows: Rows = self.decoder.decode(chunk)
 
     def answer(self) -> str | None:
+        step = self.columns.roles.get(STEP)
+        if step is not None and look(some_values(self.chunk.columns[step])) == "dates":
+            return f"these look like times in the column '{step}': say `columns=\"time={step}\"`"
         own = self._fitting(self.rows.state, self.rows.next_state, self.rows.taken)
-        if own > (1 - SUSPICIOUS) * len(self.rows):
+        if own > (1 - SUSPICIOUS) * self._count_wanted():
             return None
         before, after = self._values(self.columns.state), self._values(self.columns.next_state)
         for other in self._others():

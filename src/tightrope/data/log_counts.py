@@ -39,7 +39,7 @@ from tightrope.data.batches import BatchAccumulator, Batches, batch_ends
 from tightrope.data.column_names import COST, EPISODE, STEP, TIME
 from tightrope.data.costs import CostSums
 from tightrope.data.counting import count_part
-from tightrope.data.design import ENDS, KNOWN_ENDS, KNOWN_ORDER, ORDER, SamplingDesign
+from tightrope.data.design import ENDS, KNOWN_ENDS, KNOWN_ORDER, ORDER, SamplingDesign, worse
 from tightrope.data.follow import (
     EPISODES,
     FIRST_HIGH,
@@ -72,21 +72,21 @@ from tightrope.verdict import Assumed, Kept
 
 
 def describe_missing(
-    dropped: Mapping[str, int], notes: OffsetArray, lost: int, late_starts: int = 0
+    dropped: Mapping[str, int], notes: OffsetArray, lost: int, late_starts: int = 0, outages: bool = False
 ) -> tuple[str, ...]:
-    """What is missing, one phrase each; nothing where nothing is."""
+    """What is missing, one phrase each; nothing where nothing is, or where outages are stated."""
     found = []
     if dropped:
         rows = sum(dropped.values())
         reasons = ", ".join(f"{times} {reason}" for reason, times in sorted(dropped.items()))
         found.append(f"{rows:,} {_plural(rows, 'row was', 'rows were')} dropped ({reasons})")
-    if notes[HOLES]:
+    if notes[HOLES] and not outages:
         holes = int(notes[HOLES])
         found.append(
             f"{holes:,} {_plural(holes, 'silence is', 'silences are')} longer than the clock's usual step: "
-            "rows are missing there"
+            "rows are missing there (--gaps outage states that this had nothing to do with what happened)"
         )
-    if notes[GAPS]:
+    if notes[GAPS] and not outages:
         steps = int(notes[MISSING])
         found.append(f"{steps:,} {_plural(steps, 'step is', 'steps are')} missing within episodes")
     if late_starts:
@@ -193,7 +193,7 @@ def _followed_by_name(plan: ReadPlan, asked: ReadOptions) -> LogCounts:
     notes = found.notes
     if notes[DISORDER] or notes[START_LOW] < notes[START_HIGH]:
         return _count_sorted(plan, asked)
-    missing = describe_missing(found.dropped, notes, found.lost)
+    missing = describe_missing(found.dropped, notes, found.lost, outages=asked.gaps is not None)
     told: tuple[str, ...] = (
         ("several episodes at once, each followed by its name",) if not plan.by_episodes else ()
     )
@@ -237,6 +237,16 @@ def ends_of(
     plan: ReadPlan, notes: OffsetArray, last_is_open: bool, order: Assumed, asked: ReadOptions
 ) -> Assumed:
     """Whether episodes stop where they were over or cut by a rule, and how that is known."""
+    ends = _ends_of(plan, notes, last_is_open, order, asked)
+    if asked.gaps is None or not (notes[HOLES] or notes[GAPS]):
+        return ends
+    why = "--gaps outage: where rows are missing within episodes, logging stopped for reasons of its own"
+    return worse(ends, Assumed(ENDS, Kept.STATED, why))
+
+
+def _ends_of(
+    plan: ReadPlan, notes: OffsetArray, last_is_open: bool, order: Assumed, asked: ReadOptions
+) -> Assumed:
     others, episodes = int(notes[OPEN_ENDS]), int(notes[EPISODES])
     may_lack = _may_lack_rows(plan)
     if not may_lack and not others and not last_is_open:
@@ -370,7 +380,7 @@ def finish(plan: ReadPlan, joined: Joined, stated: SamplingDesign | None, asked:
     batches = joined.accumulator.finish(_batches_of_episodes(plan, stated))
     count = batches.total(plan.structure.transitions)
     episodes = joined.episodes if _follows_episodes(plan) else None
-    missing = describe_missing(joined.dropped, joined.notes, joined.lost)
+    missing = describe_missing(joined.dropped, joined.notes, joined.lost, outages=asked.gaps is not None)
     costs = joined.costs.sums() if COST in roles else None
     order = order_of(plan, joined.notes, asked)
     ends = ends_of(plan, joined.notes, joined.last_is_open, order, asked)
@@ -400,7 +410,8 @@ def _count_sorted(plan: ReadPlan, asked: ReadOptions) -> LogCounts:
             "leave `order` out, or sort the log",
         )
     found = count_sorted(plan)
-    missing = describe_missing(found.dropped, found.notes, found.lost, found.late_starts)
+    late, outages = found.late_starts, asked.gaps is not None
+    missing = describe_missing(found.dropped, found.notes, found.lost, late, outages)
     episodes = int(found.notes[EPISODES])
     how = f"{OUT_OF_ORDER}: {found.how}"
     order = order_of(plan, found.notes, asked, sorted_=True)

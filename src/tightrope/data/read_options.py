@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from tightrope.data.cluster import LOCAL, Place, parse_place
+from tightrope.data.column_names import TIME, column_entries, parse_columns
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.recent import Recent
+from tightrope.data.saved_reading import KINDS, load_reading
 from tightrope.data.state_form import StateForm, StateNames
+from tightrope.data.value_maps import map_entries
 from tightrope.errors import InputError, check_type
 
 DESIGNS = {
@@ -22,7 +26,7 @@ DESIGNS = {
 """`fixed`: episodes under a policy fixed in advance; `generative`: draws per choice fixed in advance."""
 
 
-COMPLETE, AS_READ, BY_TIME = "complete", "as-read", "time"
+COMPLETE, AS_READ, BY_TIME, OUTAGE = "complete", "as-read", "time", "outage"
 """What may be stated of a log: that its episodes are whole, and in which order its rows happened."""
 
 
@@ -50,8 +54,10 @@ class ReadOptions:
     `watched_until` is the time up to which all were watched (in a log in continuous time also the column
     that says so), `until_now` that those that are not over went on until the log's last instant. `order`
     states that rows stand "as-read", in the order in which they happened, or that one clock runs for all
-    episodes ("time"). `drop_duplicates` drops rows that were logged twice. `since`, `window` and `chosen_at`
-    say which events are kept (`tightrope.data.recent`).
+    episodes ("time"). `drop_duplicates` drops rows that were logged twice. `gaps` = "outage"
+    states that rows are missing within episodes for reasons of their own. `reading` is the file of a saved
+    reading (`tightrope.data.saved_reading`), which says all of this where nothing else is said. `since`,
+    `window` and `chosen_at` say which events are kept (`tightrope.data.recent`).
     """
 
     states: StateNames | StateForm | str | None = None
@@ -72,6 +78,39 @@ class ReadOptions:
     until_now: bool = False
     order: str | None = None
     drop_duplicates: bool = False
+    reading: str | Path | None = None
+    gaps: str | None = None
+    said: tuple[str, ...] = ()
+
+    def resolved(self) -> ReadOptions:
+        """With what a saved reading says where nothing else is said; `said` are the words in which that was
+        overridden."""
+        if self.reading is None:
+            return self
+        saved, own, over = load_reading(self.reading), dict[str, Any](), list[str]()
+        for name, value in saved.items():
+            given = getattr(self, name)
+            if given is None or given is False:
+                own[name] = value
+                continue
+            if name in ("columns", "maps"):
+                mine = column_entries(given) if name == "columns" else map_entries(given)
+                over += [f"{name}: {role}" for role in mine if role in value and value[role] != mine[role]]
+                own[name] = {**value, **mine}
+            elif given != value:
+                over.append(name)
+        notes = [f"{word} is not as the reading {self.reading} has it" for word in over]
+        return replace(self, **own, reading=None, said=tuple(notes))
+
+    def saved(self, columns: Mapping[str, str], states: str | None) -> dict[str, Any]:
+        """What a saved reading says: all columns as they were read, and whatever was said of the log."""
+        given = parse_columns(self.columns, [role.removesuffix("'") for role in columns])
+        timed = {TIME: f"{columns[TIME]}:{given.time_format}"} if given.time_format else {}
+        kept: dict[str, Any] = {name: getattr(self, name) for name in KINDS}
+        stated = self.stated_design
+        kept["design"] = stated.value if isinstance(stated, SamplingKind) else None
+        kept["states"] = states
+        return {**kept, "columns": {**columns, **timed}, "maps": map_entries(self.maps or {})}
 
     @property
     def place(self) -> Place:
@@ -84,7 +123,7 @@ class ReadOptions:
             if getattr(self, name) is not None:
                 check_type(name, getattr(self, name), Sequence | Mapping, "a mapping, or texts")
         check_type("skip_invalid", self.skip_invalid, bool, "True or False")
-        for name, known in (("ends", (COMPLETE,)), ("order", (AS_READ, BY_TIME))):
+        for name, known in (("ends", (COMPLETE,)), ("order", (AS_READ, BY_TIME)), ("gaps", (OUTAGE,))):
             value = getattr(self, name)
             if value is not None and value not in known:
                 said = " or ".join(f"'{word}'" for word in known)

@@ -23,7 +23,8 @@ from typing import Any, Protocol, TypedDict, Unpack
 
 import numpy as np
 
-from tightrope.data.column_names import parse_columns
+from tightrope.data.appearance import TimeFormat, unused_columns
+from tightrope.data.column_names import TIME, parse_columns
 from tightrope.data.counts import Counts
 from tightrope.data.dask_counting import counting_at
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind, worse
@@ -73,6 +74,8 @@ class ReadWords(TypedDict, total=False):
     since: int | None
     window: int | None
     chosen_at: int | None
+    reading: str | Path | None
+    gaps: str | None
     ends: str | None
     watched_until: str | float | None
     until_now: bool
@@ -164,7 +167,7 @@ def read_data(
     """
     if not hasattr(model, "structure"):
         raise InputError(f"`model` is {describe(model)}, not a model", hint="tr.load reads one")
-    asked = ReadOptions(**check_keywords("read_data", ReadWords, words))
+    asked = ReadOptions(**check_keywords("read_data", ReadWords, words)).resolved()
     asked.check()
     batches = False
     if isinstance(data, Iterator) and not is_table(data):
@@ -206,6 +209,8 @@ def plan_reading(tables: Sequence[DataTable], structure: Structure, asked: ReadO
     variables = tuple(structure.valuations)
     given = parse_columns(asked.columns, variables)
     maps = parse_maps(asked.maps, variables)
+    if given.time_format is not None:
+        maps[TIME] = TimeFormat(format=given.time_format)
     columns = [find_columns(table, structure, asked.state_names, given) for table in tables]
     for table, found in zip(tables, columns, strict=True):
         _check_maps(table, found, maps)
@@ -215,7 +220,7 @@ def plan_reading(tables: Sequence[DataTable], structure: Structure, asked: ReadO
         tuple(columns),
         maps,
         asked.skip_invalid,
-        until_now=asked.until_now or asked.watched_until is not None,
+        until_now=asked.until_now or asked.watched_until is not None or asked.gaps is not None,
         drop_copies=asked.drop_duplicates,
     )
     if not tables:
@@ -257,6 +262,8 @@ def _whole(plan: ReadPlan, model_hash: str, asked: ReadOptions, progress: Progre
         raise InputError(what, Location(names[0]))
     total = _with_design(total, asked)
     notes += _about_plan(total.design, asked)
+    columns = plan.columns[0]
+    notes += [*asked.said, *unused_columns(plan.tables[0], columns.names, list(columns.roles))]
     return Reading(total, rows, dict(dropped), metadata, _read_as(plan), tuple(dict.fromkeys(notes)), names)
 
 

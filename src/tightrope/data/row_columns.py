@@ -294,9 +294,12 @@ def _check_action(table: DataTable, structure: Structure, roles: Mapping[str, st
 
 
 def _missing(table: DataTable, names: list[str], why: str) -> InputError:
+    from tightrope.data.appearance import unused_columns
+
     absent = [name for name in names if name not in table.names] or names
+    hint = f'the file has the columns {", ".join(table.names)}; `columns="{absent[0]}=…"` says what they mean'
     return InputError(
         f"missing column{'s' if len(absent) > 1 else ''} {', '.join(absent)} ({why})",
         Location(table.path),
-        f'the file has the columns {", ".join(table.names)}; `columns="{absent[0]}=…"` says what they mean',
+        "; ".join([hint, *unused_columns(table, (), ())]),
     )

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tightrope.data.appearance import times_of
 from tightrope.data.column_names import (
     ACTION,
     CHOICE,
@@ -74,6 +75,16 @@ class Rows:
         """Rows of several chunks, one below the other."""
         return Rows(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Rows)))
 
+    def repeats(self, from_next_row: bool) -> BoolArray:
+        """Rows that say the same as the row before, at the same place."""
+        names = ("episode", "step", "time", "state", "action", "local", "ended", "problems")
+        columns = [getattr(self, name) for name in names] + ([] if from_next_row else [self.next_state])
+        same: BoolArray = np.zeros(len(self), dtype=np.bool_)
+        same[1:] = (self.cost[1:] == self.cost[:-1]) | (np.isnan(self.cost[1:]) & np.isnan(self.cost[:-1]))
+        for column in columns:
+            same[1:] &= column[1:] == column[:-1]
+        return same
+
     @property
     def taken(self) -> Taken:
         return Taken(self.action, self.local)
@@ -130,18 +141,19 @@ class RowDecoder:
     def times(self, chunk: Chunk, problems: ProblemCodes) -> OffsetArray:
         """The times of rows, as whole numbers that rise with them."""
         name = self.columns.roles[TIME]
-        return moments(chunk.columns[name], name, self.file, problems)
+        return moments(self.map_column(chunk, TIME, problems), name, self.file, problems)
 
     def time_type(self, chunk: Chunk) -> Any:
         """What times are, numbers or dates, also where a text shows them."""
         import pyarrow as pa
 
         name = self.columns.roles[TIME]
-        column = chunk.columns[name]
+        unused: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
+        column = self.map_column(chunk, TIME, unused)
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            column = _from_text(column, name, self.file)
+            column = times_of(column, name, self.file)
         return column.type
 
     def map_column(self, chunk: Chunk, role: str, problems: ProblemCodes, name: str | None = None) -> Any:
@@ -238,7 +250,7 @@ def moments(column: Any, name: str, file: str, problems: ProblemCodes) -> Offset
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        column = _from_text(column, name, file)
+        column = times_of(column, name, file)
     if column.null_count:
         mark(problems, column.is_null().to_numpy(zero_copy_only=False), Problem.MISSING_VALUE)
     kind = column.type
@@ -269,23 +281,6 @@ def empty_texts(column: Any) -> BoolArray:
     blank = np.array([*(value is None or not str(value).strip() for value in values), True])
     result: BoolArray = blank[codes]
     return result
-
-
-def _from_text(column: Any, name: str, file: str) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    stripped = pc.utf8_trim_whitespace(column)
-    for kind in (pa.int64(), pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
-        try:
-            return pc.cast(stripped, kind)
-        except pa.ArrowInvalid:
-            continue
-    raise InputError(
-        f"column '{name}' holds a text that is no time",
-        Location(file),
-        "write times as numbers or as 2026-01-31T12:00:00",
-    )
 
 
 def _is_nested(column: Any) -> bool:

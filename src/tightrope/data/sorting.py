@@ -71,6 +71,15 @@ def count_sorted(plan: ReadPlan) -> SortedCounts:
     stand_together = bool(np.all(np.diff(first_seen) >= 0))
     in_order, position = rows[order], order.astype(np.int64)
     in_order = replace(in_order, episode=first_seen[order])
+    copies = 0
+    if plan.drop_copies:
+        fresh = ~in_order.repeats(plan.columns[0].from_next_row)
+        copies, order, in_order, position = (
+            int((~fresh).sum()),
+            order[fresh],
+            in_order[fresh],
+            position[fresh],
+        )
     counter = _SortedCounter(plan, in_order, table[order])
     transition, keep = counter.count()
     dropped = counter.dropped + Counter(Problem(code).words for code in left_out.problems)
@@ -92,6 +101,8 @@ def count_sorted(plan: ReadPlan) -> SortedCounts:
         how = "shuffled rows, sorted by step; their order in time is unknown, so there are no batches"
     if batches is None and "unknown" not in how:
         batches = _split_into_batches(transition[keep], position[keep], plan.structure.transitions)
+    if copies:
+        how += f"; {copies:,} rows that were logged twice were dropped, as was asked"
     total = len(rows) + len(left_out)
     costs: CostSums | None = None
     if COST in plan.columns[0].roles:

@@ -13,12 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.data.column_names import ACTION, CHOICE
+from tightrope.data.appearance import describe_column
+from tightrope.data.column_names import ACTION, BATCH, CHOICE, COUNT, STEP, describe_role
 from tightrope.data.locate import NO_SUCH_ACTION
 from tightrope.data.read_plan import ReadPlan
-from tightrope.data.rows import NO_ACTION, Rows
+from tightrope.data.rows import NO_ACTION, RowDecoder, Rows
+from tightrope.data.state_form import StateNames
+from tightrope.formats.table.columns import truth_values, whole_numbers
 from tightrope.formats.table.data_table import Chunk
-from tightrope.formats.table.problems import Problem
+from tightrope.formats.table.problems import Problem, ProblemCodes
 from tightrope.numerics.arrays import BoolArray
 
 SHOWN = 5
@@ -49,12 +52,16 @@ Unknown = Mapping[str, Sequence[UnknownValue]]
 def unknown_values(plan: ReadPlan) -> Unknown:
     """The most frequent values that the model does not know, by kind; kinds without any are left out."""
     seen: dict[str, Counter[str]] = {}
+    shown: dict[str, str] = {}
     for number, table in enumerate(plan.tables):
         columns = plan.columns[number]
         decoder = plan.decoder(number)
         for chunk in table.chunks(columns.names, _ignore):
             rows = decoder.decode(chunk)
             _find_transitions(plan, rows, columns.from_next_row)
+            unreadable = _unreadable(decoder, chunk, rows, shown)
+            if unreadable:
+                seen.setdefault(UNREADABLE, Counter()).update(unreadable)
             for kind, bad, roles in _kinds(rows, columns.state_roles, columns.roles, columns.state):
                 if bad.any():
                     labels = [role.rstrip("'") if kind == STATES else role for role in roles]
@@ -97,15 +104,42 @@ def _kinds(
     action = {role: roles[role] for role in (ACTION, CHOICE) if role in roles}
     disabled = problems == Problem.DISABLED_ACTION
     nameless = disabled & (rows.action == NO_SUCH_ACTION)
-    unreadable = (Problem.NOT_A_NUMBER, Problem.FRACTIONAL, Problem.UNMAPPED_VALUE)
     return [
         (STATES, problems == Problem.UNKNOWN_STATE, before),
         (STATES, problems == Problem.UNKNOWN_NEXT_STATE, after),
         (ACTIONS, nameless, action),
         (NOT_ENABLED, disabled & ~nameless, {**before, **action}),
         (IMPOSSIBLE, problems == Problem.IMPOSSIBLE_TRANSITION, {**before, **action, **after}),
-        (UNREADABLE, np.isin(problems, [int(code) for code in unreadable]), {**state_roles, **action}),
     ]
+
+
+def _unreadable(decoder: RowDecoder, chunk: Chunk, rows: Rows, shown: dict[str, str]) -> Counter[str]:
+    """Columns with values that cannot be read, by rows; `shown` says of each column what it holds there:
+    three values, and what they look like."""
+    import pyarrow as pa
+
+    wanted = [int(code) for code in (Problem.NOT_A_NUMBER, Problem.FRACTIONAL, Problem.UNMAPPED_VALUE)]
+    bad, columns = np.isin(rows.problems, wanted), decoder.columns
+    found: Counter[str] = Counter()
+    for role, name in [*columns.state_roles.items(), *columns.roles.items()] if bad.any() else ():
+        flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
+        known = decoder.maps.get(role.removesuffix("'"))
+        column = chunk.columns[name] if known is None else known.apply(chunk.columns[name], flags)
+        if name in columns.ends:
+            truth_values(column, name, decoder.file, flags)
+        elif role in (STEP, COUNT, BATCH, CHOICE) or (role in columns.state_roles and _by_number(decoder)):
+            whole_numbers(column, name, decoder.file, flags)
+        failed = bad & np.isin(flags, wanted)
+        if failed.any():
+            said = "" if role == name else f", read as {describe_role(role)}"
+            text = f"column '{name}'{said}: {describe_column(chunk.columns[name].filter(pa.array(failed)))}"
+            found[shown.setdefault(name, text)] += int(failed.sum())
+    return found
+
+
+def _by_number(decoder: RowDecoder) -> bool:
+    own = decoder.index.structure.own_states
+    return decoder.columns.by is not StateNames.OWN or (own is not None and own.are_numbers)
 
 
 def _values(chunk: Chunk, bad: BoolArray, labels: Sequence[str], columns: Iterable[str]) -> Counter[str]:

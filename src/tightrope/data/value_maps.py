@@ -137,6 +137,14 @@ def parse_maps(
     return maps
 
 
+def map_entries(texts: Sequence[str] | Mapping[str, Any]) -> dict[str, str]:
+    """What a user's words say of values, as texts."""
+    if isinstance(texts, Mapping):
+        return {str(role): _value_map(meaning, f"{role}: {meaning}").text for role, meaning in texts.items()}
+    listed = [texts] if isinstance(texts, str) else texts
+    return {role: value_map.text for role, value_map in map(_parse, listed)}
+
+
 def _parse(text: str) -> tuple[str, ValueMap]:
     role, colon, meaning = (part.strip() for part in text.partition(":"))
     if not colon or not meaning:

@@ -156,6 +156,7 @@ UMB = FileKind("UMB file", _is_umb)
 REPORT = FileKind("report", _is_report)
 FIGURE = FileKind("figure", _is_figure)
 TABLES = FileKind("file of tables", _is_tables)
+READING = FileKind("saved reading", lambda path: _head(path).startswith(b"reading = "))
 
 NOT_UNDERSTOOD = (ValueError, LookupError, EOFError, zipfile.BadZipFile, tarfile.TarError, RuntimeError)
 """What readers of archives say of a file that is none, or is damaged or encrypted."""

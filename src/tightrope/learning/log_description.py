@@ -19,6 +19,7 @@ from tightrope.formats.table.files import DataFile
 from tightrope.formats.table.opening import open_table
 from tightrope.learning.point_estimates import PointEstimates, estimate_points
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.verdict import Assumed, Kept, Verdict
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,24 @@ class LogDescription:
     refused: str | None
     coverage: Coverage
     estimates: PointEstimates | None
+    states: str | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """What a result from this log can be worth."""
+        design = self.reading.counts.design
+        missing = "; ".join(design.censored) or ("rows cannot be counted" if self.refused else "")
+        whole = Assumed("complete data", Kept.NO if missing else Kept.YES, missing or "nothing is missing")
+        conflict = self.estimates.conflict if self.estimates is not None else ()
+        return Verdict.of((design.order, design.ends, whole), contradicted="; ".join(conflict) or None)
 
     def to_json(self) -> dict[str, object]:
         reading = self.reading
         design = reading.counts.design
         return {
+            "verdict": self.verdict.word.value,
+            "order": design.order.to_json(),
+            "ends": design.ends.to_json(),
             "rows": reading.rows,
             "episodes": design.episodes,
             "steps": reading.counts.steps,
@@ -79,6 +93,7 @@ def describe_log(
         model,
         delta,
         columns={**plan.columns[0].state_roles, **plan.columns[0].roles},
+        states=plan.columns[0].by.value,
         size=None if None in sizes else sum(size or 0 for size in sizes),
         unknown=unknown_values(plan) if reading.dropped else {},
         refused=_refusal(files, model, options) if reading.dropped and not options.skip_invalid else None,
@@ -94,6 +109,7 @@ def describe_reading(
     size: int | None = None,
     unknown: Unknown | None = None,
     refused: str | None = None,
+    states: str | None = None,
 ) -> LogDescription:
     """The description of a log that was read already."""
     counts = reading.counts
@@ -101,7 +117,7 @@ def describe_reading(
     if isinstance(model, ParametricMDP) and model.parameters.names:
         estimates = estimate_points(model, counts, delta)
     coverage = cover(model.structure, counts)
-    return LogDescription(reading, columns or {}, size, unknown or {}, refused, coverage, estimates)
+    return LogDescription(reading, columns or {}, size, unknown or {}, refused, coverage, estimates, states)
 
 
 def _refusal(files: Sequence[DataFile], model: Model, options: ReadOptions) -> str | None:
@@ -110,7 +126,7 @@ def _refusal(files: Sequence[DataFile], model: Model, options: ReadOptions) -> s
         read_files(files, model, options)
     except InputError as error:
         place = f"{error.location}: " if error.location else ""
-        return f"{place}{error.message}"
+        return f"{place}{error.message}" + (f"; {error.hint}" if error.hint else "")
     return None
 
 

@@ -357,8 +357,12 @@ class EstimateFacts(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class DataAnswer(ReadingFacts, kw_only=True, frozen=True):
-    """`data`: how a log is read for a model, and what it holds."""
+    """`data`: how a log is read for a model, and what it holds; `verdict` is the best that a result from it
+    can be worth."""
 
+    verdict: str
+    order: AssumedFacts
+    ends: AssumedFacts
     episodes: int | None
     steps: int
     bytes: int | None

@@ -67,7 +67,7 @@ def test_learn_rounds_guarantee_and_intervals_to_the_safe_side(
     files: tuple[str, str], question: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model, log = files
-    common = ("learn", model, "--prop", question, "--data", log)
+    common = ("learn", model, "--prop", question, "--data", log, "--ends", "complete")
     text, found = outputs(capsys, *common, "--sets", "rectangular")
     span = found["robust_policy"]
     assert_outward(fact(text, "robust policy"), span)

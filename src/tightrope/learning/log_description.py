@@ -37,12 +37,12 @@ class LogDescription:
 
     @property
     def verdict(self) -> Verdict:
-        """What a result from this log can be worth."""
+        """The best that a result from this log can be worth: intervals do not need its order in time."""
         design = self.reading.counts.design
         missing = "; ".join(design.censored) or ("rows cannot be counted" if self.refused else "")
         whole = Assumed("complete data", Kept.NO if missing else Kept.YES, missing or "nothing is missing")
         conflict = self.estimates.conflict if self.estimates is not None else ()
-        return Verdict.of((design.order, design.ends, whole), contradicted="; ".join(conflict) or None)
+        return Verdict.of((design.ends, whole), contradicted="; ".join(conflict) or None)
 
     def to_json(self) -> dict[str, object]:
         reading = self.reading

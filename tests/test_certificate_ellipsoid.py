@@ -12,7 +12,7 @@ from cases.learned_certificates import added, certified, changed, failures, move
 from learning_cases import FAMILIES, case, counts_of
 from tightrope.certificate.format.archive import load
 from tightrope.certificate.learned import Learned
-from tightrope.certificate.numbers import FLOAT64, RATIONAL
+from tightrope.certificate.numbers import FLOAT64, RATIONAL, as_fraction
 from tightrope.certificate.region.rows import Origin
 from tightrope.certificate.statistics.ellipsoid import Ellipsoid
 from tightrope.errors import CannotCertify
@@ -86,26 +86,26 @@ def test_the_ellipsoid_is_that_of_least_squares():
     centre = np.linalg.solve(matrix, slope.T @ (seen - visits * level))
     growth = np.linalg.slogdet(matrix / 0.1)[1]
     beta = np.sqrt((growth + 2 * np.log(1 / 0.05)) / 2) + np.sqrt(0.1 * size)
-    assert found.centre.astype(float) == pytest.approx(centre, rel=1e-9)
+    assert RATIONAL.floats(found.centre) == pytest.approx(centre, rel=1e-9)
     assert float(found.beta) == pytest.approx(beta, rel=1e-10)
-    assert found.beta <= found.radius <= found.beta * (1 + Fraction(1, 10**12))
+    assert found.beta <= as_fraction(found.radius) <= found.beta * (1 + Fraction(1, 10**12))
     directions = np.random.default_rng(3).normal(size=(20, size))
     q = directions * half
     norm = np.sqrt((q * np.linalg.solve(matrix, q.T).T).sum(axis=1))
     expected = directions @ origin + q @ centre + beta * norm
-    extended = found.upper_bounds(directions, None)
-    assert extended.astype(float) == pytest.approx(expected, rel=1e-9)
-    exact = ellipsoid_of(certificate, RATIONAL)
-    for i, bound in enumerate(FLOAT64.fractions(extended)):
-        tangent = exact.row(i, 0, directions)[1]
-        assert tangent <= bound <= tangent + Fraction(1, 10**15)
+    near = found.within(FLOAT64).upper_bounds(directions, None)
+    assert near == pytest.approx(expected, rel=1e-9)
+    for i, bound in enumerate(FLOAT64.fractions(near)):
+        tangent = found.row(i, 0, directions)[1]
+        assert tangent <= bound <= tangent + Fraction(1, 10**11)
 
 
 def test_nothing_is_bounded_in_no_direction():
     _, certificate = certified(AIRCRAFT, "ellipsoid", "expression")
     found = ellipsoid_of(certificate)
     nothing = np.zeros((2, len(found.half)))
-    assert found.upper_bounds(nothing, None).tolist() == [0, 0]
+    assert found.within(FLOAT64).upper_bounds(nothing, None).tolist() == [0, 0]
+    assert found.upper_bounds(RATIONAL.array(nothing), None).tolist() == [0, 0]
 
 
 def counted_again(certificate):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from tightrope.certificate.numbers import FLOAT64
+from tightrope.certificate.numbers import RATIONAL
 from tightrope.certificate.region.duality import Rows, upper_bounds
 from tightrope.proof.bases import BasisFinder
 
@@ -20,8 +20,8 @@ def _rows(size: int, count: int, seed: int) -> Rows:
     matrix /= np.abs(matrix).max(axis=1, keepdims=True)
     random.normal(size=count)
     bound = random.uniform(0.3, 1.0, count) * np.abs(matrix).sum(axis=1) * 0.6
-    rows = [FLOAT64.array(row) for row in np.column_stack([matrix, bound])]
-    return Rows.of(FLOAT64, ([Fraction(-1)] * size, [Fraction(1)] * size), rows)
+    rows = [RATIONAL.array(row) for row in np.column_stack([matrix, bound])]
+    return Rows.of(([Fraction(-1)] * size, [Fraction(1)] * size), rows)
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,8 @@ def test_bases_prove_what_linear_programs_say(size, count, seed):
     random = np.random.default_rng(seed).normal(size=(20, size))
     directions = np.concatenate([np.eye(size), -np.eye(size), random])
     bases = BasisFinder(rows).find(directions)
-    proved = upper_bounds(rows, directions, bases).astype(np.float64)
-    matrix, bound = rows.matrix.astype(np.float64), rows.bound.astype(np.float64)
+    proved = RATIONAL.floats(upper_bounds(rows, RATIONAL.array(directions), bases))
+    matrix, bound = RATIONAL.floats(rows.matrix), RATIONAL.floats(rows.bound)
     for direction, best in zip(directions, proved, strict=True):
         largest = -linprog(-direction, A_ub=matrix, b_ub=bound, bounds=(None, None)).fun
         assert best == pytest.approx(largest, abs=1e-9)

@@ -161,7 +161,7 @@ class Learned:
         points = np.zeros((0, self.space.size)) if region is None else region.point
         if points.shape[1] != self.space.size:
             raise ValueError("the region does not fit the coordinates")
-        return Writer(self.n, self.space, self.sources if sources is None else sources, points)
+        return Writer(self.space, self.sources if sources is None else sources, points)
 
     def project(self, region: RegionHints | None, sources: Sources | None = None) -> Projection:
         """Links 2 and 3, with these hints about the region."""

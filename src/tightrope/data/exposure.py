@@ -23,6 +23,7 @@ to be known: what there is, is all that came before some moment.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -226,7 +227,7 @@ class _Counter:
         self._structure, self._asked = structure, asked
         self._index = StateIndex(structure) if structure.valuations else None
         self.jumps: OffsetArray = np.zeros(structure.transitions, dtype=np.int64)
-        self._waited = np.zeros(structure.states, dtype=np.longdouble)  # millions of terms
+        self._waited: list[float] = [0.0] * structure.states
         self.rows = self.episodes = self.censored = 0
         owner = structure.transition_choice.astype(np.int64)
         key = owner * structure.states + structure.successor
@@ -240,7 +241,15 @@ class _Counter:
 
     @property
     def waited(self) -> FloatArray:
-        return self._waited.astype(np.float64)
+        return np.array(self._waited, dtype=np.float64)
+
+    def _wait(self, states: OffsetArray, times: FloatArray) -> None:
+        """Times of one table: millions of terms, which are added up without rounding and rounded once."""
+        order = np.argsort(states, kind="stable")
+        ends = np.flatnonzero(np.diff(states[order], append=-1)) + 1
+        for part in np.split(order, ends[:-1]) if len(order) else ():
+            state = int(states[part[0]])
+            self._waited[state] = math.fsum([self._waited[state], *times[part].tolist()])
 
     def add_table(self, table: DataTable, form: _Form) -> None:
         parts: list[tuple[Any, ...]] = []
@@ -350,7 +359,7 @@ class _Counter:
             if early.any():
                 row = int(open_[np.argmax(early)])
                 raise wrong(row, f"an episode goes on at {clock[row]:g}, after it was watched")
-            np.add.at(self._waited, state[open_], (end - clock[open_]).astype(np.longdouble))
+            self._wait(state[open_], end - clock[open_])
             self.censored += len(open_)
             return found
         if not len(open_):
@@ -380,7 +389,7 @@ class _Counter:
             waited_in, waited_for = before[follows], np.diff(clock)[follows]
         else:
             waited_in, waited_for = states, clock
-        np.add.at(self._waited, waited_in, waited_for.astype(np.longdouble))
+        self._wait(waited_in, waited_for)
         moved = follows & (before != after)
         if form.clock == DURATION and (still := follows & ~moved).any():
             own = self._locate(before[still], after[still])

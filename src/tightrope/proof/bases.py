@@ -17,6 +17,7 @@ from copy import copy
 
 import numpy as np
 
+from tightrope.certificate.numbers import RATIONAL
 from tightrope.certificate.region.duality import Rows
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
@@ -33,15 +34,13 @@ class BasisFinder:
     """Optimal bases for many directions over one system."""
 
     def __init__(self, rows: Rows):
-        matrix, bound = rows.matrix, rows.bound
-        centre = (rows.lower + rows.upper) / 2
-        half = np.maximum((rows.upper - rows.lower) / 2, 1e-200)
-        scaled = matrix * half
-        norm = np.maximum(np.abs(scaled).max(axis=1, initial=0), 1e-300)
         self.size = rows.size
-        self.centre, self.half = centre.astype(np.float64), half.astype(np.float64)
-        self.matrix = (scaled / norm[:, None]).astype(np.float64)
-        self.bound = ((bound - matrix @ centre) / norm).astype(np.float64)
+        lower, upper = RATIONAL.floats(rows.lower), RATIONAL.floats(rows.upper)
+        self.centre, self.half = (lower + upper) / 2, np.maximum((upper - lower) / 2, 1e-200)
+        scaled = RATIONAL.floats(rows.matrix) * self.half
+        norm = np.maximum(np.abs(scaled).max(axis=1, initial=0), 1e-300)
+        self.matrix = scaled / norm[:, None]
+        self.bound = RATIONAL.floats(rows.bound - rows.matrix @ RATIONAL.array(self.centre)) / norm
         self.tilt = _TILT * (0.5 + np.random.default_rng(11).random(self.size))
 
     def find(self, directions: FloatArray) -> OffsetArray:

@@ -32,6 +32,7 @@ from tightrope.proof.coupled_tree import Hull, HullFinder, PrunedTree
 from tightrope.proof.region import with_region
 from tightrope.proof.rows import Name
 
+_SPARE = Fraction(1, 10**12)
 MOST_NUMBERS = 100_000_000
 """Models of more numbers than this are not written down: the file would have most of a gigabyte."""
 
@@ -139,7 +140,12 @@ def _proof(
 
 
 def _tighter(claim: Claim, low: Fraction | float, high: Fraction | float, complement: bool) -> Claim:
-    """The claim met with these bounds at the initial state, rounded outward."""
+    """The claim met with these bounds at the initial state, and a little more: another machine rounds in
+    another order, and shall not have to ask rationals."""
+    low, high = (
+        end if isinstance(end, float) else end + side * abs(end) * _SPARE
+        for end, side in ((low, -1), (high, 1))
+    )
     if complement:
         low, high = 1 - high, 1 - low
     return replace(claim, lower=max(claim.lower, _below(low)), upper=min(claim.upper, -_below(-high)))
@@ -250,7 +256,7 @@ def _model(
     curve = np.zeros((len(row), packed_size(size)))
     if model.order == 2:
         curve = model.curvature[row][:, left, right]
-    return model.constant[row], model.slope[row], curve, model.error[row]
+    return model.constant[row], model.slope[row], curve, model.error[row] * (1 + 1e-9)  # float64 shall do
 
 
 def _occupancy(value: CoupledValue, cell: int, proof: VertexProof, row: OffsetArray) -> FloatArray | None:

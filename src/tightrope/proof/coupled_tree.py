@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.certificate.coupled.cells import Cells, hull_misfit
+from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.region.duality import Rows
 from tightrope.certificate.region.rows import Origin as Kind
 from tightrope.coupled import Cell, CoupledValue
@@ -99,7 +100,7 @@ def _answer(own: list[float], cells: tuple[Cell, ...]) -> float:
     return least
 
 
-_PUSHES = (1e-13, 1e-11, 1e-9, 1e-7)
+_PUSHES = (1e-11, 1e-9, 1e-7)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +177,7 @@ class HullFinder:
     def _vertices(self, rows: Rows, frame: Frame) -> tuple[OffsetArray, FloatArray] | None:
         """(simplices in the certificate's codes, points in the frame)."""
         number = np.roll(np.arange(len(rows.bound)), -2 * self.size)  # the faces of the box come last
-        matrix, bound = rows.matrix[number].astype(np.float64), rows.bound[number].astype(np.float64)
+        matrix, bound = RATIONAL.floats(rows.matrix[number]), RATIONAL.floats(rows.bound[number])
         system = FrameRows(matrix, np.nextafter(bound, np.inf), number)
         points = frame.to_x(frame.points)
         found = frame_of(system, points.mean(axis=0), np.ptp(points, axis=0))
@@ -190,6 +191,6 @@ class HullFinder:
         middle = y.mean(axis=0)
         for push in _PUSHES:
             points = middle + (y - middle) * (1 + push)
-            if hull_misfit(rows, simplices, points, frame.centre, frame.axes) is None:
+            if hull_misfit(FLOAT64, rows, simplices, points, frame.centre, frame.axes) is None:
                 return simplices, points
         return None

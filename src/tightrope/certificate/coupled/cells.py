@@ -9,6 +9,7 @@ for x in the cell and a direction g = Σ λ_i a_i of that cone, g·x ≤ Σ λ_i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -16,18 +17,19 @@ import numpy as np
 
 from tightrope.certificate.budget import hold, spend, spend_on
 from tightrope.certificate.coupled.hints import CoupledHints
-from tightrope.certificate.numbers import Arithmetic
+from tightrope.certificate.coupled.models import is_tame, rounding
+from tightrope.certificate.numbers import RATIONAL, Arithmetic
 from tightrope.certificate.region.coordinates import Box, Row
 from tightrope.certificate.region.duality import Rows, approximate_inverses
 from tightrope.certificate.region.rows import Origin, Writer
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 
 class Cells:
     """The cells that a proof speaks of; also the source of SPLIT rows."""
 
     def __init__(self, hints: CoupledHints, writer: Writer, region_box: Box):
-        self.hints, self.n, self.space, self.region_box = hints, writer.n, writer.space, region_box
+        self.hints, self.space, self.region_box = hints, writer.space, region_box
         hold("splits", 150 * hints.split_direction.size, kept=True)
         spend("splits", 20 * hints.split_direction.size)
         self.direction = [[Fraction(v) for v in row] for row in hints.split_direction.tolist()]
@@ -69,56 +71,80 @@ class Cells:
         rows = self.rows(int(self.hints.node[proof]), self.hints.rows_of(proof))
         own = slice(2 * rows.size, None)
         span = slice(int(self.hints.row_start[proof]), int(self.hints.row_start[proof + 1]))
-        weights = self.n.array(self.hints.multiplier[span])[None, :]
-        nothing = self.n.zeros((1, rows.size))
+        weights = RATIONAL.array(self.hints.multiplier[span])[None, :]
+        nothing = RATIONAL.zeros((1, rows.size))
         return bool(rows.bound_by(rows.matrix[None, own], rows.bound[None, own], nothing, weights)[0] < 0)
 
 
+def unproved(n: Arithmetic, count: int, holds: Callable[[Arithmetic, OffsetArray], BoolArray]) -> OffsetArray:
+    """Which of so many statements do not hold: what an arithmetic leaves open, rationals decide."""
+    left = np.arange(count)
+    for one in (n,) if n.exact else (n, RATIONAL):
+        left = left[~holds(one, left)] if len(left) else left
+    return left
+
+
 def hull_misfit(
-    rows: Rows, simplices: OffsetArray, points: FloatArray, centre: FloatArray, axes: FloatArray
+    n: Arithmetic,
+    rows: Rows,
+    simplices: OffsetArray,
+    points: FloatArray,
+    centre: FloatArray,
+    axes: FloatArray,
 ) -> str | None:
     """Why the hull of the points centre + axes·y need not contain the cell, or None."""
-    n, (count, size) = rows.n, simplices.shape
+    count, size = simplices.shape
     hold("simplices of a cell", 24 * count * size * size)
-    spend_on("simplices of a cell", count * size * size * (4 + size // 2), n, rows.matrix)
+    spend("simplices of a cell", count * size * size * (4 + size // 2))
     spend("faces of simplices", 10 * count * size * (size + 4))
     if count <= size or np.any(simplices >= len(rows.bound)):
         return "too few simplices, or rows that are not there"
-    x, along, y = n.array(centre), n.array(axes), n.array(points)
-    place, reach = x + y @ along.T, np.abs(x) + np.abs(y) @ np.abs(along).T
-    beyond = np.einsum("kij,kj->ki", rows.matrix[simplices], place) - rows.bound[simplices]
-    rounding = np.einsum("kij,kj->ki", np.abs(rows.matrix[simplices]), reach) + np.abs(rows.bound[simplices])
-    if not np.all(beyond >= 4 * (size + 2) * n.epsilon * rounding):
-        return "a point lies on the wrong side of a row of its simplex"
-    return _covering_misfit(n, rows, np.sort(simplices, axis=1))
-
-
-def _covering_misfit(n: Arithmetic, rows: Rows, simplices: OffsetArray) -> str | None:
-    """Why the cones of the simplices need not cover all directions, or None.
-
-    With an approximate inverse R of a simplex's rows A and E = 1 − A·R, ‖E‖ < 1, a row is the combination
-    row·A⁻¹ = row·R·(1 − E)⁻¹, off row·R by at most ‖row·R‖₁·‖E‖/(1 − ‖E‖). Rows and columns are scaled by
-    powers of two first: that changes no sign, and no digit.
-    """
-    size = simplices.shape[1]
-    scale = _power(n.floats(rows.upper - rows.lower))
-    length = _power(np.abs(n.floats(rows.matrix) * scale).sum(axis=1, keepdims=True))
-    matrix = rows.matrix * (n.array(scale) / n.array(length))
-    own, near = matrix[simplices], n.array(approximate_inverses(n.floats(matrix)[simplices]))
-    error = (size + 8) * n.epsilon * (np.abs(own) @ np.abs(near))
-    defect = np.abs(n.array(np.eye(size)) - own @ near) + error
-    worst = defect.sum(axis=2).max(axis=1)
-    if not np.all(64 * worst < 1):
-        return "the rows of a simplex are dependent"
+    simplices, order = np.sort(simplices, axis=1), np.arange(size)
     newcomer = _newcomers(simplices)
     if newcomer is None:
         return "a face of a simplex does not belong to exactly two"
-    far = matrix[newcomer] @ near  # [simplex, i, j]: the newcomer across face i, its weight at row j
-    error = (size + 8) * n.epsilon * (np.abs(matrix[newcomer]) @ np.abs(near))
-    weight = far[:, np.arange(size), np.arange(size)]
-    spread = np.abs(far).sum(axis=2) + error.sum(axis=2)
-    if not np.all(weight + 2 * spread * worst[:, None] + error.max(axis=2) < 0):
-        return "two simplices lie on the same side of their common face"
+    scale = _power(RATIONAL.floats(rows.upper - rows.lower))
+    length = _power(np.abs(RATIONAL.floats(rows.matrix) * scale).sum(axis=1, keepdims=True))
+    even = rows.matrix * (RATIONAL.array(scale) / RATIONAL.array(length))
+    inverse = approximate_inverses(RATIONAL.floats(even)[simplices])
+    held = {one: tuple(map(one.array, (rows.matrix, rows.bound, even))) for one in (n, RATIONAL)}
+
+    def beyond(n: Arithmetic, which: OffsetArray) -> BoolArray:
+        """Where a point lies on the far side of all rows of its simplex."""
+        spend_on("simplices of a cell", len(which) * size * size, n, rows.matrix)
+        matrix, bound = (part[simplices[which]] for part in held[n][:2])
+        x, along, y = n.array(centre), n.array(axes), n.array(points[which])
+        place, reach = x + y @ along.T, np.abs(x) + np.abs(y) @ np.abs(along).T
+        excess = np.einsum("kij,kj->ki", matrix, place) - bound
+        rounded = np.einsum("kij,kj->ki", np.abs(matrix), reach) + np.abs(bound)
+        sure = excess >= rounding(n, 4 * size + 16, rounded)
+        result: BoolArray = np.all(sure, axis=1) & is_tame(n, place, reach, matrix, bound)
+        return result
+
+    def covers(n: Arithmetic, which: OffsetArray) -> BoolArray:
+        """Where rows are independent, and all faces have another simplex on their other side.
+
+        With an approximate inverse R of a simplex's rows A and E = 1 − A·R, ‖E‖ < 1, a row is the combination
+        row·A⁻¹ = row·R·(1 − E)⁻¹, off row·R by at most ‖row·R‖₁·‖E‖/(1 − ‖E‖). Rows and columns are scaled by
+        powers of two first, which changes no sign.
+        """
+        spend_on("simplices of a cell", 2 * len(which) * size**3, n, rows.matrix)
+        matrix, near = held[n][2], n.array(inverse[which])
+        own, other = matrix[simplices[which]], matrix[newcomer[which]]
+        missed = rounding(n, size + 16, np.abs(own) @ np.abs(near))
+        worst = (np.abs(n.array(np.eye(size)) - own @ near) + missed).sum(axis=2).max(axis=1)
+        far = other @ near  # [simplex, i, j]: the newcomer across face i, its weight at row j
+        missed = rounding(n, size + 16, np.abs(other) @ np.abs(near)) + n.zeros(far.shape)
+        spread = 2 * (np.abs(far) + missed).sum(axis=2)
+        off = spread * worst[:, None] + rounding(n, 4, spread) + missed.max(axis=2)
+        sure = far[:, order, order] + off < 0
+        result: BoolArray = (64 * worst < 1) & np.all(sure, axis=1) & is_tame(n, own, other, near)
+        return result
+
+    if len(unproved(n, count, beyond)):
+        return "a point lies on the wrong side of a row of its simplex"
+    if len(unproved(n, count, covers)):
+        return "the rows of a simplex are dependent, or two lie on the same side of their common face"
     return None
 
 

@@ -14,17 +14,20 @@ With the true coordinates x in the region (the links before, `tightrope.certific
 
 from __future__ import annotations
 
-from math import inf
+from fractions import Fraction
+from math import inf, isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tightrope.certificate.coupled.cells import Cells, hull_misfit
+from tightrope.certificate.coupled.cells import Cells, hull_misfit, unproved
 from tightrope.certificate.coupled.hints import CoupledHints
 from tightrope.certificate.coupled.models import Ball, Model, Walk, model_misfit, take_steps
 from tightrope.certificate.coupled.values import Ends, occupancy_ends, polynomial_ends
 from tightrope.certificate.game.theorem import boundary_of
+from tightrope.certificate.numbers import RATIONAL, Arithmetic, OutOfRange
 from tightrope.certificate.verdict import Check
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 if TYPE_CHECKING:
     from tightrope.certificate.learned import Learned
@@ -60,16 +63,17 @@ class CoupledCheck:
             self.value = np.zeros(states) if target is None else target.astype(np.float64)
         if len(hints.value) != (0 if vectors.lower is None else len(hints.node)):
             raise ValueError("models do not fit the proofs")
-        about = self.n, link.space, problem, link.certificate.claims[hints.claim]
-        self.walk = Walk.of(*about, self.state)
-        self.everywhere = Walk.of(*about, np.arange(states)) if self.steps else self.walk
+        self.claim = link.certificate.claims[hints.claim]
+        self.about = link.space, problem, self.claim
+        self.walk = Walk.of(self.n, *self.about, self.state)
+        self._walks = {(self.n, False): self.walk}
 
     def checks(self, ends: Ends) -> tuple[list[Check], Ends]:
         """All checks in order, and the bounds that follow beside those `ends` of the vectors."""
         closed = self.closed()
         own: dict[int, Ends] = {}
-        trouble = None
-        for proof in range(len(self.hints.node)) if closed.passed else ():
+        trouble, count = None, len(self.hints.node) if closed.passed else 0
+        for proof in range(count):
             found = self.own_ends(proof)
             if isinstance(found, str):
                 trouble = trouble or f"cell {int(self.hints.node[proof])}: {found}"
@@ -77,7 +81,20 @@ class CoupledCheck:
                 own[int(self.hints.node[proof])] = found
         words = f"{len(own)} cells, {len(self.hints.point)} points, {len(self.state)} open states"
         name = "coupled: every cell's model encloses the value"
+        low, high = self.tree_ends(own, ends)
+        for proof in range(count) if trouble is None and not self.n.exact else ():
+            node = int(self.hints.node[proof])
+            if (low < self.wanted[0] and own[node][0] < self.wanted[0]) or (
+                high > self.wanted[1] and own[node][1] > self.wanted[1]
+            ):  # rounding may have cost it
+                own[node] = self.ends(RATIONAL, proof) or own[node]
         return [closed, Check(name, trouble is None, trouble or words)], self.tree_ends(own, ends)
+
+    @property
+    def wanted(self) -> Ends:
+        """What is claimed of the value, before `complement`."""
+        low, high = (Fraction(end) if isfinite(end) else end for end in (self.claim.lower, self.claim.upper))
+        return (1 - high, 1 - low) if self.objective.complement else (low, high)
 
     def closed(self) -> Check:
         """From open states, which are off the boundary and of finite value, to open or decided states."""
@@ -89,36 +106,63 @@ class CoupledCheck:
 
     def own_ends(self, proof: int) -> Ends | str:
         """What a proof says of its cell, or why it says nothing."""
-        hints, (points, simplices), initial = self.hints, self.hints.points_of(proof), self.graph.initial
+        hints, (points, simplices) = self.hints, self.hints.points_of(proof)
         if len(points) == 0:
             return (inf, -inf) if self.cells.is_empty(proof) else "the cell is not shown to be empty"
-        rows = self.cells.rows(int(hints.node[proof]), hints.rows_of(proof))
-        shape = points, hints.centre[proof], hints.axes[proof]
-        if trouble := hull_misfit(rows, simplices, *shape):
+        rows, shape = self.cells.rows(int(hints.node[proof]), hints.rows_of(proof)), self.shape(proof)
+        if trouble := hull_misfit(self.n, rows, simplices, *shape):
             return trouble
-        ball, known = Ball.of(self.walk, *shape), self.decided.copy()
-        model = Model.constant(self.n, self.value, ball.size)
+        model, _ = self.model(proof)
+
+        def encloses(n: Arithmetic, which: OffsetArray) -> BoolArray:
+            whole = n is self.n and len(which) == len(self.state)
+            walk = self.walk if whole else Walk.of(n, *self.about, self.state[which])
+            try:
+                return ~model_misfit(walk, Ball.of(walk, *shape), model)
+            except OutOfRange:
+                return np.zeros(len(which), dtype=np.bool_)
+
+        wrong = unproved(self.n, len(self.state), encloses)
+        if len(wrong):
+            state = int(self.state[wrong[0]])
+            return f"the error is too small at {len(wrong)} states, first at state {state}"
+        if self.steps and max(hints.lower_dual[proof], hints.upper_dual[proof]) >= 0:
+            return "occupancies go with unbounded values"
+        try:
+            return self.ends(self.n, proof) or "nothing is known of the initial state"
+        except OutOfRange:
+            return self.ends(RATIONAL, proof) or "nothing is known of the initial state"
+
+    def shape(self, proof: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return self.hints.points_of(proof)[0], self.hints.centre[proof], self.hints.axes[proof]
+
+    def model(self, proof: int) -> tuple[Model, BoolArray]:
+        """What the file says of the value after all steps, and where it says something."""
+        model, known = Model.constant(self.value, self.hints.point.shape[1]), self.decided.copy()
         if len(self.state):
             known[self.state] = True
-            model.coefficient[self.state] = hints.coefficients_of(self.n, proof)
-            model.error[self.state] = self.n.array(hints.error[proof])
-        wrong = model_misfit(self.walk, ball, model)
-        if wrong.any():
-            state = int(self.state[np.argmax(wrong)])
-            return f"the error is too small at {int(wrong.sum())} states, first at state {state}"
+            model.coefficient[self.state] = self.hints.coefficients_of(proof)
+            model.error[self.state] = self.hints.error[proof]
+        return model, known
+
+    def ends(self, n: Arithmetic, proof: int) -> Ends | None:
+        """Bounds of the value at the initial state over a cell whose model encloses it, where it is known."""
+        hints, shape, initial = self.hints, self.shape(proof), self.graph.initial
+        if (n, self.steps > 0) not in self._walks:
+            states = np.arange(self.graph.states) if self.steps else self.state
+            self._walks[n, self.steps > 0] = Walk.of(n, *self.about, states)
+        walk, (model, known) = self._walks[n, self.steps > 0], self.model(proof)
+        ball = Ball.of(walk, *shape)
         if self.steps:
-            ball = Ball.of(self.everywhere, *shape)
-            model, known = take_steps(self.objective, self.everywhere, ball, model, known, self.steps)
+            model, known = take_steps(self.objective, walk, ball, model, known, self.steps)
         if not known[initial]:
-            return "nothing is known of the initial state"
-        low, high = polynomial_ends(ball, model, initial, points)
+            return None
+        low, high = polynomial_ends(ball, model, initial, shape[0])
         duals = int(hints.lower_dual[proof]), int(hints.upper_dual[proof])
-        if self.steps and max(duals) >= 0:
-            return "occupancies go with unbounded values"
         if duals[0] >= 0:
-            low = max(low, occupancy_ends(self.walk, ball, model, initial, points, hints.dual[duals[0]])[0])
+            low = max(low, occupancy_ends(walk, ball, model, initial, shape[0], hints.dual[duals[0]])[0])
         if duals[1] >= 0:
-            high = min(high, occupancy_ends(self.walk, ball, model, initial, points, hints.dual[duals[1]])[1])
+            high = min(high, occupancy_ends(walk, ball, model, initial, shape[0], hints.dual[duals[1]])[1])
         return low, high
 
     def tree_ends(self, own: dict[int, Ends], ends: Ends) -> Ends:

@@ -10,7 +10,6 @@ import numpy as np
 from tightrope.certificate.format import fields
 from tightrope.certificate.format.fields import is_offsets
 from tightrope.certificate.hints import MOST_CODES, MOST_ENTRIES
-from tightrope.certificate.numbers import Arithmetic, Numbers
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 MOST_POINTS = 20_000
@@ -81,12 +80,12 @@ class CoupledHints:
         span = slice(int(self.point_start[proof]), int(self.point_start[proof + 1]))
         return self.point[span], self.simplex[span]
 
-    def coefficients_of(self, n: Arithmetic, proof: int) -> Numbers:
+    def coefficients_of(self, proof: int) -> FloatArray:
         """The models of a proof by coefficients of 1, y_j and y_j·y_k, j ≤ k: entries off the diagonal of
         `curve` stand for two."""
         left, right = np.triu_indices(self.point.shape[1])
         curve = self.curve[proof] * np.where(left == right, 1.0, 2.0)
-        return n.array(np.concatenate([self.value[proof][:, None], self.slope[proof], curve], axis=1))
+        return np.concatenate([self.value[proof][:, None], self.slope[proof], curve], axis=1)
 
     def path(self, node: int) -> list[tuple[int, int]]:
         """The splits (number, side) that lead to a node, the last one first; side 0 is ≤, side 1 is ≥."""

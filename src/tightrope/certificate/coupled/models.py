@@ -8,8 +8,11 @@ steps are made here, the cubic part, rounding and γP(y)e becoming the error.
 
 A polynomial is a row of coefficients of the monomials 1, y_j, y_j·y_k, y_j·y_k·y_l in the order of degrees.
 Those of degree d are a symmetric tensor of norm √(Σ c²/m), m being the number of orders of a monomial's
-factors: on the ball they are at most ϱᵈ times that. Coefficients of n terms are off by less than (n + 20)·ε
-times the sum of the terms' sizes.
+factors: on the ball they are at most ϱᵈ times that.
+
+In float64 this is a filter: coefficients of n terms are off by less than (n + 20)·ε times the sum of the
+terms' sizes, and where all numbers are at most 2²⁰⁰, underflow in products of four hides less than 2⁻⁴⁰⁰ in a
+sum of 2⁶⁰. States at which that leaves the inequality open are asked again in rationals.
 """
 
 from __future__ import annotations
@@ -24,12 +27,21 @@ import numpy as np
 from tightrope.certificate.budget import hold, spend
 from tightrope.certificate.claim import Claim
 from tightrope.certificate.game.nature import rows_of
-from tightrope.certificate.numbers import Arithmetic, Numbers
+from tightrope.certificate.numbers import Arithmetic, Numbers, OutOfRange
 from tightrope.certificate.problem import Objective, Problem
 from tightrope.certificate.region.coordinates import Space
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 _BLOCK = 1 << 20
+
+
+def rounding(n: Arithmetic, operations: int, size: Any) -> Any:
+    """What so many operations may change, on tame numbers with terms whose absolute values sum to `size`."""
+    return 0 if n.exact else n.error(operations, size) + 2.0**-400
+
+
+def is_tame(n: Arithmetic, *arrays: Any) -> bool:
+    return n.exact or all(bool(np.all(np.abs(array) <= 2.0**200)) for array in arrays)
 
 
 @lru_cache(maxsize=8)
@@ -69,20 +81,23 @@ class Walk:
         assert problem.expression is not None and problem.polynomial is not None
         if weight is None:
             raise ValueError("coupled bounds need a policy that is a table")
-        choice = rows_of(graph.choice_start, state)[1]
-        choice = choice[weight[choice] > 0]
-        owner = np.searchsorted(graph.choice_start, choice, side="right") - 1
-        total = np.add.reduceat(n.array(weight), graph.choice_start[:-1])
-        share = n.array(weight[choice]) / total[owner]
+        first, choice = rows_of(graph.choice_start, state)
+        part = n.array(weight[choice])
+        owner = np.repeat(np.arange(len(state)), np.diff(first))
+        share = part / np.add.reduceat(part, first[:-1])[owner] if len(state) else part
+        used = np.flatnonzero(weight[choice] > 0)
+        choice, owner, share = choice[used], owner[used], share[used]
         reward = np.zeros(graph.choices) if objective.reward is None else objective.reward
-        earned, first = share * n.array(reward[choice]), np.searchsorted(owner, state)
+        earned, first = share * n.array(reward[choice]), np.searchsorted(owner, np.arange(len(state) + 1))
         offset, taken = rows_of(graph.transition_start, choice)
-        start = offset[np.searchsorted(owner, [*state, graph.states])]
+        start = offset[first]
         discount = n.array([1.0 if objective.discount is None else objective.discount])[0]
-        used, label = np.unique(problem.expression[taken], return_inverse=True)
-        forms = space.table(n, [problem.polynomial[e] for e in used.tolist()])
+        labels, label = np.unique(problem.expression[taken], return_inverse=True)
+        forms = space.table(n, [problem.polynomial[e] for e in labels.tolist()])
         chain = np.repeat(discount * share, np.diff(offset)), label.reshape(-1), graph.successor[taken]
-        rewards = np.add.reduceat(earned, first), np.add.reduceat(np.abs(earned), first)
+        rewards = (
+            np.add.reduceat(each, first[:-1]) if len(state) else each for each in (earned, np.abs(earned))
+        )
         return Walk(n, state, start, *chain, *forms, *rewards)
 
 
@@ -97,13 +112,13 @@ class Ball:
 
     @staticmethod
     def of(walk: Walk, points: FloatArray, centre: FloatArray, axes: FloatArray) -> Ball:
-        """On x = centre + axes·y; each number of the walk's expressions is off by at most ε relatively."""
+        """On x = centre + axes·y; the numbers of the walk's expressions are the nearest."""
         n, linear, constant = walk.n, walk.linear, walk.constant
         x, along, y = n.array(centre), n.array(axes), n.array(points)
         radius = norm_up(n, y).max()
         size = np.abs(linear) @ (np.abs(x) + radius * np.abs(along).sum(axis=1)) + np.abs(constant)
         form = np.concatenate([(linear @ x + constant)[:, None], linear @ along], axis=1)
-        return Ball(n, form, (len(x) + 6) * n.epsilon * size, radius)
+        return Ball(n, form, rounding(n, len(x) + 8, size) + n.zeros(len(form)), radius)
 
     @property
     def size(self) -> int:
@@ -112,8 +127,9 @@ class Ball:
     def magnitude(self, coefficient: Numbers) -> Numbers:
         """Bounds of the sums of the terms' absolute values."""
         power = np.array([self.radius**d for d in range(4)], dtype=self.n.dtype)
-        result: Numbers = np.abs(coefficient) @ power[monomials(self.size)[0][: coefficient.shape[1]]]
-        return result
+        total: Numbers = np.abs(coefficient) @ power[monomials(self.size)[0][: coefficient.shape[1]]]
+        total = total + rounding(self.n, coefficient.shape[1] + 8, total)
+        return total
 
     def largest(self, coefficient: Numbers, least: int = 0) -> Numbers:
         """Bounds of the absolute values of what is at least of a degree."""
@@ -122,72 +138,81 @@ class Ball:
         for d in range(max(least, 1), int(degree[coefficient.shape[1] - 1]) + 1):
             part = coefficient[:, degree[: coefficient.shape[1]] == d]
             total = total + self.radius**d * norm_up(self.n, part, orders[degree == d])
+        total = total + rounding(self.n, 16, total)
         return total
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """W, by coefficients, and e for every state of the graph: zeros where nothing is claimed."""
+    """W, by coefficients, and e for every state of the graph, zeros where nothing is claimed.
+
+    They are doubles as in the file, or numbers of the arithmetic that steps were made in.
+    """
 
     coefficient: Numbers
     error: Numbers
 
     @staticmethod
-    def constant(n: Arithmetic, value: FloatArray, size: int) -> Model:
+    def constant(value: FloatArray, size: int) -> Model:
         width = (size + 1) * (size + 2) // 2
         spend("models of the value", 40 * (size + 1) ** 4)
         hold("models of the value", 24 * len(value) * width * (1 + size // 3))
-        coefficient = n.zeros((len(value), monomials(size)[2].shape[1]))
-        coefficient[:, 0] = n.array(value)
-        return Model(coefficient, n.zeros(len(value)))
+        coefficient = np.zeros((len(value), monomials(size)[2].shape[1]))
+        coefficient[:, 0] = value
+        return Model(coefficient, np.zeros(len(value)))
 
 
-def backup(walk: Walk, ball: Ball, model: Model) -> tuple[Numbers, Numbers, Numbers]:
+def backup(walk: Walk, ball: Ball, model: Model) -> tuple[Numbers, Numbers, Any]:
     """r + γP(y)W(y) at a walk's states: (coefficients up to degree 3, γ max P(y)e, rounding).
 
     The last bounds, on the ball, what rounding and fuzz may have changed. In blocks of states.
     """
     work = len(walk.weight) * model.coefficient.shape[1] * (ball.size + 2)
     spend("models of the value", 2 * work, 320 if walk.n.exact else 0)
-    sizes, count = (
-        (ball.magnitude(model.coefficient) + model.error, ball.magnitude(ball.form)),
-        len(walk.state),
-    )
+    n, count = walk.n, len(walk.state)
+    sizes = None
+    if not n.exact:
+        sizes = ball.magnitude(model.coefficient) + model.error, ball.magnitude(ball.form) + ball.fuzz
+        if not is_tame(n, *sizes, ball.radius, walk.reward_size):
+            raise OutOfRange
     step = max(1, _BLOCK * count // (model.coefficient.shape[1] * max(len(walk.weight), 1)))
     spans = [(first, min(first + step, count)) for first in range(0, max(count, 1), step)]
-    parts = [_block(walk, ball, model, *sizes, *span) for span in spans]
-    found, carried, rounding = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return found, carried, rounding
+    parts = [_block(walk, ball, model, sizes, *span) for span in spans]
+    found, carried, doubt = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return found, carried, doubt
 
 
 def _block(
-    walk: Walk, ball: Ball, model: Model, magnitude: Numbers, reach: Numbers, first: int, last: int
+    walk: Walk, ball: Ball, model: Model, sizes: tuple[Numbers, Numbers] | None, first: int, last: int
 ) -> tuple[Numbers, Numbers, Numbers]:
     n, size, span = walk.n, ball.size, slice(int(walk.start[first]), int(walk.start[last]))
     starts, longest = walk.start[first:last] - span.start, int(np.diff(walk.start).max(initial=1))
     e, to, weight = walk.label[span], walk.successor[span], walk.weight[span]
-    form, own, error = weight[:, None] * ball.form[e], model.coefficient[to], model.error[to]
-    degree, _, shifted = monomials(size)
+    own, error = n.array(model.coefficient[to]), n.array(model.error[to])
+    form, (degree, _, shifted) = weight[:, None] * ball.form[e], monomials(size)
     found = n.zeros((len(starts), len(degree)))
     for j in range(size + 1):
         found[:, shifted[j]] += np.add.reduceat(form[:, j, None] * own, starts, axis=0)
     found[:, 0] += walk.reward[first:last]
     carried = ball.largest(np.add.reduceat(form * error[:, None], starts, axis=0))
+    if sizes is None:
+        return found, carried, n.zeros(len(starts))
+    magnitude, reach = sizes
     terms = np.add.reduceat(weight * reach[e] * magnitude[to], starts) + walk.reward_size[first:last]
-    rounding = (longest + 20) * n.epsilon * terms
-    rounding = rounding + np.add.reduceat(weight * ball.fuzz[e] * magnitude[to], starts)
-    safe = 1 + (longest + 100) * n.epsilon
-    return found, carried * safe, rounding * safe
+    fuzz = np.add.reduceat(weight * ball.fuzz[e] * magnitude[to], starts)
+    carried = carried + 2 * rounding(n, longest + size + 20, carried)
+    return found, carried, 2 * (rounding(n, longest + size + 20, terms) + fuzz)
 
 
 def model_misfit(walk: Walk, ball: Ball, model: Model) -> BoolArray:
     """States of the walk where the error is too small."""
-    own, error = model.coefficient[walk.state], model.error[walk.state]
-    found, carried, rounding = backup(walk, ball, model)
-    found[:, : own.shape[1]] -= own
-    needed = ball.largest(found) + 16 * walk.n.epsilon * (ball.magnitude(own) + error) + rounding + carried
-    safe = 1 + (ball.size**2 + 100) * walk.n.epsilon
-    fits = (error >= needed * safe) & (error > (carried + rounding) * safe)
+    n, own, error = walk.n, model.coefficient[walk.state], walk.n.array(model.error[walk.state])
+    found, carried, doubt = backup(walk, ball, model)
+    found[:, : own.shape[1]] -= n.array(own)
+    if not n.exact:
+        doubt = doubt + rounding(n, 16, ball.magnitude(own) + ball.magnitude(found))
+    needed = ball.largest(found) + doubt + carried
+    fits = (error >= needed + rounding(n, 8, needed)) & (error > carried + 2 * doubt)
     return ~np.asarray(fits, dtype=np.bool_)
 
 
@@ -216,13 +241,15 @@ def take_steps(
 def _one_step(walk: Walk, ball: Ball, model: Model) -> Model:
     """r + γP(y)W(y) with an error that covers what is left out, also of digits."""
     n, width = walk.n, model.coefficient.shape[1]
-    found, carried, rounding = backup(walk, ball, model)
+    found, carried, doubt = backup(walk, ball, model)
     kept = n.trim(found[:, :width])
-    error = ball.largest(found, 3) + carried + rounding + ball.magnitude(found[:, :width] - kept)
-    error = error + 16 * n.epsilon * (ball.magnitude(kept) + error)
-    return Model(kept, n.trim(error * (1 + 100 * n.epsilon), True))
+    error = ball.largest(found, 3) + carried + doubt
+    if n.exact:
+        error = error + ball.magnitude(found[:, :width] - kept)
+    return Model(kept, n.trim(error + rounding(n, 16, error), True))
 
 
 def norm_up(n: Arithmetic, vectors: Numbers, divided: Any = 1) -> Numbers:
     """Not below the Euclidean norms √(Σ c²/divided)."""
-    return n.root_up((vectors * vectors / divided).sum(axis=-1) * (1 + (vectors.shape[-1] + 8) * n.epsilon))
+    square = (vectors * vectors / divided).sum(axis=-1)
+    return n.root_up(square + n.error(vectors.shape[-1] + 8, square))

@@ -13,12 +13,13 @@ Both are (1, Y_k)·T·(1, Y_l) with a table T of numbers, up to what is known to
 from __future__ import annotations
 
 from fractions import Fraction
+from math import isqrt
 from typing import Any
 
 import numpy as np
 
 from tightrope.certificate.budget import spend
-from tightrope.certificate.coupled.models import Ball, Model, Walk
+from tightrope.certificate.coupled.models import Ball, Model, Walk, is_tame, rounding
 from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers, OutOfRange
 from tightrope.numerics.arrays import FloatArray
 
@@ -30,11 +31,13 @@ Ends = tuple[Fraction | float, Fraction | float]
 
 def polynomial_ends(ball: Ball, model: Model, state: int, points: FloatArray) -> Ends:
     """Bounds of V at a state over the hull of the points."""
-    n, size, own = ball.n, ball.size, model.coefficient[[state]]
+    n, size, own = ball.n, ball.size, ball.n.array(model.coefficient[[state]])
     table, (left, right) = n.zeros((size + 1, size + 1)), np.triu_indices(size + 1)
     table[left, right] = own[0]
-    magnitude = ball.magnitude(own)[0] + model.error[state]
-    slack = model.error[state] + (size * size + 36) * n.epsilon * magnitude
+    doubt = n.array(model.error[[state]])[0]
+    if not is_tame(n, own, doubt, ball.radius):
+        raise OutOfRange
+    slack = doubt + rounding(n, size * size + 40, ball.magnitude(own)[0] + doubt)
     return _bilinear_ends(n, table, n.array(points), 0, slack)
 
 
@@ -43,21 +46,31 @@ def occupancy_ends(
 ) -> Ends:
     """Bounds of V at the initial state from weights of the open states."""
     n, eta, y = walk.n, walk.n.array(occupancy), walk.n.array(points)
+    coefficient, error = n.array(model.coefficient), n.array(model.error)
     visits = np.repeat(eta, np.diff(walk.start)) * walk.weight
-    form = n.zeros((len(model.error), ball.size + 1))
+    form = n.zeros((len(error), ball.size + 1))
     form[initial, 0] += 1
     form[walk.state, 0] -= eta
     np.add.at(form, walk.successor, visits[:, None] * ball.form[walk.label])
-    table = form.T @ model.coefficient[:, : ball.size + 1]
-    table[0, 0] += (eta * walk.reward).sum()
-    doubt = ball.largest(model.coefficient, 2) + model.error
-    blur = total_doubt(n, doubt, form[:, 0], form[:, 1:], y) / 2 * (1 + (len(form) + 100) * n.epsilon)
-    magnitude = ball.magnitude(model.coefficient) + model.error
-    there = np.abs(visits) * magnitude[walk.successor]
-    moved = (there * ball.magnitude(ball.form)[walk.label]).sum()
-    size = magnitude[initial] + (np.abs(eta) * (magnitude[walk.state] + walk.reward_size)).sum() + moved
-    terms = len(walk.weight) + len(magnitude) + ball.size**2 + 90
-    slack = 2 * terms * n.epsilon * size + 2 * (there * ball.fuzz[walk.label]).sum()
+    step = isqrt(len(form)) + 1  # few at a time, so that few roundings lie on the way to the sum
+    first = coefficient[:, : ball.size + 1]
+    parts = [form[i : i + step].T @ first[i : i + step] for i in range(0, len(form), step)]
+    table, earned = np.sum(parts, axis=0), eta * walk.reward
+    table[0, 0] += np.sum([earned[i : i + step].sum() for i in range(0, len(earned), step)])
+    doubt = ball.largest(coefficient, 2) + error
+    blur = total_doubt(n, doubt, form[:, 0], form[:, 1:], y) / 2
+    slack: Any = 0
+    if not n.exact:
+        magnitude, reach = ball.magnitude(coefficient) + error, ball.magnitude(ball.form) + ball.fuzz
+        there = np.abs(visits) * magnitude[walk.successor]
+        size = magnitude[initial] + (np.abs(eta) * (magnitude[walk.state] + walk.reward_size)).sum()
+        size = size + (there * reach[walk.label]).sum()
+        if not is_tame(n, eta, magnitude, reach, ball.radius, size):
+            raise OutOfRange
+        longest = int(np.diff(walk.start).max(initial=1)) + int(np.bincount(walk.successor).max(initial=0))
+        operations = longest + step + len(parts) + ball.size**2 + 90
+        slack = rounding(n, 2 * operations, size) + 2 * (there * ball.fuzz[walk.label]).sum()
+        blur = blur + n.error(4, blur)
     return _bilinear_ends(n, table, y, blur, slack)
 
 
@@ -72,10 +85,12 @@ def _bilinear_ends(n: Arithmetic, table: Numbers, y: Numbers, blur: Any, slack: 
 def total_doubt(n: Arithmetic, doubt: Numbers, base: Numbers, along: Numbers, y: Numbers) -> Numbers:
     """Upper bounds of Σ doubt·|base + along·Y_k| over the states, one for every point Y_k; doubt ≥ 0.
 
-    In doubles with their error bound. Of rationals in whole multiples of u = 2^−200, each |base + along·Y_k|
+    In float64 with its error bound. Of rationals in whole multiples of u = 2^−200, each |base + along·Y_k|
     being off by at most u·(1 + Σ (|along| + |Y| + 1)).
     """
     unsure = doubt > 0
+    if not unsure.any():
+        return n.zeros(len(y))
     spend("occupancies", np.count_nonzero(unsure) * len(y) * (4 + y.shape[1] // 4), 600 if n.exact else 0)
     doubt, base, along = doubt[unsure], base[unsure], along[unsure]
     widest, largest = (np.abs(part).max(axis=0, initial=0) for part in (along, y))
@@ -89,15 +104,13 @@ def total_doubt(n: Arithmetic, doubt: Numbers, base: Numbers, along: Numbers, y:
         base = whole_multiples(base, 2 * _BITS)
         doubt, along, y = (whole_multiples(part, _BITS) for part in (doubt, along, y))
     else:
-        doubt, base, along, y = map(n.floats, (doubt, base, along, y))
-        if not max(np.abs(part).max(initial=0.0) for part in (doubt, base, along, y)) < 1e60:
-            raise OutOfRange  # what is too small for a double shall stay small
-        scale = n.array([1 + (len(base) + y.shape[1] + 100) * 2.0**-52])[0]
-        size = np.abs(base) + np.abs(along) @ np.abs(y).max(axis=0, initial=0.0)
-        error = scale * ((y.shape[1] + 8) * 2.0**-52 * (doubt @ size) + len(base) * 1e-200)
+        if not is_tame(n, doubt, base, along, y):
+            raise OutOfRange
+        scale, error = 1, 2 * rounding(n, y.shape[1] + 8, doubt @ (np.abs(base) + np.abs(along) @ largest))
     step = max(1, _BLOCK // max(len(base), 1))
     parts = [doubt @ np.abs(base[:, None] + along @ y[i : i + step].T) for i in range(0, len(y), step)]
     total: Numbers = n.array(np.concatenate(parts)) * scale + error
+    total = total + rounding(n, len(base) + 16, total)
     return total
 
 
@@ -116,8 +129,7 @@ def _range_of_pairs(
         return range_of_pairs(low_half, high_half, first, second)
     sizes = np.maximum(np.abs(low_half), np.abs(high_half))
     size = 2 * sizes.max() + np.abs(first).sum(axis=1).max() * np.abs(second).max()
-    error = (second.shape[1] + 7) * 2.0**-52 * size
-    low_half, high_half, first, second = map(n.floats, (low_half, high_half, first, second))
+    error = rounding(n, second.shape[1] + 8, size)
     ends = []
     step = max(1, _BLOCK // len(first))
     for begin in range(0, len(first), step):

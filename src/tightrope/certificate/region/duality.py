@@ -7,6 +7,10 @@ the multipliers y = g·B⁻¹ are searched in float64, improved, and cut at 0. W
 
 holds for every x in the polytope, with equality up to rounding for the optimal basis. A basis that is not
 one, or not optimal, gives a worse bound, never a wrong one.
+
+Rows are rational, and so is what is derived from them: multipliers are sums of two doubles, found by
+operations whose order is fixed, so bounds are the same on every machine. At the choices of a model, which are
+many, `within` float64 the same rows bound with their rounding added.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from tightrope.certificate.region.coordinates import Box
 from tightrope.numerics.arrays import FloatArray
 
 Indices = npt.NDArray[Any]
-_BLOCK = 1 << 22
+_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,30 +39,29 @@ class Rows:
     bound: Numbers
 
     @staticmethod
-    def of(n: Arithmetic, box: Box, rows: list[Numbers]) -> Rows:
-        """Rows are (a, b). Bounds are raised by what rounding the entries may hide within the box."""
+    def of(box: Box, rows: list[Numbers]) -> Rows:
+        """Rows are (a, b), all rational."""
         size = len(box[0])
-        table = n.zeros((2 * size + len(rows), size + 1))
-        lower, upper = n.array(box[0]), n.array(box[1])
+        table = RATIONAL.zeros((2 * size + len(rows), size + 1))
+        lower, upper = RATIONAL.array(box[0]), RATIONAL.array(box[1])
         for j in range(size):
-            table[2 * j, j], table[2 * j, size] = 1, upper[j]
-            table[2 * j + 1, j], table[2 * j + 1, size] = -1, -lower[j]
+            table[2 * j, j], table[2 * j, size] = RATIONAL.array([1])[0], upper[j]
+            table[2 * j + 1, j], table[2 * j + 1, size] = RATIONAL.array([-1])[0], -lower[j]
         if rows:
             table[2 * size :] = np.stack(rows)
-        matrix, bound = table[:, :-1], table[:, -1]
-        reach = np.maximum(np.abs(lower), np.abs(upper)) * (1 + 4 * n.epsilon)
-        return Rows(n, matrix, bound + n.epsilon * 4 * (np.abs(bound) + (np.abs(matrix) * reach).sum(axis=1)))
+        return Rows(RATIONAL, table[:, :-1], table[:, -1])
 
     def within(self, n: Arithmetic) -> Rows:
-        """The same rows in another arithmetic; what rounding entries may hide in the box is added exactly."""
-        if n is self.n:
+        """The same in an arithmetic: bounds are raised by what rounding the entries may hide in the box."""
+        if n.exact:
             return self
         spend_on("rows of the region", 4 * self.matrix.size, RATIONAL, self.matrix)
-        exact, bound = RATIONAL.array(self.matrix), RATIONAL.array(self.bound)
-        if n.exact:
-            return Rows(n, exact, bound)
-        matrix, reach = n.array(exact), RATIONAL.array(self.reach)
-        return Rows(n, matrix, RATIONAL.up(bound + (abs(exact - RATIONAL.array(matrix)) * reach).sum(axis=1)))
+        near = n.array(self.matrix)
+        n.require_finite(near)
+        missed = np.abs(self.matrix - RATIONAL.array(near)) @ self.reach
+        bound = RATIONAL.up(self.bound + missed)
+        n.require_finite(bound)
+        return Rows(n, near, bound)
 
     @property
     def size(self) -> int:
@@ -78,15 +81,16 @@ class Rows:
 
     def bound_by(self, matrix: Numbers, bound: Numbers, directions: Numbers, multipliers: Numbers) -> Numbers:
         """y·b + max over the box of (g − y·A)·x, rounded up; y = multipliers[i] ≥ 0 for rows matrix[i]."""
-        eps, terms, size = self.n.epsilon, multipliers.shape[1], self.size
-        rest = directions - _times(multipliers, matrix)
-        error = (terms + 4) * eps * (np.abs(directions) + _times(multipliers, np.abs(matrix)))
+        n, terms = self.n, multipliers.shape[1] + self.size
+        rest, paid = directions - _times(multipliers, matrix), multipliers * bound
         over_box = np.maximum(rest * self.lower, rest * self.upper)
-        paid = multipliers * bound
-        spread = (np.abs(paid).sum(axis=1) + np.abs(over_box).sum(axis=1)) * (2 * (terms + size + 8)) * eps
-        spread = spread + 2 * (error * self.reach).sum(axis=1)
-        total: Numbers = paid.sum(axis=1) + over_box.sum(axis=1) + spread
-        return total
+        total: Numbers = paid.sum(axis=1) + over_box.sum(axis=1)
+        if n.exact:
+            return total
+        missed = n.error(terms + 8, np.abs(directions) + _times(multipliers, np.abs(matrix)))
+        spread = np.abs(paid).sum(axis=1) + np.abs(over_box).sum(axis=1)
+        total = total + 2 * (missed * self.reach).sum(axis=1) + n.error(2 * terms + 16, spread)
+        return np.where(np.isfinite(total), total, np.inf)
 
 
 def is_empty(rows: Rows, bases: Indices) -> bool:
@@ -139,7 +143,7 @@ class BasisTable:
         hold("bases of the region", 24 * basis.size * rows.size)
         spend("bases of the region", basis.size * rows.size * (1 + rows.size // 16))
         self.matrix, self.bound = rows.matrix[basis], rows.bound[basis]
-        self.inverse = approximate_inverses(self.n.floats(self.matrix))
+        self.inverse = approximate_inverses(self.n.floats(rows.matrix)[basis])
 
     def within(self, n: Arithmetic) -> BasisTable:
         """The same bases in another arithmetic."""
@@ -151,34 +155,51 @@ class BasisTable:
         if len(which) > count:
             parts = [slice(i, i + count) for i in range(0, len(which), count)]
             return np.concatenate([self.upper_bounds(directions[one], which[one]) for one in parts])
-        spend_on("bounds by bases", 10 * directions.size * self.rows.size, self.n, self.rows.matrix)
-        matrix, inverse = self.matrix[which], self.inverse[which]
-        multipliers = self.n.zeros(directions.shape)
-        for _ in range(3):
-            rest = self.n.floats(directions - _times(multipliers, matrix))
-            step = np.einsum("nj,nji->ni", rest, inverse)
-            multipliers = multipliers + self.n.array(np.where(np.isfinite(step), step, 0.0))
-        return self.rows.bound_by(matrix, self.bound[which], directions, np.maximum(multipliers, 0))
+        spend_on("bounds by bases", 8 * directions.size * self.rows.size, self.n, self.rows.matrix)
+        n, matrix, inverse = self.n, self.matrix[which], self.inverse[which]
+        multipliers = n.array(_finite(_times(n.floats(directions), inverse)))
+        rest = n.floats(directions - _times(multipliers, matrix))
+        multipliers = np.maximum(multipliers + n.array(_finite(_times(rest, inverse))), 0)
+        best = self.rows.bound_by(matrix, self.bound[which], directions, multipliers)
+        return best if n.exact else np.where(np.any(directions != 0, axis=1), best, 0)
 
 
 def upper_bounds(rows: Rows, directions: Numbers, basis: Indices) -> Numbers:
     """Upper bounds of directions·x, one basis each."""
-    return BasisTable(rows, basis).upper_bounds(directions, np.arange(len(basis)))
+    bases, which = np.unique(basis, axis=0, return_inverse=True)
+    return BasisTable(rows, bases).upper_bounds(directions, which.reshape(-1))
 
 
 def _times(vectors: Numbers, matrices: Numbers) -> Numbers:
-    """Σ_i vectors[n, i]·matrices[n, i, j]."""
-    result: Numbers = np.einsum("ni,nij->nj", vectors, matrices)
+    """Σ_i vectors[n, i]·matrices[n, i, j], one after the other."""
+    result: Numbers = vectors[:, 0, None] * matrices[:, 0]
+    for i in range(1, vectors.shape[1]):
+        result = result + vectors[:, i, None] * matrices[:, i]
     return result
 
 
+def _finite(steps: FloatArray) -> FloatArray:
+    return np.where(np.isfinite(steps), steps, 0.0)
+
+
 def approximate_inverses(matrix: FloatArray) -> FloatArray:
-    """Approximate inverses; zeros where there is none."""
-    try:
-        return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
-    except np.linalg.LinAlgError:
-        result = np.zeros(matrix.shape)
-        for i, one in enumerate(matrix):
-            if np.linalg.matrix_rank(one) == len(one):
-                result[i] = np.linalg.inv(one)
-        return result
+    """Approximate inverses, zeros where there is none: by elimination with the largest pivots, in plain steps
+    that are the same on every machine."""
+    (count, size), result = matrix.shape[:2], np.zeros(matrix.shape)
+    step = max(1, _BLOCK // max(size * size, 1))
+    for first in range(0, count, step):
+        part = matrix[first : first + step]
+        every, work = np.arange(len(part)), np.concatenate([part, np.zeros(part.shape)], axis=2)
+        work[:, np.arange(size), size + np.arange(size)] = 1.0
+        with np.errstate(all="ignore"):
+            for j in range(size):
+                pivot = j + np.argmax(np.abs(work[:, j:, j]), axis=1)
+                chosen = work[every, pivot]
+                work[every, pivot] = work[:, j]
+                work[:, j] = chosen / chosen[:, j, None]
+                factor = work[:, :, j].copy()
+                factor[:, j] = 0.0
+                work -= factor[:, :, None] * work[:, j, None]
+        sound = np.all(np.isfinite(work), axis=(1, 2))
+        result[first : first + step][sound] = work[sound][:, :, size:]
+    return result

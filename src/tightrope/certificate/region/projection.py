@@ -48,11 +48,8 @@ def shrunk_box(writer: Writer, names: OffsetArray, hints: RegionHints) -> Box:
 
 def next_box(writer: Writer, names: OffsetArray, box: Box, basis: OffsetArray) -> Box:
     """The box after one more stage, in doubles where it became smaller."""
-    n, size = writer.n, writer.space.size
-    directions = n.zeros((2 * size, size))
-    directions[np.arange(0, 2 * size, 2), np.arange(size)] = 1
-    directions[np.arange(1, 2 * size, 2), np.arange(size)] = -1
-    best = n.up(upper_bounds(writer.rows(names, box), directions, basis)).tolist()
+    rows = writer.rows(names, box)
+    best = RATIONAL.up(upper_bounds(rows, rows.matrix[: 2 * rows.size], basis)).tolist()
     lower = [max(-Fraction(new), old) for new, old in zip(best[1::2], box[0], strict=True)]
     upper = [min(Fraction(new), old) for new, old in zip(best[::2], box[1], strict=True)]
     return writer.space.with_products(lower, upper)
@@ -60,7 +57,7 @@ def next_box(writer: Writer, names: OffsetArray, box: Box, basis: OffsetArray) -
 
 def prove_by_bases(rows: Rows, space: Space, polynomials: Polynomials, hints: RegionHints) -> Ends:
     """The bounds that the listed bases prove."""
-    n, ends = rows.n, Ends()
+    ends = Ends()
     names = list(zip(hints.bound_expression.tolist(), hints.bound_side.tolist(), strict=True))
     if any(e >= len(polynomials) for e, _ in names):
         raise ValueError("a bound of an expression that is not there")
@@ -69,10 +66,8 @@ def prove_by_bases(rows: Rows, space: Space, polynomials: Polynomials, hints: Re
     if not forms:
         return ends
     signed = [[a if side else -a for a in form] for (form, _), (_, side) in zip(forms, names, strict=True)]
-    directions = n.array(signed)
-    best = upper_bounds(rows, directions, hints.bound_basis)
-    best = best + 4 * n.epsilon * (np.abs(directions) * rows.reach).sum(axis=1)
-    for name, (_, constant), value, c in zip(names, forms, n.fractions(best), near, strict=True):
+    best = RATIONAL.fractions(upper_bounds(rows, RATIONAL.array(signed), hints.bound_basis))
+    for name, (_, constant), value, c in zip(names, forms, best, near, strict=True):
         rest = constant + (value if name[1] else -value)
         end = space.end(polynomials[name[0]], c, rest, name[1])
         known = ends.get(name, end)

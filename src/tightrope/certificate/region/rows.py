@@ -14,7 +14,7 @@
 * COST        as EVENT, of reward `index` among those that costs speak of.
 * SPLIT       split `index` of a tree of cells, part 0 the half-space below it, part 1 the one above.
 
-All are rational but for logarithms and roots, which are rounded to the safe side.
+All are rational; logarithms and roots are rationals on the safe side of theirs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tightrope.certificate.budget import hold, spend, spend_terms
 from tightrope.certificate.format.fields import Polynomial
-from tightrope.certificate.numbers import Arithmetic, Numbers
+from tightrope.certificate.numbers import RATIONAL, Numbers
 from tightrope.certificate.region.coordinates import Box, Row, Space
 from tightrope.certificate.region.duality import Rows, Support
 from tightrope.certificate.region.polynomials import ZERO
@@ -64,14 +64,14 @@ Sources = Mapping[Origin, Source]
 class Writer:
     """Writes rows from names, sources and the file's points. What does not depend on the box is kept."""
 
-    def __init__(self, n: Arithmetic, space: Space, sources: Sources, points: FloatArray):
-        self.n, self.space, self.points = n, space, points
+    def __init__(self, space: Space, sources: Sources, points: FloatArray):
+        self.space, self.points = space, points
         self.sources: Sources = {Origin.DOMAIN: space, **sources}
         self._known: dict[tuple[int, int, int], Numbers] = {}
 
     def and_from(self, origin: Origin, source: Source) -> Writer:
         """A writer that knows one more origin."""
-        result = Writer(self.n, self.space, {**self.sources, origin: source}, self.points)
+        result = Writer(self.space, {**self.sources, origin: source}, self.points)
         result._known.update(self._known)
         return result
 
@@ -79,7 +79,7 @@ class Writer:
         """The named rows in the given box, after its faces."""
         hold("rows of the region", 32 * (len(names) + 2 * self.space.size) * (self.space.size + 1))
         spend_terms("rows of the region", 2 * len(names), box[0], box[1])
-        return Rows.of(self.n, box, [self._numbers(tuple(name), box) for name in names.tolist()])
+        return Rows.of(box, [self._numbers(tuple(name), box) for name in names.tolist()])
 
     def _numbers(self, name: tuple[int, int, int], box: Box) -> Numbers:
         if name in self._known:
@@ -88,12 +88,12 @@ class Writer:
         if origin == Origin.ENVELOPE:
             linear, bound = self._envelope(index, part, box)
             spend("rows of the region", 20 * len(linear))
-            return self.n.array([*linear, bound])
+            return RATIONAL.array([*linear, bound])
         if origin not in self.sources:
             raise ValueError(f"rows of origin {origin} where there are none")
         linear, bound = self.sources[Origin(origin)].row(index, part, self.points)
         spend_terms("rows of the region", len(linear), linear, (bound,))
-        self._known[name] = self.n.array([*linear, bound])
+        self._known[name] = RATIONAL.array([*linear, bound])
         return self._known[name]
 
     def _envelope(self, index: int, part: int, box: Box) -> Row:

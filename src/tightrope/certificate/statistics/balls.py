@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tightrope.certificate.budget import spend_terms
-from tightrope.certificate.numbers import log_below
+from tightrope.certificate.numbers import RATIONAL, log_below
 from tightrope.certificate.region.coordinates import Row
 from tightrope.certificate.region.polynomials import Terms, add
 from tightrope.certificate.region.rows import Origin, Statements
@@ -38,18 +38,18 @@ class Balls:
         self.about, outcomes = about, about.outcomes
         self.uncertain = np.logical_or.reduceat(about.unknown[outcomes.expression], outcomes.start[:-1])
         self.statements = int(self.uncertain.sum())
-        self.log_level = log_below(about.n, delta / max(self.statements, 1))
+        self.log_level = log_below(RATIONAL, delta / max(self.statements, 1))
 
     def row(self, index: int, part: int, points: FloatArray) -> Row:
         """Choice `index` and the set of outcomes in the bits of `part`."""
-        outcomes, n = self.about.outcomes, self.about.n
+        outcomes = self.about.outcomes
         group = int(outcomes.of_choice[index]) if index < len(outcomes.of_choice) else -1
         first, last = outcomes.start[group : group + 2].tolist() if group >= 0 else (0, 0)
         width, trials = last - first, int(outcomes.seen[first:last].sum())
         if not 0 < part < 2**width - 1 or trials == 0 or not self.uncertain[group]:
             raise ValueError("no such set of outcomes")
-        log_sets = (n.log_up(n.array([2**width - 2])) - self.log_level) * (1 + 8 * n.epsilon)
-        radius = n.root_up(2 * log_sets / trials * (1 + 8 * n.epsilon)) * (1 + 8 * n.epsilon)
+        log_sets = RATIONAL.log_up(RATIONAL.array([2**width - 2])) - self.log_level
+        radius = RATIONAL.root_up(2 * log_sets / trials)
         total: Terms = {}
         share = 0
         for o in range(first, last):
@@ -59,4 +59,4 @@ class Balls:
                 share += int(outcomes.seen[o])
         linear, constant = self.about.space.affine(total)
         spend_terms("L1 balls", 100 + len(linear), linear, (constant,))
-        return linear, Fraction(share, trials) + n.fractions(radius)[0] / 2 - constant
+        return linear, Fraction(share, trials) + RATIONAL.fractions(radius)[0] / 2 - constant

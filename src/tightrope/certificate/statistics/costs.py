@@ -25,7 +25,7 @@ from tightrope.certificate.budget import longest, spend, spend_terms
 from tightrope.certificate.evidence import MOST_COUNTS, Data
 from tightrope.certificate.format import fields
 from tightrope.certificate.format.fields import Polynomial
-from tightrope.certificate.numbers import Arithmetic, as_fraction, log_below
+from tightrope.certificate.numbers import RATIONAL, as_fraction, log_below
 from tightrope.certificate.problem import Problem, bits_of
 from tightrope.certificate.region.polynomials import ONE, ZERO, polynomial_range
 from tightrope.certificate.region.rows import Ends, Origin, Statements
@@ -60,7 +60,7 @@ def prove_costs(about: Learned, costs: Costs, delta: Fraction, found: Statements
     if hints.cost_lower is None or hints.cost_upper is None:
         raise ValueError("costs without intervals")
     events = CostEvents(about.problem, costs)
-    wrong = events.unproved(about.n, delta, hints.cost_lower, hints.cost_upper)
+    wrong = events.unproved(delta, hints.cost_lower, hints.cost_upper)
     check = Check.everywhere("rewards' intervals follow from the costs", wrong, "reward")
     if check.passed:
         words = f"{len(wrong)} rewards share δ = {float(delta):g}, {int(events.costs.count.sum())} costs"
@@ -136,12 +136,12 @@ class CostEvents:
                     groups.append((factor / largest, shift, count, total, square))
             self.groups.append(groups)
 
-    def unproved(self, n: Arithmetic, delta: Fraction, lower: Any, upper: Any) -> Any:
+    def unproved(self, delta: Fraction, lower: Any, upper: Any) -> Any:
         """Which of these intervals do not follow from the costs."""
         if not len(lower) == len(upper) == len(self.groups):
             raise ValueError("the intervals of costs do not fit the rewards")
         shares = [delta / (len(lower) * 2 * (k + 1) * (k + 2)) for k in range(SCALES)]
-        levels = [-as_fraction(log_below(n, share)) for share in shares]
+        levels = [-as_fraction(log_below(RATIONAL, share)) for share in shares]
         wrong = np.zeros(len(lower), dtype=np.bool_)
         for event, groups in enumerate(self.groups):
             low, high = self._possible(event)

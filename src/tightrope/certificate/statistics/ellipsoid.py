@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tightrope.certificate.budget import longest, spend_on, spend_sums, spend_terms
-from tightrope.certificate.numbers import FLOAT64, RATIONAL, Arithmetic, Numbers, as_fraction, log_below
+from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers, as_fraction, log_below
 from tightrope.certificate.region.coordinates import Row
 from tightrope.certificate.region.polynomials import ZERO, add
 from tightrope.certificate.region.rows import Origin, Statements, point_of
@@ -41,13 +41,13 @@ def prove(about: Learned, delta: Fraction) -> Statements:
 
 
 class Ellipsoid:
-    """{ x : ‖(x − origin)/half − centre‖_V ≤ β }.
+    """{ x : ‖(x − origin)/half − centre‖_V ≤ β }: g·x ≤ g·middle + ‖image·g‖ in every direction g.
 
-    What is worked out once is rational; bounds at the choices of a model are in the given arithmetic.
+    All is rational; `within` float64 the bounds at the choices of a model have their rounding added.
     """
 
     def __init__(self, about: Learned, delta: Fraction):
-        self.size = about.space.size
+        self.n, self.size = RATIONAL, about.space.size
         lower, upper = about.space.start_box()
         self.origin = [(a + b) / 2 for a, b in zip(lower, upper, strict=True)]
         self.half = [(b - a) / 2 or _NO_WIDTH for a, b in zip(lower, upper, strict=True)]
@@ -56,40 +56,33 @@ class Ellipsoid:
         centre, missed = _find_centre(matrix, vector, factor)
         growth = log_determinant - self.size * log_below(RATIONAL, _RIDGE)
         beta = _root_up(growth / 2 - log_below(RATIONAL, delta)) + _root_up(_RIDGE * self.size)
-        self.beta, self.radius = as_fraction(beta), as_fraction((beta + missed * stretch) * stretch)
-        self._exact = factor, centre
-        self._put(about.n)
-
-    def within(self, n: Arithmetic) -> Ellipsoid:
-        """The same in another arithmetic."""
-        result = copy(self)
-        result._put(n)
-        return result
-
-    def _put(self, n: Arithmetic) -> None:
-        self.n, (self.factor, self.centre) = n, (n.array(part) for part in self._exact)
-        self._radius = n.array([self.radius])[0] * (1 + 4 * n.epsilon)
-        self._origin, self._half = n.array(self.origin), n.array(self.half)
+        self.beta, self.radius, self.centre = as_fraction(beta), (beta + missed * stretch) * stretch, centre
+        half = RATIONAL.array(self.half)
+        self.middle, self.image = RATIONAL.array(self.origin) + half * centre, self.radius * factor * half
 
     def row(self, index: int, part: int, points: FloatArray) -> Row:
         """The bound in a direction that is a point of the file."""
-        exact = self.n.array(point_of(points, index, part).reshape(1, -1))
-        return self.n.fractions(exact), self.n.fractions(self.upper_bounds(exact, None))[0]
+        exact = RATIONAL.array(point_of(points, index, part).reshape(1, -1))
+        return RATIONAL.fractions(exact), RATIONAL.fractions(self.upper_bounds(exact, None))[0]
+
+    def within(self, n: Arithmetic) -> Ellipsoid:
+        """The same, with bounds in an arithmetic."""
+        found = copy(self)
+        found.n, found.middle, found.image = n, n.array(self.middle), n.array(self.image)
+        return found
 
     def upper_bounds(self, directions: Numbers, which: Any) -> Numbers:
         """Upper bounds of directions·x, whichever choice they belong to."""
-        n, size = self.n, self.size
-        spend_on("the ellipsoid", 6 * directions.size * size, n, directions, self.factor, self._half)
-        q = directions * self._half
-        image = q @ self.factor.T
-        blur = (size + 4) * n.epsilon * (np.abs(q) @ np.abs(self.factor).T)
-        norm = n.root_up((image * image).sum(axis=1)) + 2 * blur.sum(axis=1)
-        norm = norm * (1 + (size + 8) * n.epsilon) + np.where(np.any(q != 0, axis=1), n.tiny, 0)
-        value = directions @ self._origin + q @ self.centre
-        weight = np.abs(directions) @ np.abs(self._origin) + np.abs(q) @ (np.abs(self.centre) + 1)
-        error = 2 * (size + 8) * n.epsilon * weight + 4 * n.epsilon * (np.abs(value) + self._radius * norm)
-        total: Numbers = value + self._radius * norm + error
-        return total
+        spend_on("the ellipsoid", 6 * directions.size * self.size, self.n, directions, self.image)
+        n, terms, value = self.n, self.size + 8, directions @ self.middle
+        length = directions @ self.image.T
+        square = (length * length).sum(axis=1)
+        if n.exact:
+            return np.asarray(value + n.root_up(square), dtype=object)
+        size, image = np.abs(directions), np.abs(self.image).T + n.tiny  # 0 may stand for less than that
+        norm = n.root_up(square + n.error(terms, square)) + 2 * n.error(terms, size @ image).sum(axis=1)
+        total = value + norm + n.error(terms, size @ (np.abs(self.middle) + n.tiny) + norm)
+        return np.where(np.any(directions != 0, axis=1), np.where(np.isfinite(total), total, np.inf), 0)
 
     def _normal_equations(self, about: Learned) -> tuple[Numbers, Numbers]:
         """V and Σ Bᵀ(Y − c): outcomes are pooled by expression and multiplicity first."""
@@ -117,12 +110,20 @@ class Ellipsoid:
 
 
 def _factorise(matrix: Numbers) -> tuple[Numbers, Any, Any]:
-    """(G, an upper bound of log det V, 1/√(1 − ε) rounded up)."""
-    rough = np.tril(np.linalg.inv(np.linalg.cholesky(RATIONAL.floats(matrix)))).astype(np.float64)
-    rest = FLOAT64.array(_congruent(rough, matrix)[1] - RATIONAL.array(np.eye(len(matrix))))
-    rough = rough - (np.tril(rest, -1) + np.diag(np.diag(rest) / 2)) @ rough
-    factor, image = _congruent(np.tril(rough), matrix)
-    rest = (image - RATIONAL.array(np.eye(len(matrix)))).reshape(-1)
+    """(G, an upper bound of log det V, 1/√(1 − ε) rounded up): by elimination, in about 128 bits."""
+    size = len(matrix)
+    work, eye = np.concatenate([matrix, RATIONAL.array(np.eye(size))], axis=1), RATIONAL.array(np.eye(size))
+    for j in range(size):
+        if not work[j, j] > 0:
+            raise ValueError("the ellipsoid is too flat to be bounded")
+        spend_terms("the ellipsoid", 6 * (size - j) * size, work[j:].flat)
+        below = work[j + 1 :, j] / work[j, j]
+        work[j + 1 :] = RATIONAL.trim(work[j + 1 :] - below[:, None] * work[j])
+    scale = RATIONAL.root_up(1 / np.diag(work))
+    factor = RATIONAL.trim(scale[:, None] * work[:, size:])
+    spend_sums("the ellipsoid", 3 * matrix.size, matrix.tolist(), 2 * longest(factor.flat))
+    image = factor @ matrix @ factor.T
+    rest = (image - eye).reshape(-1)
     epsilon = _root_up(rest @ rest)
     if not (2 * epsilon < 1 and np.all(np.diag(factor) > 0)):
         raise ValueError("the ellipsoid is too flat to be bounded")
@@ -132,21 +133,11 @@ def _factorise(matrix: Numbers) -> tuple[Numbers, Any, Any]:
 
 def _find_centre(matrix: Numbers, vector: Numbers, factor: Numbers) -> tuple[Numbers, Any]:
     """A centre close to V⁻¹ times the vector, and ‖G·(what it misses)‖ rounded up."""
-    centre, near = np.zeros(len(vector)), FLOAT64.array(factor)
     spend_terms("the ellipsoid", 16 * matrix.size, matrix.flat, vector.flat)
-    for _ in range(3):
-        rest = vector - matrix @ RATIONAL.array(centre)
-        centre = centre + near.T @ (near @ FLOAT64.array(rest))
-    missed = factor @ (vector - matrix @ RATIONAL.array(centre))
-    return RATIONAL.array(centre), _root_up(missed @ missed)
-
-
-def _congruent(factor: Numbers, matrix: Numbers) -> tuple[Numbers, Numbers]:
-    """(G, G·V·Gᵀ), exactly."""
-    exact = RATIONAL.array(factor)
-    spend_sums("the ellipsoid", 3 * matrix.size, matrix.tolist(), 2 * longest(exact.flat))
-    return exact, exact @ matrix @ exact.T
+    centre = RATIONAL.trim(factor.T @ (factor @ vector))
+    missed = factor @ (vector - matrix @ centre)
+    return centre, _root_up(missed @ missed)
 
 
 def _root_up(value: Any) -> Any:
-    return RATIONAL.root_up(RATIONAL.array([as_fraction(value)]))[0]
+    return RATIONAL.root_up(RATIONAL.array([value]))[0]

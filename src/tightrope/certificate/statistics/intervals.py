@@ -13,14 +13,15 @@ Is [lower, upper] an interval of the stated method for K successes in N trials, 
   least 1/γ.
 
 0 and 1 are always fine, and an upper end is a lower one of the failures. Probabilities by Stirling's series
-s(n) = log n! − n·log n + n, tails by a geometric series; `docs/trust.md` has the formulas. Every logarithm
-comes with its error, and errors are added up.
+s(n) = log n! − n·log n + n, tails by a geometric series; `docs/trust.md` has the formulas. All is done in
+whole numbers of 2⁻¹²⁸, rounded to the safe side.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 from math import factorial
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tightrope.certificate.budget import spend
-from tightrope.certificate.numbers import Arithmetic, Numbers, log_below
+from tightrope.certificate.numbers import log_ratio
 from tightrope.certificate.region.polynomials import Key, Terms, add, key
 from tightrope.certificate.region.projection import Ends as ProvedEnds
 from tightrope.certificate.region.rows import Ends, Origin, Statements
@@ -42,10 +43,12 @@ if TYPE_CHECKING:
 _SMALL = 33
 _SERIES = [Fraction(1, 12), Fraction(-1, 360), Fraction(1, 1260), Fraction(-1, 1680), Fraction(1, 1188)]
 _SERIES.append(Fraction(-691, 360360))
-_LOG_TWO_PI = Fraction(18378770664093454835606594728112352797228, 10**40)
-_ENOUGH = Fraction(1, 10**13)
+_UNIT = 1 << 128
+_LOG_TWO_PI = 18378770664093454835606594728112352797227 * _UNIT // 10**40
+"""Rounded down, by less than 2 units."""
+
+_ENOUGH = 10**13
 _MOST_TERMS = 100_000
-_BLOCK = 1 << 16
 
 
 class Events:
@@ -110,7 +113,7 @@ def prove(about: Learned, delta: Fraction) -> Statements:
         events, ends = Events(about, data.shared_by == "events"), (hints.lower, hints.upper)
         if len(hints.lower) != len(events):
             raise ValueError("the intervals do not fit the model's events")
-        check = _prove(about.n, data.method, "event", (events.successes, events.trials, *ends), delta)
+        check = _prove(data.method, "event", (events.successes, events.trials, *ends), delta)
         rows = Ends(about.space, events.polynomials, *ends)
         return Statements(check, {Origin.EVENT: rows}, events.ends_of_expressions(*ends))
     start, size = problem.graph.transition_start, problem.graph.transitions
@@ -120,26 +123,24 @@ def prove(about: Learned, delta: Fraction) -> Statements:
     trials = np.repeat(np.add.reduceat(counts, start[:-1]), np.diff(start))
     unknown = about.unknown[about.expression]
     counted = tuple(of[unknown] for of in (counts, trials, hints.lower, hints.upper))
-    return Statements(_prove(about.n, data.method, "transition", counted, delta))
+    return Statements(_prove(data.method, "transition", counted, delta))
 
 
-def _prove(n: Arithmetic, method: str, what: str, counted: tuple[Any, ...], delta: Fraction) -> Check:
+def _prove(method: str, what: str, counted: tuple[Any, ...], delta: Fraction) -> Check:
     """Of (successes, trials, lower, upper)."""
-    wrong = Intervals(n, method, (delta or Fraction(1)) / max(len(counted[0]), 1)).unproved(*counted)
+    wrong = Intervals(method, (delta or Fraction(1)) / max(len(counted[0]), 1)).unproved(*counted)
     found = Check.everywhere(f"{what}s' intervals follow from the counts by {method}", wrong, what)
     words = f"{len(wrong)} {what}s share δ = {float(delta):g}, {int(counted[1].sum())} trials"
     return replace(found, detail=words) if found.passed else found
 
 
 class Intervals:
-    """Intervals of one method at one level γ."""
+    """Intervals of one method at one level γ. Logarithms are whole numbers of units, on the safe side."""
 
-    def __init__(self, n: Arithmetic, method: str, gamma: Fraction):
-        self.n, self.method = n, method
-        self.log_level = log_below(n, gamma)
-        small = [Fraction(factorial(i), i**i) for i in range(_SMALL)]
-        value, error = self._log(n.array(small))
-        self._table = value + n.array(np.arange(_SMALL)), error + 100 * n.epsilon
+    def __init__(self, method: str, gamma: Fraction):
+        self.method = method
+        self.level = log_ratio(gamma.numerator, gamma.denominator, False)[0]
+        self.half = self.level - log_ratio(2, 1, True)[0]
 
     def unproved(self, successes: Ints, trials: Ints, lower: FloatArray, upper: FloatArray) -> BoolArray:
         """Where the interval does not follow from the counts."""
@@ -148,88 +149,62 @@ class Intervals:
             rows = np.flatnonzero(~wrong & ~trivial)
             names = np.stack([successes[rows].astype(np.float64), trials[rows].astype(np.float64), end[rows]])
             _, first, inverse = np.unique(names, axis=1, return_index=True, return_inverse=True)
-            holds = np.zeros(len(first), dtype=np.bool_)
-            for start in range(0, len(first), _BLOCK):
-                part = rows[first[start : start + _BLOCK]]
-                holds[start : start + _BLOCK] = self._holds(successes[part], trials[part], end[part], upward)
-            wrong[rows] |= ~holds[inverse.reshape(-1)]
+            part = rows[first]
+            spend("intervals from counts", 20 * len(part), 500)
+            asked = zip(successes[part].tolist(), trials[part].tolist(), end[part].tolist(), strict=True)
+            holds = [self._holds(k, size, p, upward) for k, size, p in asked]
+            wrong[rows] |= ~np.array(holds, dtype=np.bool_)[inverse.reshape(-1)]
         return wrong
 
-    def _holds(self, k: Ints, size: Ints, end: FloatArray, upward: bool) -> BoolArray:
-        """The condition at ends that are neither 0 nor 1."""
-        n = self.n
-        spend("intervals from counts", 20 * len(end), 500)
-        p = n.array(end)
-        q = 1 - p
+    def _holds(self, k: int, size: int, end: float, upward: bool) -> bool:
+        """The condition at an end that is neither 0 nor 1: of p = a/b as a lower end."""
+        a, b = end.as_integer_ratio()
         if upward:
-            k, p, q = size - k, q, p
-        away = n.array(k) - size * p - 4 * n.epsilon * (n.array(k) + size * p)
-        result: BoolArray = np.asarray(away > 0, dtype=np.bool_)
-        rows = np.flatnonzero(result)
-        k, size, p, q, away = k[rows], size[rows], p[rows], q[rows], away[rows]
-        if len(rows) == 0:
-            return result
-        if self.method == "hoeffding":
-            needed = size * (n.log_up(n.array([2])) - self.log_level)
-            result[rows] = 2 * away * away * (1 - 16 * n.epsilon) >= needed * (1 + 8 * n.epsilon)
-            return result
-        value, error = self._log_point(k, size, p, q)
+            k, a = size - k, b - a
+        away = k * b - size * a
+        if away <= 0:
+            return False
+        if self.method == "hoeffding":  # 2·(away/b)² ≥ size·log(2/γ)
+            return 2 * away * away * _UNIT >= -self.half * size * b * b
+        value = _log_point(k, size, a, b)
         if self.method == "clopper-pearson":
-            total, found = self._series(k, size, p / q)
-            log_tail = value + error + n.log_up(total)
-            half = self.log_level - n.log_up(n.array([2]))[0]
-            result[rows] = found & (log_tail + 8 * n.epsilon * np.abs(log_tail) <= half)
-            return result
-        value = -value
+            total = self._series(k, size, a, b - a)
+            return total is not None and value + log_ratio(total, _UNIT, True)[0] <= self.half
         for part in (k, size - k):
-            (twice, twice_error), (once, once_error) = self._stirling(2 * part), self._stirling(part)
-            value, error = value + twice - 2 * once, error + twice_error + 2 * once_error
-        result[rows] = value - error - 16 * n.epsilon * np.abs(value) >= -self.log_level
-        return result
+            value += 2 * _stirling(part, True) - _stirling(2 * part, False)
+        return -value >= -self.level
 
-    def _log(self, x: Numbers) -> tuple[Numbers, Numbers]:
-        """(log x, a bound on its error), x itself being off by at most a few ε."""
-        up, down = self.n.log_up(x), self.n.log_down(x)
-        return (up + down) / 2, (up - down) + 8 * self.n.epsilon
+    def _series(self, k: int, size: int, a: int, rest: int) -> int | None:
+        """An upper bound of 1 + r + r·r' + … over the ratios of probabilities from k upwards: the ratios are
+        below 1 and fall, so what is left is below a geometric series."""
+        total = term = _UNIT
+        for at in range(k, k + _MOST_TERMS):
+            top, bottom = (size - at) * a, (at + 1) * rest
+            left = term * top
+            if left * _ENOUGH <= total * (bottom - top):
+                return total - (-left // (bottom - top))
+            term = -(-left // bottom)
+            total += term
+            if at % 64 == 0:
+                spend("tails of binomials", 320, 320)
+        return None
 
-    def _stirling(self, counts: Ints) -> tuple[Numbers, Numbers]:
-        """(s(n), a bound on its error)."""
-        n, x = self.n, self.n.array(np.maximum(counts, _SMALL))
-        value, error = self._log(x)
-        value, power = (value + n.array([_LOG_TWO_PI])) / 2, 1 / x
-        for coefficient in _SERIES:
-            value, power = value + n.array([coefficient]) * power, power / (x * x)
-        error = error + n.array([Fraction(1, 10**39)]) + power / 156 + 16 * n.epsilon * (2 + np.abs(value))
-        small, place = counts < _SMALL, np.minimum(counts, _SMALL - 1)
-        return np.where(small, self._table[0][place], value), np.where(small, self._table[1][place], error)
 
-    def _log_point(self, k: Ints, size: Ints, p: Numbers, q: Numbers) -> tuple[Numbers, Numbers]:
-        """(log P(Bin(size, p) = k), a bound on its error)."""
-        value, error = self._stirling(size)
-        for part, expected in ((k, size * p), (size - k, size * q)):
-            own, own_error = self._stirling(part)
-            log, log_error = self._log(np.where(part > 0, part / expected, self.n.array([1])))
-            value, error = value - own - part * log, error + own_error + part * log_error
-            error = error + 8 * self.n.epsilon * (np.abs(value) + np.abs(part * log))
-        return value, error
+@lru_cache(maxsize=1 << 16)
+def _stirling(count: int, upward: bool) -> int:
+    """s(n) in units, on a side; its series is off by less than the first term left out, and has its sign."""
+    if count < _SMALL:
+        return log_ratio(factorial(count), count**count, upward)[0] + count * _UNIT
+    total = (log_ratio(count, 1, upward)[0] + _LOG_TWO_PI) // 2
+    for i, c in enumerate(_SERIES):
+        total += c.numerator * _UNIT // (c.denominator * count ** (2 * i + 1))
+    return total + _UNIT // (156 * count**13) + len(_SERIES) + 3 if upward else total
 
-    def _series(self, k: Ints, size: Ints, odds: Numbers) -> tuple[Numbers, BoolArray]:
-        """Upper bounds of 1 + r + r·r' + … over the ratios of probabilities from k upwards, where found: the
-        ratios fall, so what is left is below a geometric series; a first ratio of 1 or more never helps."""
-        n, enough = self.n, self.n.array([_ENOUGH])[0]
-        total, term = n.zeros(len(k)) + 1, n.zeros(len(k)) + 1
-        result, open_rows = n.zeros(len(k)), np.arange(len(k))
-        for place in range(_MOST_TERMS):
-            spend("tails of binomials", 300 + 10 * len(open_rows), 320 if n.exact else 0)
-            at = k[open_rows] + place
-            ratio = n.array(size[open_rows] - at) / (at + 1) * odds[open_rows] * (1 + 8 * n.epsilon)
-            falls = np.asarray(ratio < 1, dtype=np.bool_)
-            rest = np.where(falls, term * ratio / np.where(falls, 1 - ratio, 1), 0)
-            done = np.asarray(rest <= enough * total, dtype=np.bool_)
-            slack = (1 + (16 * place + 64) * n.epsilon) * falls
-            result[open_rows[done]] = ((total + rest) * slack)[done]
-            open_rows, term = open_rows[~done], n.trim((term * ratio)[~done], True)
-            if len(open_rows) == 0:
-                break
-            total = n.trim(total[~done] + term, True)
-        return result, np.asarray(result > 0, dtype=np.bool_)
+
+def _log_point(k: int, size: int, a: int, b: int) -> int:
+    """Not below log P(Bin(size, a/b) = k), in units."""
+    value = _stirling(size, True) - _stirling(k, False) - _stirling(size - k, False)
+    for part, share in ((k, a), (size - k, b - a)):
+        if part:
+            value -= part * log_ratio(part * b, size * share, False)[0]
+    return value

@@ -16,9 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.certificate.budget import spend, spend_terms
+from tightrope.certificate.budget import spend, spend_sums, spend_terms
 from tightrope.certificate.evidence import Data
-from tightrope.certificate.numbers import Numbers, log_below
+from tightrope.certificate.numbers import (
+    RATIONAL,
+    Numbers,
+    as_fraction,
+    log_below,
+    log_units,
+    of_units,
+    over_common,
+)
 from tightrope.certificate.region.coordinates import Row, Space
 from tightrope.certificate.region.rows import Origin, Statements, point_of
 from tightrope.certificate.statistics.outcomes import Ints, totals
@@ -30,7 +38,6 @@ if TYPE_CHECKING:
     from tightrope.certificate.learned import Learned
 
 MOST_WORK = 10**8
-_RATIONALS = 20
 _PILOT_SHARE, _PILOT_STEP = 0.1, 10
 
 
@@ -77,31 +84,34 @@ def prove(about: Learned, delta: Fraction) -> Statements:
 
 
 class Forms:
-    """The polynomials of a problem in coordinates: linear·x + constant, and as `doubles`. Over the domain's
-    box the coordinates are at most `reach` in size."""
+    """The polynomials of a problem in coordinates, whole·(x, 1)/common; `doubles` are (linear, constant)."""
 
     def __init__(self, about: Learned):
-        self.about, self.n, self.space = about, about.n, about.space
-        self.linear, self.constant = about.space.table(about.n, about.polynomials)
-        self.doubles = self.n.floats(self.linear), self.n.floats(self.constant)
-        ends = zip(*about.space.start_box(), strict=True)
-        self.reach = self.n.array([max(abs(low), abs(high)) for low, high in ends])
-        self.extent = np.abs(self.linear) @ self.reach + np.abs(self.constant)
+        self.about, self.space = about, about.space
+        linear, constant = about.space.table(RATIONAL, about.polynomials)
+        self.doubles = RATIONAL.floats(linear), RATIONAL.floats(constant)
+        spend_sums("expressions in coordinates", 2 * linear.size, [[*linear.flat, *constant.flat]])
+        self.whole, self.common = over_common(np.concatenate([linear, constant[:, None]], axis=1))
+
+    def combine(self, weights: Numbers, used: Ints) -> Numbers:
+        """(linear, constant) of the sum of some polynomials with these weights."""
+        whole, common = over_common(weights)
+        return (whole @ self.whole[used]) * RATIONAL.array([Fraction(1, common * self.common)])
 
 
 class Likelihood:
     """T, the weights K_f, and tangents."""
 
     def __init__(self, forms: Forms, data: Data, delta: Fraction):
-        self.forms, self.n, about, n = forms, forms.n, forms.about, forms.n
+        self.forms, about = forms, forms.about
         self.unknown = np.flatnonzero(about.unknown)
         if data.batches * (len(self.unknown) * about.space.size + 1) > MOST_WORK:
             raise ValueError("there are more batches and expressions than this program checks")
         self.pilot, number = pilot_of(data, data.sizes)
         self.planned = number is None and data.design != "adaptive"
-        terms = [n.zeros(1) + log_below(n, delta)]
+        threshold = log_below(RATIONAL, delta)
         if number is not None:
-            terms.append(-n.log_up(n.array([(number + 1) * (number + 2)])))
+            threshold = threshold + log_below(RATIONAL, Fraction(1, (number + 1) * (number + 2)))
         predictor = Predictor(about.space, *(part[self.unknown] for part in forms.doubles))
         self._tangents, self.plug_ins = dict[bytes, Row](), list[FloatArray]()
         so_far = totals(data, about.expression, len(about.polynomials), 0, self.pilot)
@@ -110,32 +120,30 @@ class Likelihood:
             seen = totals(data, about.expression, len(about.polynomials), batch, batch + 1) * about.unknown
             if seen.any():
                 self.plug_ins.append(predictor.estimate(so_far[self.unknown]))
-                terms.append(self._score(self.plug_ins[-1], seen))
+                score = self._score(self.plug_ins[-1], seen)
+                threshold = None if threshold is None or score is None else threshold + score
                 so_far, weight = so_far + seen, weight + seen
         self.used = np.flatnonzero(weight)
-        self.weight = weight[self.used]
-        known = all(len(term) for term in terms)
-        self.threshold = -self._sum_up(-np.concatenate(terms)) if known else None
+        self.weight, self.threshold = weight[self.used], threshold
+        logs = log_units(self.weight.astype(np.float64), True)
+        self._log_weight = self.weight.astype(object) @ logs  # Σ K·log K
 
-    def _score(self, plug_in: FloatArray, seen: Ints) -> Numbers:
-        """The terms of a batch's log-likelihood at its plug-in, rounded down; none without a bound."""
-        n, forms, about = self.n, self.forms, self.forms.about
-        lifted = about.space.lifted([Fraction(float(value)) for value in plug_in])
-        rows = [row for row, _ in filter(None, about.space.domain_rows)]
-        entries = sum(sum(map(bool, row)) for row in rows)
+    def _score(self, plug_in: FloatArray, seen: Ints) -> Any:
+        """A batch's log-likelihood at its plug-in, rounded down; None without a bound."""
+        forms, space = self.forms, self.forms.space
+        lifted = space.lifted([Fraction(float(value)) for value in plug_in])
+        entries = sum(sum(map(bool, row)) for row, _ in filter(None, space.domain_rows))
         spend_terms("plug-ins within the domain", 2 * entries, lifted)
-        spend("scores of batches", forms.linear.size + 30 * _RATIONALS * len(self.unknown))
-        if not all(_dot(a, lifted) <= b for a, b in filter(None, about.space.domain_rows)):
-            return n.zeros(0)
-        x = n.array(lifted)
-        size = np.abs(forms.linear) @ np.abs(x) + np.abs(forms.constant)
-        value = forms.linear @ x + forms.constant - (len(x) + 8) * n.epsilon * size
-        for e in self.unknown[value[self.unknown] < 0].tolist():  # all are probabilities there, seen or not
-            linear, constant = about.space.affine(about.polynomials[e])
-            if constant + _dot(linear, lifted) < 0:
-                return n.zeros(0)
+        spend_terms("scores of batches", 4 * forms.whole.size + 60 * len(self.unknown), lifted)
+        if not all(_dot(a, lifted) <= b for a, b in filter(None, space.domain_rows)):
+            return None
+        place, common = over_common(np.array([*lifted, Fraction(1)], dtype=object))
+        value, seen = forms.whole[self.unknown] @ place, seen[self.unknown]
         met = np.flatnonzero(seen)
-        return n.trim(seen[met] * n.log_down(value[met]), False) if np.all(value[met] > 0) else n.zeros(0)
+        if np.any(value < 0) or not np.all(value[met] > 0):  # all are probabilities there, seen or not
+            return None
+        logs = log_units(value[met] * RATIONAL.array([Fraction(1, common * forms.common)]), False)
+        return of_units(int(seen[met].astype(object) @ logs))
 
     def row(self, index: int, part: int, points: FloatArray) -> Row:
         """The tangent at a point; stages of a slab ask for many again."""
@@ -146,23 +154,18 @@ class Likelihood:
 
     def _tangent(self, point: FloatArray) -> Row:
         """−Σ t·f_linear·x ≤ Σ K·log(K/t) − Σ K − T + Σ t·f_constant."""
-        n, forms, used = self.n, self.forms, self.used
+        forms, used = self.forms, self.used
         if self.threshold is None:
             raise ValueError("there is nothing to cut")
-        spend("tangents to the likelihood", 2 * forms.linear.size + 30 * _RATIONALS * len(used))
+        spend("tangents to the likelihood", 4 * forms.whole.size + 30 * len(used), 100)
         chosen = (forms.doubles[0] @ point + forms.doubles[1])[used]
         if not np.all(chosen > 0):
             raise ValueError("a cut at a point where something seen has no probability")
-        tilt, total = n.array(self.weight / chosen), n.array([int(self.weight.sum())])[0]
-        logs = self._sum_up(self.weight * n.log_up(n.array(self.weight) / tilt))
-        bound = logs - self.threshold - total + tilt @ forms.constant[used]
-        size = tilt @ forms.extent[used] + abs(bound) + abs(self.threshold) + 2 * total
-        bound = bound + (len(tilt) + 16) * n.epsilon * size
-        return [-a for a in n.fractions(tilt @ forms.linear[used])], n.fractions(np.array([bound]))[0]
-
-    def _sum_up(self, terms: Numbers) -> Any:
-        """An upper bound on a sum of terms that are off by a few units each."""
-        return terms.sum() + (len(terms) + 16) * self.n.epsilon * np.abs(terms).sum()
+        tilt = self.weight / chosen
+        logs = self._log_weight - self.weight.astype(object) @ log_units(tilt, False)
+        *linear, constant = forms.combine(tilt, used)
+        bound = of_units(int(logs)) - self.threshold - int(self.weight.sum()) + constant
+        return [-as_fraction(a) for a in linear], as_fraction(bound)
 
 
 def _dot(a: list[Fraction], x: list[Fraction]) -> Fraction:

@@ -26,7 +26,7 @@ import numpy as np
 
 from tightrope.certificate.budget import spend
 from tightrope.certificate.hints import SlabHints
-from tightrope.certificate.numbers import Arithmetic, Numbers, log_below
+from tightrope.certificate.numbers import RATIONAL, Numbers, as_fraction, log_below, log_units
 from tightrope.certificate.region.coordinates import Row
 from tightrope.certificate.region.rows import Origin, Statements
 from tightrope.certificate.statistics.bets import Bets
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 _Terms = tuple[Any, Numbers, Numbers]
 """(expressions, slopes, constants) of lines that are added up."""
 
-_Line = tuple[Numbers, Numbers, FloatArray]
-"""(slopes, constants, what their rounding counts by)."""
+_Line = tuple[Numbers, Numbers]
+"""(slopes, constants)."""
 
 
 def prove(about: Learned, delta: Fraction) -> Statements:
@@ -62,7 +62,7 @@ class Slab:
     """Rows by (stage, side), as far as bounds were proved."""
 
     def __init__(self, forms: Forms, bets: Bets, rows: Sequence[Sequence[Row]] = ()):
-        self.forms, self.n, self.bets, self.rows = forms, forms.n, bets, rows
+        self.forms, self.bets, self.rows = forms, bets, rows
 
     def row(self, index: int, part: int, points: FloatArray) -> Row:
         if not (0 <= index < len(self.rows) and 0 <= part < len(self.rows[index])):
@@ -83,32 +83,27 @@ class Slab:
     def _row(
         self, place: int, lower: FloatArray, upper: FloatArray, point: FloatArray, share: list[int]
     ) -> Row:
-        n, forms, size, total = self.n, self.forms, len(self.forms.constant), sum(share)
+        forms, total = self.forms, sum(share)
+        if total == 0:
+            raise ValueError("a row of a slab without shares")
         near = forms.doubles[0] @ point + forms.doubles[1]
-        level = -log_below(n, self.bets.side)
-        slope, below, spread = n.zeros(size), n.zeros(1)[0], n.zeros(1)[0]
+        bound, slope = -log_below(RATIONAL, self.bets.side), RATIONAL.zeros(len(forms.whole))
         for scale, (_, weight) in enumerate(self.bets.schedule.scales):
             if share[scale] == 0:
                 continue
-            part = Fraction(share[scale], total)
-            level = level + (n.array([part]) * n.log_up(n.array([part / weight])))[0]
+            part = RATIONAL.array([Fraction(share[scale], total)])
+            bound = bound + (part * RATIONAL.log_up(part / RATIONAL.array([weight])))[0]
             for where, slopes, constants in self._lines(self.bets.stake[place, scale], lower, upper, near):
-                np.add.at(slope, where, n.array([part])[0] * slopes)
-                below = below + n.array([part])[0] * constants.sum()
-                spread = spread + (np.abs(slopes) + np.abs(constants)).sum()
-        if total == 0:
-            raise ValueError("a row of a slab without shares")
-        bound = level - below - slope @ forms.constant
-        spread = spread + np.abs(slope) @ forms.extent + abs(level)
-        terms = self.bets.stake[place].size + size + forms.space.size
-        bound = bound + n.error(terms + 64, n.array([spread]))
-        return n.fractions(slope @ forms.linear), n.fractions(bound)[0]
+                np.add.at(slope, where, part[0] * slopes)
+                bound = bound - part[0] * constants.sum()
+        *linear, constant = forms.combine(slope, np.arange(len(slope)))
+        return [as_fraction(a) for a in linear], as_fraction(bound - constant)
 
     def _lines(
         self, stake: FloatArray, lower: FloatArray, upper: FloatArray, near: FloatArray
     ) -> list[_Terms]:
         """Lines below the terms of Λ, by bet and outcome, times how often each was seen."""
-        n, outcomes, seen = self.n, self.forms.about.outcomes, self.bets.seen
+        outcomes, seen = self.forms.about.outcomes, self.bets.seen
         spend("rows of a slab", 20 * stake.size)
         spend("rows of a slab", 30 * int(np.count_nonzero((stake != 0) & (seen > 0))), 300)
         expression = np.broadcast_to(outcomes.expression, stake.shape)
@@ -124,28 +119,26 @@ class Slab:
             if len(which[0]):
                 a, least, most, touched = (of[which] for of in (stake, low, high, near[expression]))
                 touched = np.clip(touched, np.maximum(least, 1e-9 * most), most)
-                slope, constant, size = line(n, a, least, most, touched)
-                times = n.array(seen[which])
-                constant = n.trim(times * (constant - n.error(12, n.array(size) + 1)), False)
-                found.append((expression[which], times * slope, constant))
+                slope, constant = line(a, least, most, touched)
+                found.append((expression[which], seen[which] * slope, seen[which] * constant))
         return found
 
 
-def _log_of(n: Arithmetic, a: FloatArray, f: FloatArray) -> Numbers:
-    """Not above log(1 + a/f), up to the rounding of its argument."""
-    return n.log_down(1 + n.array(a) / n.array(f))
+def _log_of(a: FloatArray, f: FloatArray) -> Numbers:
+    """Not above log(1 + a/f)."""
+    units = log_units(1 + RATIONAL.array(a) / RATIONAL.array(f), False)
+    return units * RATIONAL.array([Fraction(1, 1 << 128)])
 
 
-def _tangents(n: Arithmetic, a: FloatArray, low: FloatArray, high: FloatArray, near: FloatArray) -> _Line:
-    slope, touched = n.array(a / (near * (near + a))), n.array(near)
-    exact = n.array(a) / (touched * (touched + n.array(a)))
-    constant = _log_of(n, a, near) + slope * touched - np.abs(slope - exact) * n.array(high)
-    return -slope, constant, n.floats(slope) * (near + high)
+def _tangents(a: FloatArray, low: FloatArray, high: FloatArray, near: FloatArray) -> _Line:
+    slope, stake, touched = (RATIONAL.array(of) for of in (a / (near * (near + a)), a, near))
+    missed = np.abs(slope - stake / (touched * (touched + stake))) * RATIONAL.array(high)
+    return -slope, RATIONAL.trim(_log_of(a, near) + slope * touched - missed, False)
 
 
-def _chords(n: Arithmetic, a: FloatArray, low: FloatArray, high: FloatArray, near: FloatArray) -> _Line:
-    left, right = _log_of(n, a, low), _log_of(n, a, high)
+def _chords(a: FloatArray, low: FloatArray, high: FloatArray, near: FloatArray) -> _Line:
+    left, right = _log_of(a, low), _log_of(a, high)
     width = np.where(high > low, high - low, 1.0)
-    slope = n.array(np.where(high > low, n.floats(right - left) / width, 0.0))
-    constant = np.minimum(left - slope * n.array(low), right - slope * n.array(high))
-    return slope, constant, np.abs(n.floats(slope)) * high
+    slope = RATIONAL.array(np.where(high > low, RATIONAL.floats(right - left) / width, 0.0))
+    least, most = RATIONAL.array(low), RATIONAL.array(high)
+    return slope, RATIONAL.trim(np.minimum(left - slope * least, right - slope * most), False)

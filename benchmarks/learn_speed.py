@@ -43,7 +43,7 @@ from tightrope.data.writing import write_counts
 from tightrope.formats.policy import Policy
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions
-from tightrope.learning.result import LearningResult
+from tightrope.learning.result import CLOSE, LearningResult
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -260,7 +260,7 @@ def problems_of(row: dict[str, Any]) -> list[str]:
         found.append("the certificate does not prove its claim")
     if proof is not None and proof["verify_cpu"] > MOST_VERIFY:
         found.append(f"verified in {proof['verify_cpu']:.1f} CPU seconds, not within {MOST_VERIFY:g}")
-    if row["status"] != "certified":
+    if row["status"] != CLOSE:
         found.append(str(row["status"]))
     if row["empty"]:
         found.append("the region is empty")

@@ -36,7 +36,7 @@ BINS = 1 << 16
 MOST_SORTED = 1 << 22
 """Times that are sorted at once, where the ranks that are sought lie."""
 
-MOST_KEPT = 1 << 24
+MOST_KEPT = 1 << 21
 """Times that are kept in memory; those of longer logs are read again for every pass."""
 
 LOOKED_AT = 1 << 17

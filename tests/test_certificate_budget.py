@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import tightrope as tr
+from adversary.archive import archive_bytes
 from cases.value_certificates import walk_certificate
 from tightrope.certificate import budget as meter
 from tightrope.certificate.budget import Budget, OverBudget, spend
@@ -22,7 +23,7 @@ from tightrope.certificate.checker import check
 from tightrope.certificate.claim import Certificate, Claim, ValueHints
 from tightrope.certificate.coupled.hints import CoupledHints
 from tightrope.certificate.evidence import Data, Domain
-from tightrope.certificate.format.archive import digest_of, read
+from tightrope.certificate.format.archive import read
 from tightrope.certificate.game.product import Automaton
 from tightrope.certificate.hints import LearnedHints, RegionHints
 from tightrope.certificate.numbers import RATIONAL
@@ -355,12 +356,7 @@ def zip_of(certificate: Certificate) -> dict[str, bytes]:
 
 
 def packed(members: dict[str, bytes]) -> bytes:
-    rest = {name: content for name, content in members.items() if name != "digest"}
-    result = io.BytesIO()
-    with zipfile.ZipFile(result, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in {**rest, "digest": digest_of(rest).encode()}.items():
-            archive.writestr(name, content)
-    return result.getvalue()
+    return archive_bytes({name: content for name, content in members.items() if name != "digest"})
 
 
 def test_memory_is_counted_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,8 @@ from tightrope.certificate.coupled.cells import hull_misfit
 from tightrope.certificate.coupled.models import Ball, Model, Walk, model_misfit
 from tightrope.certificate.coupled.values import polynomial_ends, total_doubt
 from tightrope.certificate.evidence import Domain
-from tightrope.certificate.numbers import FLOAT64, RATIONAL, OutOfRange, log_ratio, log_units
+from tightrope.certificate.logarithms import log_ratio, log_units
+from tightrope.certificate.numbers import FLOAT64, RATIONAL, OutOfRange
 from tightrope.certificate.region.coordinates import Space
 from tightrope.certificate.region.duality import BasisTable, Rows, upper_bounds
 from tightrope.certificate.statistics.ellipsoid import Ellipsoid

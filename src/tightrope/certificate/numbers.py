@@ -32,8 +32,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from fractions import Fraction
-from functools import cache
-from math import inf, isqrt, lcm, nextafter
+from math import inf, isqrt, nextafter
 from typing import Any
 
 import numpy as np
@@ -49,9 +48,6 @@ with suppress(ImportError):  # several times as fast, and the same numbers
 
 Numbers = npt.NDArray[Any]
 """An array in one of the two arithmetics."""
-
-_POINT = 160
-"""Bits after the point, in which logarithms are worked out."""
 
 
 class OutOfRange(ArithmeticError):
@@ -128,16 +124,21 @@ class Arithmetic:
 
     def log_up(self, array: Numbers) -> Numbers:
         """Not below the logarithms of positive numbers, by at most 2⁻¹²⁰ in rationals."""
-        return self._each(array, lambda top, bottom: log_ratio(top, bottom, True), True)
+        return self._log(array, True)
 
     def log_down(self, array: Numbers) -> Numbers:
         """Not above them."""
-        return self._each(array, lambda top, bottom: log_ratio(top, bottom, False), False)
+        return self._log(array, False)
+
+    def _log(self, array: Numbers, upward: bool) -> Numbers:
+        from tightrope.certificate.logarithms import log_ratio
+
+        return self._each(array, lambda top, bottom: log_ratio(top, bottom, upward), upward)
 
     def _each(self, array: Numbers, function: Callable[[int, int], tuple[int, int]], upward: bool) -> Numbers:
         """What a function makes of every numerator and denominator, on a side where that is no number."""
         self.require_finite(array)
-        result: Numbers = self._apply(lambda value: self._held(*function(*_parts(value)), upward), array)
+        result: Numbers = self._apply(lambda value: self._held(*function(*parts_of(value)), upward), array)
         return result
 
     def _held(self, top: int, bottom: int, upward: bool) -> Any:
@@ -167,7 +168,7 @@ class _Rational(Arithmetic):
         return np.array(near, dtype=np.float64).reshape(np.shape(array))
 
     def up(self, array: Numbers) -> FloatArray:
-        above = [_double_up(*_parts(value)) for value in np.asarray(array).reshape(-1).tolist()]
+        above = [_double_up(*parts_of(value)) for value in np.asarray(array).reshape(-1).tolist()]
         return np.array(above, dtype=np.float64).reshape(np.shape(array))
 
     def root_up(self, array: Numbers) -> Numbers:
@@ -192,7 +193,7 @@ def log_below(n: Arithmetic, level: Fraction) -> Any:
 
 def as_fraction(value: Any) -> Fraction:
     """A number of either arithmetic, exactly."""
-    return value if isinstance(value, Fraction) else Fraction(*_parts(value))
+    return value if isinstance(value, Fraction) else Fraction(*parts_of(value))
 
 
 def quick(value: Any) -> Any:
@@ -200,10 +201,10 @@ def quick(value: Any) -> Any:
     kind = type(value)
     if kind is _rational:
         return value
-    return _rational(value) if kind is int else _rational(*_parts(value))
+    return _rational(value) if kind is int else _rational(*parts_of(value))
 
 
-def _parts(value: Any) -> tuple[int, int]:
+def parts_of(value: Any) -> tuple[int, int]:
     """(numerator, denominator) of a number of any kind."""
     if isinstance(value, float):
         return value.as_integer_ratio()
@@ -214,7 +215,7 @@ def _parts(value: Any) -> tuple[int, int]:
 
 def _nearest(value: Any) -> float:
     """The double nearest to a number."""
-    return value if isinstance(value, float) else _quotient(*_parts(value))
+    return value if isinstance(value, float) else _quotient(*parts_of(value))
 
 
 def _quotient(top: int, bottom: int) -> float:
@@ -234,7 +235,7 @@ def _double_up(top: int, bottom: int) -> float:
     return nextafter(near, inf) if a * bottom < top * b else near
 
 
-def _scale(top: int, bottom: int, shift: int, upward: bool) -> int:
+def scaled(top: int, bottom: int, shift: int, upward: bool) -> int:
     """top·2^shift/bottom, rounded down or up."""
     top, bottom = top << max(shift, 0), bottom << max(-shift, 0)
     return -(-top // bottom) if upward else top // bottom
@@ -249,95 +250,11 @@ def _trim(top: int, bottom: int, upward: bool | None) -> tuple[int, int]:
     if top.bit_length() + bottom.bit_length() <= 320:
         return top, bottom
     shift = 128 - top.bit_length() + bottom.bit_length()
-    return _of(_scale(top, bottom, shift, bool(upward)), shift)
+    return _of(scaled(top, bottom, shift, bool(upward)), shift)
 
 
 def _root_up(top: int, bottom: int) -> tuple[int, int]:
     if top <= 0:
         return 0, 1
     half = (256 - top.bit_length() + bottom.bit_length()) // 2
-    return _of(isqrt(_scale(top, bottom, 2 * half, True) - 1) + 1, half)
-
-
-def log_ratio(top: int, bottom: int, upward: bool) -> tuple[int, int]:
-    """log(x·2^−s) = log(x/c) + log(c) − s·log(2), 1/2 ≤ x ≤ 2, where c = i/1024 is next to x."""
-    if top <= 0:
-        raise OutOfRange
-    if top == bottom:
-        return 0, 1
-    s = bottom.bit_length() - top.bit_length()
-    x = _scale(top, bottom, s + _POINT, upward)
-    i = x >> (_POINT - 10)
-    c = i << (_POINT - 10)
-    value = 2 * _atanh(x - c, x + c) + _log_grid(i) - s * _log_grid(2048)
-    doubt = 256 * (2 + abs(s))
-    value = -(-(value + doubt) >> (_POINT - 128)) if upward else (value - doubt) >> (_POINT - 128)
-    return value, 1 << 128
-
-
-def log_units(array: Numbers, upward: bool) -> Numbers:
-    """Logarithms of positive numbers in units of 2⁻¹²⁸, as integers on a side: within 2⁻⁵⁸, but quickly.
-
-    A double is m·2^e, 1/2 ≤ m < 1, and c = i/1024 is next to m: its logarithm is e·log(2) + log(c) +
-    2·atanh(z), z = (m − c)/(m + c). m − c is exact and |z| ≤ 2⁻¹¹: in float64 z is off by at most 2u
-    relatively, and four terms of the series give 2·atanh(z) ≤ 2⁻¹⁰ within 2⁻⁶⁰. Of a rational q next to a
-    double v, 1 − v/q ≤ log(q/v) ≤ q/v − 1.
-    """
-    near = RATIONAL.floats(array) if array.dtype == object else array
-    if not np.all((near > 0) & (near < inf)):
-        exact = [log_ratio(*_parts(value), upward)[0] for value in array.reshape(-1).tolist()]
-        return np.array(exact, dtype=object).reshape(array.shape)
-    mantissa, exponent = np.frexp(near)
-    i = np.rint(1024 * mantissa).astype(np.int64)
-    z = (mantissa - i / 1024) / (mantissa + i / 1024)
-    square, shift = z * z, _POINT - 128
-    rest = 2 * z * (1 + square * (1 / 3 + square * (1 / 5 + square / 7)))
-    found = np.rint(np.ldexp(rest, 72)).astype(np.int64).astype(object) << 56
-    found = found + exponent.astype(object) * (_log_grid(2048) >> shift)
-    found = found + RATIONAL._apply(lambda k: _log_grid(k) >> shift, i)
-    if array.dtype == object:
-        pairs = zip(array.reshape(-1).tolist(), near.reshape(-1).tolist(), strict=True)
-        found = found + np.array([_log_off(q, v, upward) for q, v in pairs], dtype=object).reshape(
-            array.shape
-        )
-    result: Numbers = found + (1 << 70) if upward else found - (1 << 70)
-    return result
-
-
-def _log_off(value: Any, near: float, upward: bool) -> int:
-    """log(value/near) in units, on a side."""
-    (a, b), (c, d) = _parts(value), near.as_integer_ratio()
-    return -(((c * b - a * d) << 128) // (c * b)) if upward else ((a * d - c * b) << 128) // (a * d)
-
-
-def over_common(array: Numbers) -> tuple[Numbers, int]:
-    """Integers in the place of numbers, and the denominator that they have in common."""
-    parts = [_parts(value) for value in array.reshape(-1).tolist()]
-    common = lcm(*{bottom for _, bottom in parts})
-    return np.array([a * (common // b) for a, b in parts], dtype=object).reshape(array.shape), common
-
-
-def of_units(units: int) -> Any:
-    """A number of units of 2⁻¹²⁸, as a rational."""
-    return _rational(units, 1 << 128)
-
-
-@cache
-def _log_grid(i: int) -> int:
-    """log(i/1024) within 256 units of 2^−_POINT, for 512 ≤ i ≤ 2048."""
-    value = 2 * _atanh(abs(i - 1024), i + 1024)
-    return value if i >= 1024 else -value
-
-
-def _atanh(top: int, bottom: int) -> int:
-    """atanh(z) = z + z³/3 + z⁵/5 + … for 0 ≤ z = top/bottom ≤ 1/3, less at most 128 units of 2^−_POINT.
-
-    z² ≤ 1/9: there are at most 52 terms before they are below a unit, each less than 2 units too small, and
-    all others together are below 2 units.
-    """
-    power = total = (top << _POINT) // bottom
-    square, k = power * power >> _POINT, 1
-    while power:
-        power, k = power * square >> _POINT, k + 2
-        total += power // k
-    return total
+    return _of(isqrt(scaled(top, bottom, 2 * half, True) - 1) + 1, half)

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tightrope.certificate.budget import spend
-from tightrope.certificate.numbers import log_ratio
+from tightrope.certificate.logarithms import log_ratio
 from tightrope.certificate.region.polynomials import Key, Terms, add, key
 from tightrope.certificate.region.projection import Ends as ProvedEnds
 from tightrope.certificate.region.rows import Ends, Origin, Statements

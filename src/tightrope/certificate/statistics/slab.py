@@ -26,7 +26,8 @@ import numpy as np
 
 from tightrope.certificate.budget import spend
 from tightrope.certificate.hints import SlabHints
-from tightrope.certificate.numbers import RATIONAL, Numbers, as_fraction, log_below, log_units
+from tightrope.certificate.logarithms import log_units
+from tightrope.certificate.numbers import RATIONAL, Numbers, as_fraction, log_below
 from tightrope.certificate.region.coordinates import Row
 from tightrope.certificate.region.rows import Origin, Statements
 from tightrope.certificate.statistics.bets import Bets

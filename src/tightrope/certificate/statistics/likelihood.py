@@ -155,7 +155,8 @@ class Likelihood:
         forms, used = self.forms, self.used
         if self.threshold is None:
             raise ValueError("there is nothing to cut")
-        spend("tangents to the likelihood", 4 * forms.whole.size + 30 * len(used), 100)
+        bits = forms.common.bit_length() if forms.common >> 256 else 0
+        spend("tangents to the likelihood", 10 * forms.whole.size + 60 * len(used), bits)
         chosen = (forms.doubles[0] @ point + forms.doubles[1])[used]
         if not np.all(chosen > 0):
             raise ValueError("a cut at a point where something seen has no probability")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tightrope.certificate.game.nature import signs_of_sums
+from tightrope.certificate.game.nature import can_be_positive, signs_of_sums
 from tightrope.certificate.game.progress import Play, moves_always
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
@@ -48,8 +48,6 @@ def _levels(play: Play, endless: BoolArray, level: OffsetArray) -> tuple[BoolArr
         inside = endless[successor] & (level[successor] <= level[here])
         nearer = inside & (ranking[successor] < ranking[here])
         if play.game.nature_owns("MAX") and not single:
-            from tightrope.certificate.game.freedom import can_be_positive
-
             down[rows] = np.any(smaller & can_be_positive(n, lower, upper), axis=1)
             within = np.where(inside, upper, 0)
             stay[rows] = ~np.any(~inside & (lower > 0), axis=1) & (signs_of_sums(n, within) >= 0)

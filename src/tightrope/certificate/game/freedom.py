@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tightrope.certificate.game.nature import Vector, signs_of_sums
+from tightrope.certificate.game.nature import Vector, can_be_positive
 from tightrope.certificate.numbers import Arithmetic, Numbers
 from tightrope.numerics.arrays import BoolArray
 
 if TYPE_CHECKING:
     from tightrope.certificate.game.progress import Play
-
-
-def can_be_positive(
-    n: Arithmetic, lower: Numbers, upper: Numbers, before: Callable[[int], BoolArray] | None = None
-) -> BoolArray:
-    """Entries that some distribution of the box gives a positive probability, after it gave as much as it can
-    to those before(entry)."""
-    result: BoolArray = upper > 0
-    for i in range(lower.shape[1]):
-        unsure = np.flatnonzero(result[:, i] & ~(lower[:, i] > 0))
-        if len(unsure):
-            taken = lower if before is None else np.where(before(i), upper, lower)
-            result[unsure, i] = signs_of_sums(n, np.delete(taken[unsure], i, axis=1)) < 0
-    return result
 
 
 def strict_choices(play: Play) -> BoolArray:

@@ -103,8 +103,6 @@ class Boxes:
         if not maximise:
             return result | (signs_of_sums(self.n, np.where(bad, 0, upper)) < 0)
         if not single:
-            from tightrope.certificate.game.freedom import can_be_positive
-
             result = np.any(bad & can_be_positive(self.n, lower, upper), axis=1)
         return result
 
@@ -164,6 +162,20 @@ def signs_of_sums(n: Arithmetic, entries: Numbers) -> OffsetArray:
         whole = sum(n.fractions(entries[row]), Fraction(0))
         signs[row] = (whole > 1) - (whole < 1)
     return signs
+
+
+def can_be_positive(
+    n: Arithmetic, lower: Numbers, upper: Numbers, before: Callable[[int], BoolArray] | None = None
+) -> BoolArray:
+    """Entries that some distribution of the box gives a positive probability, after it gave as much as it can
+    to those before(entry)."""
+    result: BoolArray = upper > 0
+    for i in range(lower.shape[1]):
+        unsure = np.flatnonzero(result[:, i] & ~(lower[:, i] > 0))
+        if len(unsure):
+            taken = lower if before is None else np.where(before(i), upper, lower)
+            result[unsure, i] = signs_of_sums(n, np.delete(taken[unsure], i, axis=1)) < 0
+    return result
 
 
 def excess(n: Arithmetic, entries: Numbers) -> tuple[Numbers, Any]:

@@ -145,6 +145,7 @@ def test_files_are_tied_to_model_property_and_data(
     model: tr.ParametricMDP, log: pd.DataFrame, tmp_path: Path
 ) -> None:
     problem, file = model.problem(ASKED), tmp_path / "learned.cert"
+    log = log.assign(time=range(len(log)))
     result = tr.learn(problem, log, delta=0.05, region="likelihood", cost_sd=0.6, sets="expression")
     result.certify(file)
     verdict = tr.verify(file, model=model, property=ASKED, data=log)

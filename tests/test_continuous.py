@@ -264,8 +264,8 @@ def test_complements_windows_and_thresholds() -> None:
     safe = tr.answer(chain, 'P=? [ G<=2 !"full" ]').bounds
     assert reach is not None and safe is not None
     assert safe[0] <= 1 - reach[0] <= safe[1] + 1e-9
-    assert tr.answer(chain, 'P<0.02 [ F<=2 "full" ]').verdict == "true"
-    assert tr.answer(chain, 'P>=0.5 [ F<=1 P>=0.1 [ F<=0.5 "full" ] ]').verdict == "false"
+    assert tr.answer(chain, 'P<0.02 [ F<=2 "full" ]').truth == "true"
+    assert tr.answer(chain, 'P>=0.5 [ F<=1 P>=0.1 [ F<=0.5 "full" ] ]').truth == "false"
     late = tr.answer(chain, 'P=? [ F>=0.5 "full" ]').bounds
     assert late is not None and late[0] > 1 - 1e-6
     assert tr.answer(chain, 'P=? [ F<=0 "full" ]').bounds == (0.0, 0.0)

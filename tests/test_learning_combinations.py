@@ -64,7 +64,7 @@ def test_every_combination_covers_the_truth_and_nests(name: str, region: RegionK
     known = case(name)
     results = all_sets(name, region)
     for kind, result in results.items():
-        assert result.verdict is None
+        assert result.contradiction is None
         assert result.status == "as close as was asked", kind
         assert result.value is not None
         assert known.optimum in result.value.interval, kind

@@ -251,7 +251,7 @@ def test_rewards_until_a_co_safe_path_is_satisfied() -> None:
     assert quietly(model, 'R=? [ X X "init" ]').bounds == pytest.approx((2, 2))
     assert quietly(model, 'R=? [ F ("a" & (X X "b")) ]').bounds == pytest.approx((7, 7), abs=1e-4)
     assert quietly(model, 'R=? [ X "a" ]').bounds == (float("inf"), float("inf"))
-    assert quietly(model, 'R<=6 [ (F "a") & (F "b") ]').verdict == "true"
+    assert quietly(model, 'R<=6 [ (F "a") & (F "b") ]').truth == "true"
     with pytest.raises(tr.InputError, match="it is not co-safe"):
         quietly(model, 'R=? [ G "a" ]')
     with pytest.raises(tr.InputError, match="until a path formula is satisfied are not supported here"):
@@ -271,5 +271,5 @@ def test_several_initial_states_have_the_least_and_the_greatest_value() -> None:
     model = tr.MDP(replace(plain.structure, initial_states=np.array([0, 1])), plain.probability)
     found = quietly(model, 'P=? [ X (G (F "a")) ]')
     assert found.bounds == pytest.approx((0.25, 0.5), abs=1e-6) and found.is_certified
-    assert quietly(model, 'P>=0.3 [ X (G (F "a")) ]').verdict == "false"
-    assert quietly(model, 'P>=0.2 [ X (G (F "a")) ]').verdict == "true"
+    assert quietly(model, 'P>=0.3 [ X (G (F "a")) ]').truth == "false"
+    assert quietly(model, 'P>=0.2 [ X (G (F "a")) ]').truth == "true"

@@ -53,7 +53,7 @@ def test_conditional_probabilities_with_choices(two_ways: Any) -> None:
     assert value(two_ways, 'Pmin=? [ F G "good" || G F "known" ]') == about(0.5)
     assert value(two_ways, 'filter(max, Pmin=? [ F "good" || F "known" ], "init" | "good")') == about(1)
     with pytest.warns(tr.ReadingWarning, match="and the condition as  F"):
-        assert tr.answer(two_ways, 'Pmin>=0.4 [ F "good" || F "known" ]').verdict == "true"
+        assert tr.answer(two_ways, 'Pmin>=0.4 [ F "good" || F "known" ]').truth == "true"
     with pytest.raises(tr.InputError, match="has probability 0 in the initial state"):
         value(two_ways, 'Pmax=? [ F "good" || G "bad" ]')
 

@@ -69,12 +69,6 @@ class Watched(type(RATIONAL)):
     def root_up(self, array: Any) -> Any:
         return super().root_up(self.look(array))
 
-    def log_up(self, array: Any) -> Any:
-        return super().log_up(self.look(array))
-
-    def log_down(self, array: Any) -> Any:
-        return super().log_down(self.look(array))
-
 
 @pytest.mark.parametrize("name", KINDS)
 def test_nothing_is_left_in_floats(name: str) -> None:

@@ -107,7 +107,7 @@ def test_rewards_that_overflow_upwards(reward: float, tmp_path: Path) -> None:
     claim(forgery, 1e308, np.inf)
     path = forgery.save(tmp_path / "overflow.cert")
     assert refutation(honest, forgery) is None
-    assert verify(path).accepted and verify(path, "--exact").accepted and second_verdict(path) == 0
+    assert verify(path).code == 2 and second_verdict(path) == 2, "a bounded sum is no infinite value"
     claim(forgery, 1e308, 1.7e308)
     assert not verify(forgery.save(path)).accepted and not verify(path, "--exact").accepted
 

@@ -15,6 +15,21 @@ _POINT = 160
 """Bits after the point, in which logarithms are worked out."""
 
 
+def log_up(array: Numbers) -> Numbers:
+    """Not below the logarithms of positive rationals, by at most 2⁻¹²⁰."""
+    return RATIONAL.each(array, lambda top, bottom: log_ratio(top, bottom, True), True)
+
+
+def log_down(array: Numbers) -> Numbers:
+    """Not above them."""
+    return RATIONAL.each(array, lambda top, bottom: log_ratio(top, bottom, False), False)
+
+
+def log_below(level: Fraction) -> Any:
+    """A number not above log(level), in few bits."""
+    return quick(float(RATIONAL.down(log_down(RATIONAL.array([level])))[0]))
+
+
 def log_ratio(top: int, bottom: int, upward: bool) -> tuple[int, int]:
     """log(x·2^−s) = log(x/c) + log(c) − s·log(2), 1/2 ≤ x ≤ 2, where c = i/1024 is next to x."""
     if top <= 0:

@@ -122,20 +122,7 @@ class Arithmetic:
         root: Numbers = np.sqrt(np.maximum(array, 0))
         return np.where(root > 0, np.nextafter(root, np.inf), root)
 
-    def log_up(self, array: Numbers) -> Numbers:
-        """Not below the logarithms of positive numbers, by at most 2⁻¹²⁰ in rationals."""
-        return self._log(array, True)
-
-    def log_down(self, array: Numbers) -> Numbers:
-        """Not above them."""
-        return self._log(array, False)
-
-    def _log(self, array: Numbers, upward: bool) -> Numbers:
-        from tightrope.certificate.logarithms import log_ratio
-
-        return self._each(array, lambda top, bottom: log_ratio(top, bottom, upward), upward)
-
-    def _each(self, array: Numbers, function: Callable[[int, int], tuple[int, int]], upward: bool) -> Numbers:
+    def each(self, array: Numbers, function: Callable[[int, int], tuple[int, int]], upward: bool) -> Numbers:
         """What a function makes of every numerator and denominator, on a side where that is no number."""
         self.require_finite(array)
         result: Numbers = self._apply(lambda value: self._held(*function(*parts_of(value)), upward), array)
@@ -172,11 +159,11 @@ class _Rational(Arithmetic):
         return np.array(above, dtype=np.float64).reshape(np.shape(array))
 
     def root_up(self, array: Numbers) -> Numbers:
-        return self._each(array, _root_up, True)
+        return self.each(array, _root_up, True)
 
     def trim(self, array: Numbers, upward: bool | None = None) -> Numbers:
         """At most 128 bits of mantissa, so that long products and many steps stay short."""
-        return self._each(array, lambda top, bottom: _trim(top, bottom, upward), bool(upward))
+        return self.each(array, lambda top, bottom: _trim(top, bottom, upward), bool(upward))
 
     def _held(self, top: int, bottom: int, upward: bool) -> Any:
         return _rational(top, bottom)
@@ -184,11 +171,6 @@ class _Rational(Arithmetic):
 
 FLOAT64: Arithmetic = Arithmetic()
 RATIONAL: Arithmetic = _Rational()
-
-
-def log_below(n: Arithmetic, level: Fraction) -> Any:
-    """A number not above log(level)."""
-    return n.array(RATIONAL.down(RATIONAL.log_down(RATIONAL.array([level]))))[0]
 
 
 def as_fraction(value: Any) -> Fraction:

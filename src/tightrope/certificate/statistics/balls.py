@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tightrope.certificate.budget import spend_terms
-from tightrope.certificate.numbers import RATIONAL, log_below
+from tightrope.certificate.logarithms import log_below, log_up
+from tightrope.certificate.numbers import RATIONAL
 from tightrope.certificate.region.coordinates import Row
 from tightrope.certificate.region.polynomials import Terms, add
 from tightrope.certificate.region.rows import Origin, Statements
@@ -38,7 +39,7 @@ class Balls:
         self.about, outcomes = about, about.outcomes
         self.uncertain = np.logical_or.reduceat(about.unknown[outcomes.expression], outcomes.start[:-1])
         self.statements = int(self.uncertain.sum())
-        self.log_level = log_below(RATIONAL, delta / max(self.statements, 1))
+        self.log_level = log_below(delta / max(self.statements, 1))
 
     def row(self, index: int, part: int, points: FloatArray) -> Row:
         """Choice `index` and the set of outcomes in the bits of `part`."""
@@ -48,7 +49,7 @@ class Balls:
         width, trials = last - first, int(outcomes.seen[first:last].sum())
         if not 0 < part < 2**width - 1 or trials == 0 or not self.uncertain[group]:
             raise ValueError("no such set of outcomes")
-        log_sets = RATIONAL.log_up(RATIONAL.array([2**width - 2])) - self.log_level
+        log_sets = log_up(RATIONAL.array([2**width - 2])) - self.log_level
         radius = RATIONAL.root_up(2 * log_sets / trials)
         total: Terms = {}
         share = 0

@@ -25,7 +25,8 @@ from tightrope.certificate.budget import longest, spend, spend_terms
 from tightrope.certificate.evidence import MOST_COUNTS, Data
 from tightrope.certificate.format import fields
 from tightrope.certificate.format.fields import Polynomial
-from tightrope.certificate.numbers import RATIONAL, as_fraction, log_below
+from tightrope.certificate.logarithms import log_below
+from tightrope.certificate.numbers import as_fraction
 from tightrope.certificate.problem import Problem, bits_of
 from tightrope.certificate.region.polynomials import ONE, ZERO, polynomial_range
 from tightrope.certificate.region.rows import Ends, Origin, Statements
@@ -141,7 +142,7 @@ class CostEvents:
         if not len(lower) == len(upper) == len(self.groups):
             raise ValueError("the intervals of costs do not fit the rewards")
         shares = [delta / (len(lower) * 2 * (k + 1) * (k + 2)) for k in range(SCALES)]
-        levels = [-as_fraction(log_below(RATIONAL, share)) for share in shares]
+        levels = [-as_fraction(log_below(share)) for share in shares]
         wrong = np.zeros(len(lower), dtype=np.bool_)
         for event, groups in enumerate(self.groups):
             low, high = self._possible(event)

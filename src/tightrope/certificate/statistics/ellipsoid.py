@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tightrope.certificate.budget import longest, spend_on, spend_sums, spend_terms
-from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers, as_fraction, log_below
+from tightrope.certificate.logarithms import log_below, log_down, log_up
+from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers, as_fraction
 from tightrope.certificate.region.coordinates import Row
 from tightrope.certificate.region.polynomials import ZERO, add
 from tightrope.certificate.region.rows import Origin, Statements, point_of
@@ -54,8 +55,8 @@ class Ellipsoid:
         matrix, vector = self._normal_equations(about)
         factor, log_determinant, stretch = _factorise(matrix)
         centre, missed = _find_centre(matrix, vector, factor)
-        growth = log_determinant - self.size * log_below(RATIONAL, _RIDGE)
-        beta = _root_up(growth / 2 - log_below(RATIONAL, delta)) + _root_up(_RIDGE * self.size)
+        growth = log_determinant - self.size * log_below(_RIDGE)
+        beta = _root_up(growth / 2 - log_below(delta)) + _root_up(_RIDGE * self.size)
         self.beta, self.radius, self.centre = as_fraction(beta), (beta + missed * stretch) * stretch, centre
         half = RATIONAL.array(self.half)
         self.middle, self.image = RATIONAL.array(self.origin) + half * centre, self.radius * factor * half
@@ -127,7 +128,7 @@ def _factorise(matrix: Numbers) -> tuple[Numbers, Any, Any]:
     epsilon = _root_up(rest @ rest)
     if not (2 * epsilon < 1 and np.all(np.diag(factor) > 0)):
         raise ValueError("the ellipsoid is too flat to be bounded")
-    logs = RATIONAL.log_up(np.diag(image)) - 2 * RATIONAL.log_down(np.diag(factor))
+    logs = log_up(np.diag(image)) - 2 * log_down(np.diag(factor))
     return factor, logs.sum(), _root_up(1 / (1 - epsilon))
 
 

@@ -18,12 +18,11 @@ import numpy as np
 
 from tightrope.certificate.budget import spend, spend_sums, spend_terms
 from tightrope.certificate.evidence import Data
-from tightrope.certificate.logarithms import log_units, of_units, over_common
+from tightrope.certificate.logarithms import log_below, log_units, of_units, over_common
 from tightrope.certificate.numbers import (
     RATIONAL,
     Numbers,
     as_fraction,
-    log_below,
 )
 from tightrope.certificate.region.coordinates import Row, Space
 from tightrope.certificate.region.rows import Origin, Statements, point_of
@@ -107,9 +106,9 @@ class Likelihood:
             raise ValueError("there are more batches and expressions than this program checks")
         self.pilot, number = pilot_of(data, data.sizes)
         self.planned = number is None and data.design != "adaptive"
-        threshold = log_below(RATIONAL, delta)
+        threshold = log_below(delta)
         if number is not None:
-            threshold = threshold + log_below(RATIONAL, Fraction(1, (number + 1) * (number + 2)))
+            threshold = threshold + log_below(Fraction(1, (number + 1) * (number + 2)))
         predictor = Predictor(about.space, *(part[self.unknown] for part in forms.doubles))
         self._tangents, self.plug_ins = dict[bytes, Row](), list[FloatArray]()
         so_far = totals(data, about.expression, len(about.polynomials), 0, self.pilot)

@@ -26,8 +26,8 @@ import numpy as np
 
 from tightrope.certificate.budget import spend
 from tightrope.certificate.hints import SlabHints
-from tightrope.certificate.logarithms import log_units
-from tightrope.certificate.numbers import RATIONAL, Numbers, as_fraction, log_below
+from tightrope.certificate.logarithms import log_below, log_units, log_up
+from tightrope.certificate.numbers import RATIONAL, Numbers, as_fraction
 from tightrope.certificate.region.coordinates import Row
 from tightrope.certificate.region.rows import Origin, Statements
 from tightrope.certificate.statistics.bets import Bets
@@ -88,12 +88,12 @@ class Slab:
         if total == 0:
             raise ValueError("a row of a slab without shares")
         near = forms.doubles[0] @ point + forms.doubles[1]
-        bound, slope = -log_below(RATIONAL, self.bets.side), RATIONAL.zeros(len(forms.whole))
+        bound, slope = -log_below(self.bets.side), RATIONAL.zeros(len(forms.whole))
         for scale, (_, weight) in enumerate(self.bets.schedule.scales):
             if share[scale] == 0:
                 continue
             part = RATIONAL.array([Fraction(share[scale], total)])
-            bound = bound + (part * RATIONAL.log_up(part / RATIONAL.array([weight])))[0]
+            bound = bound + (part * log_up(part / RATIONAL.array([weight])))[0]
             for where, slopes, constants in self._lines(self.bets.stake[place, scale], lower, upper, near):
                 np.add.at(slope, where, part[0] * slopes)
                 bound = bound - part[0] * constants.sum()

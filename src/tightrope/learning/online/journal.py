@@ -44,7 +44,7 @@ LIVE = (RECORDS, CHECKPOINT)
 KIND = "online"
 """The command that such a directory belongs to."""
 
-FIRST = b'{"update": 0,'
+FIRST = b'{"verdict":'
 """How the records of a run begin."""
 
 

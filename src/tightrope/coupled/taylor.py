@@ -78,9 +78,11 @@ def expand(
     axes: FloatArray,
     radius: float,
     order: int = 2,
+    spare: float = 0.0,
 ) -> TaylorModel | None:
     """The model of a ball, or None where no error bound could be verified: a play need not stop for all of
-    its parameters, or float64 does not carry the proof.
+    its parameters, or float64 does not carry the proof. Defects are raised by so many times (`spare`) the
+    largest value, for one who checks them with other roundings.
     """
     affine = affine_at(functions, centre, axes, radius)
     size = axes.shape[1]
@@ -89,7 +91,7 @@ def expand(
         error: FloatArray | None = np.zeros(chain.rows)
         polynomials = _constants(chain.start, size, bend)
     else:
-        polynomials, error = _equations(chain, affine, size, bend)
+        polynomials, error = _equations(chain, affine, size, bend, spare)
     if error is None:
         return None
     for phase in chain.phases:
@@ -111,11 +113,14 @@ def expand(
     )
 
 
-def _equations(chain: Chain, affine: Affine, size: int, bend: int) -> tuple[Polynomials, FloatArray | None]:
+def _equations(
+    chain: Chain, affine: Affine, size: int, bend: int, spare: float
+) -> tuple[Polynomials, FloatArray | None]:
     """The solution of the equations without a step bound, with its verified error."""
     if chain.acyclic:
         polynomials = _constants(chain.value, size, bend)
         defect = _apply(chain, affine, True, polynomials, polynomials, chain.fixed, chain.value)
+        defect += spare * polynomials.size.max(initial=0.0)
         error = np.zeros(chain.rows)
         return polynomials, _error(chain, affine, chain.fixed, defect, error, error)
     system = ErrorSystem.of(chain, affine)
@@ -123,6 +128,7 @@ def _equations(chain: Chain, affine: Affine, size: int, bend: int) -> tuple[Poly
         return _constants(chain.value, size, bend), None
     polynomials = solve_polynomials(chain, affine, system, bend)
     defect = _apply(chain, affine, False, polynomials, polynomials, chain.fixed, chain.value)
+    defect += spare * polynomials.size.max(initial=0.0)
     if not np.all(np.isfinite(defect)):
         return polynomials, None
     return polynomials, _inductive_error(chain, affine, system, defect)

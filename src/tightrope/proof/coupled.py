@@ -33,6 +33,7 @@ from tightrope.proof.region import with_region
 from tightrope.proof.rows import Name
 
 _SPARE = Fraction(1, 10**12)
+_SPARE_DEFECT = 2.0**-42  # so that float64 decides every state: the checker's bounds are a little coarser
 MOST_NUMBERS = 100_000_000
 """Models of more numbers than this are not written down: the file would have most of a gigabyte."""
 
@@ -249,7 +250,7 @@ def _model(
     if len(hull.points):
         radius = float(np.sqrt((hull.points**2).sum(axis=1).max())) * (1 + 1e-12)
         assert value.chain is not None
-        model = expand(value.chain, value.functions, hull.centre, hull.axes, radius)
+        model = expand(value.chain, value.functions, hull.centre, hull.axes, radius, spare=_SPARE_DEFECT)
     if model is None:
         return np.zeros(count), np.zeros((count, size)), np.zeros((count, packed_size(size))), np.zeros(count)
     left, right = np.triu_indices(size)

@@ -32,7 +32,7 @@ from tightrope.certificate.numbers import Arithmetic
 from tightrope.certificate.problem import Problem
 from tightrope.certificate.region.coordinates import Box, Space
 from tightrope.certificate.region.duality import Rows, is_empty
-from tightrope.certificate.region.polynomials import Terms, add, is_constant
+from tightrope.certificate.region.polynomials import Interval, Terms, add, is_constant
 from tightrope.certificate.region.projection import Bounds, prove_by_bases, shrunk_box
 from tightrope.certificate.region.projection import Ends as ProvedEnds
 from tightrope.certificate.region.rows import Ends, Origin, Sources, Statements, Writer
@@ -79,6 +79,7 @@ class Learned:
             from tightrope.certificate.region.quotients import QuotientSpace
 
             self.space = QuotientSpace(problem, [self.polynomials[e] for e in self.used])
+        self._ranges: dict[tuple[int, bool], Interval] = {}
         if known is not None:
             self.statements = known
 
@@ -190,7 +191,7 @@ class Learned:
 
     def bounds(self, bases: ProvedEnds, box: Box | None) -> Bounds:
         """What events say of expressions, with what follows from bases and within a box."""
-        return Bounds(self.space, self.polynomials, self.statements.ends, bases, box)
+        return Bounds(self.space, self.polynomials, self.statements.ends, bases, box, self._ranges)
 
     def _derive(self, bounds: Bounds) -> tuple[FloatArray, FloatArray]:
         """The bounds of every expression, or of every transition where these share δ."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.numbers import RATIONAL, Numbers, OutOfRange, parts_of, quick, scaled
+from tightrope.certificate.numbers import FLOAT64, RATIONAL, Numbers, OutOfRange, parts_of, quick, scaled
 
 _POINT = 160
 """Bits after the point, in which logarithms are worked out."""
@@ -61,11 +61,11 @@ def log_units(array: Numbers, upward: bool) -> Numbers:
     mantissa, exponent = np.frexp(near)
     i = np.rint(1024 * mantissa).astype(np.int64)
     z = (mantissa - i / 1024) / (mantissa + i / 1024)
-    square, shift = z * z, _POINT - 128
+    square = z * z
     rest = 2 * z * (1 + square * (1 / 3 + square * (1 / 5 + square / 7)))
     found = np.rint(np.ldexp(rest, 72)).astype(np.int64).astype(object) << 56
-    found = found + exponent.astype(object) * (_log_grid(2048) >> shift)
-    found = found + RATIONAL._apply(lambda k: _log_grid(k) >> shift, i)
+    found = found + exponent.astype(object) * _log_units(2048)
+    found = found + np.array([*map(_log_units, i.reshape(-1).tolist())], dtype=object).reshape(i.shape)
     if array.dtype == object:
         pairs = zip(array.reshape(-1).tolist(), near.reshape(-1).tolist(), strict=True)
         found = found + np.array([_log_off(q, v, upward) for q, v in pairs], dtype=object).reshape(
@@ -83,6 +83,12 @@ def _log_off(value: Any, near: float, upward: bool) -> int:
 
 def over_common(array: Numbers) -> tuple[Numbers, int]:
     """Integers in the place of numbers, and the denominator that they have in common."""
+    if array.dtype != object:  # doubles are whole multiples of a power of two
+        FLOAT64.require_finite(array)
+        mantissa, exponent = np.frexp(array)
+        least = min(int(exponent.min(initial=53)), 53)
+        whole = np.ldexp(mantissa, 53).astype(np.int64).astype(object)
+        return whole << (exponent - least).astype(object), 1 << (53 - least)
     parts = [parts_of(value) for value in array.reshape(-1).tolist()]
     common = lcm(*{bottom for _, bottom in parts})
     return np.array([a * (common // b) for a, b in parts], dtype=object).reshape(array.shape), common
@@ -91,6 +97,11 @@ def over_common(array: Numbers) -> tuple[Numbers, int]:
 def of_units(units: int) -> Any:
     """A number of units of 2⁻¹²⁸, as a rational."""
     return quick(Fraction(units, 1 << 128))
+
+
+@cache
+def _log_units(i: int) -> int:
+    return _log_grid(i) >> (_POINT - 128)
 
 
 @cache

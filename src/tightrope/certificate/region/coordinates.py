@@ -91,7 +91,7 @@ class Space:
 
     def form(self, polynomial: Polynomial, c: Fraction) -> Affine:
         """The expression less c in coordinates; of a quotient f/g, f − c·g."""
-        return self.affine(add(polynomial, {(): ONE}, -c))
+        return self.affine(add(polynomial, {(): ONE}, -c) if c else polynomial)
 
     def end(self, polynomial: Polynomial, c: Fraction, rest: Fraction, side: int) -> Fraction:
         """The end of an expression that follows from that of its `form`; side 1 is the upper one."""

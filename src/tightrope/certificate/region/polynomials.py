@@ -112,8 +112,10 @@ def bernstein_coefficients(
     for i, degree in degrees.items():
         bits += degree * max(bits_of(lower[i]), bits_of(upper[i]))
         spend("Bernstein coefficients", 4 * sum(map(len, controls)) * (degree + 1), bits)
-        _count_table(degree, lower[i], upper[i])
-        table = bernstein_table(degree, lower[i], upper[i])
+        table = [[1, quick(lower[i])], [1, quick(upper[i])]]
+        if degree > 1:
+            _count_table(degree, lower[i], upper[i])
+            table = bernstein_table(degree, lower[i], upper[i])
         controls = [_put_powers(control, i, powers) for control in controls for powers in table]
     return [control.get((), 0) for control in controls]
 

@@ -84,6 +84,7 @@ class Bounds:
     events: Mapping[tuple[int, int], Fraction]
     bases: Ends
     box: Box | None
+    over_domain: dict[tuple[int, bool], Interval] = field(default_factory=dict)
     _ranges: dict[tuple[int, bool], Interval] = field(default_factory=dict)
 
     def doubles(self, used: Sequence[int], rewards: bool = False) -> tuple[FloatArray, FloatArray]:
@@ -110,7 +111,10 @@ class Bounds:
         name = expression, is_reward
         if name not in self._ranges:
             polynomial, domain = self.polynomials[expression], self.space.domain
-            low, high = self.space.range(polynomial, (domain.lower, domain.upper), is_reward)
+            if name not in self.over_domain:  # the same at every stage
+                ends = domain.lower, domain.upper
+                self.over_domain[name] = self.space.range(polynomial, ends, is_reward)
+            low, high = self.over_domain[name]
             if self.box is not None:
                 least, most = self.space.range(polynomial, self.box, is_reward, self.space.in_free)
                 low, high = max(low, least), min(high, most)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from fractions import Fraction
 from math import isfinite, lcm
 from typing import Any
 
@@ -143,7 +144,10 @@ def longest(*numbers: Iterable[Any]) -> int:
 def _bits(value: Any) -> int:
     if isinstance(value, float):
         return 64
-    top, bottom = (value.p, value.q) if hasattr(value, "p") else (value.numerator, value.denominator)
+    if type(value) is Fraction:
+        top, bottom = value.as_integer_ratio()
+    else:
+        top, bottom = (value.p, value.q) if hasattr(value, "p") else (value.numerator, value.denominator)
     return int(top.bit_length()) + int(bottom.bit_length())
 
 

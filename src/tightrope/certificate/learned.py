@@ -20,7 +20,7 @@ from fractions import Fraction
 from functools import cached_property
 from importlib import import_module
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -80,6 +80,7 @@ class Learned:
 
             self.space = QuotientSpace(problem, [self.polynomials[e] for e in self.used])
         self._ranges: dict[tuple[int, bool], Interval] = {}
+        self.forms: dict[tuple[bool, bytes], dict[str, Any]] = {}
         if known is not None:
             self.statements = known
 

@@ -175,7 +175,7 @@ RATIONAL: Arithmetic = _Rational()
 
 def as_fraction(value: Any) -> Fraction:
     """A number of either arithmetic, exactly."""
-    return value if isinstance(value, Fraction) else Fraction(*parts_of(value))
+    return value if type(value) is Fraction else Fraction(*parts_of(value))
 
 
 def quick(value: Any) -> Any:
@@ -183,14 +183,17 @@ def quick(value: Any) -> Any:
     kind = type(value)
     if kind is _rational:
         return value
+    if kind is float:
+        return _rational(*value.as_integer_ratio())
     return _rational(value) if kind is int else _rational(*parts_of(value))
 
 
 def parts_of(value: Any) -> tuple[int, int]:
     """(numerator, denominator) of a number of any kind."""
-    if isinstance(value, float):
-        return value.as_integer_ratio()
-    if type(value) is _rational and _rational is not Fraction:
+    kind = type(value)
+    if kind is Fraction or isinstance(value, float):
+        return value.as_integer_ratio()  # type: ignore[no-any-return]
+    if kind is _rational:
         return int(value.p), int(value.q)
     return int(value.numerator), int(value.denominator)
 

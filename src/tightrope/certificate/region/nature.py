@@ -16,8 +16,8 @@ import numpy as np
 
 from tightrope.certificate.budget import hold, longest, spend_on, spend_sums
 from tightrope.certificate.game.nature import Boxes, Vector
-from tightrope.certificate.numbers import RATIONAL, Numbers
-from tightrope.certificate.region.duality import BasisTable, Support
+from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers
+from tightrope.certificate.region.duality import BasisTable, Rows, Support
 from tightrope.numerics.arrays import OffsetArray
 
 if TYPE_CHECKING:
@@ -51,6 +51,15 @@ class RegionBoxes(Boxes):
         used, place = np.unique(np.maximum(basis, 0), return_inverse=True)
         support = support.within(n) if support else BasisTable(rows.within(n), region.choice_basis[used])
         joint = np.unique(boxes.label[np.repeat(basis >= 0, np.diff(boxes.transition_start))])
+        name = n.exact, joint.tobytes()
+        if name not in link.forms:
+            link.forms[name] = RegionBoxes._forms(n, link, rows, joint)
+        bases: dict[str, Any] = {"link": link, "support": support, "basis": basis, "place": place.reshape(-1)}
+        return RegionBoxes(**vars(boxes), **link.forms[name], **bases)
+
+    @staticmethod
+    def _forms(n: Arithmetic, link: Learned, rows: Rows, joint: OffsetArray) -> dict[str, Any]:
+        """Of these expressions, the same for every claim and end."""
         exact = link.space.table(RATIONAL, [link.polynomials[e] for e in joint.tolist()])
         hold("expressions of choices", 16 * len(link.polynomials) * rows.size)
         ends, bits = rows.n.fractions(rows.reach), longest(*(part.flat for part in exact))
@@ -65,8 +74,7 @@ class RegionBoxes(Boxes):
         doubt[joint] = n.enclose(off[0] @ reach + off[1])[1]
         extent[joint] = n.enclose(abs(held[0]) @ reach + abs(held[1]))[1]
         forms: dict[str, Any] = {"linear": linear, "constant": constant, "doubt": doubt, "extent": extent}
-        bases: dict[str, Any] = {"link": link, "support": support, "basis": basis, "place": place.reshape(-1)}
-        return RegionBoxes(**vars(boxes), **forms, **bases, reach=n.enclose([reach.sum()])[1][0])
+        return {**forms, "reach": n.enclose([reach.sum()])[1][0]}
 
     def only(self, choices: OffsetArray) -> Self:
         return replace(super().only(choices), basis=self.basis[choices], place=self.place[choices])

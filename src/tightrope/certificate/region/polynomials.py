@@ -84,7 +84,8 @@ def polynomial_range(
         low = high = polynomial.get((), ZERO)
         for monomial, c in polynomial.items():
             for v, _ in monomial:
-                low, high = low + min(c * lower[v], c * upper[v]), high + max(c * lower[v], c * upper[v])
+                least, most = (lower, upper) if c > 0 else (upper, lower)
+                low, high = low + c * least[v], high + c * most[v]
         return low, high
     degrees = common_degrees(polynomial)
     if degrees is None and is_reward:

@@ -24,7 +24,7 @@ from tightrope.certificate.hints import RegionHints
 from tightrope.certificate.numbers import RATIONAL
 from tightrope.certificate.region.coordinates import Box, Space
 from tightrope.certificate.region.duality import Rows, upper_bounds
-from tightrope.certificate.region.polynomials import ZERO, Interval, is_constant
+from tightrope.certificate.region.polynomials import ONE, ZERO, Interval, is_constant
 from tightrope.certificate.region.rows import Writer
 from tightrope.certificate.verdict import Contradiction
 from tightrope.numerics.arrays import FloatArray, OffsetArray
@@ -86,26 +86,32 @@ class Bounds:
     box: Box | None
     over_domain: dict[tuple[int, bool], Interval] = field(default_factory=dict)
     _ranges: dict[tuple[int, bool], Interval] = field(default_factory=dict)
+    _doubles: dict[tuple[int, ...], tuple[FloatArray, FloatArray]] = field(default_factory=dict)
 
     def doubles(self, used: Sequence[int], rewards: bool = False) -> tuple[FloatArray, FloatArray]:
         """(lower, upper) of the expressions that are used, rounded outward; [0, 1] of all others."""
-        lower, upper = np.zeros(len(self.polynomials)), np.ones(len(self.polynomials))
-        lower[used] = RATIONAL.down(RATIONAL.array([self.proved(e, 0, rewards) for e in used]))
-        upper[used] = RATIONAL.up(RATIONAL.array([self.proved(e, 1, rewards) for e in used]))
-        return lower, upper
+        name = *used, rewards
+        if name not in self._doubles:
+            low, high = (
+                np.array([self.proved(e, side, rewards) for e in used], dtype=object) for side in (0, 1)
+            )
+            lower, upper = np.zeros(len(self.polynomials)), np.ones(len(self.polynomials))
+            lower[used], upper[used] = RATIONAL.down(low), RATIONAL.up(high)
+            self._doubles[name] = lower, upper
+        return self._doubles[name]
 
     def proved(self, expression: int, side: int, is_reward: bool = False) -> Fraction:
         """The best end that is proved; of a reward, which is no probability, by bases and its ranges."""
         end = self._range(expression, is_reward)[side]
-        found = [end, self.bases.get((expression, side), end)]
+        found = [end, self.bases[expression, side]] if (expression, side) in self.bases else [end]
         found += [] if is_reward else self.without_region(expression, side)
         return min(found) if side else max(found)
 
     def without_region(self, expression: int, side: int) -> list[Fraction]:
         """What is plain, and what events say."""
         polynomial = self.polynomials[expression]
-        plain = polynomial.get((), ZERO) if is_constant(polynomial) else Fraction(side)
-        return [plain, self.events.get((expression, side), plain)]
+        plain = polynomial.get((), ZERO) if is_constant(polynomial) else (ONE if side else ZERO)
+        return [plain, self.events[expression, side]] if (expression, side) in self.events else [plain]
 
     def _range(self, expression: int, is_reward: bool) -> Interval:
         name = expression, is_reward

@@ -92,11 +92,9 @@ class Bounds:
         """(lower, upper) of the expressions that are used, rounded outward; [0, 1] of all others."""
         name = *used, rewards
         if name not in self._doubles:
-            low, high = (
-                np.array([self.proved(e, side, rewards) for e in used], dtype=object) for side in (0, 1)
-            )
             lower, upper = np.zeros(len(self.polynomials)), np.ones(len(self.polynomials))
-            lower[used], upper[used] = RATIONAL.down(low), RATIONAL.up(high)
+            lower[used] = -RATIONAL.up(np.array([-self.proved(e, 0, rewards) for e in used]))
+            upper[used] = RATIONAL.up(np.array([self.proved(e, 1, rewards) for e in used]))
             self._doubles[name] = lower, upper
         return self._doubles[name]
 

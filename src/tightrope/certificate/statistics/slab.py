@@ -125,21 +125,21 @@ class Slab:
         return found
 
 
-def _log_of(a: FloatArray, f: FloatArray) -> Numbers:
+def _log_of(a: Numbers, f: Numbers) -> Numbers:
     """Not above log(1 + a/f)."""
-    units = log_units(1 + RATIONAL.array(a) / RATIONAL.array(f), False)
+    units = log_units(1 + a / f, False)
     return units * RATIONAL.array([Fraction(1, 1 << 128)])
 
 
 def _tangents(a: FloatArray, low: FloatArray, high: FloatArray, near: FloatArray) -> _Line:
     slope, stake, touched = (RATIONAL.array(of) for of in (a / (near * (near + a)), a, near))
     missed = np.abs(slope - stake / (touched * (touched + stake))) * RATIONAL.array(high)
-    return -slope, RATIONAL.trim(_log_of(a, near) + slope * touched - missed, False)
+    return -slope, RATIONAL.trim(_log_of(stake, touched) + slope * touched - missed, False)
 
 
 def _chords(a: FloatArray, low: FloatArray, high: FloatArray, near: FloatArray) -> _Line:
-    left, right = _log_of(a, low), _log_of(a, high)
+    stake, least, most = (RATIONAL.array(of) for of in (a, low, high))
+    left, right = _log_of(stake, least), _log_of(stake, most)
     width = np.where(high > low, high - low, 1.0)
     slope = RATIONAL.array(np.where(high > low, RATIONAL.floats(right - left) / width, 0.0))
-    least, most = RATIONAL.array(low), RATIONAL.array(high)
     return slope, RATIONAL.trim(np.minimum(left - slope * least, right - slope * most), False)

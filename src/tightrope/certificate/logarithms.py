@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.numbers import FLOAT64, RATIONAL, Numbers, OutOfRange, parts_of, quick, scaled
+from tightrope.certificate.numbers import RATIONAL, Numbers, OutOfRange, parts_of, quick, scaled
 
 _POINT = 160
 """Bits after the point, in which logarithms are worked out."""
@@ -83,12 +83,6 @@ def _log_off(value: Any, near: float, upward: bool) -> int:
 
 def over_common(array: Numbers) -> tuple[Numbers, int]:
     """Integers in the place of numbers, and the denominator that they have in common."""
-    if array.dtype != object:  # doubles are whole multiples of a power of two
-        FLOAT64.require_finite(array)
-        mantissa, exponent = np.frexp(array)
-        least = min(int(exponent.min(initial=53)), 53)
-        whole = np.ldexp(mantissa, 53).astype(np.int64).astype(object)
-        return whole << (exponent - least).astype(object), 1 << (53 - least)
     parts = [parts_of(value) for value in array.reshape(-1).tolist()]
     common = lcm(*{bottom for _, bottom in parts})
     return np.array([a * (common // b) for a, b in parts], dtype=object).reshape(array.shape), common

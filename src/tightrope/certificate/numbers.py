@@ -183,8 +183,6 @@ def quick(value: Any) -> Any:
     kind = type(value)
     if kind is _rational:
         return value
-    if kind is float:
-        return _rational(*value.as_integer_ratio())
     return _rational(value) if kind is int else _rational(*parts_of(value))
 
 

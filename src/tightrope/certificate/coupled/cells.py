@@ -104,17 +104,14 @@ def hull_misfit(
     if newcomer is None:
         return "a face of a simplex does not belong to exactly two"
     scale = _power(RATIONAL.floats(rows.upper - rows.lower))
-    near_rows = RATIONAL.floats(rows.matrix)
-    length = _power(np.abs(near_rows * scale).sum(axis=1, keepdims=True))
+    length = _power(np.abs(RATIONAL.floats(rows.matrix) * scale).sum(axis=1, keepdims=True))
     even = rows.matrix * (RATIONAL.array(scale) / RATIONAL.array(length))
-    near_even = RATIONAL.floats(even)
-    inverse = approximate_inverses(near_even[simplices])
+    inverse = approximate_inverses(RATIONAL.floats(even)[simplices])
 
     def beyond(n: Arithmetic, which: OffsetArray) -> BoolArray:
         """Where a point lies on the far side of all rows of its simplex."""
         spend_on("simplices of a cell", len(which) * size * size, n, rows.matrix)
-        matrix = (rows.matrix if n.exact else near_rows)[simplices[which]]
-        bound = n.array(rows.bound)[simplices[which]]
+        matrix, bound = (n.array(part)[simplices[which]] for part in (rows.matrix, rows.bound))
         x, along, y = n.array(centre), n.array(axes), n.array(points[which])
         place, reach = x + y @ along.T, np.abs(x) + np.abs(y) @ np.abs(along).T
         excess = np.einsum("kij,kj->ki", matrix, place) - bound
@@ -131,7 +128,7 @@ def hull_misfit(
         powers of two first, which changes no sign.
         """
         spend_on("simplices of a cell", 2 * len(which) * size**3, n, rows.matrix)
-        matrix, near = even if n.exact else near_even, n.array(inverse[which])
+        matrix, near = n.array(even), n.array(inverse[which])
         own, other = matrix[simplices[which]], matrix[newcomer[which]]
         missed = rounding(n, size + 16, np.abs(own) @ np.abs(near))
         worst = (np.abs(n.array(np.eye(size)) - own @ near) + missed).sum(axis=2).max(axis=1)

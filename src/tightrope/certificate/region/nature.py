@@ -73,7 +73,7 @@ class RegionBoxes(Boxes):
         linear[joint], constant[joint] = near
         doubt[joint] = n.enclose(off[0] @ reach + off[1])[1]
         extent[joint] = n.enclose(abs(held[0]) @ reach + abs(held[1]))[1]
-        forms: dict[str, Any] = {"linear": linear, "constant": constant, "doubt": doubt, "extent": extent}
+        forms = {"linear": linear, "constant": constant, "doubt": doubt, "extent": extent}
         return {**forms, "reach": n.enclose([reach.sum()])[1][0]}
 
     def only(self, choices: OffsetArray) -> Self:

@@ -86,17 +86,13 @@ class Bounds:
     box: Box | None
     over_domain: dict[tuple[int, bool], Interval] = field(default_factory=dict)
     _ranges: dict[tuple[int, bool], Interval] = field(default_factory=dict)
-    _doubles: dict[tuple[int, ...], tuple[FloatArray, FloatArray]] = field(default_factory=dict)
 
     def doubles(self, used: Sequence[int], rewards: bool = False) -> tuple[FloatArray, FloatArray]:
         """(lower, upper) of the expressions that are used, rounded outward; [0, 1] of all others."""
-        name = *used, rewards
-        if name not in self._doubles:
-            lower, upper = np.zeros(len(self.polynomials)), np.ones(len(self.polynomials))
-            lower[used] = -RATIONAL.up(np.array([-self.proved(e, 0, rewards) for e in used]))
-            upper[used] = RATIONAL.up(np.array([self.proved(e, 1, rewards) for e in used]))
-            self._doubles[name] = lower, upper
-        return self._doubles[name]
+        lower, upper = np.zeros(len(self.polynomials)), np.ones(len(self.polynomials))
+        lower[used] = -RATIONAL.up(np.array([-self.proved(e, 0, rewards) for e in used]))
+        upper[used] = RATIONAL.up(np.array([self.proved(e, 1, rewards) for e in used]))
+        return lower, upper
 
     def proved(self, expression: int, side: int, is_reward: bool = False) -> Fraction:
         """The best end that is proved; of a reward, which is no probability, by bases and its ranges."""
@@ -116,8 +112,7 @@ class Bounds:
         if name not in self._ranges:
             polynomial, domain = self.polynomials[expression], self.space.domain
             if name not in self.over_domain:  # the same at every stage
-                ends = domain.lower, domain.upper
-                self.over_domain[name] = self.space.range(polynomial, ends, is_reward)
+                self.over_domain[name] = self.space.range(polynomial, (domain.lower, domain.upper), is_reward)
             low, high = self.over_domain[name]
             if self.box is not None:
                 least, most = self.space.range(polynomial, self.box, is_reward, self.space.in_free)

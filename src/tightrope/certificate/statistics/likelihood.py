@@ -19,11 +19,7 @@ import numpy as np
 from tightrope.certificate.budget import spend, spend_sums, spend_terms
 from tightrope.certificate.evidence import Data
 from tightrope.certificate.logarithms import log_below, log_units, of_units, over_common
-from tightrope.certificate.numbers import (
-    RATIONAL,
-    Numbers,
-    as_fraction,
-)
+from tightrope.certificate.numbers import RATIONAL, Numbers, as_fraction
 from tightrope.certificate.region.coordinates import Row, Space
 from tightrope.certificate.region.rows import Origin, Statements, point_of
 from tightrope.certificate.statistics.outcomes import Ints, totals

@@ -135,7 +135,7 @@ class Likelihood:
         met = np.flatnonzero(seen)
         if np.any(value < 0) or not np.all(value[met] > 0):  # all are probabilities there, seen or not
             return None
-        logs = log_units(value[met] * RATIONAL.array([Fraction(1, common * forms.common)]), False)
+        logs = log_units(value[met], False) - log_units(np.array([common * forms.common], dtype=object), True)
         return of_units(int(seen[met].astype(object) @ logs))
 
     def row(self, index: int, part: int, points: FloatArray) -> Row:

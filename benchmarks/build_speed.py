@@ -38,7 +38,7 @@ Row = dict[str, object]
 
 
 def build_with_tightrope(name: str) -> tuple[int, int]:
-    from tightrope.studies.suite import load, parse_bench
+    from tightrope.benchmarks.suite import load, parse_bench
 
     model = load(parse_bench(f"bench:{name}"))
     return model.states, model.transitions
@@ -47,7 +47,7 @@ def build_with_tightrope(name: str) -> tuple[int, int]:
 def build_with_storm(name: str) -> tuple[int, int]:
     import stormpy
 
-    from tightrope.studies.suite import parse_bench
+    from tightrope.benchmarks.suite import parse_bench
 
     instance = parse_bench(f"bench:{name}")
     program = stormpy.parse_prism_program(str(instance.path), simplify=False)

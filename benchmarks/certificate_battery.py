@@ -34,9 +34,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TypeVar
 
+from tightrope.benchmarks.instance import Instance
+from tightrope.benchmarks.suite import list_instances, load, parse_bench, question
 from tightrope.certificate.checker import check
 from tightrope.certificate.format.archive import load as load_certificate
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
+from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.learned import certificate_of, domain_certificate
 from tightrope.data.counts import Counts
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import find_decided_states
@@ -48,11 +52,7 @@ from tightrope.learning.result import LearningResult
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.problem import Problem
-from tightrope.proof.certificate_file import save_certificate
-from tightrope.proof.learned import certificate_of, domain_certificate
 from tightrope.statistics.estimates import IntervalMethod
-from tightrope.studies.instance import Instance
-from tightrope.studies.suite import list_instances, load, parse_bench, question
 
 DELTA = 0.01
 REGIONS = ("polytope", "l1", "likelihood", "slab", "ellipsoid")

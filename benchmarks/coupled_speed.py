@@ -24,14 +24,14 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tightrope.ambiguity.sets import expression, rectangular
+from tightrope.benchmarks.suite import load, parse_bench, question
 from tightrope.coupled import CoupledLimits, CoupledStatus, bound_coupled_value
 from tightrope.coupled.value import rectangular_solutions
 from tightrope.data.simulator import Simulator
-from tightrope.region.build import build_region
-from tightrope.region.region import RegionKind
+from tightrope.regions.build import build_region
+from tightrope.regions.region import RegionKind
 from tightrope.solver.solve import solve
-from tightrope.studies.suite import load, parse_bench, question
-from tightrope.uncertainty.sets import expression, rectangular
 
 DELTA = 0.001
 REGIONS = ("polytope", "likelihood")

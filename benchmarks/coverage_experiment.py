@@ -34,8 +34,8 @@ from tightrope.model.builder import build_from_rows
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
-from tightrope.region.build import ellipsoid_region
-from tightrope.region.l1 import l1_rows, uncertain_signatures
+from tightrope.regions.build import ellipsoid_region
+from tightrope.regions.l1 import l1_rows, uncertain_signatures
 from tightrope.statistics.confidence_sequence import beta_binomial
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import IntervalMethod, event_intervals, share

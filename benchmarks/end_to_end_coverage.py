@@ -32,6 +32,8 @@ from pathlib import Path
 
 from scipy.stats import beta
 
+from tightrope.ambiguity.sets import SetsKind
+from tightrope.benchmarks.suite import load, parse_bench, question
 from tightrope.data.counts import Counts
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import find_decided_states
@@ -41,11 +43,9 @@ from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.problem import Problem
-from tightrope.region.region import RegionKind
+from tightrope.regions.region import RegionKind
 from tightrope.solver.solve import solve
 from tightrope.statistics.estimates import IntervalMethod
-from tightrope.studies.suite import load, parse_bench, question
-from tightrope.uncertainty.sets import SetsKind
 
 DELTA = 0.05
 TRAJECTORIES, FIXED = "trajectories", "fixed draws"

@@ -21,10 +21,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import tightrope as tr
-from tightrope.formats.jani import write_jani
+from tightrope.benchmarks.instance import Instance
+from tightrope.benchmarks.suite import list_instances, load, parse_bench
+from tightrope.io.jani import write_jani
 from tightrope.prism.load import read_program
-from tightrope.studies.instance import Instance
-from tightrope.studies.suite import list_instances, load, parse_bench
 
 SMOKE = ("betting(5)", "parallel(3)")
 

@@ -13,6 +13,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from tightrope.ambiguity.region_shape import shape_of
+from tightrope.ambiguity.sets import rectangular
 from tightrope.model.builder import build_from_rows
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
@@ -20,14 +22,12 @@ from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.structure import RewardStructure, Structure
-from tightrope.region.build import polytope_region
+from tightrope.regions.build import polytope_region
 from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
-from tightrope.solver.nature.region_shape import shape_of
 from tightrope.statistics.estimates import EventIntervals
 from tightrope.statistics.events import Budget, Events
 from tightrope.statistics.ledger import Assumption, Ledger
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.uncertainty.sets import rectangular
 
 STATION = 60
 """Cells from one station to the next."""

@@ -33,6 +33,7 @@ import numpy as np
 
 import gpu_models
 from gpu_models import interval_trips, polygon_trips
+from tightrope.benchmarks.suite import list_instances, load, question
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction
 from tightrope.solver.cuda.block import CudaBlock
@@ -42,7 +43,6 @@ from tightrope.solver.equations.reduction import equations_of
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
 from tightrope.solver.solve import solve
 from tightrope.solver.workspace import Workspace
-from tightrope.studies.suite import list_instances, load, question
 
 INTERVAL_GOAL, POLYGON_GOAL = 0.60, 0.30
 SIZES = (1_000_000, 10_000_000, 100_000_000, 200_000_000)

@@ -35,12 +35,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tightrope.ambiguity.sets import SetsKind
+from tightrope.benchmarks.instance import Instance
+from tightrope.benchmarks.published import results_of
+from tightrope.benchmarks.suite import load, parse_bench, question
+from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.learned import certificate_of
 from tightrope.data.counts import Counts
 from tightrope.data.reading import read_data
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import find_decided_states
 from tightrope.data.writing import write_counts
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.result import CLOSE, LearningResult
@@ -48,16 +54,10 @@ from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.problem import Problem
-from tightrope.proof.certificate_file import save_certificate
-from tightrope.proof.learned import certificate_of
-from tightrope.region.region import RegionKind
+from tightrope.regions.region import RegionKind
 from tightrope.solver.solve import solve
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
-from tightrope.studies.instance import Instance
-from tightrope.studies.published import results_of
-from tightrope.studies.suite import load, parse_bench, question
-from tightrope.uncertainty.sets import SetsKind
 
 DELTA = 0.001
 EPISODES = 100_000

@@ -31,13 +31,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
+from tightrope.benchmarks.suite import load, parse_bench, question
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import find_decided_states
 from tightrope.learning.learn import learn
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.run import OnlineRun, SimulatedEpisodes, Truth
 from tightrope.problem import Problem
-from tightrope.studies.suite import load, parse_bench, question
 
 MOMENTS = (1, 3, 10, 30, 60, *range(100, 600, 40), *range(600, 2000, 140))
 """Updates are compared with a fresh `learn` at the first update after so many episodes."""

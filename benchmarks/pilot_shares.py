@@ -23,17 +23,17 @@ from dataclasses import replace
 
 import numpy as np
 
+from tightrope.benchmarks.suite import load, parse_bench, question
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingKind
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import find_decided_states
 from tightrope.learning.bet_policy import BetPolicy
-from tightrope.region.build import likelihood_region
-from tightrope.region.value_cuts import cut_along, wants_value_cuts
+from tightrope.regions.build import likelihood_region
+from tightrope.regions.value_cuts import cut_along, wants_value_cuts
 from tightrope.solver.solve import solve
 from tightrope.statistics import prequential
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
-from tightrope.studies.suite import load, parse_bench, question
 
 DELTA = 0.001
 NAMES = ("betting(50)", "aircraft(50,10)", "glider(21,17)", "rover(10,10)")

@@ -20,14 +20,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from tightrope.answering.answer import answer
 from tightrope.data.exposure import read_exposure
 from tightrope.data.timed_simulator import TimedRows, simulate_times
 from tightrope.learning.rates import learn_rates
+from tightrope.logic.answer import answer
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.prism.load import load_rates_text
-from tightrope.region.rate_box import region_of_rates
-from tightrope.region.rate_likelihood import estimate_jointly, likelihood_of, threshold
+from tightrope.regions.rate_box import region_of_rates
+from tightrope.regions.rate_likelihood import estimate_jointly, likelihood_of, threshold
 from tightrope.statistics.rates import RateClasses, estimate_rates, middles_of
 
 FARM = """

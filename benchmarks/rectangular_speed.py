@@ -22,19 +22,19 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from tightrope.ambiguity.sets import expression, rectangular
+from tightrope.benchmarks.instance import Instance
+from tightrope.benchmarks.suite import load, parse_bench, question
 from tightrope.data.simulator import Simulator
 from tightrope.model.objective import Direction
 from tightrope.numerics.arrays import FloatArray
-from tightrope.region.build import build_region, polytope_region
-from tightrope.region.region import RegionKind
+from tightrope.regions.build import build_region, polytope_region
+from tightrope.regions.region import RegionKind
 from tightrope.solver.kernels.kernel import Kernel
 from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
 from tightrope.solver.solve_sets import kernel_of, solve_sets
 from tightrope.statistics.estimates import event_intervals
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.studies.instance import Instance
-from tightrope.studies.suite import load, parse_bench, question
-from tightrope.uncertainty.sets import expression, rectangular
 
 LARGE = ("rover(125,125)", "glider(71,67)", "aircraft(200,40)", "parallel(20)")
 SMALL = ("glider(11,9)", "aircraft(20,10)")

@@ -28,15 +28,15 @@ from pathlib import Path
 
 import numpy as np
 
+from tightrope.benchmarks.instance import Instance
+from tightrope.benchmarks.suite import load, parse_bench
 from tightrope.data.counts import Counts
 from tightrope.data.simulator import Simulator
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.region.bounds import expression_bounds
-from tightrope.region.build import likelihood_region, polytope_region
+from tightrope.regions.bounds import expression_bounds
+from tightrope.regions.build import likelihood_region, polytope_region
 from tightrope.statistics.estimates import event_intervals
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.studies.instance import Instance
-from tightrope.studies.suite import load, parse_bench
 
 GOALS = {"rover(125,125)": 1.0, "aircraft(200,40)": 1.0, "parallel(20)": 60.0}
 SMOKE = {"rover(10,10)": 1.0, "aircraft(20,10)": 1.0, "glider(11,9)": 1.0}

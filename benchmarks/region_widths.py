@@ -27,16 +27,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from region_speed import simulate
+from tightrope.benchmarks.suite import load, parse_bench
 from tightrope.data.counts import Counts
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.region.bounds import expression_bounds
-from tightrope.region.build import RegionOptions, build_region
-from tightrope.region.region import Region, RegionKind
+from tightrope.regions.bounds import expression_bounds
+from tightrope.regions.build import RegionOptions, build_region
+from tightrope.regions.region import Region, RegionKind
 from tightrope.statistics.estimates import IntervalMethod, event_intervals
 from tightrope.statistics.events import Budget
 from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.studies.suite import load, parse_bench
 
 DELTA = 0.001
 FAMILIES = (

@@ -37,7 +37,7 @@ Row = dict[str, Any]
 
 
 def model_and_mdp(name: str) -> tuple[Any, Any]:
-    from tightrope.studies.suite import load, parse_bench
+    from tightrope.benchmarks.suite import load, parse_bench
 
     instance = parse_bench(name)
     model = load(instance)
@@ -114,7 +114,7 @@ def walk_with_storm(name: str, episodes: int) -> Row:
     import stormpy
     import stormpy.simulator
 
-    from tightrope.studies.suite import parse_bench
+    from tightrope.benchmarks.suite import parse_bench
 
     instance = parse_bench(name)
     program = stormpy.parse_prism_program(str(instance.path), simplify=False)

@@ -46,6 +46,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import beta
 
+from tightrope.ambiguity.sets import rectangular
 from tightrope.coupled import bound_coupled_value, find_coupled_policy
 from tightrope.data.batches import Batches, batch_ends
 from tightrope.data.counts import Counts
@@ -55,7 +56,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.prism.load import load_prism_text
 from tightrope.problem import Problem
-from tightrope.region.build import slab_region
+from tightrope.regions.build import slab_region
 from tightrope.solver.solve import solve
 from tightrope.statistics.bets import Ends, Wagers
 from tightrope.statistics.coordinates import Coordinates
@@ -63,7 +64,6 @@ from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import Predictions, prequential
 from tightrope.statistics.slab import Levels, Slab, place_bets
-from tightrope.uncertainty.sets import rectangular
 
 DELTA = 0.1
 PLAN = 293

@@ -27,8 +27,8 @@ from tightrope.learning.bet_policy import BetPolicy
 from tightrope.model.builder import build_from_rows
 from tightrope.model.parameters import Parameters
 from tightrope.problem import Problem
-from tightrope.region.build import likelihood_region, slab_region
-from tightrope.region.polytope import Polytope
+from tightrope.regions.build import likelihood_region, slab_region
+from tightrope.regions.polytope import Polytope
 from tightrope.solver.solve import solve
 from tightrope.statistics.slab import Levels
 

@@ -31,6 +31,7 @@ import time
 from functools import lru_cache
 from pathlib import Path
 
+from tightrope.benchmarks.suite import load, parse_bench, question
 from tightrope.data.counts import Counts
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import find_decided_states
@@ -38,7 +39,6 @@ from tightrope.learning.learn import learn
 from tightrope.problem import Problem
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
-from tightrope.studies.suite import load, parse_bench, question
 
 DELTA = 0.001
 GOALS = {

@@ -115,7 +115,7 @@ def grid(height: int, width: int, event: str, rooms: int | None = None) -> Probl
 
 def case_study(name: str, at_point: bool) -> Problem:
     """A case study at its true point, or as an interval model around it."""
-    from tightrope.studies.suite import load, parse_bench, question
+    from tightrope.benchmarks.suite import load, parse_bench, question
 
     instance = parse_bench(f"bench:{name}")
     parametric = load(instance)
@@ -179,7 +179,7 @@ def with_tightrope(name: str) -> Row:
 def with_storm(name: str) -> Row:
     import stormpy
 
-    from tightrope.formats.drn import write_drn
+    from tightrope.io.drn import write_drn
 
     model, _, text = problem(name)
     assert isinstance(model, IntervalMDP)

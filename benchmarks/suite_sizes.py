@@ -19,9 +19,9 @@ import sys
 import time
 from pathlib import Path
 
+from tightrope.benchmarks.instance import Instance
+from tightrope.benchmarks.suite import list_instances, load, parse_bench, question
 from tightrope.solver.solve import solve
-from tightrope.studies.instance import Instance
-from tightrope.studies.suite import list_instances, load, parse_bench, question
 
 QUICK = 50_000
 LIMITS = {"rover(125,125)": (30.0, 3 * 1024), "parallel(20)": (30.0, None)}

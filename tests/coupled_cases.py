@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.optimize import minimize
 
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.model.builder import build_from_rows
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters

@@ -14,14 +14,14 @@ from tightrope.certificate.claim import Certificate
 from tightrope.certificate.coupled.hints import CoupledHints
 from tightrope.certificate.hints import LearnedHints, RegionHints
 from tightrope.certificate.region.rows import Origin
-from tightrope.formats.policy import Policy
+from tightrope.certify.problem import to_problem
+from tightrope.certify.solved import to_claim, value_hints
+from tightrope.io.policy import Policy
 from tightrope.model.builder import build_from_rows
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
 from tightrope.model.ranges import ranges_over_box
-from tightrope.proof.problem import to_problem
-from tightrope.proof.solved import to_claim, value_hints
 from tightrope.solver.solve import solve
 
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from tightrope.ambiguity.sets import SetsKind
+from tightrope.benchmarks.instance import Instance
+from tightrope.benchmarks.suite import load, parse_bench, question
 from tightrope.data.counts import Counts
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import find_decided_states
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.learning.options import LearnOptions
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.problem import Problem
-from tightrope.region.region import RegionKind
+from tightrope.regions.region import RegionKind
 from tightrope.solver.solve import solve
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
-from tightrope.studies.instance import Instance
-from tightrope.studies.suite import load, parse_bench, question
-from tightrope.uncertainty.sets import SetsKind
 
 FAMILIES = ("aircraft(5,3)", "betting(8)", "engagement(2)", "rover(4,4)", "glider(5,5)", "parallel(2)")
 EPISODES = 3000

@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.learning.document import Setting, document
 from tightrope.learning.learn import learn_all
@@ -18,7 +19,6 @@ from tightrope.learning.result_files import write_results
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.problem import Problem
-from tightrope.uncertainty.sets import SetsKind
 
 DELTA = 0.001
 STORED = Path(__file__).parent / "stored" / "aircraft-v2"

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.answering.evaluate import UndecidedError
-from tightrope.answering.values import Bounds, Truth, round_half_up
 from tightrope.cli.app import run
+from tightrope.logic.evaluate import UndecidedError
+from tightrope.logic.values import Bounds, Truth, round_half_up
 from tightrope.model.graph import branching
 from tightrope.model.graph.support import Support
 

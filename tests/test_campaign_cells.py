@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tightrope.errors import InputError
-from tightrope.statistics.estimates import IntervalMethod
-from tightrope.statistics.events import Budget
-from tightrope.statistics.least_squares import EllipsoidVersion
-from tightrope.studies.cell_data import simulate, solve_truth
-from tightrope.studies.cell_measure import TINY, measure_certified_interval
-from tightrope.studies.cells import (
+from tightrope.ambiguity.sets import SetsKind
+from tightrope.benchmarks.cell_data import simulate, solve_truth
+from tightrope.benchmarks.cell_measure import TINY, measure_certified_interval
+from tightrope.benchmarks.cells import (
     QUICK_INSTANCES,
     Cell,
     CellLimits,
@@ -22,11 +19,14 @@ from tightrope.studies.cells import (
     parse_size,
     quick_selection,
 )
-from tightrope.studies.families import FAMILIES
-from tightrope.studies.methods import METHODS, choose_methods
-from tightrope.studies.published import read_published_results
-from tightrope.studies.suite import load
-from tightrope.uncertainty.sets import SetsKind
+from tightrope.benchmarks.families import FAMILIES
+from tightrope.benchmarks.methods import METHODS, choose_methods
+from tightrope.benchmarks.published import read_published_results
+from tightrope.benchmarks.suite import load
+from tightrope.errors import InputError
+from tightrope.statistics.estimates import IntervalMethod
+from tightrope.statistics.events import Budget
+from tightrope.statistics.least_squares import EllipsoidVersion
 
 
 def test_by_default_all_rows_of_the_papers_tables() -> None:

@@ -8,11 +8,8 @@ from threading import Thread
 
 import pytest
 
-from tightrope.data.counts import Counts
-from tightrope.errors import InputError
-from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.studies import cell_data
-from tightrope.studies.cell_data import (
+from tightrope.benchmarks import cell_data
+from tightrope.benchmarks.cell_data import (
     counts_path,
     is_prepared,
     prepare,
@@ -22,8 +19,11 @@ from tightrope.studies.cell_data import (
     truth_path,
     write_truth,
 )
-from tightrope.studies.cells import Cell, Protocol
-from tightrope.studies.suite import load
+from tightrope.benchmarks.cells import Cell, Protocol
+from tightrope.benchmarks.suite import load
+from tightrope.data.counts import Counts
+from tightrope.errors import InputError
+from tightrope.model.parametric_mdp import ParametricMDP
 
 CELL = Cell("betting(3)", "tied", 7, Protocol(300))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tightrope.studies.cells import Protocol
-from tightrope.studies.online_cells import ONLINE_FILE, read_online
-from tightrope.studies.records import read_records
-from tightrope.studies.results_page import online_section, results_page
+from tightrope.benchmarks.cells import Protocol
+from tightrope.benchmarks.online_cells import ONLINE_FILE, read_online
+from tightrope.benchmarks.records import read_records
+from tightrope.benchmarks.results_page import online_section, results_page
 
 DOCS = Path(__file__).parent.parent / "docs"
 RECORDS = DOCS / "results" / "records.jsonl"

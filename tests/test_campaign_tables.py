@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from tightrope.studies.cells import Cell, CellLimits, Protocol
-from tightrope.studies.comparison import ratios, summary, verdicts
-from tightrope.studies.figures import bound_text, gap_text, interval_text, seconds_text
-from tightrope.studies.records import Record, Status
-from tightrope.studies.suite import parse_bench
-from tightrope.studies.table_formats import latex_tables, markdown_tables, text_summary, text_tables
-from tightrope.studies.tables import instance_tables, papers_cells
+from tightrope.benchmarks.cells import Cell, CellLimits, Protocol
+from tightrope.benchmarks.comparison import ratios, summary, verdicts
+from tightrope.benchmarks.figures import bound_text, gap_text, interval_text, seconds_text
+from tightrope.benchmarks.records import Record, Status
+from tightrope.benchmarks.suite import parse_bench
+from tightrope.benchmarks.table_formats import latex_tables, markdown_tables, text_summary, text_tables
+from tightrope.benchmarks.tables import instance_tables, papers_cells
 
 
 def record(

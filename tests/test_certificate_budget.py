@@ -29,9 +29,9 @@ from tightrope.certificate.hints import LearnedHints, RegionHints
 from tightrope.certificate.numbers import RATIONAL
 from tightrope.certificate.problem import Graph, Objective, Problem
 from tightrope.certificate.statistics.costs import Costs
+from tightrope.certify.certificate_file import as_file
 from tightrope.cli.app import run
 from tightrope.errors import CannotCertify, InputError
-from tightrope.proof.certificate_file import as_file
 
 LONG = Fraction(3**2000 + 2, 7**1100 + 4)
 """About 6,000 bits."""

@@ -17,12 +17,12 @@ from tightrope.certificate.coupled.hints import CoupledHints
 from tightrope.certificate.format.archive import load
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import FLOAT64
+from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.learned import certificate_of
 from tightrope.errors import InputError
 from tightrope.learning.learn import learn
 from tightrope.model.objective import ObjectiveKind
 from tightrope.model.structure import RewardStructure
-from tightrope.proof.certificate_file import save_certificate
-from tightrope.proof.learned import certificate_of
 
 AIRCRAFT, BETTING, ENGAGEMENT, ROVER, GLIDER, PARALLEL = FAMILIES
 SPLITS = [(0, [1.0, 0.0], 0.4), (1, [0.0, 1.0], 0.15)]

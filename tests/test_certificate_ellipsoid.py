@@ -15,12 +15,12 @@ from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import FLOAT64, RATIONAL, as_fraction
 from tightrope.certificate.region.rows import Origin
 from tightrope.certificate.statistics.ellipsoid import Ellipsoid
+from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.learned import certificate_of
 from tightrope.errors import CannotCertify
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions
 from tightrope.problem import Problem
-from tightrope.proof.certificate_file import save_certificate
-from tightrope.proof.learned import certificate_of
 from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.statistics.outcomes import Outcomes
 

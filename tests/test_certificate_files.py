@@ -26,9 +26,9 @@ from tightrope.certificate.claim import Certificate
 from tightrope.certificate.format import archive
 from tightrope.certificate.format.archive import digest_of, load, read
 from tightrope.certificate.format.differences import first_difference
+from tightrope.certify.certificate_file import as_file
 from tightrope.cli.app import run
 from tightrope.errors import InputError
-from tightrope.proof.certificate_file import as_file
 
 Members = dict[str, bytes]
 

@@ -14,6 +14,8 @@ from tightrope.certificate.format.archive import load
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import FLOAT64
 from tightrope.certificate.region.rows import Origin
+from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.learned import certificate_of
 from tightrope.data.batches import Batches
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
@@ -23,8 +25,6 @@ from tightrope.model.builder import build_from_rows
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
 from tightrope.problem import Problem
-from tightrope.proof.certificate_file import save_certificate
-from tightrope.proof.learned import certificate_of
 from tightrope.statistics.estimates import IntervalMethod
 
 AIRCRAFT, BETTING, ENGAGEMENT, ROVER, GLIDER, PARALLEL = FAMILIES

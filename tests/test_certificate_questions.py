@@ -15,13 +15,13 @@ import pytest
 import stormpy
 
 import tightrope as tr
-from tightrope.automata.deterministic import Automaton, RabinPair
-from tightrope.automata.whole import reduce_automaton
 from tightrope.certificate.checker import check
 from tightrope.certificate.format.archive import load
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
+from tightrope.certify.certificate_file import as_file
 from tightrope.cli.app import run
-from tightrope.proof.certificate_file import as_file
+from tightrope.logic.whole import reduce_automaton
+from tightrope.model.automaton import Automaton, RabinPair
 
 FORMULAS = [
     '(G F "a") & (G F "b")',

@@ -15,10 +15,10 @@ import tightrope as tr
 from tightrope.certificate.checker import check
 from tightrope.certificate.claim import Certificate
 from tightrope.certificate.numbers import RATIONAL
+from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.learned import certificate_of, domain_certificate
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.learn import counts_of
-from tightrope.proof.certificate_file import save_certificate
-from tightrope.proof.learned import certificate_of, domain_certificate
 
 ASKED = 'R{"cost"}min=? [ F "end" ]'
 

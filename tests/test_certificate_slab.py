@@ -17,13 +17,13 @@ from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.region.rows import Origin
 from tightrope.certificate.statistics.bets import Bets, Schedule, levels, weight_of
 from tightrope.certificate.statistics.likelihood import Forms
+from tightrope.certify.data import to_data
+from tightrope.certify.learned import certificate_of
+from tightrope.certify.verification import Own, compare
 from tightrope.cli.app import run
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.learning.learn import learn
 from tightrope.numerics.betting import GRID, Table
-from tightrope.proof.data import to_data
-from tightrope.proof.learned import certificate_of
-from tightrope.proof.verification import Own, compare
 from tightrope.statistics.bet_schedule import schedule
 from tightrope.statistics.bets import Ends
 from tightrope.statistics.outcomes import Outcomes

@@ -21,8 +21,8 @@ from tightrope.certificate.statistics.intervals import Events, Intervals
 from tightrope.certificate.statistics.likelihood import Predictor, pilot_of
 from tightrope.certificate.statistics.outcomes import Outcomes
 from tightrope.certificate.verdict import Contradiction
+from tightrope.certify.problem import to_domain
 from tightrope.model.parameters import LinearConstraint, Parameters
-from tightrope.proof.problem import to_domain
 from tightrope.statistics.confidence_sequence import beta_binomial
 from tightrope.statistics.equalities import solve_equalities
 from tightrope.statistics.intervals import clopper_pearson, hoeffding, weissman_radius

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
+from tightrope.benchmarks import isolation
+from tightrope.benchmarks.cell_data import read_cell_counts, simulate, solve_truth
+from tightrope.benchmarks.cell_measure import measure
+from tightrope.benchmarks.cells import Cell, CellLimits, Protocol
+from tightrope.benchmarks.records import read_records
+from tightrope.benchmarks.suite import load, question
 from tightrope.cli.app import run
 from tightrope.learning.learn import learn
 from tightrope.problem import Problem
-from tightrope.studies import isolation
-from tightrope.studies.cell_data import read_cell_counts, simulate, solve_truth
-from tightrope.studies.cell_measure import measure
-from tightrope.studies.cells import Cell, CellLimits, Protocol
-from tightrope.studies.records import read_records
-from tightrope.studies.suite import load, question
 
 ARGUMENTS = [
     "bench",

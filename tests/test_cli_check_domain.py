@@ -13,10 +13,10 @@ from coupled_cases import KINDS, random_case
 from tightrope import Problem, over_domain
 from tightrope.certificate.checker import check
 from tightrope.certificate.format.archive import load
+from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.learned import domain_certificate
 from tightrope.cli.app import run
 from tightrope.errors import InputError
-from tightrope.proof.certificate_file import save_certificate
-from tightrope.proof.learned import domain_certificate
 from tightrope.solver.solve import solve
 
 # The second trial undoes the first: nature would like another p there.

@@ -13,8 +13,8 @@ from same_model import assert_same_model
 from storm import MODELS
 from tightrope.cli.app import run
 from tightrope.errors import InputError
-from tightrope.formats.drn import read_drn
-from tightrope.formats.explicit import read_explicit
+from tightrope.io.drn import read_drn
+from tightrope.io.explicit import read_explicit
 from tightrope.model.mdp import MDP
 from tightrope.prism.load import load_prism
 

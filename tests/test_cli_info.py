@@ -11,8 +11,8 @@ import pytest
 from tightrope.cli.app import run
 from tightrope.cli.model_source import load_model
 from tightrope.errors import InputError
-from tightrope.formats.drn import write_drn
-from tightrope.formats.explicit import write_explicit
+from tightrope.io.drn import write_drn
+from tightrope.io.explicit import write_explicit
 
 WALK = """\
 mdp

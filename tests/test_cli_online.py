@@ -13,7 +13,7 @@ import pytest
 from tightrope.cli.app import run
 from tightrope.cli.online_display import ROWS, choose_records
 from tightrope.data.environments import SteppedEnvironment
-from tightrope.formats.policy import read_policy
+from tightrope.io.policy import read_policy
 from tightrope.learning.online.journal import Journal
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.run import EnvironmentEpisodes, OnlineRun

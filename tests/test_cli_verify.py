@@ -15,12 +15,12 @@ import pytest
 import tightrope
 from learning_cases import case, counts_of
 from tightrope.certificate.format.archive import load
+from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.learned import certificate_of
 from tightrope.cli.app import run
 from tightrope.data.writing import write_counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.learn import learn
-from tightrope.proof.certificate_file import save_certificate
-from tightrope.proof.learned import certificate_of
 
 FAMILY = "aircraft(8,4)"
 MODEL = f"bench:{FAMILY}"

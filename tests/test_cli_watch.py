@@ -261,7 +261,7 @@ def test_json_lines_from_standard_input(
 def test_a_run_that_is_killed_within_a_file_goes_on_after_its_last_checkpoint(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tightrope.formats.table.data_table.CHUNK_BYTES", 1000)
+    monkeypatch.setattr("tightrope.io.table.data_table.CHUNK_BYTES", 1000)
     write("log.csv", ROWS)
     straight = watch(capsys, "--data", "log.csv")
     kept = watch_run._Watching.keep

@@ -14,12 +14,12 @@ import stormpy
 import stormpy.pars
 from stormpy.pars import OptimizationDirection as Direction
 
+from tightrope.ambiguity.sets import rectangular
 from tightrope.cli.model_source import load_model
 from tightrope.coupled import CoupledStatus, bound_coupled_value
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.prism.properties.resolve import ask
-from tightrope.region.build import domain_region
-from tightrope.uncertainty.sets import rectangular
+from tightrope.regions.build import domain_region
 
 MODELS = Path(__file__).parent / "models"
 PRECISION = 1e-3

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from coupled_cases import KINDS, Case, brute_force, random_case, value_at
 from learning_cases import case as benchmark
 from learning_cases import counts_of
+from tightrope.ambiguity.sets import Sets, expression, rectangular
 from tightrope.coupled import (
     CoupledLimits,
     CoupledStatus,
@@ -25,9 +26,8 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
-from tightrope.region.build import build_region, domain_region
-from tightrope.region.region import RegionKind
-from tightrope.uncertainty.sets import Sets, expression, rectangular
+from tightrope.regions.build import build_region, domain_region
+from tightrope.regions.region import RegionKind
 
 ONE = Polynomial.constant(1)
 

@@ -11,19 +11,19 @@ import pytest
 from cases import rectangular_models as regions
 from cuda_cases import device, random_intervals, random_plain, random_structure, tied_values
 from region_reference import generative
+from tightrope.ambiguity.sets import rectangular
 from tightrope.model.graph.qualitative import almost_sure, avoiding, positive
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction
-from tightrope.region.build import build_region, polytope_region
-from tightrope.region.region import RegionKind
+from tightrope.regions.build import build_region, polytope_region
+from tightrope.regions.region import RegionKind
 from tightrope.solver.cuda.block import CudaBlock, Vector
 from tightrope.solver.cuda.kernel import CudaKernel, place
 from tightrope.solver.equations.system import NORMAL, System
 from tightrope.solver.iteration.margins import find_margins
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
 from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
-from tightrope.uncertainty.sets import rectangular
 
 pytestmark = pytest.mark.compiler
 

@@ -15,24 +15,24 @@ from cases.exact_values import KINDS, assert_encloses, draw
 from cases.slow_models import cost_grid, hesitant_walk, two_ways
 from cuda_cases import DEVICE, device, random_intervals, random_structure
 from exact_reference import brute_force, random_objective
+from tightrope.ambiguity.sets import SetsKind, rectangular
+from tightrope.benchmarks.suite import load, parse_bench, question
 from tightrope.certificate.checker import check
+from tightrope.certify.problem import to_problem
+from tightrope.certify.solved import to_certificate
 from tightrope.data.simulator import Simulator
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.problem import Problem
-from tightrope.proof.problem import to_problem
-from tightrope.proof.solved import to_certificate
-from tightrope.region.build import polytope_region
+from tightrope.regions.build import polytope_region
 from tightrope.solver.cuda.factorise import Factoriser
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
 from tightrope.solver.solution import Solution, Status
 from tightrope.solver.solve import Limits, solve
 from tightrope.solver.solve_sets import kernel_of, solve_sets
 from tightrope.solver.workspace import Workspace
-from tightrope.studies.suite import load, parse_bench, question
-from tightrope.uncertainty.sets import SetsKind, rectangular
 
 pytestmark = pytest.mark.compiler
 

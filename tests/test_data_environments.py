@@ -24,7 +24,7 @@ from tightrope.data.environments import (
 )
 from tightrope.data.reading import Model
 from tightrope.errors import InputError
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.model.builder import build_from_function
 
 LENGTH = 5

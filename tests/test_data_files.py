@@ -381,8 +381,8 @@ def test_memory_does_not_grow_with_the_file(
     tmp_path: Path, model: ParametricMDP, suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Peaks of numpy's and of Arrow's memory, with chunks so small that the file is many of them."""
-    monkeypatch.setattr("tightrope.formats.table.data_table.CHUNK_BYTES", 1 << 16)
-    monkeypatch.setattr("tightrope.formats.table.data_table.CHUNK_ROWS", 1 << 13)
+    monkeypatch.setattr("tightrope.io.table.data_table.CHUNK_BYTES", 1 << 16)
+    monkeypatch.setattr("tightrope.io.table.data_table.CHUNK_ROWS", 1 << 13)
     simulator = Simulator(model.instantiate([Fraction(3, 5)]), cap=50, model_hash=model.hash(), threads=1)
     peaks = []
     for episodes in (30_000, 90_000):

@@ -17,7 +17,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.errors import InputError
-from tightrope.formats.table import arrow, data_table, opening
+from tightrope.io.table import arrow, data_table, opening
 
 SIDE = 3
 Rows = dict[str, list[Any]]

@@ -17,8 +17,8 @@ from tightrope.data.simulator import Simulator
 from tightrope.data.state_form import StateForm
 from tightrope.data.writing import write_counts, write_trajectories
 from tightrope.errors import InputError
-from tightrope.formats.policy import Policy, read_policy
-from tightrope.formats.policy_write import write_policy
+from tightrope.io.policy import Policy, read_policy
+from tightrope.io.policy_write import write_policy
 from tightrope.model.builder import build_from_rows
 from tightrope.model.parametric_mdp import ParametricMDP
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tightrope.errors import InputError
-from tightrope.formats.policy import Policy, read_policy
-from tightrope.formats.policy_write import write_policy
+from tightrope.io.policy import Policy, read_policy
+from tightrope.io.policy_write import write_policy
 from tightrope.model.builder import build_from_rows
 from tightrope.model.structure import Structure
 

@@ -10,16 +10,16 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from tightrope.benchmarks.suite import load, parse_bench, question
 from tightrope.cli.app import run
 from tightrope.data.design import SamplingKind
 from tightrope.data.reading import read_data
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import find_decided_states
-from tightrope.formats.policy import Policy
-from tightrope.formats.policy_write import write_policy
+from tightrope.io.policy import Policy
+from tightrope.io.policy_write import write_policy
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.prism.load import load_prism
-from tightrope.studies.suite import load, parse_bench, question
 
 WALK = """\
 mdp

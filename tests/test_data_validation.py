@@ -173,7 +173,7 @@ def test_the_first_bad_row_of_a_long_file_is_found(write: Write, model: Model) -
 def test_a_broken_chain_is_found_across_chunks(
     write: Write, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tightrope.formats.table.data_table.CHUNK_BYTES", 1000)
+    monkeypatch.setattr("tightrope.io.table.data_table.CHUNK_BYTES", 1000)
     steps = "".join(f"0,{i},0,wait,0\n" for i in range(500))
     for last, problem in (("500,0,go,1", None), ("500,2,go,3", "goes on in"), ("501,2,go,3", None)):
         path = write(RAW + steps + f"0,{last}\n")

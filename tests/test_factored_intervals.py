@@ -15,18 +15,18 @@ import pytest
 from benchmark_script import run_benchmark
 from factored_reference import Modules, Nature, State, Values, backup, nested, products
 from random_programs import ProgramWriter
-from tightrope.answering.answer import answer
+from tightrope.certify.certify import certify
+from tightrope.certify.certify_answer import certify_answer
+from tightrope.certify.verification import verify
 from tightrope.cli.app import main
 from tightrope.errors import CannotCertify, InputError, ReadingWarning
+from tightrope.logic.answer import answer
 from tightrope.model.factored import JOINT_BOUNDS, FactoredRows
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure
 from tightrope.prism.load import load_prism_text
 from tightrope.problem import Problem
-from tightrope.proof.certify import certify
-from tightrope.proof.certify_answer import certify_answer
-from tightrope.proof.verification import verify
 from tightrope.solver.attained import attained
 from tightrope.solver.kernels.factored_kernel import FactoredKernel
 from tightrope.solver.solution import Solution

@@ -17,14 +17,14 @@ import tightrope as tr
 from benchmark_script import run_benchmark
 from same_model import assert_same_model
 from storm import MODELS, Case, cases, plain_from_storm, plain_from_tightrope
+from tightrope.benchmarks.suite import parse_bench
 from tightrope.cli.app import run
 from tightrope.errors import InputError
-from tightrope.formats.explicit_program import as_program
-from tightrope.formats.jani import read_jani, read_program, read_properties, write_jani
+from tightrope.io.explicit_program import as_program
+from tightrope.io.jani import read_jani, read_program, read_properties, write_jani
 from tightrope.model.rewards import ParametricReward
 from tightrope.prism.load import load_prism
 from tightrope.prism.load import read_program as read_prism_program
-from tightrope.studies.suite import parse_bench
 
 CASES = [case for case in cases() if case.kind != "interval" and "several" not in case.file]
 COMPOSED = Path(__file__).parent / "models" / "symbolic" / "composed.prism"

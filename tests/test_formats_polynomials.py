@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.formats.drn.state_lines import drn_polynomial
-from tightrope.formats.number_text import decimal_text, exact_number, nearest_double
-from tightrope.formats.polynomial_text import PolynomialSyntaxError, parse_polynomial
+from tightrope.io.drn.state_lines import drn_polynomial
+from tightrope.io.number_text import decimal_text, exact_number, nearest_double
+from tightrope.io.polynomial_text import PolynomialSyntaxError, parse_polynomial
 from tightrope.model.polynomial import Polynomial
 
 NAMES = ("p", "q_1", "r")

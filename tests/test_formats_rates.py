@@ -12,7 +12,7 @@ import pytest
 import tightrope as tr
 from tightrope.cli.app import run
 from tightrope.errors import InputError
-from tightrope.formats.jani import read_properties
+from tightrope.io.jani import read_properties
 
 FARM = """
 ctmc

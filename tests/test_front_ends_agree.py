@@ -17,8 +17,8 @@ from stormpy import io
 
 from same_model import assert_same_model
 from storm import PlainModel, plain_from_tightrope
-from tightrope.formats.drn import read_drn, write_drn
-from tightrope.formats.explicit import read_explicit, write_explicit
+from tightrope.io.drn import read_drn, write_drn
+from tightrope.io.explicit import read_explicit, write_explicit
 from tightrope.model.builder import build_from_function, build_from_rows
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Parameters

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.automata.external import ltl_text
-from tightrope.automata.formula import FALSE, TRUE, atom, both, either, eventually, globally, next_, until
-from tightrope.automata.hoa import read_hoa
-from tightrope.automata.product import Letters, product_of
-from tightrope.automata.winning import states_meeting
 from tightrope.cli.app import run
+from tightrope.logic.external import ltl_text
+from tightrope.logic.formula import FALSE, TRUE, atom, both, either, eventually, globally, next_, until
+from tightrope.logic.hoa import read_hoa
+from tightrope.logic.winning import states_meeting
 from tightrope.model.graph.support import Support
 from tightrope.model.objective import ObjectiveKind
+from tightrope.model.product import Letters, product_of
 
 EITHER = """HOA: v1
 name: "FG a0 | GF a1" /* a comment */

@@ -10,16 +10,16 @@ import pytest
 
 from effort import EXPLORING
 from learning_cases import FAMILIES, case, counts_of, options
+from tightrope.ambiguity.sets import SetsKind
 from tightrope.errors import InputError
 from tightrope.learning.domain import over_domain
 from tightrope.learning.learn import Learner, learn
 from tightrope.learning.options import WITHOUT_REGION, LearnOptions, decide
 from tightrope.learning.result import LearningResult
-from tightrope.region.build import RegionOptions
-from tightrope.region.region import RegionKind
+from tightrope.regions.build import RegionOptions
+from tightrope.regions.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.least_squares import EllipsoidVersion
-from tightrope.uncertainty.sets import SetsKind
 
 DELTA = 0.01
 COSTLY = {

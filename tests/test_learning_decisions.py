@@ -13,6 +13,7 @@ from scipy.stats import beta
 
 from learning_cases import case, counts_of
 from tightrope import Parameters, build_from_function
+from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.errors import InputError
@@ -24,10 +25,9 @@ from tightrope.learning.policies import PolicySolver
 from tightrope.learning.result import PolicyValue
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.problem import Problem
-from tightrope.region.region import RegionKind
+from tightrope.regions.region import RegionKind
 from tightrope.solver.solution import Solution
 from tightrope.statistics.estimates import IntervalMethod
-from tightrope.uncertainty.sets import SetsKind
 
 
 def coin() -> ParametricMDP:

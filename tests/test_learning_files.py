@@ -15,19 +15,19 @@ import umbi.umb
 
 from learning_cases import FAMILIES, case, counts_of
 from same_model import assert_same_model
+from tightrope.ambiguity.sets import SetsKind
 from tightrope.errors import InputError
-from tightrope.formats.drn import read_drn
-from tightrope.formats.explicit import read_explicit
-from tightrope.formats.policy import read_policy
-from tightrope.formats.umb import write_umb
+from tightrope.io.drn import read_drn
+from tightrope.io.explicit import read_explicit
+from tightrope.io.policy import read_policy
+from tightrope.io.umb import write_umb
 from tightrope.learning.document import Setting, document
 from tightrope.learning.learn import learn, learn_all
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.result import LearningResult
 from tightrope.learning.result_files import Export, write_results
 from tightrope.model.mdp import IntervalMDP
-from tightrope.region.region import RegionKind
-from tightrope.uncertainty.sets import SetsKind
+from tightrope.regions.region import RegionKind
 
 ROOT = Path(__file__).parents[1]
 
@@ -163,7 +163,7 @@ def test_infinite_values_are_strings(tmp_path: Path) -> None:
 
 
 def test_umb_needs_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tightrope.formats.umb.find_spec", lambda name: None)
+    monkeypatch.setattr("tightrope.io.umb.find_spec", lambda name: None)
     model = learned("betting(8)", sets="tied").sets.interval_model()
     assert isinstance(model, IntervalMDP)
     with pytest.raises(InputError, match="UMB files need the package umbi"):

@@ -9,15 +9,15 @@ import pytest
 
 from cases.coins import counted, two_coins
 from learning_cases import PAPER, case, counts_of
+from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.batches import Batches
 from tightrope.data.counts import Counts
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.learning.learn import learn, learn_all
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.stages import EmptyRegion
 from tightrope.problem import Problem
-from tightrope.region.region import RegionKind
-from tightrope.uncertainty.sets import SetsKind
+from tightrope.regions.region import RegionKind
 from tightrope.verdict import Word
 
 

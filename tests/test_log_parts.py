@@ -18,7 +18,7 @@ from tightrope.data.log_counts import finish, join
 from tightrope.data.read_options import ReadOptions
 from tightrope.data.reading import Reading, plan_reading, read_data
 from tightrope.errors import InputError
-from tightrope.formats.table.opening import open_tables
+from tightrope.io.table.opening import open_tables
 from tightrope.model.builder import build_from_rows
 from tightrope.model.parametric_mdp import ParametricMDP
 
@@ -119,7 +119,7 @@ def test_parts_sum_to_the_whole(
                 parts = outcome(folder / "many.parquet", threads=threads, **words)
                 # Of several faults in one log, parts may name another one first.
                 assert parts == whole if len(whole) > 1 else len(parts) == 1
-        patch.setattr("tightrope.formats.table.data_table.CHUNK_ROWS", 3)
+        patch.setattr("tightrope.io.table.data_table.CHUNK_ROWS", 3)
         assert (
             outcome(folder / "one.parquet", threads=1, skip_invalid=True)[0]
             == outcome(folder / "many.parquet", threads=1, skip_invalid=True)[0]

@@ -13,8 +13,8 @@ import pytest
 import stormpy
 
 import tightrope as tr
-from tightrope.automata.formula import FALSE, TRUE, after, atom, both, either, eventually, globally, until
-from tightrope.automata.translation import guesses, is_co_safe, is_safe, progression
+from tightrope.logic.formula import FALSE, TRUE, after, atom, both, either, eventually, globally, until
+from tightrope.logic.translation import guesses, is_co_safe, is_safe, progression
 
 ATOMS = ("a", "b", "c")
 Tree = tuple[Any, ...]

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.answering.product_problem import steer
-from tightrope.automata.lifting import lift_model
 from tightrope.cli.app import run
 from tightrope.data.steered_simulator import SteeredSimulator
+from tightrope.logic.product_problem import steer
 from tightrope.model.graph.support import Support
+from tightrope.model.product_lifting import lift_model
 from tightrope.prism.load import load_prism_text
 
 FORMULAS = [

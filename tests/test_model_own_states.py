@@ -19,8 +19,8 @@ from tightrope import OnlineLearner, Parameters, build_from_function, build_from
 from tightrope.cli.app import run
 from tightrope.data.environments import count_environment, count_minari
 from tightrope.errors import InputError
-from tightrope.formats.policy import Policy, read_policy
-from tightrope.formats.policy_write import write_policy
+from tightrope.io.policy import Policy, read_policy
+from tightrope.io.policy_write import write_policy
 from tightrope.model.own_states import OwnStates
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.step_choices import StepChoices

@@ -13,9 +13,9 @@ import pytest
 from scipy.optimize import linprog
 
 import tightrope as tr
-from tightrope.automata.lifting import lift_model
 from tightrope.cli.app import run
 from tightrope.model.graph.support import Support
+from tightrope.model.product_lifting import lift_model
 
 pytestmark = pytest.mark.usefixtures("in_python")
 

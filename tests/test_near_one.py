@@ -16,8 +16,11 @@ from hypothesis import strategies as st
 
 from cuda_cases import DEVICE
 from exact_reference import INFINITE, TinyModel, brute_force, random_objective
+from tightrope.ambiguity.records import ModelArrays, Scratch
 from tightrope.certificate.checker import check
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
+from tightrope.certify.problem import to_problem
+from tightrope.certify.solved import to_certificate
 from tightrope.errors import InputError
 from tightrope.model.graph.support import Support, can_stay, must_enter
 from tightrope.model.mdp import IntervalMDP
@@ -26,12 +29,9 @@ from tightrope.model.structure import Structure
 from tightrope.numerics.unit_sums import distil
 from tightrope.prism.load import load_prism_text
 from tightrope.prism.properties.resolve import PropertyOptions, ask
-from tightrope.proof.problem import to_problem
-from tightrope.proof.solved import to_certificate
 from tightrope.solver import Solution, solve
 from tightrope.solver.equations.system import SystemArrays
 from tightrope.solver.kernels.backups import answers, optimal, safe_choice_values
-from tightrope.solver.nature.records import ModelArrays, Scratch
 from tightrope.solver.solve import Limits
 
 FEW_ITERATIONS = Limits(iterations=2000)

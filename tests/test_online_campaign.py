@@ -10,11 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tightrope.cli.app import run
-from tightrope.errors import InputError
-from tightrope.report.learning_curve import Panel, RunCurve, Series, curves
-from tightrope.studies.online_campaign import run_online_campaign, run_online_cell
-from tightrope.studies.online_cells import (
+from tightrope.benchmarks.online_campaign import run_online_campaign, run_online_cell
+from tightrope.benchmarks.online_cells import (
     ONLINE_EPISODES,
     ONLINE_FILE,
     ONLINE_INSTANCES,
@@ -24,14 +21,17 @@ from tightrope.studies.online_cells import (
     read_online,
     thin,
 )
-from tightrope.studies.online_tables import (
+from tightrope.benchmarks.online_tables import (
     groups,
     make_kept_table,
     make_reached_table,
     soon_table,
     summary_lines,
 )
-from tightrope.studies.results_page import online_section
+from tightrope.benchmarks.results_page import online_section
+from tightrope.cli.app import run
+from tightrope.errors import InputError
+from tightrope.report.learning_curve import Panel, RunCurve, Series, curves
 
 RECORDED = Path(__file__).parent.parent / "docs" / "results" / ONLINE_FILE
 

@@ -17,7 +17,7 @@ from online_cases import learner, source, truth, two_coins
 from tightrope.cli.app import run
 from tightrope.data.growing import GrowingCounts
 from tightrope.errors import CannotCertify, InputError
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.learning.online.drift_guard import STOPPED
 from tightrope.learning.online.journal import Journal
 from tightrope.learning.online.learner import OnlineLearner

@@ -15,7 +15,7 @@ from tightrope.data.batches import batch_ends
 from tightrope.data.growing import GrowingCounts
 from tightrope.data.simulator import Simulator
 from tightrope.errors import InputError
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.learning.online.exploration import Exploration, GapTarget
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.run import OnlineRun, SimulatedEpisodes

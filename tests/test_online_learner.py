@@ -11,22 +11,22 @@ import pytest
 import tightrope
 from learning_cases import case
 from online_cases import learner, simulator, source, truth, two_coins
+from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.batches import batch_ends
 from tightrope.data.growing import GrowingCounts
 from tightrope.data.simulator import Simulator
 from tightrope.data.until_doubled import simulate_until_doubled
 from tightrope.errors import InputError
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.learning.learn import learn
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.run import OnlineRun, SimulatedEpisodes, Truth
 from tightrope.learning.options import WITHOUT_REGION, LearnOptions
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.problem import Problem
-from tightrope.region.region import RegionKind
+from tightrope.regions.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.ledger import Assumption
-from tightrope.uncertainty.sets import SetsKind
 
 CYCLIC_TOO = (None, RegionKind.POLYTOPE)
 PROJECTED = (SetsKind.PARAMETER, SetsKind.EXPRESSION, SetsKind.RECTANGULAR)

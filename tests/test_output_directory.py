@@ -12,8 +12,8 @@ import pytest
 
 from tightrope.cli.app import run
 from tightrope.errors import InputError
-from tightrope.formats.manifest import MANIFEST, Manifest, read_manifest
-from tightrope.formats.output_directory import add_file, claim
+from tightrope.io.manifest import MANIFEST, Manifest, read_manifest
+from tightrope.io.output_directory import add_file, claim
 
 pytestmark = pytest.mark.usefixtures("empty_pictures")
 MODEL = "bench:betting(8)"

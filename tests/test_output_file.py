@@ -15,11 +15,11 @@ import pytest
 import tightrope
 from tightrope.cli.app import run
 from tightrope.errors import InputError
-from tightrope.formats import written_by
-from tightrope.formats.explicit import read_explicit
-from tightrope.formats.explicit.output import claim_explicit
-from tightrope.formats.output_file import claim_file
-from tightrope.formats.written_by import CERTIFICATE, DATA, DRN, FIGURE, POLICY, REPORT, TABLES, UMB, FileKind
+from tightrope.io import written_by
+from tightrope.io.explicit import read_explicit
+from tightrope.io.explicit.output import claim_explicit
+from tightrope.io.output_file import claim_file
+from tightrope.io.written_by import CERTIFICATE, DATA, DRN, FIGURE, POLICY, REPORT, TABLES, UMB, FileKind
 
 pytestmark = pytest.mark.usefixtures("empty_pictures")
 MODEL = "bench:betting(3)"
@@ -253,9 +253,9 @@ def test_standard_output_is_appended_to_where_it_leads_to_a_file(place: str) -> 
     Path("all.txt").write_text("years of work\n")
     before = Path("all.txt").stat().st_ino
     script = (
-        "from tightrope.formats.atomic import atomic_write\n"
-        "from tightrope.formats.output_file import claim_file\n"
-        "from tightrope.formats.written_by import POLICY\n"
+        "from tightrope.io.atomic import atomic_write\n"
+        "from tightrope.io.output_file import claim_file\n"
+        "from tightrope.io.written_by import POLICY\n"
         f"claim_file({place!r}, POLICY).check()\n"
         "print('answer')\n"
         f"with atomic_write({place!r}) as file:\n    file.write('policy\\n')\n"

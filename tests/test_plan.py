@@ -19,15 +19,15 @@ from tightrope.cli.app import run
 from tightrope.data.batches import batch_ends
 from tightrope.data.mixed_episodes import MixedEpisodes, append_episodes
 from tightrope.data.stopping import find_decided_states
-from tightrope.formats.documents.coding import read_document
-from tightrope.formats.documents.plan import PlanDocument
+from tightrope.design.directions import Directions, expression_directions, find_directions
+from tightrope.design.forecast import Corrected, Curve, Gap, Past, episodes_until, smallest
+from tightrope.design.information import Information
+from tightrope.design.plausible import plausible_points
+from tightrope.design.widths import total_width
+from tightrope.io.documents.coding import read_document
+from tightrope.io.documents.plan import PlanDocument
 from tightrope.learning.plan.answer import round_forecast
 from tightrope.learning.plan.document import plan_document
-from tightrope.planning.directions import Directions, expression_directions, find_directions
-from tightrope.planning.forecast import Corrected, Curve, Gap, Past, episodes_until, smallest
-from tightrope.planning.information import Information
-from tightrope.planning.plausible import plausible_points
-from tightrope.planning.widths import total_width
 from tightrope.report.draw_forecast import forecast_figure
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.outcomes import Outcomes
@@ -280,7 +280,7 @@ def test_what_comes_is_what_was_forecast() -> None:
 @pytest.fixture
 def few_points(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forecasts look at two plausible points: for tests of what is asked, not of how sure the answer is."""
-    monkeypatch.setattr("tightrope.planning.plausible.PAIRS", 1)
+    monkeypatch.setattr("tightrope.design.plausible.PAIRS", 1)
 
 
 @pytest.mark.usefixtures("few_points")
@@ -473,7 +473,7 @@ def test_the_command(
     assert "no plan with a policy" in capsys.readouterr().err
     assert run(["sample", model, *more, "--raw"]) == 2 and run(["sample", model, "--episodes", "3"]) == 2
     capsys.readouterr()
-    monkeypatch.setattr("tightrope.planning.plausible.PAIRS", 1)
+    monkeypatch.setattr("tightrope.design.plausible.PAIRS", 1)
     assert run([*asked, "--gap", "1e-7", "--json"]) == 1
     captured = capsys.readouterr()
     assert json.loads(captured.out)["status"] == "beyond a thousand million episodes"

@@ -11,11 +11,11 @@ import pytest
 
 import tightrope as tr
 from tightrope.coupled.gradient import ValueGradient
-from tightrope.planning.design import design
-from tightrope.planning.directions import Directions, EveryDirection, find_directions
-from tightrope.planning.episodes import Episodes, Way, stationary
-from tightrope.planning.information import Information
-from tightrope.planning.oracle import Answer, Atom, atom_of, best_episodes
+from tightrope.design.design import design
+from tightrope.design.directions import Directions, EveryDirection, find_directions
+from tightrope.design.episodes import Episodes, Way, stationary
+from tightrope.design.information import Information
+from tightrope.design.oracle import Answer, Atom, atom_of, best_episodes
 
 POINT = np.array([0.3, 0.6])
 

@@ -10,16 +10,16 @@ import tightrope as tr
 from tightrope.cli.app import run as run_command
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.planned_draws import PlannedDraws, read_draws
-from tightrope.numerics.cone_program import least_norms
-from tightrope.planning.directions import Directions
-from tightrope.planning.draws import (
+from tightrope.design.directions import Directions
+from tightrope.design.draws import (
     DrawDesign,
     Experiments,
     design_draws,
     elfving,
     whole_draws,
 )
-from tightrope.planning.information import Information
+from tightrope.design.information import Information
+from tightrope.numerics.cone_program import least_norms
 
 
 def simplex_grid(parts, steps):

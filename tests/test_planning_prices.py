@@ -11,15 +11,15 @@ import pytest
 
 import tightrope as tr
 from tightrope.data.simulator import Simulator
+from tightrope.design.episodes import Episodes
+from tightrope.design.information import Information
+from tightrope.design.oracle import best_episodes
+from tightrope.design.priced import Cost, price_oracle
+from tightrope.design.safe import Bounded, careful, entering
 from tightrope.learning.online.exploration import Explore
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.safety import Safety
-from tightrope.planning.episodes import Episodes
-from tightrope.planning.information import Information
-from tightrope.planning.oracle import best_episodes
-from tightrope.planning.priced import Cost, price_oracle
-from tightrope.planning.safe import Bounded, careful, entering
-from tightrope.region.bounds import parameter_box
+from tightrope.regions.bounds import parameter_box
 
 POINT = np.array([0.3, 0.6])
 BAD = np.array([False, False, False, False, True, False])

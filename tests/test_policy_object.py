@@ -13,7 +13,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.errors import InputError
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.model.step_choices import StepChoices
 
 GOAL = 'Pmax=? [ F "goal" ]'

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tightrope.ambiguity.few_successors import FEW, pour_few
+from tightrope.ambiguity.pouring import pour, pour_again, pour_row
 from tightrope.numerics.arrays import FloatArray, IndexArray, read_only
-from tightrope.solver.nature.few_successors import FEW, pour_few
-from tightrope.solver.nature.pouring import pour, pour_again, pour_row
 
 
 class Choice(NamedTuple):

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 import tightrope as tr
 from prism_reference import choices_of
 from tightrope.errors import InputError
-from tightrope.formats.drn import write_drn
-from tightrope.formats.explicit import write_explicit
-from tightrope.formats.umb import write_umb
+from tightrope.io.drn import write_drn
+from tightrope.io.explicit import write_explicit
+from tightrope.io.umb import write_umb
 from tightrope.prism.expand.composition import compose
 from tightrope.prism.expand.model import expand
 from tightrope.prism.load import load_prism_text

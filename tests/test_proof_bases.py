@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 
 from tightrope.certificate.numbers import RATIONAL
 from tightrope.certificate.region.duality import Rows, upper_bounds
-from tightrope.proof.bases import BasisFinder
+from tightrope.certify.bases import BasisFinder
 
 
 def _rows(size: int, count: int, seed: int) -> Rows:

@@ -84,8 +84,8 @@ def learner() -> tr.OnlineLearner:
 
 
 def certificate() -> Certificate:
-    from tightrope.proof.problem import to_problem
-    from tightrope.proof.solved import to_certificate
+    from tightrope.certify.problem import to_problem
+    from tightrope.certify.solved import to_certificate
 
     mdp = simulator().mdp
     solution = tr.solve(mdp, GOAL)

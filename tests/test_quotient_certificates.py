@@ -21,10 +21,10 @@ from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.region.polynomials import add
 from tightrope.certificate.region.quotients import QuotientSpace
+from tightrope.certify.learned import certificate_of, domain_certificate
 from tightrope.cli.app import main
 from tightrope.errors import InputError
 from tightrope.prism.load import load_prism_text
-from tightrope.proof.learned import certificate_of, domain_certificate
 
 TEXT = """
 mdp

@@ -20,7 +20,7 @@ from tightrope.errors import InputError
 from tightrope.learning.rates import learn_rates
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.prism.load import load_rates_text
-from tightrope.region.rate_box import region_of_rates
+from tightrope.regions.rate_box import region_of_rates
 from tightrope.statistics.rates import RateClasses, estimate_rates, gamma_poisson
 
 FARM = """

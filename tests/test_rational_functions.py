@@ -13,6 +13,7 @@ from stormpy import io
 
 import tightrope as tr
 from storm import MODELS, plain_from_storm, plain_from_tightrope
+from tightrope.ambiguity.sets import expression
 from tightrope.cli.app import main
 from tightrope.errors import InputError
 from tightrope.model.expression_table import ExpressionTable
@@ -21,10 +22,9 @@ from tightrope.model.polynomial_division import common_divisor, divide, normalis
 from tightrope.model.ranges import ranges_over_box
 from tightrope.model.rational_function import RationalFunction, quotient
 from tightrope.prism.load import load_prism_text
-from tightrope.region.build import domain_region, polytope_region
+from tightrope.regions.build import domain_region, polytope_region
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import event_intervals
-from tightrope.uncertainty.sets import expression
 
 P, Q, S = (Polynomial.variable(i) for i in range(3))
 RACE = """

@@ -12,9 +12,9 @@ from tightrope.data.design import SamplingKind
 from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
-from tightrope.region.bounds import expression_bounds, parameter_box
-from tightrope.region.build import RegionOptions, build_region
-from tightrope.region.region import Region, RegionKind
+from tightrope.regions.bounds import expression_bounds, parameter_box
+from tightrope.regions.build import RegionOptions, build_region
+from tightrope.regions.region import Region, RegionKind
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
 

@@ -11,9 +11,9 @@ from region_reference import coins, counts_of, generative, simplex
 from tightrope.data.design import SamplingKind
 from tightrope.model.parameters import Parameters
 from tightrope.model.polynomial import Polynomial
-from tightrope.region.bounds import expression_bounds, parameter_box
-from tightrope.region.build import ellipsoid_region
-from tightrope.region.ellipsoid import Ellipsoid
+from tightrope.regions.bounds import expression_bounds, parameter_box
+from tightrope.regions.build import ellipsoid_region
+from tightrope.regions.ellipsoid import Ellipsoid
 from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.statistics.ledger import Assumption
 

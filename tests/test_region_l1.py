@@ -12,9 +12,9 @@ from tightrope.model.builder import build_from_rows
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
-from tightrope.region.bounds import expression_bounds
-from tightrope.region.build import l1_region
-from tightrope.region.region import RegionKind
+from tightrope.regions.bounds import expression_bounds
+from tightrope.regions.build import l1_region
+from tightrope.regions.region import RegionKind
 from tightrope.statistics.intervals import weissman_radius
 from tightrope.statistics.ledger import Assumption
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from region_reference import coins, with_intervals
 from tightrope.model.parameters import Parameters
 from tightrope.model.polynomial import Polynomial
-from tightrope.region.bounds import expression_bounds, parameter_box
-from tightrope.region.build import polytope_region
-from tightrope.region.envelopes import envelope_rows
-from tightrope.region.region import Relaxation
+from tightrope.regions.bounds import expression_bounds, parameter_box
+from tightrope.regions.build import polytope_region
+from tightrope.regions.envelopes import envelope_rows
+from tightrope.regions.region import Relaxation
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.events import Budget
 

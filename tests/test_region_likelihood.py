@@ -17,11 +17,11 @@ from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
 from tightrope.monitoring.model_fit import weigh_fit
-from tightrope.region.bounds import expression_bounds, parameter_box
-from tightrope.region.build import likelihood_region
-from tightrope.region.halfspaces import Origin
-from tightrope.region.region import Relaxation
-from tightrope.region.tangent_cuts import LogLikelihood
+from tightrope.regions.bounds import expression_bounds, parameter_box
+from tightrope.regions.build import likelihood_region
+from tightrope.regions.halfspaces import Origin
+from tightrope.regions.region import Relaxation
+from tightrope.regions.tangent_cuts import LogLikelihood
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.ledger import Assumption
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser

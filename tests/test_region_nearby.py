@@ -11,11 +11,11 @@ from learning_cases import case
 from online_cases import simulator
 from tightrope.data.growing import GrowingCounts
 from tightrope.data.until_doubled import simulate_until_doubled
-from tightrope.formats.policy import Policy
-from tightrope.region.build import polytope_region
-from tightrope.region.halfspaces import Halfspaces
-from tightrope.region.nearby import Nearby, tighten_nearby
-from tightrope.region.polytope import Polytope
+from tightrope.io.policy import Policy
+from tightrope.regions.build import polytope_region
+from tightrope.regions.halfspaces import Halfspaces
+from tightrope.regions.nearby import Nearby, tighten_nearby
+from tightrope.regions.polytope import Polytope
 from tightrope.statistics.estimates import EventIntervals, IntervalMethod, event_intervals
 
 
@@ -41,7 +41,7 @@ def test_the_same_region_without_linear_programs(name: str, monkeypatch: pytest.
     near = Nearby.around(polytope_region(few), None)
     assert near is not None
     fresh = polytope_region(many)
-    monkeypatch.setattr("tightrope.region.build.tighten", lambda *asked: pytest.fail("tightened"))
+    monkeypatch.setattr("tightrope.regions.build.tighten", lambda *asked: pytest.fail("tightened"))
     moved = polytope_region(many, near=near)
     assert moved.enclosure is not None and fresh.enclosure is not None
     assert len(moved.enclosure.facets) == len(fresh.enclosure.facets)

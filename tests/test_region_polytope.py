@@ -14,15 +14,15 @@ from tightrope.errors import CannotCertify
 from tightrope.model.parameters import Parameters
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.ranges import ranges_over_box
-from tightrope.region.bounds import expression_bounds, parameter_box
-from tightrope.region.build import irreducible, polytope_region
-from tightrope.region.halfspaces import Halfspaces, Origin, ScaledHalfspaces
-from tightrope.region.lazy_program import bound_by_programs
-from tightrope.region.polytope import Polytope
-from tightrope.region.region import RegionKind, Relaxation
-from tightrope.region.tightening import tighten
-from tightrope.region.vertices import EnclosingVertices, prove_vertices
-from tightrope.region.walk import bound_by_walks
+from tightrope.regions.bounds import expression_bounds, parameter_box
+from tightrope.regions.build import irreducible, polytope_region
+from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces
+from tightrope.regions.lazy_program import bound_by_programs
+from tightrope.regions.polytope import Polytope
+from tightrope.regions.region import RegionKind, Relaxation
+from tightrope.regions.tightening import tighten
+from tightrope.regions.vertices import EnclosingVertices, prove_vertices
+from tightrope.regions.walk import bound_by_walks
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import EventIntervals
 from tightrope.statistics.events import Budget

@@ -22,13 +22,13 @@ from msgspec import structs
 from cases.coins import counted, two_coins
 from learning_cases import case, counts_of
 from report_cases import DELTA, copy_stored, write_plain
+from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.problem import to_problem
+from tightrope.certify.solved import to_certificate
 from tightrope.cli.app import run as command
 from tightrope.errors import InputError
-from tightrope.formats.documents.result import Projection
+from tightrope.io.documents.result import Projection
 from tightrope.model.ranges import ranges_over_box
-from tightrope.proof.certificate_file import save_certificate
-from tightrope.proof.problem import to_problem
-from tightrope.proof.solved import to_certificate
 from tightrope.report.draw_regions import pairs_of
 from tightrope.report.draw_widths import ranges_before_data
 from tightrope.report.picture import at_least, at_most, interval_text

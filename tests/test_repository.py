@@ -90,16 +90,16 @@ def test_no_file_is_too_long_and_nothing_is_left_open() -> None:
 MOST_PARAMETERS = 8
 
 MORE_PARAMETERS = {
-    "solver/nature/pouring.py": "innermost steps of sweeps: with records these take 1.1 to 1.3 times as long",
-    "solver/nature/exact_pouring.py": "as pouring",
-    "solver/nature/both_bounds.py": "as pouring",
-    "solver/nature/rectangular_inner.py": "as pouring",
+    "ambiguity/pouring.py": "innermost steps of sweeps: with records these take 1.1 to 1.3 times as long",
+    "ambiguity/exact_pouring.py": "as pouring",
+    "ambiguity/both_bounds.py": "as pouring",
+    "ambiguity/rectangular_inner.py": "as pouring",
     "solver/solve.py: solve": "options of a public function, by keyword",
     "solver/solve_sets.py: solve_sets": "options of a public function, by keyword",
     "model/builder.py: build_from_rows": "options of a public function, by keyword",
     "model/rate_builder.py: build_ctmc_from_rows": "options of a public function, by keyword",
     "data/environments.py: count_environment": "options of a public function, by keyword",
-    "proof/verification.py: verify": "options of a public function, by keyword",
+    "certify/verification.py: verify": "options of a public function, by keyword",
     "learning/rates.py: learn_rates": "options of a public function, by keyword",
     "learning/online/begin.py: online": "options of a public function, by keyword",
     "learning/online/learner.py: __init__": "options of a public class, by keyword",

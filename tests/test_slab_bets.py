@@ -20,9 +20,9 @@ from tightrope.errors import InputError
 from tightrope.learning.bet_policy import BetPolicy
 from tightrope.model.polynomial import Polynomial
 from tightrope.numerics.betting import GRID, Table, shorten, with_the_domains_help
-from tightrope.region.bounds import expression_bounds
-from tightrope.region.build import slab_region
-from tightrope.region.slab import line_below, row_of
+from tightrope.regions.bounds import expression_bounds
+from tightrope.regions.build import slab_region
+from tightrope.regions.slab import line_below, row_of
 from tightrope.statistics.bet_schedule import schedule
 from tightrope.statistics.bets import Ends
 from tightrope.statistics.coordinates import Coordinates, _substitute

@@ -11,19 +11,19 @@ import pytest
 from learning_cases import case, counts_of
 from online_cases import source, truth
 from tightrope.certificate.checker import check
+from tightrope.certify.learned import certificate_of
 from tightrope.cli.app import run
 from tightrope.data.batches import batch_ends
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.read_options import ReadOptions
 from tightrope.data.reading import _with_design, read_data
 from tightrope.errors import InputError
-from tightrope.formats.policy_write import write_policy
+from tightrope.io.policy_write import write_policy
 from tightrope.learning.learn import learn
 from tightrope.learning.online.begin import online
 from tightrope.learning.online.run import OnlineRun
 from tightrope.learning.options import LearnOptions
 from tightrope.problem import Problem
-from tightrope.proof.learned import certificate_of
 from tightrope.statistics.bet_schedule import count_planned_episodes, schedule
 from tightrope.statistics.slab import scales
 

@@ -16,7 +16,7 @@ import pytest
 from cases.exact_values import KINDS, assert_encloses, draw, exact
 from effort import repeats
 from exact_reference import TinyModel, brute_force, random_model, random_objective
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.solver import Solution, solve
 

@@ -10,22 +10,22 @@ import pytest
 
 from cases.rectangular_models import F, random_intervals, random_model, reach, system_of
 from region_reference import exact_vertices, generative, region_rows, with_intervals
+from tightrope.ambiguity.region_shape import shape_of
+from tightrope.ambiguity.sets import Sets, expression, rectangular
+from tightrope.ambiguity.vertex_walk import inner_value, outer_value, walk
 from tightrope.model.builder import build_from_rows
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.structure import RewardStructure
-from tightrope.region.build import build_region, polytope_region
-from tightrope.region.region import RegionKind
+from tightrope.regions.build import build_region, polytope_region
+from tightrope.regions.region import RegionKind
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
 from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
-from tightrope.solver.nature.region_shape import shape_of
-from tightrope.solver.nature.vertex_walk import inner_value, outer_value, walk
 from tightrope.solver.solution import Status
 from tightrope.solver.solve_sets import kernel_of, solve_sets
 from tightrope.statistics.events import Budget
-from tightrope.uncertainty.sets import Sets, expression, rectangular
 
 MIN, MAX = Direction.MIN, Direction.MAX
 

@@ -16,6 +16,7 @@ import tightrope as tr
 from cases import rectangular_models as regions
 from cases.exact_values import KINDS, assert_encloses, draw
 from exact_reference import brute_force, random_objective
+from tightrope.ambiguity.sets import rectangular
 from tightrope.data.simulator import Simulator
 from tightrope.errors import InputError
 from tightrope.learning import policies
@@ -23,12 +24,11 @@ from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.team import MOST_THREADS, Aside, Team, count_threads
-from tightrope.region.build import polytope_region
+from tightrope.regions.build import polytope_region
 from tightrope.solver import Limits, Solution, Status, solve
 from tightrope.solver.iteration import host, parallel_block
 from tightrope.solver.iteration.parallel_block import ParallelBlock
 from tightrope.solver.solve_sets import kernel_of, solve_sets
-from tightrope.uncertainty.sets import rectangular
 
 SCRIPT = Path(__file__).parent.parent / "benchmarks" / "solve_speed.py"
 MIN, MAX = Direction.MIN, Direction.MAX

@@ -15,17 +15,17 @@ import pytest
 from tightrope import load
 from tightrope.certificate.checker import check as check_certificate
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
+from tightrope.certify.problem import to_problem
+from tightrope.certify.solved import to_certificate
 from tightrope.cli.app import run
 from tightrope.data.simulator import Simulator
 from tightrope.errors import InputError
-from tightrope.formats.policy import Policy, read_policy
-from tightrope.formats.policy_write import write_policy
+from tightrope.io.policy import Policy, read_policy
+from tightrope.io.policy_write import write_policy
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.step_choices import StepChoices, StepRecorder
 from tightrope.model.structure import RewardStructure, Structure
-from tightrope.proof.problem import to_problem
-from tightrope.proof.solved import to_certificate
 from tightrope.solver.attained import attained
 from tightrope.solver.solve import solve
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from size_table import infer_optima, sizes_table
 
-from tightrope.studies.families import FAMILIES
-from tightrope.studies.published import NOTES
-from tightrope.studies.suite import parse_bench
+from tightrope.benchmarks.families import FAMILIES
+from tightrope.benchmarks.published import NOTES
+from tightrope.benchmarks.suite import parse_bench
 
 DOCS = (Path(__file__).parents[1] / "docs" / "benchmarks.md").read_text(encoding="utf-8")
 

@@ -12,8 +12,8 @@ from hashlib import sha256
 
 import pytest
 
-from tightrope.studies import published
-from tightrope.studies.published import (
+from tightrope.benchmarks import published
+from tightrope.benchmarks.published import (
     NOTES,
     RESULT_TABLES,
     SIZES_TABLES,
@@ -24,7 +24,7 @@ from tightrope.studies.published import (
     results_of,
     sizes_of,
 )
-from tightrope.studies.suite import list_instances, parse_bench
+from tightrope.benchmarks.suite import list_instances, parse_bench
 
 TOTAL, SPLIT, BIG = RESULT_TABLES
 CHECKSUMS = {

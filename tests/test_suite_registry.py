@@ -10,10 +10,10 @@ from itertools import product
 
 import pytest
 
+from tightrope.benchmarks.families import FAMILIES, rover_tries
+from tightrope.benchmarks.instance import Instance, decimal_text
+from tightrope.benchmarks.suite import list_instances, parse_bench
 from tightrope.errors import InputError
-from tightrope.studies.families import FAMILIES, rover_tries
-from tightrope.studies.instance import Instance, decimal_text
-from tightrope.studies.suite import list_instances, parse_bench
 
 LISTED = list_instances()
 
@@ -169,7 +169,7 @@ def test_decimals_are_exact_or_stay_quotients() -> None:
 
 def test_the_registry_is_cheap_to_import() -> None:
     code = (
-        "import sys, tightrope.studies.suite, tightrope.studies.published\n"
+        "import sys, tightrope.benchmarks.suite, tightrope.benchmarks.published\n"
         "heavy = {'numpy', 'scipy', 'numba', 'pyarrow', 'matplotlib', 'lark'} & set(sys.modules)\n"
         "sys.exit(', '.join(sorted(heavy)) or 0)"
     )

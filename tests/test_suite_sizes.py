@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tightrope.benchmarks.instance import Instance
+from tightrope.benchmarks.suite import list_instances, load, parse_bench, question
 from tightrope.model.objective import Direction, ObjectiveKind
-from tightrope.studies.instance import Instance
-from tightrope.studies.suite import list_instances, load, parse_bench, question
 
 IN_TESTS = [i for i in list_instances() if i.sizes and i.sizes.transitions <= 60_000]
 SMALLEST = {"aircraft(20,10)", "betting(25)", "engagement(50)", "rover(10,10)", "glider(11,9)", "parallel(5)"}

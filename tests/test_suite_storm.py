@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 import stormpy
 
-from tightrope.studies.instance import Instance
-from tightrope.studies.suite import list_instances
+from tightrope.benchmarks.instance import Instance
+from tightrope.benchmarks.suite import list_instances
 
 SMALL = [i for i in list_instances() if i.sizes and i.sizes.transitions <= 30_000]
 PARAMETRIC = [i for i in SMALL if i.family != "rover" and i.sizes and i.sizes.transitions <= 16_000]

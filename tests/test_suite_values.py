@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
+from tightrope.benchmarks.instance import Instance
+from tightrope.benchmarks.suite import list_instances, load, question
 from tightrope.solver.solve import Limits, solve
-from tightrope.studies.instance import Instance
-from tightrope.studies.suite import list_instances, load, question
 
 IN_TESTS = [i for i in list_instances() if i.sizes and i.sizes.transitions <= 40_000]
 

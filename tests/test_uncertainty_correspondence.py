@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tightrope.ambiguity.sets import expression, rectangular
 from tightrope.errors import InputError
 from tightrope.model.builder import build_from_rows
 from tightrope.model.mdp import IntervalMDP
@@ -16,7 +17,6 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
 from tightrope.solver.solve import solve
 from tightrope.solver.solve_sets import solve_sets
-from tightrope.uncertainty.sets import expression, rectangular
 from uncertain_as_parametric import (
     domain_region,
     from_halfspaces,

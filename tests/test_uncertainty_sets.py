@@ -10,6 +10,17 @@ import numpy as np
 import pytest
 
 from region_reference import ONE, coins, counts_of, generative, simplex, with_intervals
+from tightrope.ambiguity.sets import (
+    Sets,
+    SetsKind,
+    expression,
+    feasible,
+    parameter,
+    rectangular,
+    tied,
+    untied,
+)
+from tightrope.benchmarks.suite import load, parse_bench, question
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingKind
 from tightrope.data.simulator import Simulator
@@ -20,23 +31,12 @@ from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.ranges import ranges_over_box
-from tightrope.region.build import polytope_region
-from tightrope.region.region import Relaxation
+from tightrope.regions.build import polytope_region
+from tightrope.regions.region import Relaxation
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
 from tightrope.solver.solve_sets import kernel_of, solve_sets
 from tightrope.statistics.estimates import event_intervals
 from tightrope.statistics.events import Budget
-from tightrope.studies.suite import load, parse_bench, question
-from tightrope.uncertainty.sets import (
-    Sets,
-    SetsKind,
-    expression,
-    feasible,
-    parameter,
-    rectangular,
-    tied,
-    untied,
-)
 
 F = Fraction
 FAMILIES = ("rover(10,10)", "aircraft(20,10)", "betting(25)", "engagement(50)", "glider(11,9)", "parallel(5)")

@@ -9,7 +9,7 @@ import pytest
 
 from learning_cases import case
 from tightrope.coupled.gradient import ValueGradient
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.learning.bet_policy import question_of
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, ObjectiveKind

@@ -12,9 +12,9 @@ import pytest
 
 from tightrope.cli.app import run
 from tightrope.errors import InputError
-from tightrope.formats.documents.coding import from_text
-from tightrope.formats.documents.outcome import WatchRecord
-from tightrope.formats.policy import Policy
+from tightrope.io.documents.coding import from_text
+from tightrope.io.documents.outcome import WatchRecord
+from tightrope.io.policy import Policy
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.episode_returns import CUT, ELSEWHERE, LEFT, SHOWN, EpisodeReturns, Scoring
 from tightrope.monitoring.promise import Promise, PromiseWatch

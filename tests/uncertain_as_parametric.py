@@ -14,7 +14,7 @@ The kernels the parametric model takes on its domain are those of the uncertain 
 *From parametric to uncertain.* A parametric model with a region induces P_U = { P[x] : x in the region };
 `domain_region` is the region that is the whole domain. Where no parameter is shared between choices and no
 constraint ties those of different choices (`is_rectangular`), P_U is a product of sets, one a choice, and
-`tightrope.uncertainty.sets.rectangular` is P_U itself; elsewhere it is the smallest product around it.
+`tightrope.ambiguity.sets.rectangular` is P_U itself; elsewhere it is the smallest product around it.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.structure import Structure
-from tightrope.region.halfspaces import Halfspaces
-from tightrope.region.polytope import Polytope
-from tightrope.region.region import RegionKind, Relaxation
-from tightrope.region.tightening import tighten
+from tightrope.regions.halfspaces import Halfspaces
+from tightrope.regions.polytope import Polytope
+from tightrope.regions.region import RegionKind, Relaxation
+from tightrope.regions.tightening import tighten
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.ledger import Assumption, Ledger
 

@@ -18,7 +18,7 @@ DOCS = Path(__file__).parent.parent
 
 ELSEWHERE = {
     "schemas": "reference/formats.md#schemas",
-    "../src/tightrope/studies/models": None,
+    "../src/tightrope/benchmarks/models": None,
 }
 """Links to what is no page: the page to go to instead, or None where the words stay without a link."""
 

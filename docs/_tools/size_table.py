@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from math import ceil, floor
 
-from tightrope.studies.instance import Instance
-from tightrope.studies.published import RESULT_TABLES, results_of, sizes_of
-from tightrope.studies.suite import list_instances
+from tightrope.benchmarks.instance import Instance
+from tightrope.benchmarks.published import RESULT_TABLES, results_of, sizes_of
+from tightrope.benchmarks.suite import list_instances
 
 Range = tuple[float, float]
 

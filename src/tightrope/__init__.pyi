@@ -1,13 +1,12 @@
 # Every public name, once: `tightrope/__init__.py` loads it from here when it is first used.
 
-from .answering.answer import Answer as Answer
-from .answering.answer import answer as answer
-from .answering.over_rates import RateBounds as RateBounds
-from .answering.product_problem import ProductProblem as ProductProblem
-from .answering.product_problem import temporal_problem as temporal_problem
-from .answering.product_problem import to_hoa as to_hoa
+from .ambiguity.sets import Sets as Sets
+from .ambiguity.sets import SetsKind as SetsKind
 from .certificate.verdict import Check as Check
 from .certificate.verdict import Verdict as Verdict
+from .certify.certify import certify as certify
+from .certify.certify_answer import certify_answer as certify_answer
+from .certify.verification import verify as verify
 from .coupled.result import CoupledStatus as CoupledStatus
 from .coupled.result import CoupledValue as CoupledValue
 from .coupled.result import Witness as Witness
@@ -28,14 +27,14 @@ from .errors import InputError as InputError
 from .errors import Location as Location
 from .errors import ReadingWarning as ReadingWarning
 from .errors import TightropeError as TightropeError
-from .formats.controller import Controller as Controller
-from .formats.controller import read_controller as read_controller
-from .formats.drn import write_drn as write_drn
-from .formats.explicit import write_explicit as write_explicit
-from .formats.policy import Policy as Policy
-from .formats.stormpy_models import from_stormpy as from_stormpy
-from .formats.stormpy_models import to_stormpy as to_stormpy
-from .formats.umb import write_umb as write_umb
+from .io.controller import Controller as Controller
+from .io.controller import read_controller as read_controller
+from .io.drn import write_drn as write_drn
+from .io.explicit import write_explicit as write_explicit
+from .io.policy import Policy as Policy
+from .io.stormpy_models import from_stormpy as from_stormpy
+from .io.stormpy_models import to_stormpy as to_stormpy
+from .io.umb import write_umb as write_umb
 from .learning.averages import LearnedAverage as LearnedAverage
 from .learning.averages import learn_average as learn_average
 from .learning.domain import over_domain as over_domain
@@ -62,6 +61,12 @@ from .learning.stages import EmptyRegion as EmptyRegion
 from .loading import Benchmark as Benchmark
 from .loading import benchmark as benchmark
 from .loading import load as load
+from .logic.answer import Answer as Answer
+from .logic.answer import answer as answer
+from .logic.over_rates import RateBounds as RateBounds
+from .logic.product_problem import ProductProblem as ProductProblem
+from .logic.product_problem import temporal_problem as temporal_problem
+from .logic.product_problem import to_hoa as to_hoa
 from .model.arrays import from_arrays as from_arrays
 from .model.builder import build_from_function as build_from_function
 from .model.builder import build_from_rows as build_from_rows
@@ -91,13 +96,10 @@ from .monitoring.model_fit import ModelFit as ModelFit
 from .monitoring.monitor import Monitor as Monitor
 from .monitoring.suspects import Suspect as Suspect
 from .problem import Problem as Problem
-from .proof.certify import certify as certify
-from .proof.certify_answer import certify_answer as certify_answer
-from .proof.verification import verify as verify
-from .region.region import Conflict as Conflict
-from .region.region import Region as Region
-from .region.region import RegionKind as RegionKind
-from .region.region import Relaxation as Relaxation
+from .regions.region import Conflict as Conflict
+from .regions.region import Region as Region
+from .regions.region import RegionKind as RegionKind
+from .regions.region import Relaxation as Relaxation
 from .report.draw_curve import plot_curve as plot_curve
 from .report.plotting import plot_campaign as plot_campaign
 from .report.plotting import plot_learning_curve as plot_learning_curve
@@ -111,7 +113,5 @@ from .statistics.events import Budget as Budget
 from .statistics.least_squares import EllipsoidVersion as EllipsoidVersion
 from .statistics.ledger import Assumption as Assumption
 from .statistics.ledger import Ledger as Ledger
-from .uncertainty.sets import Sets as Sets
-from .uncertainty.sets import SetsKind as SetsKind
 
 __version__: str

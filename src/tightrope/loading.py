@@ -32,12 +32,12 @@ from tightrope.numerics.text_reading import GZIP, plain_suffix, reading
 from tightrope.problem import Model, Problem, constant_texts
 
 if TYPE_CHECKING:
+    from tightrope.benchmarks.instance import Instance
     from tightrope.model.markov_automaton import MarkovAutomaton
     from tightrope.model.parametric_mdp import ParametricMDP
     from tightrope.prism.explore.search import Progress, Warn
     from tightrope.prism.load import BuildWords, PrismRates
     from tightrope.prism.properties.boundary import Boundary
-    from tightrope.studies.instance import Instance
 
 PRISM_SUFFIXES = (".prism", ".nm", ".pm", ".sm")
 SUFFIXES = (*PRISM_SUFFIXES, ".jani", ".drn", ".umb", ".tra")
@@ -128,7 +128,7 @@ def read_model(
 ) -> ReadModel:
     """Build the model that is asked for."""
     if request.source.startswith(BENCHMARK):
-        from tightrope.studies.suite import load as build
+        from tightrope.benchmarks.suite import load as build
 
         instance = _instance(request)
         return ReadModel(build(instance, progress), instance)
@@ -141,13 +141,13 @@ def read_model(
         read = build_model(read_program(path, request.constants), **request.said(progress, warn))
         return ReadModel(read.model, is_partial=read.is_partial)
     if kind == ".jani":
-        from tightrope.formats.jani import read_jani
+        from tightrope.io.jani import read_jani
 
         return ReadModel(read_jani(path, request.constants, **request.said(progress, warn)))
     if request.constants:
         raise InputError(f"`const` does not go with {path.name}: only PRISM and JANI models have constants")
     if kind == ".drn":
-        from tightrope.formats.drn import read_drn
+        from tightrope.io.drn import read_drn
 
         if is_markov_automaton(request.source):
             return ReadModel(_read_automaton(request, path).untimed)
@@ -157,10 +157,10 @@ def read_model(
             shown = "UMB" if kind == ".umb" else "explicit"
             raise InputError(f"`{argument}` does not go with {path.name}: {shown} files have no parameters")
     if kind == ".umb":
-        from tightrope.formats.umb_read import read_umb
+        from tightrope.io.umb_read import read_umb
 
         return ReadModel(read_umb(path))
-    from tightrope.formats.explicit import read_explicit
+    from tightrope.io.explicit import read_explicit
 
     return ReadModel(read_explicit(path))
 
@@ -170,13 +170,13 @@ def is_markov_automaton(source: str) -> bool:
     path = Path(source)
     if source.startswith(BENCHMARK) or plain_suffix(path) != ".drn" or not path.is_file():
         return False
-    from tightrope.formats.drn.read import is_automaton
+    from tightrope.io.drn.read import is_automaton
 
     return is_automaton(path)
 
 
 def _read_automaton(request: ModelRequest, path: Path) -> MarkovAutomaton:
-    from tightrope.formats.drn.read import read_automaton_drn
+    from tightrope.io.drn.read import read_automaton_drn
 
     if not request.untimed:
         raise InputError(
@@ -200,15 +200,15 @@ def is_continuous(source: str) -> bool:
     if kind not in (*PRISM_SUFFIXES, ".drn", ".jani", ".tra") or not path.is_file():
         return False
     if kind == ".jani":
-        from tightrope.formats.jani import is_jani_ctmc
+        from tightrope.io.jani import is_jani_ctmc
 
         return is_jani_ctmc(path)
     if kind == ".tra":
-        from tightrope.formats.explicit.rates import is_explicit_ctmc
+        from tightrope.io.explicit.rates import is_explicit_ctmc
 
         return is_explicit_ctmc(path)
     if kind == ".drn":
-        from tightrope.formats.drn.continuous import is_ctmc
+        from tightrope.io.drn.continuous import is_ctmc
 
         return is_ctmc(path)
     with reading(path) as file:
@@ -225,17 +225,17 @@ def read_continuous(
     path = _existing(request.source)
     kind = plain_suffix(path)
     if kind == ".jani":
-        from tightrope.formats.jani import read_jani_rates
+        from tightrope.io.jani import read_jani_rates
 
         return read_jani_rates(path, request.constants, **request.said(progress, warn))
     if kind in (".drn", ".tra") and request.constants:
         raise InputError(f"`const` does not go with {path.name}: only PRISM and JANI models have constants")
     if kind == ".drn":
-        from tightrope.formats.drn.continuous import read_rates_drn
+        from tightrope.io.drn.continuous import read_rates_drn
 
         return PrismRates(read_rates_drn(path, box_text(request.params), request.domain))
     if kind == ".tra":
-        from tightrope.formats.explicit.rates import read_explicit_rates
+        from tightrope.io.explicit.rates import read_explicit_rates
 
         for argument, given in (("params", request.params), ("domain", request.domain)):
             if given is not None:
@@ -310,7 +310,7 @@ def _name_of(source: Any) -> str:
 
 
 def _instance(request: ModelRequest) -> Instance:
-    from tightrope.studies.suite import parse_bench
+    from tightrope.benchmarks.suite import parse_bench
 
     instance = parse_bench(request.source)
     if request.constants:

@@ -25,10 +25,10 @@ from tightrope.certificate.evidence import Domain
 from tightrope.certificate.hints import LearnedHints, RegionHints
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.problem import Graph, Objective, Problem
+from tightrope.certify.certificate_file import save_certificate
 from tightrope.model.objective import Direction, ObjectiveKind
 from tightrope.model.objective import Objective as Asked
 from tightrope.model.structure import RewardStructure
-from tightrope.proof.certificate_file import save_certificate
 
 ETA = Fraction(5e-324)
 ONE = Fraction(1)

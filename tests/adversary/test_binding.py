@@ -17,10 +17,10 @@ from adversary.honest import ALL, TIMED, Honest, quietly
 from adversary.judge import verify
 from tightrope.certificate.checker import check
 from tightrope.certificate.format.archive import load
+from tightrope.certify.certificate_file import save_certificate
 from tightrope.continuous.discrete import embed
 from tightrope.errors import InputError
 from tightrope.model.factored import JOINT_BOUNDS
-from tightrope.proof.certificate_file import save_certificate
 
 STATEMENT = {
     "problem.data.delta",

@@ -14,12 +14,12 @@ import numpy as np
 
 from adversary.archive import Forgery
 from exact_reference import vertices
-from tightrope.automata.deterministic import Automaton, RabinPair
-from tightrope.automata.product import Letters, product_of
-from tightrope.automata.winning import states_meeting
+from tightrope.logic.winning import states_meeting
+from tightrope.model.automaton import Automaton, RabinPair
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.product import Letters, product_of
 from tightrope.model.structure import Structure
 from tightrope.solver.solve import solve
 

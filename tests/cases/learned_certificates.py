@@ -10,10 +10,10 @@ import numpy as np
 from learning_cases import case, counts_of
 from tightrope.certificate.checker import check
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
+from tightrope.certify.learned import certificate_of
 from tightrope.errors import InputError
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions
-from tightrope.proof.learned import certificate_of
 from tightrope.statistics.estimates import IntervalMethod
 
 

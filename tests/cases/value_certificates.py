@@ -9,12 +9,12 @@ import numpy as np
 from tightrope.certificate.claim import Certificate, Claim, ValueHints
 from tightrope.certificate.problem import Graph, Problem
 from tightrope.certificate.problem import Objective as Asked
+from tightrope.certify.problem import to_problem
+from tightrope.certify.solved import to_certificate
 from tightrope.model.builder import build_from_rows
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
 from tightrope.model.structure import RewardStructure
-from tightrope.proof.problem import to_problem
-from tightrope.proof.solved import to_certificate
 from tightrope.solver.solve import solve
 
 

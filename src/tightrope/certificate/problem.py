@@ -1,6 +1,6 @@
 """The problem that a certificate speaks of: all of it, and nothing that follows from something else in it.
 
-It can be rebuilt from a model, a property and data (`tightrope.proof.problem`), and is compared field by
+It can be rebuilt from a model, a property and data (`tightrope.certify.problem`), and is compared field by
 field with the one in a file. Three kinds of models:
 
 * `probability`: doubles p, each standing for a number within p·(1 ± (k+2)·2⁻⁵²), k the successors of the

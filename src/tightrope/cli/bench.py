@@ -16,9 +16,9 @@ from tightrope.cli.records import takes
 from tightrope.errors import InputError
 
 if TYPE_CHECKING:
-    from tightrope.studies.campaign import Campaign
-    from tightrope.studies.online_cells import OnlineRecord
-    from tightrope.studies.records import Record
+    from tightrope.benchmarks.campaign import Campaign
+    from tightrope.benchmarks.online_cells import OnlineRecord
+    from tightrope.benchmarks.records import Record
 
 
 TIME_LIMIT, MEMORY_LIMIT = "2h", "20GiB"
@@ -137,8 +137,8 @@ def bench(asked: Request) -> None:
 
 
 def _build_campaign(asked: Request, output: Path) -> Campaign:
-    from tightrope.studies.campaign import Campaign
-    from tightrope.studies.cells import (
+    from tightrope.benchmarks.campaign import Campaign
+    from tightrope.benchmarks.cells import (
         CellLimits,
         Protocol,
         campaign_cells,
@@ -148,8 +148,8 @@ def _build_campaign(asked: Request, output: Path) -> Campaign:
         parse_size,
         quick_selection,
     )
-    from tightrope.studies.engines import parse_engine
-    from tightrope.studies.methods import choose_methods
+    from tightrope.benchmarks.engines import parse_engine
+    from tightrope.benchmarks.methods import choose_methods
 
     quick_instances, quick_methods = quick_selection()
     instances = quick_instances if asked.quick and not asked.names else choose_instances(asked.names or ())
@@ -165,9 +165,9 @@ def _build_campaign(asked: Request, output: Path) -> Campaign:
 
 def _run_curves(asked: Request, output: Path) -> None:
     """Run the learning curves that have no record yet, and print the tables."""
-    from tightrope.studies.cells import parse_seeds
-    from tightrope.studies.online_campaign import run_online_campaign
-    from tightrope.studies.online_cells import online_cells
+    from tightrope.benchmarks.cells import parse_seeds
+    from tightrope.benchmarks.online_campaign import run_online_campaign
+    from tightrope.benchmarks.online_cells import online_cells
 
     seeds = parse_seeds(asked.seeds)
     cells = online_cells(asked.names or (), asked.methods, seeds, asked.episodes, asked.delta)
@@ -180,7 +180,7 @@ def _run_curves(asked: Request, output: Path) -> None:
 
 def _show_curve(record: OnlineRecord, done: int, total: int) -> None:
     """One line per learning curve on stderr."""
-    from tightrope.studies.figures import seconds_text
+    from tightrope.benchmarks.figures import seconds_text
 
     last = record.last
     say(
@@ -192,8 +192,8 @@ def _show_curve(record: OnlineRecord, done: int, total: int) -> None:
 
 def _show_cell(record: Record, done: int, total: int) -> None:
     """One line per cell on stderr."""
-    from tightrope.studies.figures import gap_text, interval_text, seconds_text
-    from tightrope.studies.records import OK
+    from tightrope.benchmarks.figures import gap_text, interval_text, seconds_text
+    from tightrope.benchmarks.records import OK
 
     if record.status == OK:
         shown = (

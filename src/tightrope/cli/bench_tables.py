@@ -9,19 +9,19 @@ import typer
 
 from tightrope.cli.output import print_json, say
 from tightrope.errors import InputError
-from tightrope.formats.output_file import OutputFile, claim_file
-from tightrope.formats.written_by import FIGURE, GENERATED, TABLES
+from tightrope.io.output_file import OutputFile, claim_file
+from tightrope.io.written_by import FIGURE, GENERATED, TABLES
 
 if TYPE_CHECKING:
-    from tightrope.studies.online_cells import OnlineRecord
-    from tightrope.studies.records import Record
+    from tightrope.benchmarks.online_cells import OnlineRecord
+    from tightrope.benchmarks.records import Record
 
 
 def print_records(records: list[Record], as_json: bool) -> None:
     """Tables and a summary for people, rows for programs."""
-    from tightrope.studies.comparison import summary
-    from tightrope.studies.table_formats import text_summary, text_tables
-    from tightrope.studies.tables import instance_tables
+    from tightrope.benchmarks.comparison import summary
+    from tightrope.benchmarks.table_formats import text_summary, text_tables
+    from tightrope.benchmarks.tables import instance_tables
 
     if as_json:
         print_json({"rows": [record.to_json() for record in records]})
@@ -33,8 +33,8 @@ def print_records(records: list[Record], as_json: bool) -> None:
 
 def show_tables(directory: Path, output: Path | None, as_json: bool, overwrite: bool = False) -> None:
     """The tables of a directory's records, on stdout or in a file."""
-    from tightrope.studies.online_cells import ONLINE_FILE, read_online
-    from tightrope.studies.records import FILE_NAME, read_records
+    from tightrope.benchmarks.online_cells import ONLINE_FILE, read_online
+    from tightrope.benchmarks.records import FILE_NAME, read_records
 
     claimed = None if output is None else claim_file(output, TABLES, overwrite)
     curves = directory / ONLINE_FILE
@@ -51,7 +51,7 @@ def show_tables(directory: Path, output: Path | None, as_json: bool, overwrite: 
         if online:
             print_online(online)
         return
-    from tightrope.formats.atomic import atomic_write
+    from tightrope.io.atomic import atomic_write
 
     text = _render(records, online, directory, claimed)
     claimed.check()
@@ -62,14 +62,14 @@ def show_tables(directory: Path, output: Path | None, as_json: bool, overwrite: 
 
 def print_online(online: list[OnlineRecord]) -> None:
     """The tables of learning curves for people."""
-    from tightrope.cli.output import print_table
-    from tightrope.studies.online_tables import (
+    from tightrope.benchmarks.online_tables import (
         groups,
         make_kept_table,
         make_reached_table,
         soon_table,
         summary_lines,
     )
+    from tightrope.cli.output import print_table
 
     shown = groups(online)
     for title, table in (
@@ -85,10 +85,10 @@ def print_online(online: list[OnlineRecord]) -> None:
 def _render(records: list[Record], online: list[OnlineRecord], directory: Path, claimed: OutputFile) -> str:
     """The tables in the format that the file's name asks for."""
     output = claimed.path
-    from tightrope.studies.comparison import summary
-    from tightrope.studies.results_page import online_section, results_page
-    from tightrope.studies.table_formats import latex_tables, text_summary, text_tables
-    from tightrope.studies.tables import instance_tables
+    from tightrope.benchmarks.comparison import summary
+    from tightrope.benchmarks.results_page import online_section, results_page
+    from tightrope.benchmarks.table_formats import latex_tables, text_summary, text_tables
+    from tightrope.benchmarks.tables import instance_tables
 
     shown = instance_tables(records, with_missing=True)
     match output.suffix:
@@ -111,8 +111,8 @@ def _render(records: list[Record], online: list[OnlineRecord], directory: Path, 
 
 def _draw(online: list[OnlineRecord], page: OutputFile) -> str:
     """Draw the curves into `images` beside the page; where the page finds them."""
+    from tightrope.benchmarks.results_page import CURVES
     from tightrope.report.learning_curve import SUFFIXES, write_campaign_curves
-    from tightrope.studies.results_page import CURVES
 
     images = page.path.parent / "images"
     images.mkdir(exist_ok=True)

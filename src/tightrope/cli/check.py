@@ -35,10 +35,10 @@ from tightrope.cli.progress import phase_progress
 from tightrope.cli.questions import read_own_properties, read_properties
 from tightrope.cli.records import ModelOptions, list_given, refuse, refuse_options, takes
 from tightrope.errors import InputError
-from tightrope.formats.atomic import atomic_write
-from tightrope.formats.output_file import OutputFile, claim_file, refuse_same
-from tightrope.formats.policy import Policy
-from tightrope.formats.written_by import CERTIFICATE, POLICY
+from tightrope.io.atomic import atomic_write
+from tightrope.io.output_file import OutputFile, claim_file, refuse_same
+from tightrope.io.policy import Policy
+from tightrope.io.written_by import CERTIFICATE, POLICY
 from tightrope.loading import ModelRequest, is_continuous, is_markov_automaton
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -185,8 +185,8 @@ def check(asked: Request) -> None:
         if asked.absolute or asked.all_states:
             raise InputError("--absolute and --all-states do not go with --sets: leave them out")
         stop_interpreting()
+        from tightrope.ambiguity.sets import SetsKind
         from tightrope.learning.options import COUPLED_GAP, LearnOptions
-        from tightrope.uncertainty.sets import SetsKind
 
         wanted = LearnOptions(
             sets=SetsKind(asked.sets.value),
@@ -207,7 +207,7 @@ def check(asked: Request) -> None:
             hint="leave --certificate out, or let one state be initial",
         )
     if certificate is not None and given is not None and isinstance(questions[0], Question):
-        from tightrope.proof.solved import refuse_steps
+        from tightrope.certify.solved import refuse_steps
 
         refuse_steps(given, questions[0].objective)
     workspace = Workspace(how.device, how.threads)
@@ -259,9 +259,9 @@ def check(asked: Request) -> None:
             whole = loaded.model
             certify_composed(proof_file, first, parts[0], subject, whole, at_point, how, about)
     if proof_file is not None and isinstance(first, PlainAnswer):
-        from tightrope.proof.certificate_file import save_certificate
-        from tightrope.proof.problem import to_problem
-        from tightrope.proof.solved import to_certificate
+        from tightrope.certify.certificate_file import save_certificate
+        from tightrope.certify.problem import to_problem
+        from tightrope.certify.solved import to_certificate
 
         support = asked.assume_support if isinstance(loaded.model, IntervalMDP) else None
         problem = to_problem(loaded.model, first.question.objective, theta=at_point, assumed_support=support)
@@ -304,7 +304,7 @@ def _provable(
     """What is solved for a question, and proved where a certificate is wanted."""
     if certificate is None or not isinstance(subject, IntervalMDP):
         return subject
-    from tightrope.proof.problem import provable
+    from tightrope.certify.problem import provable
 
     return provable(subject, question.objective, assume_support)
 
@@ -313,8 +313,8 @@ def _write_policy(
     target: OutputFile, loaded: LoadedModel, answer: PlainAnswer, given: Policy | None, workspace: Workspace
 ) -> None:
     """The policy with the interval that it attains, computed anew."""
-    from tightrope.formats.documents.files import CertifiedFacts
-    from tightrope.formats.policy_write import write_policy
+    from tightrope.io.documents.files import CertifiedFacts
+    from tightrope.io.policy_write import write_policy
     from tightrope.solver.attained import attained
 
     solution = answer.solution

@@ -22,18 +22,18 @@ from tightrope.cli.output import (
     warn,
 )
 from tightrope.errors import InputError
-from tightrope.formats.documents.answers import Built, CheckAnswer, PropertyAnswer, StateValue
-from tightrope.formats.documents.outcome import assumed_facts
+from tightrope.io.documents.answers import Built, CheckAnswer, PropertyAnswer, StateValue
+from tightrope.io.documents.outcome import assumed_facts
 from tightrope.model.initial_values import InitialValues
 from tightrope.numerics.text import interval_text, text_above, text_below
 from tightrope.verdict import Assumed, Kept, Verdict
 
 if TYPE_CHECKING:
-    from tightrope.answering.answer import Answer
     from tightrope.cli.check_answer import PlainAnswer
     from tightrope.cli.model_source import LoadedModel, TimedModel
     from tightrope.cli.questions import AskedProperty
-    from tightrope.formats.output_file import OutputFile
+    from tightrope.io.output_file import OutputFile
+    from tightrope.logic.answer import Answer
     from tightrope.model.continuous import CTMC
     from tightrope.model.mdp import MDP, IntervalMDP
     from tightrope.numerics.arrays import BoolArray
@@ -183,8 +183,8 @@ def refuse_composed(asked: Sequence[AskedProperty], given: Sequence[str]) -> Non
     composed = [one for one in asked if not one.is_plain]
     if not composed or not given:
         return
-    from tightrope.answering.product_problem import is_temporal
-    from tightrope.proof.asked import is_certifiable
+    from tightrope.certify.asked import is_certifiable
+    from tightrope.logic.product_problem import is_temporal
 
     for one in composed:
         for option in given:
@@ -207,7 +207,7 @@ def claim_figure(target: Path, overwrite: bool) -> OutputFile:
 
 def require_curve(asked: Sequence[AskedProperty]) -> None:
     """A figure is that of two objectives which are both asked for."""
-    from tightrope.answering.answer import is_curve
+    from tightrope.logic.answer import is_curve
 
     if len(asked) != 1 or not is_curve(asked[0].what.formula):
         raise InputError(
@@ -226,7 +226,7 @@ def write_figure(target: OutputFile, found: PlainAnswer | ComposedAnswer) -> Non
 
 def write_controller(target: OutputFile, found: ComposedAnswer, model_hash: str, over: str) -> None:
     """The policy of a temporal formula, with the interval that it attains."""
-    from tightrope.formats.documents.files import CertifiedFacts
+    from tightrope.io.documents.files import CertifiedFacts
 
     answer = found.answer
     if answer.controller is None or answer.attained is None:
@@ -253,11 +253,11 @@ def certify_composed(
     about: Mapping[str, object],
 ) -> None:
     """Write the certificate of a long-run average or a temporal formula, about the model as it was given."""
+    from tightrope.certify.asked import asked_of
+    from tightrope.certify.certificate_file import save_certificate
+    from tightrope.certify.certify_answer import Effort, certificate_of_asked
+    from tightrope.certify.problem import to_problem
     from tightrope.model.mdp import IntervalMDP
-    from tightrope.proof.asked import asked_of
-    from tightrope.proof.certificate_file import save_certificate
-    from tightrope.proof.certify_answer import Effort, certificate_of_asked
-    from tightrope.proof.problem import to_problem
 
     question = asked_of(asked.what, asked.file, whole.structure, asked.options, options.translator)
     support = options.assume_support if isinstance(whole, IntervalMDP) else None
@@ -287,8 +287,8 @@ def answer_composed(
     controller: bool = False,
 ) -> ComposedAnswer:
     """Answer a property that is not plain."""
-    from tightrope.answering.answer import answer_property
-    from tightrope.answering.operators import Effort
+    from tightrope.logic.answer import answer_property
+    from tightrope.logic.operators import Effort
 
     effort = Effort(
         *(options.precision, options.relative, options.limits, options.threads, options.device),

@@ -12,8 +12,8 @@ from tightrope import __version__
 from tightrope.cli.model_source import LoadedModel
 from tightrope.cli.output import leave, memory_text, peak_memory, print_facts, print_json, print_verdict, warn
 from tightrope.errors import InputError
-from tightrope.formats.documents.answers import DomainAnswer
-from tightrope.formats.documents.outcome import Span, assumed_facts
+from tightrope.io.documents.answers import DomainAnswer
+from tightrope.io.documents.outcome import Span, assumed_facts
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.text import interval_text
 from tightrope.prism.properties.question import Question
@@ -21,8 +21,8 @@ from tightrope.problem import Problem
 
 if TYPE_CHECKING:
     from tightrope.cli.questions import AskedProperty
-    from tightrope.formats.output_file import OutputFile
-    from tightrope.formats.policy import Policy
+    from tightrope.io.output_file import OutputFile
+    from tightrope.io.policy import Policy
     from tightrope.learning.options import LearnOptions
     from tightrope.learning.result import LearningResult
 
@@ -56,15 +56,15 @@ def check_domain(
     json: bool,
 ) -> None:
     """Compute, print the interval, write what is wanted."""
-    from tightrope.answering.product_problem import ProductProblem
+    from tightrope.ambiguity.sets import SetsKind
+    from tightrope.certify.certificate_file import as_file
+    from tightrope.certify.learned import domain_certificate
+    from tightrope.certify.quotients import refuse_quotients
     from tightrope.cli.progress import phase_progress
-    from tightrope.formats.atomic import atomic_write
-    from tightrope.formats.policy_write import write_policy
+    from tightrope.io.atomic import atomic_write
+    from tightrope.io.policy_write import write_policy
     from tightrope.learning.domain import over_domain
-    from tightrope.proof.certificate_file import as_file
-    from tightrope.proof.learned import domain_certificate
-    from tightrope.proof.quotients import refuse_quotients
-    from tightrope.uncertainty.sets import SetsKind
+    from tightrope.logic.product_problem import ProductProblem
 
     model, problem = _subject(asked)
     question = problem.question
@@ -113,7 +113,7 @@ def check_domain(
 
 def _subject(asked: DomainQuestion) -> tuple[ParametricMDP, Problem]:
     """The model that was named, and the problem: of a temporal formula one about a product."""
-    from tightrope.answering.product_problem import product_problem
+    from tightrope.logic.product_problem import product_problem
 
     model = asked.loaded.model
     if not isinstance(model, ParametricMDP) or not model.parameters.names:

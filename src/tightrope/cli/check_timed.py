@@ -14,7 +14,7 @@ from tightrope.cli.output import leave, peak_memory, print_facts, print_json, pr
 from tightrope.cli.progress import phase_progress
 from tightrope.cli.questions import Asked, AskedProperty
 from tightrope.errors import InputError
-from tightrope.formats.documents.answers import DomainAnswer
+from tightrope.io.documents.answers import DomainAnswer
 from tightrope.numerics.text import interval_text
 from tightrope.prism.properties.resolve import PropertyOptions
 from tightrope.verdict import Verdict
@@ -61,8 +61,8 @@ def _check_domain(
     asked: Request, loaded: TimedModel, parts: Sequence[AskedProperty], how: SolveOptions
 ) -> None:
     """Bounds that hold for every point of the domain: rates in intervals, picked anew at every moment."""
-    from tightrope.answering.operators import Effort
-    from tightrope.answering.over_rates import bound_over_rates
+    from tightrope.logic.operators import Effort
+    from tightrope.logic.over_rates import bound_over_rates
     from tightrope.model.continuous import over_box
 
     if len(parts) != 1:

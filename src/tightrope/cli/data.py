@@ -19,11 +19,11 @@ from tightrope.cli.output import print_json, warn
 from tightrope.cli.progress import reading_progress
 from tightrope.cli.records import CountedLogOptions, takes
 from tightrope.data.saved_reading import reading_text
-from tightrope.formats.atomic import atomic_write
-from tightrope.formats.documents.answers import DataAnswer
-from tightrope.formats.documents.coding import from_plain, to_plain
-from tightrope.formats.output_file import claim_file
-from tightrope.formats.written_by import FIGURE, READING
+from tightrope.io.atomic import atomic_write
+from tightrope.io.documents.answers import DataAnswer
+from tightrope.io.documents.coding import from_plain, to_plain
+from tightrope.io.output_file import claim_file
+from tightrope.io.written_by import FIGURE, READING
 from tightrope.learning.log_description import LogDescription, describe_log, describe_reading
 from tightrope.statistics.estimates import check_delta
 

@@ -35,25 +35,25 @@ def demo(
 
     Example: tightrope demo -o demo-output
     """
+    from tightrope.ambiguity.sets import SetsKind
+    from tightrope.benchmarks.suite import load, parse_bench, question
+    from tightrope.certify.certificate_file import as_file
+    from tightrope.certify.learned import certificate_of
     from tightrope.cli.learn_table import print_comparison
     from tightrope.data.simulator import Simulator
     from tightrope.data.stopping import find_decided_states
     from tightrope.data.writing import write_counts
-    from tightrope.formats.documents.result import CertificateFacts
-    from tightrope.formats.output_directory import claim
+    from tightrope.io.documents.result import CertificateFacts
+    from tightrope.io.output_directory import claim
     from tightrope.learning.document import Setting, document
     from tightrope.learning.learn import ALL_KINDS, learn_all
     from tightrope.learning.options import LearnOptions
     from tightrope.learning.result import Interval
     from tightrope.learning.result_files import RESULT, fill_results
     from tightrope.problem import Problem
-    from tightrope.proof.certificate_file import as_file
-    from tightrope.proof.learned import certificate_of
     from tightrope.report.regions import regions_beside
     from tightrope.report.write import write_report
     from tightrope.solver.solve import solve
-    from tightrope.studies.suite import load, parse_bench, question
-    from tightrope.uncertainty.sets import SetsKind
 
     # Coupled sets gain little on this model, and would take longer than all others together.
     kinds = tuple(kind for kind in ALL_KINDS if kind is not SetsKind.COUPLED)

@@ -17,12 +17,12 @@ from tightrope.cli.model_source import LoadedModel, load_model
 from tightrope.cli.options import At, Const, Domain, Json, Model, Overwrite, Param, option, parse_constants
 from tightrope.cli.output import group, print_facts, print_json, warn
 from tightrope.errors import InputError
-from tightrope.formats.documents.answers import ExportAnswer
-from tightrope.formats.explicit.output import ExplicitOutput, claim_explicit
-from tightrope.formats.output_file import OutputFile, claim_file
-from tightrope.formats.written_by import DRN as DRN_FILE
-from tightrope.formats.written_by import JANI as JANI_FILE
-from tightrope.formats.written_by import UMB as UMB_FILE
+from tightrope.io.documents.answers import ExportAnswer
+from tightrope.io.explicit.output import ExplicitOutput, claim_explicit
+from tightrope.io.output_file import OutputFile, claim_file
+from tightrope.io.written_by import DRN as DRN_FILE
+from tightrope.io.written_by import JANI as JANI_FILE
+from tightrope.io.written_by import UMB as UMB_FILE
 from tightrope.loading import BENCHMARK, PRISM_SUFFIXES, is_continuous
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.text_reading import plain_suffix
@@ -82,7 +82,7 @@ def export(
     written = _write(_at_point(loaded, at, output.suffix != DRN), claimed)
     structure = loaded.model.structure
     if json:
-        from tightrope.formats.documents.answers import ExportAnswer
+        from tightrope.io.documents.answers import ExportAnswer
 
         answer = ExportAnswer(
             files=[str(file) for file in written],
@@ -112,8 +112,8 @@ def _export_rates(
 ) -> None:
     """A chain in continuous time, as DRN or explicit files."""
     from tightrope.cli.model_source import load_timed
-    from tightrope.formats.documents.answers import ExportAnswer
-    from tightrope.formats.drn.continuous import write_rates
+    from tightrope.io.documents.answers import ExportAnswer
+    from tightrope.io.drn.continuous import write_rates
 
     if output.suffix == UMB:
         raise InputError(
@@ -206,11 +206,11 @@ def _write(model: AnyModel, claimed: OutputFile | ExplicitOutput) -> list[Path]:
         return claimed.write(model)
     claimed.check()
     if claimed.kind is DRN_FILE:
-        from tightrope.formats.drn import write_drn
+        from tightrope.io.drn import write_drn
 
         write_drn(model, claimed.path)
     else:
-        from tightrope.formats.umb import write_umb
+        from tightrope.io.umb import write_umb
 
         write_umb(model.instantiate(()) if isinstance(model, ParametricMDP) else model, claimed.path)
     return [claimed.path]
@@ -228,7 +228,7 @@ class JaniRequest:
 
 def export_jani(request: JaniRequest, output: Path, overwrite: bool, json: bool) -> None:
     """Write the program; `--at` gives parameters values, as constants."""
-    from tightrope.formats.jani import write_jani
+    from tightrope.io.jani import write_jani
 
     if request.ranges is not None:
         raise InputError(
@@ -263,7 +263,7 @@ def _program(request: JaniRequest) -> tuple[Program, str | None]:
         fixed = parse_constants([request.at])
         constants = {**constants, **fixed}
     if request.source.startswith(BENCHMARK):
-        from tightrope.studies.suite import parse_bench
+        from tightrope.benchmarks.suite import parse_bench
 
         if request.const:
             raise InputError("--const does not go with a benchmark: its constants follow from its arguments")
@@ -275,11 +275,11 @@ def _program(request: JaniRequest) -> tuple[Program, str | None]:
     if kind in PRISM_SUFFIXES:
         return read_program(path, constants), None
     if kind == ".jani":
-        from tightrope.formats.jani import read_program as read_jani_program
+        from tightrope.io.jani import read_program as read_jani_program
 
         return read_jani_program(path, constants), None
     from tightrope.cli.model_source import load_model
-    from tightrope.formats.explicit_program import as_program
+    from tightrope.io.explicit_program import as_program
 
     if is_continuous(request.source):
         from tightrope.cli.model_source import load_timed

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tightrope.benchmarks.instance import decimal_text
 from tightrope.cli.model_source import load_model, load_timed
 from tightrope.cli.options import Const, Domain, Json, Model, Param
 from tightrope.cli.output import group, print_facts, print_json
-from tightrope.formats.documents.answers import InfoAnswer
+from tightrope.io.documents.answers import InfoAnswer
 from tightrope.loading import is_continuous
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.problem import Model as AnyModel
-from tightrope.studies.instance import decimal_text
 
 
 def info(

@@ -7,17 +7,17 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
 from tightrope.cli.learn_timed import learn_timed
 from tightrope.cli.options import DeviceName, option, parse_cost_range, require_device
 from tightrope.cli.records import CountedLogOptions, SubjectOptions, refuse_options, takes
 from tightrope.errors import InputError
 from tightrope.loading import is_continuous
-from tightrope.region.region import RegionKind
+from tightrope.regions.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
 from tightrope.statistics.least_squares import EllipsoidVersion
-from tightrope.uncertainty.sets import SetsKind
 
 if TYPE_CHECKING:
     from tightrope.cli.log_source import LogRequest

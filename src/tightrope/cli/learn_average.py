@@ -12,12 +12,12 @@ from tightrope.cli.output import leave, memory_text, peak_memory, print_facts, p
 from tightrope.cli.progress import phase_progress
 from tightrope.cli.questions import Asked, read_properties
 from tightrope.errors import InputError
-from tightrope.formats.atomic import atomic_write
-from tightrope.formats.documents.files import CertifiedFacts
-from tightrope.formats.documents.outcome import AverageAnswer, Span, assumed_facts
-from tightrope.formats.output_file import claim_file
-from tightrope.formats.policy_write import write_policy
-from tightrope.formats.written_by import POLICY
+from tightrope.io.atomic import atomic_write
+from tightrope.io.documents.files import CertifiedFacts
+from tightrope.io.documents.outcome import AverageAnswer, Span, assumed_facts
+from tightrope.io.output_file import claim_file
+from tightrope.io.policy_write import write_policy
+from tightrope.io.written_by import POLICY
 from tightrope.learning.averages import LearnedAverage, is_average, learn_average_of
 from tightrope.learning.outcome import ledger_facts
 from tightrope.learning.result import CLOSE

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 from tightrope.cli.progress import PhaseProgress
 from tightrope.errors import InputError
-from tightrope.formats.documents.result import CertificateFacts, ResultDocument
-from tightrope.formats.output_directory import OutputDirectory, claim
-from tightrope.formats.output_file import OutputFile, claim_file
-from tightrope.formats.written_by import CERTIFICATE
+from tightrope.io.documents.result import CertificateFacts, ResultDocument
+from tightrope.io.output_directory import OutputDirectory, claim
+from tightrope.io.output_file import OutputFile, claim_file
+from tightrope.io.written_by import CERTIFICATE
 from tightrope.learning.result_files import KIND, RESULT, Export, fill_results
 
 if TYPE_CHECKING:
+    from tightrope.certify.certificate_file import CertificateFile
     from tightrope.learning.result import LearningResult
-    from tightrope.proof.certificate_file import CertificateFile
 
 ANSWERED = "the answer above stands; only the files are missing"
 

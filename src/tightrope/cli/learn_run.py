@@ -23,11 +23,11 @@ from tightrope.cli.progress import PhaseProgress, phase_progress
 from tightrope.cli.subject import Subject, load_subject
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
-from tightrope.formats.controller import Controller
-from tightrope.formats.documents.answers import EmptyAnswer, LearnAnswer, ProvedFacts, ReadingFacts
-from tightrope.formats.documents.coding import from_plain, to_plain
-from tightrope.formats.documents.outcome import assumed_facts
-from tightrope.formats.policy import Policy
+from tightrope.io.controller import Controller
+from tightrope.io.documents.answers import EmptyAnswer, LearnAnswer, ProvedFacts, ReadingFacts
+from tightrope.io.documents.coding import from_plain, to_plain
+from tightrope.io.documents.outcome import assumed_facts
+from tightrope.io.policy import Policy
 from tightrope.learning.document import Setting, document
 from tightrope.learning.learn import Learner, comparable_kinds
 from tightrope.learning.options import LearnOptions, decide
@@ -43,9 +43,9 @@ from tightrope.statistics.ledger import COMPLETE, SAMPLING, Assumption
 from tightrope.verdict import Word
 
 if TYPE_CHECKING:
+    from tightrope.certify.certificate_file import CertificateFile
     from tightrope.cli.learn import Request
     from tightrope.data.reading import Reading
-    from tightrope.proof.certificate_file import CertificateFile
 
 OPTIMAL_AT_TRUTH = "optimal-at-truth"
 
@@ -92,7 +92,7 @@ def run(asked: Request) -> None:
                 hint="leave --certificate or --policy out",
             )
         if isinstance(steering, Policy) and asked.certificate is not None:
-            from tightrope.proof.solved import refuse_steps
+            from tightrope.certify.solved import refuse_steps
 
             refuse_steps(steering, question.objective)
         true_value = given.true_value if given is not None else None
@@ -168,7 +168,7 @@ class _Given:
 def _read_given_policy(
     subject: Subject, policy: str | None, at: str | None, progress: PhaseProgress
 ) -> _Given | None:
-    from tightrope.formats.controller import read_steering
+    from tightrope.io.controller import read_steering
     from tightrope.solver.solve import solve
 
     if policy is None:
@@ -204,7 +204,7 @@ def _not_covered(subject: Subject) -> list[str]:
 
 def _refuse_quotients(subject: Subject, options: LearnOptions, counts: Counts | None = None) -> None:
     """Whether certificates hold what is asked of quotients, before it is computed."""
-    from tightrope.proof.quotients import refuse_quotients
+    from tightrope.certify.quotients import refuse_quotients
 
     model = subject.model
     if isinstance(model, ParametricMDP) and model.expressions.denominators:
@@ -218,8 +218,8 @@ def _refuse_quotients(subject: Subject, options: LearnOptions, counts: Counts | 
 def _proof(
     result: LearningResult, counts: Counts, subject: Subject, progress: PhaseProgress
 ) -> CertificateFile:
-    from tightrope.proof.certificate_file import as_file
-    from tightrope.proof.learned import certificate_of
+    from tightrope.certify.certificate_file import as_file
+    from tightrope.certify.learned import certificate_of
 
     progress("the certificate")
     about = {"model": subject.source, "model_hash": subject.model.hash(), "property": subject.question.text}

@@ -24,17 +24,17 @@ from tightrope.numerics.text import interval_text, text_above, text_below
 
 if TYPE_CHECKING:
     from tightrope.cli.learn import Request
-    from tightrope.formats.documents.answers import RateAnswer
+    from tightrope.io.documents.answers import RateAnswer
     from tightrope.learning.rates import RateResult
 
 
 def learn_timed(request: Request) -> None:
     """Learn, print, write."""
-    from tightrope.answering.operators import Effort
     from tightrope.data.exposure import read_exposure
-    from tightrope.formats.output_file import claim_file
-    from tightrope.formats.written_by import DRN as DRN_FILE
+    from tightrope.io.output_file import claim_file
+    from tightrope.io.written_by import DRN as DRN_FILE
     from tightrope.learning.rates import learn_value
+    from tightrope.logic.operators import Effort
     from tightrope.prism.properties.resolve import PropertyOptions
 
     if request.prop is None:
@@ -80,7 +80,7 @@ def learn_timed(request: Request) -> None:
         _print(answer)
     sys.stdout.flush()
     if claimed is not None and result.chain is not None:
-        from tightrope.formats.drn.continuous import write_rates
+        from tightrope.io.drn.continuous import write_rates
 
         claimed.check()
         write_rates(result.chain, claimed.path)
@@ -89,11 +89,11 @@ def learn_timed(request: Request) -> None:
 
 def rate_answer(loaded: TimedModel, result: RateResult) -> RateAnswer:
     """The document of a result."""
-    from tightrope.formats.documents.answers import RateAnswer, RateFacts, TimedLogFacts
-    from tightrope.formats.documents.outcome import Span, WidthFacts, assumed_facts
+    from tightrope.io.documents.answers import RateAnswer, RateFacts, TimedLogFacts
+    from tightrope.io.documents.outcome import Span, WidthFacts, assumed_facts
     from tightrope.learning.outcome import ledger_facts
     from tightrope.learning.result import CLOSE
-    from tightrope.region.rate_box import box_of
+    from tightrope.regions.rate_box import box_of
 
     verdict = result.verdict
     value = None if result.value is None else Span(result.value.lower, result.value.upper)

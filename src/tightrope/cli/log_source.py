@@ -21,7 +21,7 @@ from tightrope.errors import InputError, shown
 
 if TYPE_CHECKING:
     from tightrope.data.reading import Model, Reading
-    from tightrope.formats.table.files import DataFile
+    from tightrope.io.table.files import DataFile
 
 MINARI = "minari:"
 
@@ -49,8 +49,8 @@ class LogRequest:
 
     def files(self) -> tuple[DataFile, ...]:
         """Every file that is meant; what is no data file is refused before a model is built for it."""
-        from tightrope.formats.table.files import find_files
-        from tightrope.formats.table.opening import open_table
+        from tightrope.io.table.files import find_files
+        from tightrope.io.table.opening import open_table
 
         self.options.check()
         if self.minari is not None:

@@ -26,10 +26,10 @@ from tightrope.model.region_text import parse_point
 from tightrope.problem import Model
 
 if TYPE_CHECKING:
+    from tightrope.benchmarks.instance import Instance
     from tightrope.model.continuous import ParametricCTMC
     from tightrope.prism.parse.property_syntax import PropertyFile
     from tightrope.prism.properties.boundary import Boundary
-    from tightrope.studies.instance import Instance
 
 MANY_TRANSITIONS = 100_000
 """Transitions from which on memory that building has left is worth giving back."""

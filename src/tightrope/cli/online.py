@@ -7,16 +7,16 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
 from tightrope.cli.options import DeviceName, option, require_device
 from tightrope.cli.records import SubjectOptions, takes
 from tightrope.data.state_form import StateForm
 from tightrope.errors import InputError
 from tightrope.learning.online.exploration import Exploration, Explore, default_exploration
-from tightrope.region.region import RegionKind
+from tightrope.regions.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
-from tightrope.uncertainty.sets import SetsKind
 
 if TYPE_CHECKING:
     from tightrope.learning.options import LearnOptions

@@ -19,9 +19,9 @@ from tightrope.data.reading import read_data
 from tightrope.data.simulator import DEFAULT_CAP, Simulator
 from tightrope.data.stopping import deciding_steps, find_decided_states
 from tightrope.errors import CannotCertify, InputError
-from tightrope.formats.documents.coding import from_plain
-from tightrope.formats.documents.outcome import AssumedFacts, read_verdict
-from tightrope.formats.manifest import file_digest
+from tightrope.io.documents.coding import from_plain
+from tightrope.io.documents.outcome import AssumedFacts, read_verdict
+from tightrope.io.manifest import file_digest
 from tightrope.learning.document import Setting, document
 from tightrope.learning.online.drift_guard import drift_answer
 from tightrope.learning.online.journal import LIVE, Journal, claim_run

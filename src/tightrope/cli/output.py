@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def print_json(result: Struct | Mapping[str, object]) -> None:
-    """One JSON object on one line of stdout: a record of `tightrope.formats.documents`, or a mapping."""
-    from tightrope.formats.documents.coding import to_plain
+    """One JSON object on one line of stdout: a record of `tightrope.io.documents`, or a mapping."""
+    from tightrope.io.documents.coding import to_plain
 
     typer.echo(json.dumps(to_plain(result), allow_nan=False))
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
 from tightrope.cli.options import DeviceName, option, require_device
 from tightrope.cli.records import DesignedLogOptions, SubjectOptions, takes
-from tightrope.region.region import RegionKind
+from tightrope.regions.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod
-from tightrope.uncertainty.sets import SetsKind
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tightrope.data.planned_draws import PlannedDraws
     from tightrope.data.simulator import Simulator
     from tightrope.data.steered_simulator import SteeredSimulator
-    from tightrope.formats.policy import Policy
+    from tightrope.io.policy import Policy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,9 +149,9 @@ def sample(asked: Request) -> None:
     from tightrope.data.mixed_episodes import MixedEpisodes
     from tightrope.data.simulator import Simulator
     from tightrope.data.writing import write_counts, write_trajectories
-    from tightrope.formats.output_file import claim_file
-    from tightrope.formats.table.data_table import is_parquet
-    from tightrope.formats.written_by import DATA
+    from tightrope.io.output_file import claim_file
+    from tightrope.io.table.data_table import is_parquet
+    from tightrope.io.written_by import DATA
 
     output = asked.output or asked.append
     if output is None:
@@ -248,7 +248,7 @@ def sample(asked: Request) -> None:
 
 def _refuse_controller(setting: Setting, append: Path | None, env: str | None) -> None:
     """What a controller with memory does not go with, in words."""
-    from tightrope.formats.controller import Controller
+    from tightrope.io.controller import Controller
 
     if isinstance(setting.policy, Controller) and (append is not None or env is not None):
         raise InputError(
@@ -258,7 +258,7 @@ def _refuse_controller(setting: Setting, append: Path | None, env: str | None) -
 
 def _plan_bets(counts: Counts, loaded: LoadedModel, bet_on: Sequence[Path] | None) -> Counts:
     """The counts with the policies that are to be bet on in their design."""
-    from tightrope.formats.policy import read_policy
+    from tightrope.io.policy import read_policy
 
     digests = tuple(read_policy(str(path), loaded.model.structure).digest for path in bet_on or ())
     return replace(counts, design=replace(counts.design, bet_on=digests)) if digests else counts
@@ -266,8 +266,8 @@ def _plan_bets(counts: Counts, loaded: LoadedModel, bet_on: Sequence[Path] | Non
 
 def _read_mixture(policy: str, loaded: LoadedModel) -> tuple[list[float], list[Policy]] | None:
     """The shares and policies of a plan's directory; None where the policy is a file."""
-    from tightrope.formats.documents.plan import plan_file, read_plan
-    from tightrope.formats.policy import read_policy
+    from tightrope.io.documents.plan import plan_file, read_plan
+    from tightrope.io.policy import read_policy
 
     folder = Path(policy)
     if not folder.is_dir():
@@ -320,7 +320,7 @@ def _step_environment(
     seed: int,
 ) -> Counts:
     from tightrope.data.environments import count_environment, load_named, make_environment
-    from tightrope.formats.controller import Controller
+    from tightrope.io.controller import Controller
 
     assert episodes is not None
     assert not isinstance(setting.policy, Controller)
@@ -346,7 +346,7 @@ def _report(
     if counts.steps == 0:
         warn("no step was taken: the property is decided in the initial state, or it is absorbing")
     if as_json:
-        from tightrope.formats.documents.answers import SampleAnswer
+        from tightrope.io.documents.answers import SampleAnswer
 
         answer = SampleAnswer(
             episodes=design.episodes,

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from tightrope.data.sampled_costs import CostSource
     from tightrope.data.simulator import Simulator
     from tightrope.data.steered_simulator import SteeredSimulator
-    from tightrope.formats.controller import Controller
-    from tightrope.formats.policy import Policy
+    from tightrope.io.controller import Controller
+    from tightrope.io.policy import Policy
     from tightrope.model.mdp import MDP
     from tightrope.numerics.arrays import BoolArray
 
@@ -39,7 +39,7 @@ def setting_of(
     loaded: LoadedModel, asked: Asked, constants: Mapping[str, str], cap: int | None, policy: str
 ) -> Setting:
     from tightrope.data.stopping import deciding_steps, find_decided_states
-    from tightrope.formats.controller import read_steering
+    from tightrope.io.controller import read_steering
 
     structure = loaded.model.structure
     benchmark = loaded.benchmark
@@ -63,7 +63,7 @@ def simulator_at(
     """The model at the point that was asked for, ready to walk, and the point in words."""
     from tightrope.data.simulator import Simulator
     from tightrope.data.steered_simulator import SteeredSimulator
-    from tightrope.formats.controller import Controller
+    from tightrope.io.controller import Controller
 
     mdp, point = _at_point(loaded, at)
     if isinstance(setting.policy, Controller):
@@ -73,8 +73,8 @@ def simulator_at(
 
 
 def _at_point(loaded: LoadedModel, at: str | None) -> tuple[MDP, dict[str, str]]:
+    from tightrope.benchmarks.instance import decimal_text
     from tightrope.model.mdp import MDP, IntervalMDP
-    from tightrope.studies.instance import decimal_text
 
     model = loaded.model
     if isinstance(model, IntervalMDP):

@@ -20,13 +20,13 @@ DEFAULT_CAP = 1_000_000
 
 def sample_timed(asked: Request, output: Path, episodes: int, duration: float) -> None:
     """Simulate so many episodes of this duration, and write their jumps."""
+    from tightrope.benchmarks.instance import decimal_text
     from tightrope.data.timed_simulator import simulate_times
-    from tightrope.formats.documents.answers import SampleAnswer
-    from tightrope.formats.output_file import claim_file
-    from tightrope.formats.table.data_table import is_parquet
-    from tightrope.formats.table.writer import write_table
-    from tightrope.formats.written_by import DATA
-    from tightrope.studies.instance import decimal_text
+    from tightrope.io.documents.answers import SampleAnswer
+    from tightrope.io.output_file import claim_file
+    from tightrope.io.table.data_table import is_parquet
+    from tightrope.io.table.writer import write_table
+    from tightrope.io.written_by import DATA
 
     is_parquet(output)
     if not 0 < duration < float("inf"):

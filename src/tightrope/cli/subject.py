@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tightrope.answering.product_problem import ProductProblem, is_temporal, product_problem
 from tightrope.cli.model_source import LoadedModel, load_model
 from tightrope.cli.options import parse_constants
 from tightrope.cli.output import warn
 from tightrope.cli.questions import read_properties
 from tightrope.cli.records import SubjectOptions
 from tightrope.errors import InputError
+from tightrope.logic.product_problem import ProductProblem, is_temporal, product_problem
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.prism.properties.question import Question
 from tightrope.prism.properties.resolve import resolve
@@ -35,7 +35,7 @@ class Subject:
 
     def point_text(self, at: str | None) -> dict[str, str] | None:
         """The true parameters, where they are known."""
-        from tightrope.studies.instance import decimal_text
+        from tightrope.benchmarks.instance import decimal_text
 
         if at is None and self.loaded.benchmark is None:
             return None

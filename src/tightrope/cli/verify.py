@@ -16,15 +16,15 @@ from tightrope.certificate.claim import Certificate
 from tightrope.certificate.format.archive import Loaded, load
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.verdict import Verdict
+from tightrope.certify.verification import compare, confidence_text, headline, tie_verdict, worth
 from tightrope.cli import options
 from tightrope.cli.options import option
 from tightrope.cli.output import leave, print_json, print_table
 from tightrope.cli.records import DesignedLogOptions, list_given, takes
 from tightrope.errors import CannotCertify, InputError, shown
-from tightrope.formats.documents.answers import CheckedFacts, VerifyAnswer
-from tightrope.formats.documents.outcome import Span
+from tightrope.io.documents.answers import CheckedFacts, VerifyAnswer
+from tightrope.io.documents.outcome import Span
 from tightrope.numerics.text import interval_text
-from tightrope.proof.verification import compare, confidence_text, headline, tie_verdict, worth
 from tightrope.verdict import Assumed, Kept
 from tightrope.verdict import Verdict as Worth
 

@@ -6,19 +6,19 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from tightrope.certificate.problem import Problem
+from tightrope.certify.asked import Asked, asked_of
+from tightrope.certify.verification import Own
 from tightrope.cli.model_source import LoadedModel, load_embedded, load_model
 from tightrope.cli.options import parse_constants
 from tightrope.cli.output import warn
 from tightrope.cli.questions import read_properties
 from tightrope.cli.records import refuse_options
 from tightrope.errors import CannotCertify, InputError
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.loading import ModelRequest, is_continuous
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.prism.properties.resolve import resolve
-from tightrope.proof.asked import Asked, asked_of
-from tightrope.proof.verification import Own
 
 if TYPE_CHECKING:
     from tightrope.cli.verify import Request
@@ -47,7 +47,7 @@ def own_problem(asked: Request, model_name: str, problem: Problem) -> Own:
         counts = log.read(model, files).counts
     given: Policy | None = None
     if asked.policy is not None:
-        from tightrope.formats.policy import read_policy
+        from tightrope.io.policy import read_policy
 
         given = read_policy(asked.policy, model.structure)
     return Own(model, objective, theta, counts, given, limit)

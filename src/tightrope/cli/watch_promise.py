@@ -10,7 +10,7 @@ from tightrope.cli.model_source import LoadedModel
 from tightrope.cli.options import parse_constants
 from tightrope.cli.questions import read_properties
 from tightrope.errors import InputError, Location
-from tightrope.formats.policy import read_policy
+from tightrope.io.policy import read_policy
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.promise import Promise
 from tightrope.numerics.text import bound_text

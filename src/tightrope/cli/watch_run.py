@@ -15,8 +15,8 @@ from tightrope.cli.output import leave, print_json, print_table
 from tightrope.cli.watch_promise import Promised, read_promise
 from tightrope.data.event_stream import Events, Excluded, split_at_excluded
 from tightrope.errors import InputError, shown
-from tightrope.formats.atomic import check_target
-from tightrope.formats.documents.outcome import (
+from tightrope.io.atomic import check_target
+from tightrope.io.documents.outcome import (
     MovedFacts,
     ReturnsFacts,
     SeenFacts,

@@ -4,7 +4,7 @@ The root is the region itself: the rows of its system, then its box as rows +x �
 adds the row of the plane that cut it from its parent: side·normal·x ≤ side·offset. For lifted coordinates
 (products of parameters) planes are x_i = offset with x_i a free parameter, and a child may also use the
 McCormick rows of its smaller box: [lower, upper] of the free parameters by the cuts, of the products by
-interval arithmetic (`tightrope.region.envelopes`). Points of the true set satisfy all of these.
+interval arithmetic (`tightrope.regions.envelopes`). Points of the true set satisfy all of these.
 
 Rows are numbered: those of the region first, then the cuts of the path from the root, then the McCormick rows
 of the last box.
@@ -20,11 +20,11 @@ import numpy as np
 from tightrope.coupled.frame import Frame, Rows, frame_of
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.linear_program import LinearStatus, proves_empty
-from tightrope.region.envelopes import coordinate_boxes, coordinate_envelopes
-from tightrope.region.halfspaces import Halfspaces, ScaledHalfspaces
-from tightrope.region.lazy_program import LazyProgram, deepest_point
-from tightrope.region.polytope import Polytope
-from tightrope.region.vertices import MOST_DIMENSIONS
+from tightrope.regions.envelopes import coordinate_boxes, coordinate_envelopes
+from tightrope.regions.halfspaces import Halfspaces, ScaledHalfspaces
+from tightrope.regions.lazy_program import LazyProgram, deepest_point
+from tightrope.regions.polytope import Polytope
+from tightrope.regions.vertices import MOST_DIMENSIONS
 from tightrope.statistics.coordinates import Coordinates
 
 MOST_BOX_DIMENSIONS = 12

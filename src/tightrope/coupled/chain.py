@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.coupled.rows import ChainArrays
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.model.graph.components import strongly_connected_components
 from tightrope.model.graph.qualitative import positive
 from tightrope.model.graph.support import Support

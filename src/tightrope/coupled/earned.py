@@ -13,14 +13,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from tightrope.ambiguity.sets import Sets
 from tightrope.errors import InputError
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.rewards import ParametricReward, RewardStructure
 from tightrope.numerics.arrays import FloatArray
-from tightrope.region.costs import reward_ends
+from tightrope.regions.costs import reward_ends
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
-from tightrope.uncertainty.sets import Sets
 
 
 def functions_of(coordinates: Coordinates, model: ParametricMDP, objective: Objective) -> AffineFunctions:

@@ -1,7 +1,7 @@
 """A cell of the region in coordinates of its own: x = centre + axes·y, with y in the hull of known points.
 
 The claim is exact: every x with rows.matrix·x ≤ rows.bound is centre + axes·y (real arithmetic) with y in
-conv(points). Its proof is that of `tightrope.region.vertices`: the cones of the claimed simplices cover all
+conv(points). Its proof is that of `tightrope.regions.vertices`: the cones of the claimed simplices cover all
 directions, and every point lies on or beyond the rows of its simplex, a_i·(centre + axes·y_k) ≥ b_i. Points
 are pushed outward by a relative 10⁻¹¹, more where the cell is so thin that rounding asks for it, which makes
 the second part provable in float64 and costs nothing that matters.
@@ -27,7 +27,7 @@ import numpy as np
 from tightrope.coupled.rows import Affine
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.rounding import error_factor, product_error, up
-from tightrope.region.vertices import EnclosingVertices, enclosing_vertices
+from tightrope.regions.vertices import EnclosingVertices, enclosing_vertices
 from tightrope.statistics.coordinates import AffineFunctions
 
 

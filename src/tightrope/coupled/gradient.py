@@ -20,7 +20,7 @@ import numpy as np
 
 from tightrope.coupled.chain import Chain, chain_of
 from tightrope.coupled.linear_systems import build_matrix
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.rewards import ParametricReward

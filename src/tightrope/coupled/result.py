@@ -20,7 +20,7 @@ from tightrope.coupled.chain import Chain
 from tightrope.coupled.frame import Frame
 from tightrope.coupled.taylor import TaylorModel, expand, order_for
 from tightrope.coupled.vertex_proof import VertexProof
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.model.objective import Objective
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record, brief, freeze_fields

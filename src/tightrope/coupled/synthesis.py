@@ -21,6 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tightrope.ambiguity.sets import Sets
 from tightrope.coupled.earned import against, functions_of, rewards_at
 from tightrope.coupled.result import CoupledValue
 from tightrope.coupled.value import (
@@ -31,16 +32,15 @@ from tightrope.coupled.value import (
     require_region,
 )
 from tightrope.errors import InputError
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Record
-from tightrope.region.polytope import Polytope
+from tightrope.regions.polytope import Polytope
 from tightrope.solver.solve import solve
 from tightrope.solver.solve_sets import kernel_of, solve_sets
 from tightrope.statistics.coordinates import AffineFunctions
-from tightrope.uncertainty.sets import Sets
 
 MOST_CANDIDATES = 6
 _GOLDEN = 0.6180339887498949

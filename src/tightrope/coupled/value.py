@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
+from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.coupled.branch import Tree
 from tightrope.coupled.cells import MOST_BOX_DIMENSIONS, Region
 from tightrope.coupled.chain import chain_of
@@ -23,15 +24,14 @@ from tightrope.coupled.earned import against, functions_of
 from tightrope.coupled.result import EXACT_SHARE, Cell, CoupledStatus, CoupledValue, Witness
 from tightrope.coupled.witness import Point, Search
 from tightrope.errors import InputError
-from tightrope.formats.policy import Policy, PolicyGiven
+from tightrope.io.policy import Policy, PolicyGiven
 from tightrope.model.objective import Direction, Objective
 from tightrope.numerics.rounding import down, up
-from tightrope.region.polytope import Polytope
+from tightrope.regions.polytope import Polytope
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
 from tightrope.solver.kernels.kernel import Kernel
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve_sets import kernel_of, solve_sets
-from tightrope.uncertainty.sets import Sets, SetsKind
 
 DEFAULT_GAP = 0.02
 _EXACT_CELLS = 40

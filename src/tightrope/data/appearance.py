@@ -18,9 +18,9 @@ import numpy as np
 from tightrope.data.column_names import COUNT, DONE, EPISODE, STEP, TERMINATED, TIME, TRUNCATED
 from tightrope.data.value_maps import ValueMap
 from tightrope.errors import InputError, Location
-from tightrope.formats.table.columns import distinct
-from tightrope.formats.table.data_table import Chunk, DataTable
-from tightrope.formats.table.problems import Problem, ProblemCodes, mark
+from tightrope.io.table.columns import distinct
+from tightrope.io.table.data_table import Chunk, DataTable
+from tightrope.io.table.problems import Problem, ProblemCodes, mark
 
 SHOWN = 3
 """Values of a column that a message shows."""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.errors import InputError, Location
-from tightrope.formats.table.columns import holds_text
+from tightrope.io.table.columns import holds_text
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 _LIMB = 18

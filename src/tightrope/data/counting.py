@@ -15,7 +15,7 @@ from tightrope.data.intake import Intake
 from tightrope.data.partial import Partial, locate_known
 from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.data.rows import Rows
-from tightrope.formats.table.data_table import Chunk
+from tightrope.io.table.data_table import Chunk
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 Watch = Callable[[int, int], None]

@@ -22,7 +22,7 @@ from tightrope.data.counting import Watch, count_part
 from tightrope.data.partial import Partial
 from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.errors import CannotCertify, InputError
-from tightrope.formats.table.data_table import DataTable
+from tightrope.io.table.data_table import DataTable
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ from tightrope.data.partial import locate_known
 from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.data.rows import Rows
 from tightrope.errors import InputError, Location
-from tightrope.formats.table.data_table import Chunk
-from tightrope.formats.table.problems import Problem
+from tightrope.io.table.data_table import Chunk
+from tightrope.io.table.problems import Problem
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 BLOCK = 1 << 18

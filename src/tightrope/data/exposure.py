@@ -45,9 +45,9 @@ from tightrope.data.read_options import COMPLETE, ReadOptions
 from tightrope.data.state_index import StateIndex
 from tightrope.data.timed_simulator import TimedRows
 from tightrope.errors import InputError, Location
-from tightrope.formats.table.columns import distinct, truth_values, whole_numbers
-from tightrope.formats.table.data_table import Chunk, DataTable
-from tightrope.formats.table.opening import open_tables
+from tightrope.io.table.columns import distinct, truth_values, whole_numbers
+from tightrope.io.table.data_table import Chunk, DataTable
+from tightrope.io.table.opening import open_tables
 from tightrope.model.structure import Structure, Structured
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields

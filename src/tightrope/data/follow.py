@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from tightrope.data.rows import Rows
 from tightrope.data.state_index import UNKNOWN
-from tightrope.formats.table.problems import Problem
+from tightrope.io.table.problems import Problem
 from tightrope.model.structure import frozen_array
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel

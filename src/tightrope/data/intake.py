@@ -18,9 +18,9 @@ from tightrope.data.row_columns import show_value
 from tightrope.data.rows import RowDecoder, Rows
 from tightrope.data.state_form import StateNames
 from tightrope.errors import InputError
-from tightrope.formats.table.columns import whole_numbers
-from tightrope.formats.table.data_table import Chunk, DataTable
-from tightrope.formats.table.problems import Problem, ProblemCodes
+from tightrope.io.table.columns import whole_numbers
+from tightrope.io.table.data_table import Chunk, DataTable
+from tightrope.io.table.problems import Problem, ProblemCodes
 from tightrope.model.structure import UNLABELLED
 from tightrope.numerics.arrays import BoolArray
 

@@ -27,8 +27,8 @@ from tightrope.data.partial import locate_known
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.rows import Rows
 from tightrope.data.state_index import UNKNOWN
-from tightrope.formats.table.data_table import Chunk
-from tightrope.formats.table.problems import Problem
+from tightrope.io.table.data_table import Chunk
+from tightrope.io.table.problems import Problem
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 ALL_ROWS = 1 << 50

@@ -21,9 +21,9 @@ from tightrope.data.rows import RowDecoder, Rows
 from tightrope.data.state_form import StateNames
 from tightrope.data.state_index import UNKNOWN
 from tightrope.errors import InputError
-from tightrope.formats.table.columns import whole_numbers
-from tightrope.formats.table.data_table import Chunk
-from tightrope.formats.table.problems import ProblemCodes
+from tightrope.io.table.columns import whole_numbers
+from tightrope.io.table.data_table import Chunk
+from tightrope.io.table.problems import ProblemCodes
 from tightrope.numerics.arrays import OffsetArray
 
 LOOKED_AT = 20_000

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from tightrope.data.state_index import StateIndex
 from tightrope.errors import InputError
-from tightrope.formats.table.columns import distinct, holds_text, whole_numbers
-from tightrope.formats.table.problems import Problem, ProblemCodes, mark
+from tightrope.io.table.columns import distinct, holds_text, whole_numbers
+from tightrope.io.table.problems import Problem, ProblemCodes, mark
 from tightrope.model.structure import UNLABELLED, Structure, frozen_array
 from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel

@@ -66,7 +66,7 @@ from tightrope.data.sorting import count_sorted, times_fall
 from tightrope.data.stopping import has_levels
 from tightrope.data.time_order import batch_instants, begin_times, episode_instants, moment_of
 from tightrope.errors import InputError, Location
-from tightrope.formats.table.data_table import DataTable
+from tightrope.io.table.data_table import DataTable
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.verdict import Assumed, Kept
 

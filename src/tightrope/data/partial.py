@@ -47,7 +47,7 @@ from tightrope.data.follow import (
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.rows import NO_ACTION, Rows
 from tightrope.data.state_index import UNKNOWN
-from tightrope.formats.table.problems import Problem
+from tightrope.io.table.problems import Problem
 from tightrope.numerics.arrays import OffsetArray
 
 

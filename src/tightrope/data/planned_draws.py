@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from tightrope.errors import InputError, Location
-from tightrope.formats.documents.coding import read_document, to_text
-from tightrope.formats.documents.files import (
+from tightrope.io.documents.coding import read_document, to_text
+from tightrope.io.documents.files import (
     DRAWS_FORMAT,
     DRAWS_VERSION,
     DrawsDocument,

@@ -19,7 +19,7 @@ from tightrope.data.row_columns import RowColumns
 from tightrope.data.rows import RowDecoder
 from tightrope.data.stopping import absorbing_states
 from tightrope.data.value_maps import ValueMap
-from tightrope.formats.table.data_table import DataTable
+from tightrope.io.table.data_table import DataTable
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 

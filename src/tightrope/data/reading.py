@@ -1,6 +1,6 @@
 """Counts from logs, streamed: whatever their size, memory holds a few chunks of them.
 
-`read_data` takes files of any kind (`tightrope.formats.table.files`), tables of pandas, polars and
+`read_data` takes files of any kind (`tightrope.io.table.files`), tables of pandas, polars and
 pyarrow, and iterables of episodes. What the columns mean is described in `tightrope.data.row_columns`, and
 `Reading.read_as` says how they were read. Parts of a log are counted at the same time, one per core, and
 summed (`tightrope.data.partial`).
@@ -39,9 +39,9 @@ from tightrope.data.table_counts import count_table
 from tightrope.data.time_order import clock_of
 from tightrope.data.value_maps import ValueMap, parse_maps
 from tightrope.errors import InputError, Location, check_keywords, describe
-from tightrope.formats.table.data_table import DataTable, Metadata
-from tightrope.formats.table.files import DataFile
-from tightrope.formats.table.opening import is_table, open_table, open_tables
+from tightrope.io.table.data_table import DataTable, Metadata
+from tightrope.io.table.files import DataFile
+from tightrope.io.table.opening import is_table, open_table, open_tables
 from tightrope.model.structure import Structure
 from tightrope.numerics.record import Facts, Record
 from tightrope.verdict import Assumed, Kept

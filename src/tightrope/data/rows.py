@@ -32,9 +32,9 @@ from tightrope.data.state_form import StateNames
 from tightrope.data.state_index import UNKNOWN
 from tightrope.data.value_maps import ValueMap
 from tightrope.errors import InputError, Location
-from tightrope.formats.table.columns import distinct, holds_text, truth_values, whole_numbers
-from tightrope.formats.table.data_table import Chunk
-from tightrope.formats.table.problems import Problem, ProblemCodes, mark
+from tightrope.io.table.columns import distinct, holds_text, truth_values, whole_numbers
+from tightrope.io.table.data_table import Chunk
+from tightrope.io.table.problems import Problem, ProblemCodes, mark
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 _WHOLE = re.compile(r"-?[0-9]{1,18}|0[xX][0-9a-fA-F]{1,15}")

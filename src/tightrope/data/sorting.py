@@ -36,7 +36,7 @@ from tightrope.data.intake import Intake
 from tightrope.data.partial import locate_known
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.rows import Rows
-from tightrope.formats.table.problems import Problem
+from tightrope.io.table.problems import Problem
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 

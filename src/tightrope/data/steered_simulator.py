@@ -1,7 +1,7 @@
 """Data of a model under a controller with memory.
 
 The model is walked beside the controller's memory, where the controller is an ordinary policy
-(`tightrope.formats.controller`). What was seen is counted in transitions of the model: copies that differ in
+(`tightrope.io.controller`). What was seen is counted in transitions of the model: copies that differ in
 what was remembered count together.
 """
 
@@ -13,16 +13,16 @@ from functools import cached_property
 
 import numpy as np
 
-from tightrope.automata.lifting import lift_model
-from tightrope.automata.product import Product
 from tightrope.data.batches import Batches
 from tightrope.data.counts import Counts
 from tightrope.data.simulator import DEFAULT_CAP, Simulator, Trajectories
 from tightrope.data.stopping import absorbing_states, can_repeat_choice
 from tightrope.errors import InputError
-from tightrope.formats.controller import Controller
+from tightrope.io.controller import Controller
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP
+from tightrope.model.product import Product
+from tightrope.model.product_lifting import lift_model
 from tightrope.numerics.arrays import BoolArray
 
 

@@ -15,9 +15,9 @@ from tightrope.data.log_counts import LogCounts, ReadProgress, describe_missing,
 from tightrope.data.read_options import COMPLETE, ReadOptions
 from tightrope.data.read_plan import ReadPlan
 from tightrope.errors import InputError, Location
-from tightrope.formats.table.columns import whole_numbers
-from tightrope.formats.table.data_table import DataTable
-from tightrope.formats.table.problems import Problem, mark
+from tightrope.io.table.columns import whole_numbers
+from tightrope.io.table.data_table import DataTable
+from tightrope.io.table.problems import Problem, mark
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.verdict import Assumed, Kept
 

@@ -28,8 +28,8 @@ from tightrope.data.follow import Tick, find_tick
 from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.data.rows import identities
 from tightrope.errors import InputError
-from tightrope.formats.table.data_table import Chunk
-from tightrope.formats.table.problems import Problem, ProblemCodes
+from tightrope.io.table.data_table import Chunk
+from tightrope.io.table.problems import Problem, ProblemCodes
 from tightrope.numerics.arrays import OffsetArray
 
 BINS = 1 << 16

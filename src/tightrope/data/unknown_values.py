@@ -19,9 +19,9 @@ from tightrope.data.locate import NO_SUCH_ACTION
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.rows import NO_ACTION, RowDecoder, Rows
 from tightrope.data.state_form import StateNames
-from tightrope.formats.table.columns import truth_values, whole_numbers
-from tightrope.formats.table.data_table import Chunk
-from tightrope.formats.table.problems import Problem, ProblemCodes
+from tightrope.io.table.columns import truth_values, whole_numbers
+from tightrope.io.table.data_table import Chunk
+from tightrope.io.table.problems import Problem, ProblemCodes
 from tightrope.numerics.arrays import BoolArray
 
 SHOWN = 5

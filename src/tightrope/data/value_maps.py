@@ -23,8 +23,8 @@ import numpy as np
 
 from tightrope.data.column_names import ACTION, CHOICE, EPISODE, ROLES, STATE
 from tightrope.errors import InputError, Location
-from tightrope.formats.table.columns import distinct
-from tightrope.formats.table.problems import Problem, ProblemCodes, mark
+from tightrope.io.table.columns import distinct
+from tightrope.io.table.problems import Problem, ProblemCodes, mark
 
 _STEP = re.compile(r"\s*(?:(round|floor)|([*/+-])\s*([0-9.]+(?:[eE][+-]?[0-9]+)?(?:/[0-9]+)?))\s*")
 HINT = "write `maps='action: 0=repair, 1=run'` or `maps='wear: *10'`"

@@ -35,8 +35,8 @@ from tightrope.data.row_columns import RESERVED
 from tightrope.data.simulator import Trajectories
 from tightrope.data.state_form import StateForm
 from tightrope.errors import InputError
-from tightrope.formats.table.data_table import COUNTS, TRANSITIONS, Metadata, structure_hash
-from tightrope.formats.table.writer import Columns, write_table
+from tightrope.io.table.data_table import COUNTS, TRANSITIONS, Metadata, structure_hash
+from tightrope.io.table.writer import Columns, write_table
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import OffsetArray
 

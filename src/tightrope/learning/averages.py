@@ -16,20 +16,21 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from tightrope.answering.long_run import LongRun, average_policy, bound_average
-from tightrope.answering.solving import Directions
-from tightrope.automata.product import ranges
+from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.learning.learn import counts_of
 from tightrope.learning.options import Decisions, LearnOptions, LearnWords, decide
 from tightrope.learning.result import Interval, rests_on
 from tightrope.learning.stages import Prepared, Stages
+from tightrope.logic.long_run import LongRun, average_policy, bound_average
+from tightrope.logic.solving import Directions
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import Number
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.product import ranges
 from tightrope.model.ranges import ranges_over_box
 from tightrope.model.rewards import ParametricReward
 from tightrope.model.structure import RewardStructure, Structure
@@ -47,12 +48,11 @@ from tightrope.prism.properties.resolve import (
     reward_structure_of,
 )
 from tightrope.problem import constant_texts
-from tightrope.region.region import RegionKind
+from tightrope.regions.region import RegionKind
 from tightrope.solver.equations.assumed_support import assume_support
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import Limits, solve
 from tightrope.statistics.ledger import Ledger
-from tightrope.uncertainty.sets import Sets, SetsKind
 from tightrope.verdict import Assumed, Verdict
 
 

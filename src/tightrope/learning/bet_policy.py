@@ -14,7 +14,7 @@ import numpy as np
 
 from tightrope.data.design import SamplingDesign
 from tightrope.errors import InputError
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.learning.policies import depends_on_step, maximises
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP

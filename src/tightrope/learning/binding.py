@@ -15,10 +15,10 @@ import numpy as np
 
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.linear_program import LinearStatus
-from tightrope.region.halfspaces import Halfspaces, Origin, ScaledHalfspaces
-from tightrope.region.lazy_program import LazyProgram
-from tightrope.region.polytope import Polytope
-from tightrope.region.region import Region
+from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces
+from tightrope.regions.lazy_program import LazyProgram
+from tightrope.regions.polytope import Polytope
+from tightrope.regions.region import Region
 from tightrope.statistics.estimates import EventIntervals
 from tightrope.statistics.outcomes import Outcomes
 

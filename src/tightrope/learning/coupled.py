@@ -18,7 +18,7 @@ from tightrope.coupled import (
     bound_coupled_value,
     find_coupled_policy,
 )
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.learning.policies import PolicySolver, depends_on_step
 from tightrope.learning.result import Interval, PolicyValue
 

@@ -1,4 +1,4 @@
-"""The document of a learning run (`tightrope.formats.documents.result`): everything a report needs.
+"""The document of a learning run (`tightrope.io.documents.result`): everything a report needs.
 
 Pictures need the shadows of a region on pairs of parameters: outer polygons, from the support function alone.
 For directions u_1, …, u_n around the circle the region lies in every half-plane u_i·θ ≤ h(u_i). Neighbouring
@@ -19,9 +19,9 @@ from msgspec import UNSET, structs
 
 from tightrope import __version__
 from tightrope.data.counts import Counts
-from tightrope.formats.documents.coding import from_plain, to_plain
-from tightrope.formats.documents.outcome import Bounds, StoredOutcome
-from tightrope.formats.documents.result import (
+from tightrope.io.documents.coding import from_plain, to_plain
+from tightrope.io.documents.outcome import Bounds, StoredOutcome
+from tightrope.io.documents.result import (
     DataFacts,
     DesignFacts,
     EventTable,
@@ -41,7 +41,7 @@ from tightrope.learning.products import base_of
 from tightrope.learning.result import Interval, LearningResult
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.region.region import Region
+from tightrope.regions.region import Region
 from tightrope.statistics.estimates import EventIntervals
 
 DIRECTIONS = 48

@@ -10,8 +10,10 @@ from __future__ import annotations
 import time
 from typing import Unpack
 
+from tightrope.ambiguity import sets as uncertainty
+from tightrope.ambiguity.sets import SetsKind
 from tightrope.errors import CannotCertify, InputError
-from tightrope.formats.policy import PolicyGiven, as_policy
+from tightrope.io.policy import PolicyGiven, as_policy
 from tightrope.learning.binding import NOTHING
 from tightrope.learning.coupled import Coupler
 from tightrope.learning.learn import parametric, progress_of
@@ -21,12 +23,10 @@ from tightrope.learning.products import product_notes, require_support_of_domain
 from tightrope.learning.result import LearningResult, widths_of
 from tightrope.learning.stages import Progress, silent
 from tightrope.problem import Problem
-from tightrope.region.bounds import parameter_box
-from tightrope.region.build import domain_region
-from tightrope.region.region import RegionKind
+from tightrope.regions.bounds import parameter_box
+from tightrope.regions.build import domain_region
+from tightrope.regions.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod
-from tightrope.uncertainty import sets as uncertainty
-from tightrope.uncertainty.sets import SetsKind
 
 OVER_THE_DOMAIN = (SetsKind.EXPRESSION, SetsKind.RECTANGULAR, SetsKind.COUPLED)
 

@@ -18,12 +18,12 @@ from threading import Lock
 from types import MappingProxyType
 from typing import Any, Unpack, cast
 
-from tightrope.answering.product_problem import ProductProblem
+from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.data.reading import Reading, ReadWords, read_data
 from tightrope.errors import InputError, check_type, choose, describe
-from tightrope.formats.controller import Controller
-from tightrope.formats.policy import Policy, PolicyGiven, as_policy
+from tightrope.io.controller import Controller
+from tightrope.io.policy import Policy, PolicyGiven, as_policy
 from tightrope.learning.bet_policy import BetPolicy, why_no_bets
 from tightrope.learning.binding import Binding, binding_events
 from tightrope.learning.costs import learn_costs, unused_costs
@@ -40,16 +40,16 @@ from tightrope.learning.products import (
 from tightrope.learning.result import LearningResult, PolicyValue, Widths, widths_of
 from tightrope.learning.stages import Prepared, Progress, Stages
 from tightrope.learning.value_directions import cut_along_values
+from tightrope.logic.product_problem import ProductProblem
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.model_fit import ModelFit
 from tightrope.numerics.team import Aside, Team, count_threads
 from tightrope.problem import Model, Problem, learnable
-from tightrope.region.region import RegionKind
+from tightrope.regions.region import RegionKind
 from tightrope.solver.iteration.host import LEAST_TRANSITIONS
 from tightrope.solver.solution import Solution
 from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.statistics.prequential import Predictions
-from tightrope.uncertainty.sets import SetsKind
 
 ALL_KINDS = (
     SetsKind.UNTIED,

@@ -15,8 +15,8 @@ from tightrope.data.read_options import ReadOptions
 from tightrope.data.reading import Model, Progress, Reading, plan_reading, read_files
 from tightrope.data.unknown_values import Unknown, unknown_values
 from tightrope.errors import InputError
-from tightrope.formats.table.files import DataFile
-from tightrope.formats.table.opening import open_table
+from tightrope.io.table.files import DataFile
+from tightrope.io.table.opening import open_table
 from tightrope.learning.point_estimates import PointEstimates, estimate_points
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.verdict import Assumed, Kept, Verdict

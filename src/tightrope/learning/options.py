@@ -12,18 +12,18 @@ from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import TypedDict, cast
 
+from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError, check_keywords, choose
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.region.build import RegionOptions
-from tightrope.region.region import RegionKind
+from tightrope.regions.build import RegionOptions
+from tightrope.regions.region import RegionKind
 from tightrope.statistics.bet_schedule import count_planned_episodes
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.costs import CostModel, checked_range
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
 from tightrope.statistics.least_squares import EllipsoidVersion
-from tightrope.uncertainty.sets import SetsKind
 
 MANY_EXPRESSIONS = 8
 """From so many distinct unknown expressions on the likelihood region is the tighter one."""

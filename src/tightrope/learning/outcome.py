@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tightrope.ambiguity.sets import SetsKind
 from tightrope.coupled import CoupledValue, Witness
-from tightrope.formats.documents.coding import from_plain, to_plain
-from tightrope.formats.documents.outcome import (
+from tightrope.io.documents.coding import from_plain, to_plain
+from tightrope.io.documents.outcome import (
     BindingFacts,
     BoundEvent,
     CandidateFacts,
@@ -22,7 +23,6 @@ from tightrope.formats.documents.outcome import (
     assumed_facts,
 )
 from tightrope.statistics.ledger import Ledger
-from tightrope.uncertainty.sets import SetsKind
 
 if TYPE_CHECKING:
     from tightrope.learning.result import Interval, LearningResult

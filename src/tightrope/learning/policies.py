@@ -15,7 +15,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from tightrope.formats.policy import Policy
+from tightrope.ambiguity.sets import Sets
+from tightrope.io.policy import Policy
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.result import Interval, PolicyValue
 from tightrope.learning.stages import Progress
@@ -25,7 +26,7 @@ from tightrope.model.rewards import ParametricReward, RewardStructure
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.team import Team
-from tightrope.region.costs import reward_ends
+from tightrope.regions.costs import reward_ends
 from tightrope.solver.equations.assumed_support import assume_support
 from tightrope.solver.iteration.host import LEAST_TRANSITIONS
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
@@ -34,7 +35,6 @@ from tightrope.solver.solution import Solution
 from tightrope.solver.solve import Limits
 from tightrope.solver.solve_sets import kernel_of, solve_sets
 from tightrope.solver.workspace import Workspace
-from tightrope.uncertainty.sets import Sets
 
 
 def depends_on_step(objective: Objective) -> bool:

@@ -15,22 +15,22 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.answering.product_problem import ProductProblem, steer
+from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
-from tightrope.formats.controller import Controller
-from tightrope.formats.policy import Policy
+from tightrope.io.controller import Controller
+from tightrope.io.policy import Policy
 from tightrope.learning.coupled import Coupler
 from tightrope.learning.options import LearnOptions, decide
 from tightrope.learning.policies import PolicySolver
 from tightrope.learning.result import PolicyValue
 from tightrope.learning.stages import Prepared, Progress, Stages
+from tightrope.logic.product_problem import ProductProblem, steer
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.ranges import ranges_over_box
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.problem import Model, Problem
-from tightrope.region.region import RegionKind
-from tightrope.uncertainty.sets import SetsKind
+from tightrope.regions.region import RegionKind
 
 
 def base_of(problem: Problem) -> Model:

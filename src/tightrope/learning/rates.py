@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.answering.operators import Effort
-from tightrope.answering.over_rates import RateBounds, bound_over_rates, value_operator
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.exposure import Exposure, read_exposure
 from tightrope.errors import InputError, check_number, describe
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.result import rests_on
+from tightrope.logic.operators import Effort
+from tightrope.logic.over_rates import RateBounds, bound_over_rates, value_operator
 from tightrope.model.continuous import IntervalCTMC, ParametricCTMC
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record
@@ -32,9 +32,9 @@ from tightrope.numerics.text import interval_text
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import Property, PropertyFile
 from tightrope.prism.properties.resolve import PropertyOptions, pick
-from tightrope.region.rate_box import RateRegion, region_of_rates
-from tightrope.region.rate_likelihood import estimate_jointly
-from tightrope.region.region import RegionKind
+from tightrope.regions.rate_box import RateRegion, region_of_rates
+from tightrope.regions.rate_likelihood import estimate_jointly
+from tightrope.regions.region import RegionKind
 from tightrope.statistics.ledger import Assumption, Ledger, assumed_of
 from tightrope.statistics.rate_likelihood import MOST_PARAMETERS
 from tightrope.statistics.rates import RateClasses, RateEvents, estimate_rates, texts_of

@@ -11,21 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.answering.product_problem import ProductProblem
+from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.coupled import CoupledStatus, CoupledSynthesis, CoupledValue
 from tightrope.data.counts import Counts
 from tightrope.data.event_stream import EXCLUDED
 from tightrope.errors import InputError
-from tightrope.formats.controller import Controller
-from tightrope.formats.documents.coding import to_plain
-from tightrope.formats.output_file import path_of
-from tightrope.formats.policy import Policy
-from tightrope.formats.table.frames import to_pandas
+from tightrope.io.controller import Controller
+from tightrope.io.documents.coding import to_plain
+from tightrope.io.output_file import path_of
+from tightrope.io.policy import Policy
+from tightrope.io.table.frames import to_pandas
 from tightrope.learning.binding import Binding
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.learning.outcome import outcome_of
 from tightrope.learning.result_table import result_table
 from tightrope.learning.shown import Shown, map_of, run_of, write_certificate
+from tightrope.logic.product_problem import ProductProblem
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.model_fit import ModelFit
@@ -34,11 +35,10 @@ from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import Facts, Record, brief, freeze_fields
 from tightrope.numerics.text import bound_text, interval_text
 from tightrope.problem import Problem
-from tightrope.region.region import Conflict, Region, RegionKind
+from tightrope.regions.region import Conflict, Region, RegionKind
 from tightrope.solver.solution import Solution
 from tightrope.statistics.estimates import EventIntervals
 from tightrope.statistics.ledger import Ledger
-from tightrope.uncertainty.sets import Sets, SetsKind
 from tightrope.verdict import Assumed, Kept, Verdict
 
 if TYPE_CHECKING:

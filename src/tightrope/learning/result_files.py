@@ -19,7 +19,7 @@ policies alone.
 
 All is written to a hidden directory first and takes its place in the end, so that Ctrl-C leaves nothing
 behind. Only files that an earlier run of the same kind wrote, and that nobody has changed since, are replaced
-(`tightrope.formats.output_directory`).
+(`tightrope.io.output_directory`).
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tightrope.answering.product_problem import ProductProblem
+from tightrope.ambiguity.sets import SetsKind
 from tightrope.errors import InputError, choose
-from tightrope.formats.atomic import atomic_write
-from tightrope.formats.controller import MOST_DRAWN
-from tightrope.formats.documents.coding import to_text
-from tightrope.formats.documents.result import FILE, ResultDocument
-from tightrope.formats.drn import write_drn
-from tightrope.formats.explicit import write_explicit
-from tightrope.formats.output_directory import claim
-from tightrope.formats.policy_write import write_policy
-from tightrope.formats.umb import umb_is_available, write_umb
+from tightrope.io.atomic import atomic_write
+from tightrope.io.controller import MOST_DRAWN
+from tightrope.io.documents.coding import to_text
+from tightrope.io.documents.result import FILE, ResultDocument
+from tightrope.io.drn import write_drn
+from tightrope.io.explicit import write_explicit
+from tightrope.io.output_directory import claim
+from tightrope.io.policy_write import write_policy
+from tightrope.io.umb import umb_is_available, write_umb
 from tightrope.learning.document import Setting, document
 from tightrope.learning.exported import export_policies
+from tightrope.logic.product_problem import ProductProblem
 from tightrope.prism.properties.question import with_letters
-from tightrope.uncertainty.sets import SetsKind
 
 if TYPE_CHECKING:
     from tightrope.learning.result import LearningResult

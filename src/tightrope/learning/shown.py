@@ -13,15 +13,15 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tightrope.formats.output_file import claim_file, path_of
-from tightrope.formats.written_by import CERTIFICATE
+from tightrope.io.output_file import claim_file, path_of
+from tightrope.io.written_by import CERTIFICATE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from tightrope.formats.documents.plan import PlanDocument
-    from tightrope.formats.documents.result import ResultDocument
+    from tightrope.io.documents.plan import PlanDocument
+    from tightrope.io.documents.result import ResultDocument
     from tightrope.learning.result import LearningResult
     from tightrope.report.policy_map import PolicyMap
     from tightrope.report.run import Run
@@ -43,9 +43,9 @@ def map_of(policies: Mapping[str, Any]) -> PolicyMap | None:
 
 def write_certificate(result: LearningResult, path: Path, overwrite: bool) -> dict[str, tuple[float, float]]:
     """Write the certificate of a result; the interval of every claim."""
+    from tightrope.certify.certificate_file import as_file
+    from tightrope.certify.learned import certificate_of, domain_certificate
     from tightrope.learning.products import base_of
-    from tightrope.proof.certificate_file import as_file
-    from tightrope.proof.learned import certificate_of, domain_certificate
 
     claimed = claim_file(path, CERTIFICATE, overwrite)
     about = {"model_hash": base_of(result.problem).hash(), "property": result.problem.text}

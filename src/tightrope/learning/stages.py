@@ -22,25 +22,25 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
+from tightrope.ambiguity import sets as uncertainty
+from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.model_fit import ModelFit, weigh_fit
 from tightrope.numerics.arrays import FloatArray
-from tightrope.region.bounds import parameter_box
-from tightrope.region.build import build_region, polytope_region
-from tightrope.region.costs import with_costs
-from tightrope.region.nearby import Nearby
-from tightrope.region.region import Conflict, Region, RegionKind
+from tightrope.regions.bounds import parameter_box
+from tightrope.regions.build import build_region, polytope_region
+from tightrope.regions.costs import with_costs
+from tightrope.regions.nearby import Nearby
+from tightrope.regions.region import Conflict, Region, RegionKind
 from tightrope.statistics.bets import Gradient
 from tightrope.statistics.costs import CostIntervals
 from tightrope.statistics.estimates import EventIntervals, IntervalMethod, check_delta, event_intervals
 from tightrope.statistics.ledger import Ledger
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import Predictions
-from tightrope.uncertainty import sets as uncertainty
-from tightrope.uncertainty.sets import Sets, SetsKind
 from tightrope.verdict import Verdict
 
 Progress = Callable[[str], None]

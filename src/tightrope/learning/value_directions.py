@@ -1,7 +1,7 @@
 """Along which directions of the parameters the values of policies change: where a region should be tight.
 
 The gradients of the policies that are evaluated, at the estimate of the region's evidence. A region of many
-coordinates is cut along them (`tightrope.region.value_cuts`), which takes nothing away from the statistical
+coordinates is cut along them (`tightrope.regions.value_cuts`), which takes nothing away from the statistical
 region and therefore costs no confidence, whatever the policies are.
 """
 
@@ -12,17 +12,17 @@ from dataclasses import replace
 
 import numpy as np
 
+from tightrope.ambiguity.sets import Sets, rectangular
 from tightrope.coupled.gradient import ValueGradient
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.learning.stages import Prepared
 from tightrope.model.objective import Objective
 from tightrope.numerics.arrays import FloatArray
-from tightrope.region.bounds import parameter_box
-from tightrope.region.polytope import Polytope
-from tightrope.region.value_cuts import cut_along, wants_value_cuts
+from tightrope.regions.bounds import parameter_box
+from tightrope.regions.polytope import Polytope
+from tightrope.regions.value_cuts import cut_along, wants_value_cuts
 from tightrope.statistics.coordinates import AffineFunctions
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
-from tightrope.uncertainty.sets import Sets, rectangular
 
 
 def cut_along_values(prepared: Prepared, objective: Objective, policies: Sequence[Policy]) -> Prepared | None:

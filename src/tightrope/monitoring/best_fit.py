@@ -27,8 +27,8 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.refit import climb
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.rounding import UNIT, error_factor, product_error, up
-from tightrope.region.envelopes import coordinate_envelopes
-from tightrope.region.tangent_cuts import LogLikelihood
+from tightrope.regions.envelopes import coordinate_envelopes
+from tightrope.regions.tangent_cuts import LogLikelihood
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 

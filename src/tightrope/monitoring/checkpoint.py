@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tightrope.errors import InputError, Location
-from tightrope.formats.stored_arrays import DAMAGE, load_arrays, save_arrays
+from tightrope.io.stored_arrays import DAMAGE, load_arrays, save_arrays
 from tightrope.monitoring.monitor import Monitor
 from tightrope.monitoring.promise import PromiseWatch
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.step_choices import StepChoices
 from tightrope.model.structure import Structure

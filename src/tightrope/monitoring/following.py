@@ -32,9 +32,9 @@ from tightrope.data.read_plan import ReadPlan
 from tightrope.data.reading import describe_design, plan_reading
 from tightrope.data.time_order import are_in_time
 from tightrope.errors import InputError
-from tightrope.formats.table.csv_text import CsvTable
-from tightrope.formats.table.files import DataFile, DataFormat, find_files
-from tightrope.formats.table.opening import open_table, open_tables
+from tightrope.io.table.csv_text import CsvTable
+from tightrope.io.table.files import DataFile, DataFormat, find_files
+from tightrope.io.table.opening import open_table, open_tables
 from tightrope.model.structure import Structure
 from tightrope.verdict import Assumed, Kept
 

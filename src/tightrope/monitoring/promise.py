@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.model.objective import Objective
 from tightrope.model.structure import Structure
 from tightrope.monitoring.episode_returns import CUT, ELSEWHERE, LEFT, EpisodeReturns, Scoring

@@ -13,10 +13,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tightrope.answering.answer import Answer
-from tightrope.answering.multi import Achieved
 from tightrope.errors import InputError, check_type, describe
-from tightrope.formats.output_file import OutputFile
+from tightrope.io.output_file import OutputFile
+from tightrope.logic.answer import Answer
+from tightrope.logic.multi import Achieved
 from tightrope.numerics.arrays import FloatArray
 from tightrope.report.figures import save_figure
 from tightrope.report.style import GREY, INK, PAPER, SETS, WIDTH, legend_below, name_axes

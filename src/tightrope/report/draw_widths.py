@@ -14,8 +14,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from tightrope.formats.documents.outcome import Span
-from tightrope.formats.polynomial_text import PolynomialSyntaxError, parse_polynomial
+from tightrope.io.documents.outcome import Span
+from tightrope.io.polynomial_text import PolynomialSyntaxError, parse_polynomial
 from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.ranges import ranges_over_box
 from tightrope.report.picture import Picture, Table, interval_text, number, shorten

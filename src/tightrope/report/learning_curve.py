@@ -20,14 +20,14 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
-from tightrope.formats.atomic import atomic_path
-from tightrope.formats.written_by import figure_metadata
+from tightrope.benchmarks.online_cells import OnlineRecord
+from tightrope.benchmarks.online_tables import Group, groups
+from tightrope.benchmarks.suite import parse_bench
+from tightrope.io.atomic import atomic_path
+from tightrope.io.written_by import figure_metadata
 from tightrope.numerics.arrays import FloatArray
 from tightrope.report.question_words import quantity_of
 from tightrope.report.style import GREY, PAPER, SETS, TRUTH, WIDTH, plain
-from tightrope.studies.online_cells import OnlineRecord
-from tightrope.studies.online_tables import Group, groups
-from tightrope.studies.suite import parse_bench
 
 POINTS = 240
 """Of a curve, evenly spread over the logarithm of the episodes."""

@@ -13,8 +13,8 @@ from matplotlib.patches import Patch
 
 from tightrope.data.coverage import ActionCoverage, Coverage
 from tightrope.errors import InputError
-from tightrope.formats.atomic import atomic_path
-from tightrope.formats.written_by import figure_metadata
+from tightrope.io.atomic import atomic_path
+from tightrope.io.written_by import figure_metadata
 from tightrope.learning.point_estimates import PointEstimates
 from tightrope.report.picture import shorten
 from tightrope.report.style import ACTIONS, GREY, PAPER, SETS, WIDTH, name_axes, plain

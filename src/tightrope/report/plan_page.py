@@ -9,8 +9,8 @@ from typing import Any
 from jinja2 import Environment
 from msgspec import UnsetType
 
-from tightrope.formats.documents.outcome import read_verdict
-from tightrope.formats.documents.plan import PlanDocument, StrategyFacts
+from tightrope.io.documents.outcome import read_verdict
+from tightrope.io.documents.plan import PlanDocument, StrategyFacts
 from tightrope.learning.plan.answer import round_forecast
 from tightrope.learning.plan.target import Aim
 from tightrope.numerics.text import text_above

@@ -22,8 +22,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from tightrope.errors import InputError, describe
-from tightrope.formats.documents.plan import PlanDocument
-from tightrope.formats.output_file import path_of
+from tightrope.io.documents.plan import PlanDocument
+from tightrope.io.output_file import path_of
 from tightrope.report.draw_events import EVENTS
 from tightrope.report.draw_fit import EVIDENCE, WORST
 from tightrope.report.draw_forecast import HEIGHT, draw_forecast, write_forecast
@@ -170,8 +170,8 @@ def plot_campaign(path: str | PathLike[str]) -> Figure:
     ...     print(error)
     there are no records: no file no-such-campaign
     """
+    from tightrope.benchmarks.online_cells import ONLINE_FILE, read_online
     from tightrope.report.learning_curve import panels_of
-    from tightrope.studies.online_cells import ONLINE_FILE, read_online
 
     place = path_of(path)
     panels = panels_of(read_online(place / ONLINE_FILE if place.is_dir() else place))

@@ -19,9 +19,9 @@ import numpy as np
 from msgspec import UnsetType
 
 from tightrope.errors import InputError, Location
-from tightrope.formats.documents.coding import from_text
-from tightrope.formats.documents.files import PolicyDocument, PolicyEntry, TakenChoice
-from tightrope.formats.policy_write import write_policy
+from tightrope.io.documents.coding import from_text
+from tightrope.io.documents.files import PolicyDocument, PolicyEntry, TakenChoice
+from tightrope.io.policy_write import write_policy
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 MOST_BINS = 48

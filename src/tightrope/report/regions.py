@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.errors import TightropeError
-from tightrope.formats.documents.result import RegionShape
+from tightrope.io.documents.result import RegionShape
 from tightrope.learning.document import region_shape
 from tightrope.learning.options import LearnOptions, decide
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.region.bounds import parameter_box
-from tightrope.region.build import build_region
-from tightrope.region.region import RegionKind
-from tightrope.uncertainty.sets import SetsKind
+from tightrope.regions.bounds import parameter_box
+from tightrope.regions.build import build_region
+from tightrope.regions.region import RegionKind
 
 COMPARED = (RegionKind.POLYTOPE, RegionKind.ELLIPSOID, RegionKind.LIKELIHOOD)
 

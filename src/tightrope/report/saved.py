@@ -20,12 +20,13 @@ from typing import Any
 
 from msgspec import UnsetType, structs
 
+from tightrope.ambiguity.sets import SetsKind
 from tightrope.errors import InputError, Location, TightropeError
-from tightrope.formats.documents.coding import to_plain
-from tightrope.formats.documents.outcome import FitFacts, LedgerFacts, Outcome
-from tightrope.formats.documents.result import ResultDocument, read_result, result_file
-from tightrope.formats.output_file import path_of
-from tightrope.formats.policy import Policy
+from tightrope.io.documents.coding import to_plain
+from tightrope.io.documents.outcome import FitFacts, LedgerFacts, Outcome
+from tightrope.io.documents.result import ResultDocument, read_result, result_file
+from tightrope.io.output_file import path_of
+from tightrope.io.policy import Policy
 from tightrope.learning.outcome import outcome_of
 from tightrope.learning.result import Interval, LearningResult
 from tightrope.learning.shown import Shown
@@ -36,7 +37,6 @@ from tightrope.numerics.text import bound_text
 from tightrope.report.policy_map import PolicyMap
 from tightrope.report.run import Run
 from tightrope.report.write import load_policies
-from tightrope.uncertainty.sets import SetsKind
 from tightrope.verdict import Assumed, Verdict
 
 

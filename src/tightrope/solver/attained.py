@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.errors import CannotCertify
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.model.objective import Direction
 from tightrope.numerics.text import interval_text
 from tightrope.solver.solution import Solution, Status

@@ -55,8 +55,8 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.formats.policy import Policy, policy_of
-from tightrope.formats.table.frames import action_column, to_pandas, with_nulls, with_states
+from tightrope.io.policy import Policy, policy_of
+from tightrope.io.table.frames import action_column, to_pandas, with_nulls, with_states
 from tightrope.model.initial_values import InitialValues
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.step_choices import StepChoices

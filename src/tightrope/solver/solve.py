@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.formats.policy import PolicyGiven, as_policy
+from tightrope.io.policy import PolicyGiven, as_policy
 from tightrope.model.factored import FactoredRows
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective, ObjectiveKind

@@ -6,7 +6,7 @@ import math
 from typing import TypedDict, Unpack
 
 from tightrope.errors import InputError, check_keywords, check_number, check_type
-from tightrope.formats.policy import PolicyGiven
+from tightrope.io.policy import PolicyGiven
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray

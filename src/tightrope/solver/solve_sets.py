@@ -16,7 +16,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tightrope.formats.policy import PolicyGiven
+from tightrope.ambiguity.region_shape import joint_choices
+from tightrope.ambiguity.sets import Sets, SetsKind
+from tightrope.io.policy import PolicyGiven
 from tightrope.model.graph.components import strongly_connected_components
 from tightrope.model.objective import Direction, Objective
 from tightrope.numerics.arrays import FloatArray
@@ -24,11 +26,9 @@ from tightrope.solver.kernels.factored_kernel import FactoredKernel
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
 from tightrope.solver.kernels.kernel import Kernel
 from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
-from tightrope.solver.nature.region_shape import joint_choices
 from tightrope.solver.solution import Solution, Status, widest
 from tightrope.solver.solve import Limits, solve
 from tightrope.solver.workspace import Workspace
-from tightrope.uncertainty.sets import Sets, SetsKind
 
 
 def kernel_of(sets: Sets) -> Kernel:

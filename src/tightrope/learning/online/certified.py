@@ -9,16 +9,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.learning.bet_policy import BetPolicy
 from tightrope.learning.coupled import Coupler
 from tightrope.learning.online.update import Update
 from tightrope.learning.policies import PolicySolver, maximises
 from tightrope.learning.result import Interval
 from tightrope.numerics.arrays import FloatArray
-from tightrope.region.nearby import Nearby
-from tightrope.region.polytope import Polytope
-from tightrope.region.region import Region, RegionKind
+from tightrope.regions.nearby import Nearby
+from tightrope.regions.polytope import Polytope
+from tightrope.regions.region import Region, RegionKind
 from tightrope.solver.kernels.kernel import Kernel
 from tightrope.solver.solution import Solution
 from tightrope.statistics.estimates import EventIntervals

@@ -12,22 +12,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tightrope.ambiguity.sets import Sets
 from tightrope.data.counts import Counts
 from tightrope.data.stopping import find_decided_states
-from tightrope.formats.policy import Policy
+from tightrope.design.design import Design
+from tightrope.design.directions import Directions
+from tightrope.design.oracle import Oracle, best_episodes
+from tightrope.design.priced import Cost, price_oracle
+from tightrope.design.safe import Bounded, careful, entering
+from tightrope.design.stage import FEWEST, Question, Stage
+from tightrope.io.policy import Policy
 from tightrope.learning.online.exploration import Explore
 from tightrope.learning.online.safety import Explored, Safety, bad_states
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import BoolArray, FloatArray
-from tightrope.planning.design import Design
-from tightrope.planning.directions import Directions
-from tightrope.planning.oracle import Oracle, best_episodes
-from tightrope.planning.priced import Cost, price_oracle
-from tightrope.planning.safe import Bounded, careful, entering
-from tightrope.planning.stage import FEWEST, Question, Stage
 from tightrope.problem import Problem
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.uncertainty.sets import Sets
 
 REDESIGN = 1.5
 """Times as many episodes call for a new design. Doubling needs a tenth more of them, each look a third more

@@ -2,7 +2,7 @@
 
 | exploration | the policy that collects |
 |---|---|
-| `designed` | the mixture of policies whose data shrink the gap most (`tightrope.planning`) |
+| `designed` | the mixture of policies whose data shrink the gap most (`tightrope.design`) |
 | `optimistic` | the one that is best if nature is kind |
 | `robust` | the one with the best guarantee |
 | `uniform` | every choice of a state alike |
@@ -22,10 +22,10 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
+from tightrope.design.priced import Cost
 from tightrope.errors import InputError
 from tightrope.learning.result import Interval
 from tightrope.numerics.record import Record
-from tightrope.planning.priced import Cost
 
 
 class Exploration(Enum):

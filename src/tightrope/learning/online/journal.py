@@ -27,12 +27,12 @@ import msgspec
 import numpy.typing as npt
 
 from tightrope.errors import InputError
-from tightrope.formats.atomic import explain_errors
-from tightrope.formats.documents.answers import OnlineRecord
-from tightrope.formats.documents.coding import from_text, to_plain
-from tightrope.formats.manifest import MANIFEST, Manifest
-from tightrope.formats.output_directory import OutputDirectory, claim
-from tightrope.formats.stored_arrays import DAMAGE, load_arrays, save_arrays
+from tightrope.io.atomic import explain_errors
+from tightrope.io.documents.answers import OnlineRecord
+from tightrope.io.documents.coding import from_text, to_plain
+from tightrope.io.manifest import MANIFEST, Manifest
+from tightrope.io.output_directory import OutputDirectory, claim
+from tightrope.io.stored_arrays import DAMAGE, load_arrays, save_arrays
 from tightrope.learning.online.learner import OnlineLearner
 
 RECORDS = "records.jsonl"

@@ -14,7 +14,7 @@ L1) may be asked for, for comparison; the ledger then says that nothing is guara
 
 *What is kept from one update to the next.* All that follows from the model alone; intervals of events that
 were not met; the closed batches of the likelihood region with their plug-ins; the bets of a slab; where the
-polytope was (`tightrope.region.nearby`); the values, from which the solver looks for the next ones. The last
+polytope was (`tightrope.regions.nearby`); the values, from which the solver looks for the next ones. The last
 two move sets by rounding and values within the precision asked for: otherwise an update is `learn` on the
 same counts.
 Where intervals or sets have not moved, the values are kept as they are.
@@ -31,13 +31,14 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.data.counts import Counts
 from tightrope.data.growing import GrowingCounts
 from tightrope.data.read_options import ReadOptions
 from tightrope.data.state_form import StateForm, state_form
 from tightrope.data.steps import StepReader
 from tightrope.errors import CannotCertify, InputError
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.learning import products
 from tightrope.learning.bet_policy import BetPolicy, why_no_bets
 from tightrope.learning.learn import Learner, parametric, progress_of
@@ -55,13 +56,12 @@ from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, as_card, as_text
 from tightrope.numerics.text import bound_text
 from tightrope.problem import Problem
-from tightrope.region.nearby import Nearby
-from tightrope.region.region import RegionKind
+from tightrope.regions.nearby import Nearby
+from tightrope.regions.region import RegionKind
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
 from tightrope.statistics.estimates import EventIntervals, check_delta
 from tightrope.statistics.ledger import Ledger
 from tightrope.statistics.prequential import Predictions
-from tightrope.uncertainty.sets import Sets, SetsKind
 from tightrope.verdict import Verdict
 
 ITERATIONS = 20_000

@@ -1,7 +1,7 @@
 """Exploration whose probability of something bad is certified, over all that the data leave possible.
 
 An episode *ends badly* when it meets one of the states to avoid before it ends otherwise. A design keeps
-the bound at the estimate (`tightrope.planning.safe`); what counts is the worst case over the present
+the bound at the estimate (`tightrope.design.safe`); what counts is the worst case over the present
 region. So the randomised policy that is executed is evaluated over the expression sets of that region,
 nature against it, as `learn --policy` does it: a verified upper bound that holds with the ledger's
 confidence, the same δ, for whatever was designed. As long as it lies above what is allowed, the design is
@@ -18,19 +18,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tightrope.ambiguity.sets import Sets
+from tightrope.design.design import Design
+from tightrope.design.episodes import stationary
+from tightrope.design.safe import NoPolicyKeepsBound
 from tightrope.errors import CannotCertify, InputError
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import BoolArray, FloatArray
-from tightrope.planning.design import Design
-from tightrope.planning.episodes import stationary
-from tightrope.planning.safe import NoPolicyKeepsBound
 from tightrope.problem import Problem
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
 from tightrope.solver.solve import Limits
 from tightrope.solver.solve_sets import solve_sets
-from tightrope.uncertainty.sets import Sets
 
 REDESIGNS = 4
 HALVINGS = 5

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.formats.policy import Policy
+from tightrope.io.policy import Policy
 from tightrope.learning.result import Interval
 from tightrope.model.structure import Structure
 from tightrope.numerics.record import Record

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tightrope.data.planned_draws import PlannedDraws
+from tightrope.design.forecast import Gap
+from tightrope.design.hanging import Combination
 from tightrope.errors import InputError
-from tightrope.formats.documents.coding import to_plain
-from tightrope.formats.documents.plan import LABEL
-from tightrope.formats.output_file import path_of
-from tightrope.formats.policy import Policy
+from tightrope.io.documents.coding import to_plain
+from tightrope.io.documents.plan import LABEL
+from tightrope.io.output_file import path_of
+from tightrope.io.policy import Policy
 from tightrope.learning.options import Decisions
 from tightrope.learning.plan.target import Aim, Target
 from tightrope.learning.result import Interval
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.numerics.text import text_above
-from tightrope.planning.forecast import Gap
-from tightrope.planning.hanging import Combination
 from tightrope.problem import Problem
 from tightrope.verdict import Verdict
 

@@ -1,6 +1,6 @@
 """A plan as a document, and as a directory, which appears whole or not at all.
 
-plan.json                   forecasts and the design (`tightrope.formats.documents.plan`)
+plan.json                   forecasts and the design (`tightrope.io.documents.plan`)
 exploration-policy.json     the one randomised policy to explore with
 policies/01.json …          the policies that it mixes; their shares are in plan.json
 draws.json                  how many draws of which choice, where draws are planned
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
-from tightrope.formats.atomic import atomic_write
-from tightrope.formats.documents.coding import to_text
-from tightrope.formats.documents.outcome import Span, assumed_facts
-from tightrope.formats.documents.plan import (
+from tightrope.io.atomic import atomic_write
+from tightrope.io.documents.coding import to_text
+from tightrope.io.documents.outcome import Span, assumed_facts
+from tightrope.io.documents.plan import (
     FILE,
     LABEL,
     CombinationFacts,
@@ -26,9 +26,9 @@ from tightrope.formats.documents.plan import (
     PlanDocument,
     StrategyFacts,
 )
-from tightrope.formats.output_directory import OutputDirectory, claim
-from tightrope.formats.policy import Policy
-from tightrope.formats.policy_write import write_policy
+from tightrope.io.output_directory import OutputDirectory, claim
+from tightrope.io.policy import Policy
+from tightrope.io.policy_write import write_policy
 from tightrope.learning.shown import write_forecast
 
 if TYPE_CHECKING:

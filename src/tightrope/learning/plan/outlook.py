@@ -1,8 +1,8 @@
 """What to expect of more data, for the region and the sets that are used.
 
-The gap is made of directions in parameter space (`tightrope.planning.directions`); how wide they will be
-follows for likelihood regions from the information that is collected (`tightrope.planning.forecast`), for the
-others from regions of drawn counts (`tightrope.planning.sampled`).
+The gap is made of directions in parameter space (`tightrope.design.directions`); how wide they will be
+follows for likelihood regions from the information that is collected (`tightrope.design.forecast`), for the
+others from regions of drawn counts (`tightrope.design.sampled`).
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
+from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
-from tightrope.formats.policy import Policy
+from tightrope.design.directions import Directions, expression_directions, find_directions
+from tightrope.design.forecast import Curve, Forecast, Past
+from tightrope.design.information import Information
+from tightrope.design.plausible import plausible_points
+from tightrope.design.sampled import SampledCurve
+from tightrope.design.stage import Stage
+from tightrope.io.policy import Policy
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.result import LearningResult
 from tightrope.numerics.arrays import FloatArray
-from tightrope.planning.directions import Directions, expression_directions, find_directions
-from tightrope.planning.forecast import Curve, Forecast, Past
-from tightrope.planning.information import Information
-from tightrope.planning.plausible import plausible_points
-from tightrope.planning.sampled import SampledCurve
-from tightrope.planning.stage import Stage
-from tightrope.region.build import build_region
-from tightrope.region.polytope import Polytope
-from tightrope.region.region import Region, RegionKind
+from tightrope.regions.build import build_region
+from tightrope.regions.polytope import Polytope
+from tightrope.regions.region import Region, RegionKind
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.uncertainty.sets import SetsKind
 
 
 class Outlook:

@@ -1,15 +1,15 @@
 """`plan`: from a model and pilot data to the data that an aim still takes, and how to collect them.
 
-The forecast follows from the region that `learn` builds (`tightrope.planning.forecast`), the exploration from
-the design of the next stage (`tightrope.planning.stage`). Nothing of a plan enters a guarantee: regions hold
+The forecast follows from the region that `learn` builds (`tightrope.design.forecast`), the exploration from
+the design of the next stage (`tightrope.design.stage`). Nothing of a plan enters a guarantee: regions hold
 under any adaptive policy, and what comes out is certified by `learn` on the data once they are there.
 
 How many draws of which choice an aim takes, where every choice can be sampled at will (`plan
 --generative`).
 
-The forecast is that of episodes with a draw in place of each (`tightrope.planning.forecast`): K follows from
+The forecast is that of episodes with a draw in place of each (`tightrope.design.forecast`): K follows from
 batches that grow by a quarter, and the information of a draw from the shares of the signatures. What is
-compared with the design (`tightrope.planning.draws`) are as many draws of every signature. Data and draws
+compared with the design (`tightrope.design.draws`) are as many draws of every signature. Data and draws
 together are adaptive, since the draws were chosen by the data; the forecast pays for that.
 """
 
@@ -22,10 +22,16 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
+from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.data.planned_draws import PlannedDraws
+from tightrope.design.directions import Directions
+from tightrope.design.draws import DrawDesign, Experiments, design_draws
+from tightrope.design.forecast import MOST_EPISODES, Corrected, Curve, Forecast, Gap
+from tightrope.design.hanging import blind_combinations
+from tightrope.design.stage import FEWEST
 from tightrope.errors import CannotCertify, InputError, check_keywords, check_type
-from tightrope.formats.policy import PolicyGiven
+from tightrope.io.policy import PolicyGiven
 from tightrope.learning.learn import Learner, counts_of, parametric
 from tightrope.learning.online.exploration import Explore
 from tightrope.learning.options import Decisions, LearnOptions, decide
@@ -37,15 +43,9 @@ from tightrope.learning.products import refuse_products
 from tightrope.learning.stages import Progress
 from tightrope.model.rewards import ParametricReward
 from tightrope.numerics.arrays import FloatArray
-from tightrope.planning.directions import Directions
-from tightrope.planning.draws import DrawDesign, Experiments, design_draws
-from tightrope.planning.forecast import MOST_EPISODES, Corrected, Curve, Forecast, Gap
-from tightrope.planning.hanging import blind_combinations
-from tightrope.planning.stage import FEWEST
 from tightrope.problem import Problem, learnable
-from tightrope.region.region import RegionKind
+from tightrope.regions.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod, check_delta
-from tightrope.uncertainty.sets import SetsKind
 
 MOST_ROUNDS = 4
 

@@ -14,10 +14,29 @@ from functools import cached_property
 
 import numpy as np
 
+from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.batches import batch_ends
 from tightrope.data.counts import Counts
 from tightrope.data.stopping import deciding_steps
-from tightrope.formats.policy import Policy
+from tightrope.design.design import Design, design
+from tightrope.design.directions import (
+    Criterion,
+    Directions,
+    EveryDirection,
+)
+from tightrope.design.episodes import Way
+from tightrope.design.forecast import (
+    MOST_EPISODES,
+    ROUGH_RATIO,
+    Corrected,
+    Forecast,
+    Gap,
+    episodes_until,
+)
+from tightrope.design.hanging import Combination, main_combinations, without_information
+from tightrope.design.oracle import Atom, Oracle
+from tightrope.design.stage import FEWEST, Stage
+from tightrope.io.policy import Policy
 from tightrope.learning.online.designer import Designer, by_expression
 from tightrope.learning.online.exploration import Explore
 from tightrope.learning.plan.answer import (
@@ -37,26 +56,7 @@ from tightrope.learning.policies import maximises
 from tightrope.learning.result import LearningResult, PolicyValue
 from tightrope.model.mdp import MDP
 from tightrope.numerics.arrays import FloatArray
-from tightrope.planning.design import Design, design
-from tightrope.planning.directions import (
-    Criterion,
-    Directions,
-    EveryDirection,
-)
-from tightrope.planning.episodes import Way
-from tightrope.planning.forecast import (
-    MOST_EPISODES,
-    ROUGH_RATIO,
-    Corrected,
-    Forecast,
-    Gap,
-    episodes_until,
-)
-from tightrope.planning.hanging import Combination, main_combinations, without_information
-from tightrope.planning.oracle import Atom, Oracle
-from tightrope.planning.stage import FEWEST, Stage
 from tightrope.solver.solve import solve
-from tightrope.uncertainty.sets import SetsKind
 
 POINTS = 24
 """Of a curve."""

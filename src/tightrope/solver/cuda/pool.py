@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.ambiguity.records import Shape
+from tightrope.ambiguity.vertex_walk import UNKNOWN, neighbour
 from tightrope.solver.cuda.device import Device
-from tightrope.solver.nature.records import Shape
-from tightrope.solver.nature.vertex_walk import UNKNOWN, neighbour
 
 IN_ADVANCE = 2048
 """Vertices that are looked for before anything is asked."""

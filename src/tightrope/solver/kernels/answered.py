@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tightrope.ambiguity.pouring import pour_again
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.jit import kernel
 from tightrope.solver.equations.system import Block, BlockArrays, Rows, System, SystemArrays
-from tightrope.solver.nature.pouring import pour_again
 
 
 def sweep_answered(

@@ -1,6 +1,6 @@
 """Bellman backups of interval and ordinary models, as loops over plain arrays: Φ rounded to the safe side.
 
-`tightrope.solver.nature.pouring` says how. A reward and a discount add an error of at most 2⁻⁵⁰·(|reward| +
+`tightrope.ambiguity.pouring` says how. A reward and a discount add an error of at most 2⁻⁵⁰·(|reward| +
 |discounted value|).
 """
 
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from tightrope.ambiguity.both_bounds import pour_both
+from tightrope.ambiguity.exact_pouring import pour_exactly, pour_safely, spread_exactly
+from tightrope.ambiguity.plain_mean import mean_safely
+from tightrope.ambiguity.pouring import UNDERFLOW
+from tightrope.ambiguity.records import ModelArrays, Scratch
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import inlined, kernel
 from tightrope.solver.equations.system import CLOSED, EXIT, BlockArrays, SystemArrays
-from tightrope.solver.nature.both_bounds import pour_both
-from tightrope.solver.nature.exact_pouring import pour_exactly, pour_safely, spread_exactly
-from tightrope.solver.nature.plain_mean import mean_safely
-from tightrope.solver.nature.pouring import UNDERFLOW
-from tightrope.solver.nature.records import ModelArrays, Scratch
 
 STEP_ERROR = 2.0**-50
 

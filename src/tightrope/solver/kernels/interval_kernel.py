@@ -17,6 +17,8 @@ from functools import cached_property
 
 import numpy as np
 
+from tightrope.ambiguity.pouring import OrderArray, empty_order, natural_order
+from tightrope.ambiguity.records import ModelArrays, Scratch
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import Structure, frozen_array, release
@@ -29,8 +31,6 @@ from tightrope.solver.kernels import backups
 from tightrope.solver.kernels.kernel import Walk
 from tightrope.solver.kernels.plain_sweep import sweep_plain
 from tightrope.solver.kernels.robust_sweep import sweep_groups
-from tightrope.solver.nature.pouring import OrderArray, empty_order, natural_order
-from tightrope.solver.nature.records import ModelArrays, Scratch
 
 
 @dataclass(eq=False)
@@ -93,7 +93,7 @@ class IntervalKernel(Record):
         return not self.is_plain
 
     def backup_error(self, system: System) -> float:
-        """What rounding adds to a backup (`tightrope.solver.nature.pouring`), and a little more."""
+        """What rounding adds to a backup (`tightrope.ambiguity.pouring`), and a little more."""
         error = (self.structure.longest_choice + 6) * SUM_UNIT * (1 if self.is_plain else 2)
         return 1.0625 * error + (backups.STEP_ERROR if len(system.reward) or len(system.discount) else 0.0)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tightrope.ambiguity.records import ModelArrays
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.jit import kernel
 from tightrope.solver.equations.system import CLOSED, BlockArrays, Rows, SystemArrays
-from tightrope.solver.nature.records import ModelArrays
 
 
 @kernel

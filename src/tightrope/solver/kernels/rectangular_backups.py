@@ -1,18 +1,18 @@
 """Bellman backups of rectangular sets: the loops of `solver.kernels.backups`, another inner problem.
 
-What they take is in `tightrope.solver.nature.records`; `table_rows` are the rows of the region.
+What they take is in `tightrope.ambiguity.records`; `table_rows` are the rows of the region.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from tightrope.ambiguity.records import ModelArrays, NatureArrays
+from tightrope.ambiguity.rectangular_inner import inner, inner_safely
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.solver.equations.system import CLOSED, EXIT, BlockArrays, Rows, SystemArrays
 from tightrope.solver.kernels.backups import best_exit, safe_step
-from tightrope.solver.nature.records import ModelArrays, NatureArrays
-from tightrope.solver.nature.rectangular_inner import inner, inner_safely
 
 
 @kernel

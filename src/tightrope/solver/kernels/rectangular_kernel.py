@@ -30,6 +30,10 @@ from functools import cached_property
 
 import numpy as np
 
+from tightrope.ambiguity.pouring import OrderArray, natural_order
+from tightrope.ambiguity.records import NatureArrays, RegionArrays, Scratch, Shape
+from tightrope.ambiguity.region_shape import shape_of
+from tightrope.ambiguity.sets import Sets
 from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
@@ -38,10 +42,6 @@ from tightrope.solver.equations.system import Block, Rows, System
 from tightrope.solver.kernels import rectangular_backups as backups
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
 from tightrope.solver.kernels.kernel import Walk
-from tightrope.solver.nature.pouring import OrderArray, natural_order
-from tightrope.solver.nature.records import NatureArrays, RegionArrays, Scratch, Shape
-from tightrope.solver.nature.region_shape import shape_of
-from tightrope.uncertainty.sets import Sets
 
 SMALLEST_SHIFT = 1e-13
 """What rounding adds to a backup is taken to be of this size, relatively."""

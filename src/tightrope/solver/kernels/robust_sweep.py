@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from tightrope.ambiguity.few_successors import FEW, pour_few
+from tightrope.ambiguity.pouring import mean, pour, pour_again, pour_row
+from tightrope.ambiguity.records import ModelArrays, Scratch
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.jit import inlined, kernel
 from tightrope.solver.equations.system import CLOSED, EXIT, BlockArrays, Rows, SystemArrays
 from tightrope.solver.kernels.backups import best_exit
-from tightrope.solver.nature.few_successors import FEW, pour_few
-from tightrope.solver.nature.pouring import mean, pour, pour_again, pour_row
-from tightrope.solver.nature.records import ModelArrays, Scratch
 
 
 @inlined

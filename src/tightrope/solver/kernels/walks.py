@@ -6,13 +6,13 @@ pass. Loaded where several threads are at work (`tightrope.numerics.lockstep`).
 
 from __future__ import annotations
 
+from tightrope.ambiguity.records import ModelArrays, NatureArrays, Scratch
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.lockstep import ENDED, WAITING, publish, wait_for_all
 from tightrope.solver.equations.system import SystemArrays
 from tightrope.solver.kernels import backups, rectangular_backups
 from tightrope.solver.kernels.kernel import WalkArrays
-from tightrope.solver.nature.records import ModelArrays, NatureArrays, Scratch
 
 UNTOLD = 2
 """Some support could not be told (`solver.nature.exact_pouring.pour_safely`)."""

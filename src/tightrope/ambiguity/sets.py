@@ -1,0 +1,341 @@
+"""The sets nature picks from at each choice, learned from data (paper, Sections 2.4 and 3).
+
+* `untied`       each transition alone: the baseline before tying.
+* `tied`         P_I: each expression from the intervals of its events.
+* `parameter`    P_Θ: each expression over the box of the region's parameters, met with P_I where asked.
+* `expression`   P_Λ: each expression over the region.
+* `rectangular`  P_R: all expressions of a choice over the region together, each choice on its own.
+* `coupled`      P_U: the region itself, one x for all choices. No set a choice: `tightrope.coupled`
+                 starts from `rectangular` sets and takes away what only different x could do.
+
+All contain the true distribution of every choice at once with the confidence of the `ledger`: P_I because
+all intervals hold together, the others because the region contains the true parameters. P_I ⊇ P_Λ ⊇ P_R and
+P_Θ ⊇ P_Λ (paper, Theorem 2). Every bound is rounded outward and lies within [0, 1]; bounds that admit no
+distribution are mended by widening (`feasible`).
+
+Sets carry a bound for every transition, also `rectangular` ones: there they are the P_Λ hull, from which the
+region takes away (`tightrope.solver.kernels.rectangular_kernel`).
+
+Mending forgives rounding and names contradictions. The bounds of a choice admit a distribution iff lower ≤
+upper and Σ lower ≤ 1 ≤ Σ upper. Learned bounds may miss this in two ways.
+
+* By rounding, where the set is a point or nearly so. The bounds are moved outward by what is missing.
+* By contradiction: some interval has missed the truth, which happens with probability at most δ. Nothing is
+  known of such a choice then; it falls back to what holds of every parameter of the domain.
+
+Either way the set only grows, so whatever was guaranteed stays guaranteed. Who reads bounds
+(`tightrope.model.graph.support`) takes a sum within (k+2)·2⁻⁵² of 1 as 1. That would deny nature a mass that
+small, so the lower bounds of a choice with something unknown are made to leave clearly more than that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import numpy as np
+
+from tightrope.data.counts import Counts
+from tightrope.errors import CannotCertify, InputError
+from tightrope.model.mdp import IntervalMDP
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.ranges import ranges_over_box
+from tightrope.model.structure import frozen_array
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.record import Facts, Record
+from tightrope.numerics.remember import remember
+from tightrope.numerics.rounding import down, up
+from tightrope.regions.bounds import expression_bounds, parameter_box
+from tightrope.regions.quotients import quotient_bounds
+from tightrope.regions.region import Region, Relaxation
+from tightrope.statistics.estimates import EventIntervals, IntervalMethod, transition_intervals
+from tightrope.statistics.events import constant_values
+from tightrope.statistics.ledger import Ledger
+
+ROUNDING = 1e-9
+"""Bounds that miss feasibility by no more than this were rounded; by more, they contradict each other."""
+
+
+@dataclass(frozen=True, eq=False)
+class FeasibleBounds:
+    """Bounds that admit a distribution everywhere, and the choices at which they contradicted each other."""
+
+    lower: FloatArray
+    upper: FloatArray
+    contradictory: BoolArray
+
+
+def feasible(
+    start: OffsetArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    known: BoolArray,
+    fallback: tuple[FloatArray, FloatArray],
+) -> FeasibleBounds:
+    """Mend the bounds of the choices start[c]:start[c+1].
+
+    `known` entries are constants, whose bounds are right up to rounding and are not moved; `fallback` holds
+    whatever the parameters are.
+    """
+    lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
+    if len(lower) == 0:
+        return FeasibleBounds(lower, upper, np.zeros(0, np.bool_))
+    size = np.diff(start)
+    first = start[:-1]
+    crossed = np.maximum(lower - upper, 0.0)
+    excess = np.add.reduceat(lower, first) - 1.0
+    shortage = 1.0 - np.add.reduceat(upper, first)
+    contradictory = np.maximum.reduceat(crossed, first) > ROUNDING
+    contradictory |= np.maximum(excess, shortage) > ROUNDING
+    lower, upper = np.minimum(lower, upper), np.maximum(lower, upper)
+    if contradictory.any():
+        at = np.repeat(contradictory, size)
+        lower = np.where(at, np.clip(fallback[0], 0.0, 1.0), lower)
+        upper = np.where(at, np.clip(fallback[1], 0.0, 1.0), upper)
+    free = ~known
+    some_free = np.logical_or.reduceat(free, first)
+    unit = (size + 2) * 2.0**-52
+    excess = np.add.reduceat(lower, first) - 1.0
+    shortage = 1.0 - np.add.reduceat(upper, first)
+    # What the largest unknown entry gives way, twice what rounding can have hidden.
+    lowered = np.where(some_free & (excess > -2.0 * unit), np.maximum(excess, 0.0) + 4.0 * unit, 0.0)
+    raised = np.where(some_free & (shortage > 0.0), shortage + 4.0 * unit, 0.0)
+    lower = _give_way(lower, np.where(free, lower, -1.0), lowered, start, -1.0)
+    upper = _give_way(upper, np.where(free, 1.0 - upper, -1.0), raised, start, 1.0)
+    return FeasibleBounds(lower, np.maximum(lower, upper), contradictory)
+
+
+def _give_way(
+    bound: FloatArray, room: FloatArray, amount: FloatArray, start: OffsetArray, sign: float
+) -> FloatArray:
+    """Move the entry with most room of every choice by `amount`; all unknown ones where none has enough."""
+    if not np.any(amount > 0.0):
+        return bound
+    size = np.diff(start)
+    most = np.maximum.reduceat(room, start[:-1])
+    enough = most >= amount
+    chosen = (room >= 0.0) & ((room == np.repeat(most, size)) | ~np.repeat(enough, size))
+    chosen &= np.repeat(amount > 0.0, size)
+    step = np.repeat(amount, size)
+    moved = down(bound - step) if sign < 0.0 else up(bound + step)
+    result: FloatArray = np.where(chosen, np.clip(moved, 0.0, 1.0), bound)
+    return result
+
+
+Bounds = tuple[FloatArray, FloatArray]
+"""(lower, upper), one entry per expression of the model's table."""
+
+
+class SetsKind(Enum):
+    """What nature may pick from.
+
+    >>> [one.value for one in SetsKind]
+    ['untied', 'tied', 'parameter', 'expression', 'rectangular', 'coupled']
+    """
+
+    UNTIED = "untied"
+    TIED = "tied"
+    PARAMETER = "parameter"
+    EXPRESSION = "expression"
+    RECTANGULAR = "rectangular"
+    COUPLED = "coupled"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sets(Record):
+    """One set of distributions a choice: lower ≤ p ≤ upper, and where `rectangular` p = f(x), x in `region`.
+
+    EXACT: the sets are those of the paper's definition up to rounding. OUTER: they enclose them.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=(0, 1))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
+    >>> problem = model.problem('Pmax=? [ F "heads" ]')
+    >>> result = tr.learn(problem, [[(0, "toss", 1)]] * 80 + [[(0, "toss", 2)]] * 20, delta=0.01)
+    >>> model = result.sets.interval_model()
+    >>> bool((model.lower <= model.upper).all())
+    True
+    """
+
+    kind: SetsKind
+    relaxation: Relaxation
+    ledger: Ledger
+    model: ParametricMDP
+    lower: FloatArray
+    upper: FloatArray
+    region: Region | None = None
+    notes: tuple[str, ...] = ()
+    over: Region | None = None
+    """The region that the bounds were projected from, where there is one."""
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper"):
+            object.__setattr__(self, name, frozen_array(getattr(self, name), np.float64))
+            if getattr(self, name).shape != (self.model.transitions,):
+                raise InputError(f"sets need one {name} bound per transition: {self.model.transitions}")
+        if (self.region is not None) != (self.kind is SetsKind.RECTANGULAR):
+            raise InputError("rectangular sets, and only these, need a region")
+
+    def _title_(self) -> str:
+        return f"Sets: {self.kind.value} sets of {self.model.choices:,} choices"
+
+    def _facts_(self) -> Facts:
+        width = self.upper - self.lower
+        open_ = width[width > 0]
+        mean = float(open_.mean()) if len(open_) else 0.0
+        over = [] if self.region is None else [("region", repr(self.region).partition("\n")[0])]
+        return [
+            *over,
+            ("widths", f"{mean:.4g} on average, at most {width.max(initial=0.0):.4g}"),
+            ("definition", "exact, up to rounding" if self.relaxation is Relaxation.EXACT else "enclosed"),
+            *(("ledger", line) for line in self.ledger.lines),
+        ]
+
+    def interval_model(self) -> IntervalMDP:
+        """The interval model of the bounds: the sets themselves, or their hull where they are rectangular."""
+        return IntervalMDP(self.model.structure, self.lower, self.upper)
+
+
+def untied(
+    model: ParametricMDP,
+    counts: Counts,
+    delta: float,
+    method: IntervalMethod = IntervalMethod.CLOPPER_PEARSON,
+) -> Sets:
+    """Every transition from its own choice's visits."""
+    intervals = transition_intervals(model, counts, delta, method)
+    known = model.expressions.is_constant[model.expression]
+    fallback_lower, fallback_upper = _domain_ranges(model)
+    lower, upper = intervals.lower.copy(), intervals.upper.copy()
+    lower[known] = fallback_lower[model.expression[known]]
+    upper[known] = fallback_upper[model.expression[known]]
+    fallback = fallback_lower[model.expression], fallback_upper[model.expression]
+    mended = feasible(model.transition_start, lower, upper, known, fallback)
+    notes = _contradictions(int(mended.contradictory.sum()), "choices")
+    return Sets(
+        SetsKind.UNTIED, Relaxation.EXACT, intervals.ledger, model, mended.lower, mended.upper, None, notes
+    )
+
+
+def tied(intervals: EventIntervals) -> Sets:
+    """P_I: every expression from the intervals of its events."""
+    model = intervals.events.outcomes.model
+    bounds = intervals.expression_bounds()
+    return _by_expression(SetsKind.TIED, Relaxation.EXACT, intervals.ledger, model, bounds, None, ())
+
+
+def parameter(region: Region, model: ParametricMDP, intersect: Bounds | None = None) -> Sets:
+    """P_Θ: every expression over the box of the region's parameters, met with `intersect` where given."""
+    _check_region(region, model)
+    lower, upper = _box_ranges(region, model)
+    notes = region.notes
+    if intersect is not None:
+        lower, upper = np.maximum(lower, intersect[0]), np.minimum(upper, intersect[1])
+        notes = (*notes, "met with the tied intervals")
+    bounds = _with_constants(model, lower, upper)
+    relaxation = _relaxation(region, model)
+    made = _by_expression(SetsKind.PARAMETER, relaxation, region.ledger, model, bounds, None, notes)
+    return replace(made, over=region)
+
+
+def expression(region: Region, model: ParametricMDP, within: Bounds | None = None) -> Sets:
+    """P_Λ: every expression over the region; `within` are bounds known to hold on it (P_I)."""
+    bounds = _project(region, model, within)
+    relaxation = _relaxation(region, model)
+    kind = SetsKind.EXPRESSION
+    made = _by_expression(kind, relaxation, region.ledger, model, bounds, None, region.notes)
+    return replace(made, over=region)
+
+
+def rectangular(region: Region, model: ParametricMDP, within: Bounds | None = None) -> Sets:
+    """P_R: all expressions of a choice over the region together; the bounds are those of `expression`."""
+    bounds = _project(region, model, within)
+    kind, relaxation = SetsKind.RECTANGULAR, _relaxation(region, model)
+    made = _by_expression(kind, relaxation, region.ledger, model, bounds, region, region.notes)
+    return replace(made, over=region)
+
+
+def _project(region: Region, model: ParametricMDP, within: Bounds | None) -> Bounds:
+    """P_Λ, met with P_Θ: for affine expressions that changes nothing but rounding; products, for which the
+    region is a relaxation, may be tighter over the box of the parameters.
+    """
+    _check_region(region, model)
+    lower, upper = expression_bounds(region, model.expressions, within)
+    box_lower, box_upper = _box_ranges(region, model)
+    lower, upper = np.maximum(lower, box_lower), np.minimum(upper, box_upper)
+    if model.expressions.denominators:
+        lower, upper = quotient_bounds(region, model.expressions, lower, upper)
+    return _with_constants(model, lower, upper)
+
+
+def _box_ranges(region: Region, model: ParametricMDP) -> Bounds:
+    """The range of every expression over the box of the region's parameters."""
+    low, high = parameter_box(region)
+    low, high = np.minimum(low, high), np.maximum(low, high)
+    return ranges_over_box(model.expressions, low.tolist(), high.tolist())
+
+
+def _by_expression(
+    kind: SetsKind,
+    relaxation: Relaxation,
+    ledger: Ledger,
+    model: ParametricMDP,
+    bounds: Bounds,
+    region: Region | None,
+    notes: tuple[str, ...],
+) -> Sets:
+    """Sets whose bounds depend on the expression alone: mended a signature at a time, then written out."""
+    signatures = model.signatures
+    slot = signatures.expression
+    domain = _domain_ranges(model)
+    mended = feasible(
+        signatures.start,
+        bounds[0][slot],
+        bounds[1][slot],
+        model.expressions.is_constant[slot],
+        (domain[0][slot], domain[1][slot]),
+    )
+    lower, upper = (signatures.spread(model.transition_start, each) for each in (mended.lower, mended.upper))
+    wrong = int(mended.contradictory.sum())
+    notes = (*notes, *_contradictions(wrong, "signatures"))
+    return Sets(kind, relaxation, ledger, model, lower, upper, region, notes)
+
+
+@remember
+def _domain_ranges(model: ParametricMDP) -> Bounds:
+    """What holds of every expression whatever the parameters; constants up to outward rounding."""
+    lower, upper = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)
+    return _with_constants(model, np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0))
+
+
+def _with_constants(model: ParametricMDP, lower: FloatArray, upper: FloatArray) -> Bounds:
+    constant, value_lower, value_upper = constant_values(model.expressions)
+    lower, upper = lower.copy(), upper.copy()
+    lower[constant], upper[constant] = value_lower, value_upper
+    return lower, upper
+
+
+def _relaxation(region: Region, model: ParametricMDP) -> Relaxation:
+    lifted = region.coordinates.is_lifted or model.expressions.degree > 1
+    return Relaxation.OUTER if lifted else region.relaxation
+
+
+def _check_region(region: Region, model: ParametricMDP) -> None:
+    if region.coordinates.parameters.names != model.parameters.names:
+        raise InputError(
+            f"the region is one of ({', '.join(region.coordinates.parameters.names)}), "
+            f"the model has the parameters ({', '.join(model.parameters.names)})"
+        )
+    if region.emptiness.is_empty:
+        raise CannotCertify(region.emptiness.text(region.ledger.delta))
+
+
+def _contradictions(number: int, what: str) -> tuple[str, ...]:
+    if number == 0:
+        return ()
+    return (
+        f"the bounds of {number} {what} admit no distribution, so an interval has missed the truth; "
+        "there the whole domain is allowed",
+    )

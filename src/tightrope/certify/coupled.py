@@ -1,0 +1,279 @@
+"""The part of a certificate that proves coupled bounds: cells, hulls, Taylor models, occupancies.
+
+The tree of cells is that of the result, cut down to the nodes whose own bounds carry the answer. Their hulls
+are found again over the rows as the checker writes them, so that nothing depends on how rows were rounded;
+frames and models are the result's. What the checker's own functions make of each cell is what is claimed: a
+cell whose proof does not go through is left out, and the claim is wider for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from tightrope.certificate.claim import Certificate, Claim
+from tightrope.certificate.coupled.check import CoupledCheck
+from tightrope.certificate.coupled.hints import CoupledHints, packed_size
+from tightrope.certificate.learned import Learned
+from tightrope.certificate.numbers import FLOAT64
+from tightrope.certificate.region.rows import Origin as Kind
+from tightrope.certificate.region.rows import Statements
+from tightrope.certify.coupled_tree import Hull, HullFinder, PrunedTree
+from tightrope.certify.region import with_region
+from tightrope.certify.rows import Name
+from tightrope.coupled import CoupledValue
+from tightrope.coupled.frame import affine_at
+from tightrope.coupled.taylor import expand
+from tightrope.coupled.vertex_proof import VertexProof, occupancy
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+
+_SPARE = Fraction(1, 10**12)
+_SPARE_DEFECT = 2.0**-42  # so that float64 decides every state: the checker's bounds are a little coarser
+MOST_NUMBERS = 100_000_000
+"""Models of more numbers than this are not written down: the file would have most of a gigabyte."""
+
+
+def with_coupled_proofs(
+    draft: Certificate,
+    aligned: Sequence[Name | None],
+    cut_points: FloatArray,
+    values: Sequence[CoupledValue | None],
+    known: Statements,
+) -> Certificate:
+    """The certificate with a proof for every claim whose policy has a coupled value with cells.
+
+    `aligned` are the names of the region's rows, and `cut_points` what its CUT rows refer to; `known` are the
+    statements of this problem.
+    """
+    trees = {i: PrunedTree.of(value) for i, value in enumerate(values) if value is not None and value.cells}
+    assert draft.learned is not None
+    if not trees or draft.learned.region is None:
+        return draft
+    used = {
+        int(row)
+        for i, tree in trees.items()
+        for _, cell in tree.nodes
+        for row in _rows_of(values[i], cell)
+        if row < len(aligned)
+    }
+    names, points = _with_cuts(aligned, used, draft.learned.region.point, cut_points)
+    draft = with_region(draft, replace(draft.learned.region, point=points))
+    assert draft.learned is not None
+    link = Learned(draft, FLOAT64, known)
+    proofs, claims = [], list(draft.claims)
+    for i, tree in trees.items():
+        value = values[i]
+        assert value is not None
+        made = _proof(link, names, i, value, tree)
+        if made is not None:
+            proof, claims[i] = made
+            proofs.append(proof)
+    return replace(draft, claims=tuple(claims), learned=replace(draft.learned, coupled=tuple(proofs)))
+
+
+def _rows_of(value: CoupledValue | None, cell: int) -> Iterable[int]:
+    """The numbers of the rows that a cell of the result uses."""
+    assert value is not None
+    node = value.cells[cell]
+    if node.frame is not None:
+        return [int(row) for row in np.unique(node.frame.simplices)]
+    return [] if node.emptiness is None else [int(row) for row in node.emptiness.rows]
+
+
+def _with_cuts(
+    aligned: Sequence[Name | None], used: set[int], known: FloatArray, cut_points: FloatArray
+) -> tuple[list[Name | None], FloatArray]:
+    """Names whose cuts refer to the certificate's points, with those that cells use appended to them."""
+    names, points = list(aligned), list(known)
+    for row in sorted(used):
+        name = names[row]
+        if name is not None and name[0] == Kind.CUT:
+            names[row] = (int(Kind.CUT), len(points), 0)
+            points.append(cut_points[name[1]])
+    return names, np.array(points, dtype=np.float64).reshape(-1, known.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """One node's proof; models and occupancies are the result's."""
+
+    node: int
+    cell: int
+    hull: Hull
+
+
+def _proof(
+    link: Learned, names: Sequence[Name | None], claim: int, value: CoupledValue, tree: PrunedTree
+) -> tuple[CoupledHints, Claim] | None:
+    """The proof of one claim and the tighter claim; None where nothing is proved or it would be too large."""
+    assert value.chain is not None
+    size, objective = link.space.size, link.problem.objective
+    state, row = _open_states(link, claim, value)
+    by_steps = objective.steps is not None
+    held = 0 if by_steps else len(state) * len(tree.nodes)
+    if held * (2 + size + packed_size(size)) > MOST_NUMBERS:
+        return None
+    blank = _blank(claim, size, state, tree)
+    finder = HullFinder(link.coupled_check(blank).cells, names, tree)
+    parts = [
+        _Part(node, cell, hull)
+        for node, cell in tree.nodes
+        if (hull := finder.find(node, value.cells[cell])) is not None
+    ]
+    proof = _write(blank, parts, value, row, by_steps or objective.lower_steps > 0, by_steps)
+    check: CoupledCheck = link.coupled_check(proof)
+    if not check.closed().passed:
+        return None
+    found = {number: check.own_ends(number) for number in range(len(parts))}
+    good = [number for number, ends in found.items() if not isinstance(ends, str)]
+    if len(good) < len(parts):
+        parts = [parts[number] for number in good]
+        proof = _write(blank, parts, value, row, by_steps or objective.lower_steps > 0, by_steps)
+    ends = {int(part.node): found[number] for part, number in zip(parts, good, strict=True)}
+    low, high = check.tree_ends({n: e for n, e in ends.items() if not isinstance(e, str)}, (-inf, inf))
+    tighter = _tighter(link.certificate.claims[claim], low, high, objective.complement)
+    return (proof, tighter) if parts else None
+
+
+def _tighter(claim: Claim, low: Fraction | float, high: Fraction | float, complement: bool) -> Claim:
+    """The claim met with these bounds at the initial state, and a little more: another machine rounds in
+    another order, and shall not have to ask rationals."""
+    low, high = (
+        end if isinstance(end, float) else end + side * abs(end) * _SPARE
+        for end, side in ((low, -1), (high, 1))
+    )
+    if complement:
+        low, high = 1 - high, 1 - low
+    return replace(claim, lower=max(claim.lower, _below(low)), upper=min(claim.upper, -_below(-high)))
+
+
+def _open_states(link: Learned, claim: int, value: CoupledValue) -> tuple[OffsetArray, OffsetArray]:
+    """The states that models speak of, in order, and their rows in the result's chain."""
+    assert value.chain is not None
+    vectors = link.certificate.values[claim]
+    rows = np.flatnonzero(~value.chain.fixed)
+    states = value.chain.state[rows].astype(np.int64)
+    if vectors.lower is not None and vectors.upper is not None:
+        undecided = vectors.lower[states] != vectors.upper[states]
+        rows, states = rows[undecided], states[undecided]
+    order = np.argsort(states)
+    return states[order], rows[order]
+
+
+def _blank(claim: int, size: int, state: OffsetArray, tree: PrunedTree) -> CoupledHints:
+    """The tree without proofs."""
+    none = np.zeros(0, dtype=np.int64)
+    start = np.zeros(1, dtype=np.int64)
+    opened = len(state)
+    return CoupledHints(
+        claim=claim,
+        split_node=np.array([node for node, _, _ in tree.splits], dtype=np.int64),
+        split_direction=np.array([normal for _, normal, _ in tree.splits]).reshape(-1, size),
+        split_value=np.array([offset for _, _, offset in tree.splits], dtype=np.float64),
+        node=none,
+        lower_dual=none,
+        upper_dual=none,
+        row_start=start,
+        row=np.zeros((0, 3), dtype=np.int64),
+        multiplier=np.zeros(0),
+        simplex=np.zeros((0, size), dtype=np.int64),
+        point_start=start,
+        point=np.zeros((0, size)),
+        centre=np.zeros((0, size)),
+        axes=np.zeros((0, size, size)),
+        state=state,
+        value=np.zeros((0, opened)),
+        slope=np.zeros((0, opened, size)),
+        curve=np.zeros((0, opened, packed_size(size))),
+        error=np.zeros((0, opened)),
+        dual=np.zeros((0, opened)),
+    )
+
+
+def _write(
+    blank: CoupledHints,
+    parts: Sequence[_Part],
+    value: CoupledValue,
+    row: OffsetArray,
+    without_duals: bool,
+    by_steps: bool,
+) -> CoupledHints:
+    """The proofs of all parts in one."""
+    duals: list[FloatArray] = []
+    lower_dual, upper_dual = np.full((2, len(parts)), -1, dtype=np.int64)
+    for i, part in enumerate(parts):
+        cell = value.cells[part.cell]
+        for side, proof, best in (
+            (lower_dual, cell.low_vertex, cell.own_lower),
+            (upper_dual, cell.high_vertex, cell.own_upper),
+        ):
+            if proof is not None and not without_duals and proof.bound == best:
+                eta = _occupancy(value, part.cell, proof, row)
+                if eta is not None:
+                    side[i] = len(duals)
+                    duals.append(eta)
+    hulls = [part.hull for part in parts]
+    models = [] if by_steps else [_model(value, part, row) for part in parts]
+    fields: dict[str, Any] = {
+        name: np.array([model[i] for model in models]).reshape(-1, *getattr(blank, name).shape[1:])
+        for i, name in enumerate(("value", "slope", "curve", "error"))
+    }
+    return replace(
+        blank,
+        node=np.array([part.node for part in parts], dtype=np.int64),
+        lower_dual=lower_dual,
+        upper_dual=upper_dual,
+        row_start=_starts([hull.names for hull in hulls]),
+        row=np.concatenate([blank.row, *(hull.names for hull in hulls)]),
+        multiplier=np.concatenate([blank.multiplier, *(hull.multipliers for hull in hulls)]),
+        simplex=np.concatenate([blank.simplex, *(hull.simplices for hull in hulls)]),
+        point_start=_starts([hull.points for hull in hulls]),
+        point=np.concatenate([blank.point, *(hull.points for hull in hulls)]),
+        centre=np.array([hull.centre for hull in hulls]).reshape(-1, blank.centre.shape[1]),
+        axes=np.array([hull.axes for hull in hulls]).reshape(-1, *blank.axes.shape[1:]),
+        dual=np.array(duals).reshape(-1, blank.dual.shape[1]),
+        **fields,
+    )
+
+
+def _model(
+    value: CoupledValue, part: _Part, row: OffsetArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """(value, slope, curve, error) of the open states on the ball of the hull; nothing for an empty cell."""
+    size, count, hull = len(part.hull.centre), len(row), part.hull
+    model = None
+    if len(hull.points):
+        radius = float(np.sqrt((hull.points**2).sum(axis=1).max())) * (1 + 1e-12)
+        assert value.chain is not None
+        model = expand(value.chain, value.functions, hull.centre, hull.axes, radius, spare=_SPARE_DEFECT)
+    if model is None:
+        return np.zeros(count), np.zeros((count, size)), np.zeros((count, packed_size(size))), np.zeros(count)
+    left, right = np.triu_indices(size)
+    curve = np.zeros((len(row), packed_size(size)))
+    if model.order == 2:
+        curve = model.curvature[row][:, left, right]
+    return model.constant[row], model.slope[row], curve, model.error[row] * (1 + 1e-9)  # float64 shall do
+
+
+def _occupancy(value: CoupledValue, cell: int, proof: VertexProof, row: OffsetArray) -> FloatArray | None:
+    """The expected visits of the open states at the point of a vertex proof."""
+    frame, chain = value.cells[cell].frame, value.chain
+    assert frame is not None and chain is not None
+    x = frame.to_x(frame.points[proof.point : proof.point + 1])[0]
+    eta = occupancy(chain, affine_at(value.functions, x, np.zeros((len(x), 0)), 0.0))
+    return None if eta is None else eta[row]
+
+
+def _starts(parts: Sequence[FloatArray | OffsetArray]) -> OffsetArray:
+    return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+
+
+def _below(end: Fraction | float) -> float:
+    """The next float64 at or below."""
+    nearest = float(end)
+    return nearest if nearest <= end else float(np.nextafter(nearest, -inf))

@@ -1,0 +1,279 @@
+"""The certificate of a learned result: the problem, claims, and hints for a checker that trusts none.
+
+What the checker needs beyond the result is computed here, once and only when a certificate is wanted: bases
+that prove the projected bounds, the steps of bound tightening, cut points of the likelihood region, and a
+basis for every choice of rectangular sets. Events, coordinates and plug-ins are the checker's own.
+
+Proofs are checked with more digits than results are computed with, so bounds usually follow as they are.
+Where one does not, by rounding or because it rested on something the checker does not know, it is moved
+outward to what is proved and the policies are evaluated again over the larger sets: a certificate never
+claims more than it proves, and its own values are the certified ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tightrope.ambiguity.sets import Sets, SetsKind
+from tightrope.certificate import problem as certified
+from tightrope.certificate.claim import Certificate, Claim, ValueHints
+from tightrope.certificate.hints import LearnedHints, RegionHints
+from tightrope.certificate.learned import Learned, Projection
+from tightrope.certificate.numbers import FLOAT64
+from tightrope.certificate.verdict import Contradiction
+from tightrope.certify.asked import Asked
+from tightrope.certify.coupled import with_coupled_proofs
+from tightrope.certify.data import data_of
+from tightrope.certify.learned_temporal import learn_again, require_proved
+from tightrope.certify.problem import to_problem
+from tightrope.certify.quotients import refuse_quotients
+from tightrope.certify.region import (
+    Wanted,
+    open_ends,
+    prove_choices,
+    prove_ellipsoid,
+    prove_region,
+    prove_slab,
+    prune,
+    with_region,
+)
+from tightrope.certify.rows import EventMap, row_names
+from tightrope.certify.solved import refuse_steps, to_claim, to_words, value_hints
+from tightrope.data.counts import Counts
+from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind
+from tightrope.errors import CannotCertify, InputError
+from tightrope.learning.costs import learn_costs
+from tightrope.learning.options import LearnOptions
+from tightrope.learning.policies import PolicySolver, depends_on_step
+from tightrope.learning.result import LearningResult, PolicyValue
+from tightrope.logic.product_problem import ProductProblem
+from tightrope.model.objective import Direction
+from tightrope.model.rewards import ParametricReward, RewardStructure
+from tightrope.numerics.arrays import IndexArray
+from tightrope.regions.ellipsoid import Ellipsoid
+from tightrope.regions.polytope import Polytope
+from tightrope.regions.region import RegionKind
+from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
+from tightrope.statistics.estimates import IntervalMethod, transition_intervals
+from tightrope.statistics.ledger import Assumption
+from tightrope.verdict import Kept
+
+RewardEnds = tuple[RewardStructure, RewardStructure]
+
+
+def certificate_of(
+    result: LearningResult, counts: Counts, about: Mapping[str, Any] | None = None
+) -> Certificate:
+    """The certificate of a result and the counts it was learned from; none where they refute the model.
+
+    A result about a temporal formula is computed again, over the product that the checker derives.
+    """
+    try:
+        return _certificate_of(result, counts, about)
+    except Contradiction as finding:
+        raise CannotCertify(
+            f"no certificate is written: the data contradict the model ({finding}), and over an empty region "
+            "everything would be proved"
+        ) from finding
+
+
+def _certificate_of(
+    result: LearningResult, counts: Counts, about: Mapping[str, Any] | None = None
+) -> Certificate:
+    asked = None
+    if isinstance(result.problem, ProductProblem) and result.problem.asked is not None:
+        if counts.model_hash != result.problem.base.hash():
+            counts = result.problem.project(counts)
+        result, asked = learn_again(result, counts)
+    if result.value is not None and result.value.policy.structure is not result.model.structure:
+        raise InputError(
+            "certificates are about policies without memory, and a controller is given",
+            hint="leave the certificate or the controller out",
+        )
+    region = result.region if result.contradiction is None else None
+    refuse_quotients(result.model, result.sets.kind, None if region is None else region.kind)
+    if region is not None and result.ledger.assumption is Assumption.NONE:
+        raise CannotCertify(f"nothing is guaranteed, so there is nothing to certify: {result.ledger.method}")
+    reward = result.objective.reward
+    by_successor = isinstance(reward, ParametricReward) and reward.by_transition is not None
+    if result.ledger.of_costs and by_successor:
+        raise InputError(
+            "certificates do not cover costs of rewards that differ by successor: none is written",
+            hint="leave the certificate out, or learn without `cost_range` and `cost_sd`",
+        )
+    open_ones = [one for one in result.ledger.assumptions if not one.holds and one.name in (ENDS, ORDER)]
+    doubts = "; ".join(f"{one.name}: {one.why}" for one in open_ones)
+    if doubts:
+        raise InputError(
+            f"the result is nominal ({doubts}): no confidence holds for it, so there is nothing to certify",
+            hint="leave the certificate out, or state what is not known of the data",
+        )
+    if counts.design.censored:
+        raise InputError(
+            f"outcomes are missing from the data ({'; '.join(counts.design.censored)}): no confidence holds "
+            "for them, so there is nothing to certify",
+            hint="leave the certificate out, or complete the data",
+        )
+    if result.value is not None:
+        refuse_steps(result.value.policy, result.objective)
+    first = result.robust.solutions[0]
+    sets = replace(result.sets, lower=first.kernel.lower, upper=first.kernel.upper)
+    draft, events = _draft(result, counts, asked)
+    wanted = _expression_bounds(result, sets)
+    link = Learned(draft, FLOAT64)
+    if isinstance(region, Polytope) and region.kind is RegionKind.SLAB:
+        draft, link = prove_slab(link, draft, region)
+    proof: RegionHints | None = None
+    if isinstance(region, Ellipsoid):
+        proof = prove_ellipsoid(link, result, region, wanted)
+    elif region is not None:
+        proof = prove_region(link, result, events, wanted)
+    found = link.project(proof)
+    widened = _widen(link, found, sets, wanted, result.model.expression)
+    values = [("given policy", result.value)] if result.value is not None else []
+    if result.value is not result.robust:
+        values.insert(0, ("robust policy", result.robust))
+    by_step = depends_on_step(result.objective)
+    divides = link.problem.denominator is not None
+    relaxed = isinstance(first.kernel, RectangularKernel) and (by_step or divides)
+    solved = widened or sets
+    if relaxed or (divides and solved.kind is SetsKind.RECTANGULAR):
+        solved = replace(solved, kind=SetsKind.EXPRESSION, region=None)
+    ends = _reward_ends(link, proof, draft)
+    if widened is not None or by_step or relaxed or ends is not None:
+        values = [(name, _evaluate_again(result, name, value, solved, ends)) for name, value in values]
+    initial = result.model.initial
+    asked_for = draft.problem.objective
+    claims, hints = zip(*(_claim(initial, name, value, asked_for) for name, value in values), strict=True)
+    draft = with_region(draft, proof)
+    said = {**(about or {}), **_stated(result)}
+    draft = replace(draft, claims=claims, values=hints, about=to_words(said))
+    if proof is not None and solved.kind is SetsKind.RECTANGULAR:
+        draft = prove_choices(link, found, draft, result)
+    draft = prune(draft)
+    coupled = [None if ends is not None else value.coupled for _, value in values]
+    if isinstance(region, Polytope) and any(coupled):
+        aligned, points = row_names(result, region, events)
+        draft = with_coupled_proofs(draft, aligned, points, coupled, link.statements)
+    if asked is not None:
+        require_proved(draft)
+    return draft
+
+
+def _stated(result: LearningResult) -> dict[str, str]:
+    """What the user states of the data, in words; nothing in the certificate could show it."""
+    stated = [one for one in result.ledger.assumptions if one.kept is Kept.STATED]
+    return {"stated": "; ".join(f"{one.name}: {one.why}" for one in stated)} if stated else {}
+
+
+def domain_certificate(result: LearningResult, about: Mapping[str, Any] | None = None) -> Certificate:
+    """The certificate of a result over the domain."""
+    structure = result.model.structure
+    nothing = np.zeros(structure.transitions, dtype=np.int64)
+    design = SamplingDesign(SamplingKind.GENERATIVE_FIXED)
+    counts = Counts(nothing, structure.transition_start, design, result.model.hash())
+    return certificate_of(result, counts, about)
+
+
+def _draft(
+    result: LearningResult, counts: Counts, asked: Asked | None
+) -> tuple[Certificate, EventMap | None]:
+    """The problem and the intervals of events or transitions; of claims only whose policy is given."""
+    data, support = data_of(result, counts), result.assumed_support
+    if asked is None:
+        problem = to_problem(result.model, result.objective, data=data, assumed_support=support)
+    else:
+        assert isinstance(result.problem, ProductProblem)
+        problem = to_problem(result.problem.base, asked, data=data, assumed_support=support)
+    given = None if result.value is None else result.value.policy
+    unknown = to_claim("given policy", problem.objective.range, given, problem.objective)
+    claims = () if given is None else (unknown,)
+    hints = LearnedHints()
+    if result.ledger.of_costs:
+        about = (result.model, result.objective, counts, result.ledger.delta)
+        costs = learn_costs(*about, result.options)
+        assert costs is not None
+        if costs.contradiction is not None:
+            raise InputError(f"there is nothing to prove: {costs.contradiction}", hint="write no certificate")
+        hints = LearnedHints(cost_lower=costs.lower, cost_upper=costs.upper)
+    draft = Certificate(problem, claims=claims, learned=hints)
+    if data is None or not data.has_intervals:
+        return draft, None
+    if data.is_untied:
+        method = IntervalMethod(data.method)
+        own = transition_intervals(result.model, counts, data.delta, method)
+        return replace(draft, learned=replace(hints, lower=own.lower, upper=own.upper)), None
+    assert result.intervals is not None
+    events = EventMap(result.intervals, Learned(draft, FLOAT64))
+    lower, upper = events.bounds()
+    return replace(draft, learned=replace(hints, lower=lower, upper=upper)), events
+
+
+def _expression_bounds(result: LearningResult, sets: Sets) -> Wanted:
+    """The bounds of sets by expression."""
+    size = len(result.model.expressions)
+    lower, upper = np.zeros(size), np.ones(size)
+    np.maximum.at(lower, result.model.expression, sets.lower)
+    np.minimum.at(upper, result.model.expression, sets.upper)
+    return np.minimum(lower, upper), np.maximum(lower, upper)
+
+
+def _widen(
+    link: Learned, found: Projection, sets: Sets, wanted: Wanted, expressions: IndexArray
+) -> Sets | None:
+    """Sets moved outward to what is proved, or None where everything is proved as it is."""
+    wrong = [] if sets.kind is SetsKind.UNTIED else open_ends(link, found.bounds, wanted)
+    if not wrong:
+        return None
+    lower, upper = sets.lower.copy(), sets.upper.copy()
+    for expression, side in wrong:
+        proved = found.bounds.proved(expression, side)
+        at = expressions == expression
+        if side:
+            upper[at] = np.maximum(upper[at], min(_up(proved), 1.0))
+        else:
+            lower[at] = np.minimum(lower[at], max(-_up(-proved), 0.0))
+    return replace(sets, lower=lower, upper=upper)
+
+
+def _up(value: Fraction) -> float:
+    nearest = float(value)
+    return nearest if nearest >= value else math.nextafter(nearest, math.inf)
+
+
+def _reward_ends(link: Learned, proof: RegionHints | None, draft: Certificate) -> RewardEnds | None:
+    """Rewards with parameters at the ends that are proved; None where there are none."""
+    certified = Learned(with_region(draft, proof), FLOAT64, link.statements).reward_ends
+    if certified is None:
+        return None
+    least, most = (RewardStructure(choice=end) for end in certified)
+    return least, most
+
+
+def _evaluate_again(
+    result: LearningResult, name: str, value: PolicyValue, sets: Sets, ends: RewardEnds | None = None
+) -> PolicyValue:
+    """The same policy over other sets, with rewards at these ends where they have parameters."""
+    low = value.solutions[0]
+    options = LearnOptions(precision=low.precision)
+    solver = PolicySolver(sets, result.objective, options, math.inf, lambda _: None)
+    solver.reward_ends = ends
+    return replace(solver.evaluate(value.policy), coupled=value.coupled)
+
+
+def _claim(
+    initial: int, name: str, value: PolicyValue, objective: certified.Objective
+) -> tuple[Claim, ValueHints]:
+    """Nature against the value gives its lower vector, nature for it the upper one."""
+    ends = {solution.objective.nature: solution for solution in value.solutions}
+    low, high = ends[Direction.MIN], ends[Direction.MAX]
+    bounds = float(low.fixpoint_lower[initial]), float(high.fixpoint_upper[initial])
+    if low.objective.complement:
+        bounds = float(np.nextafter(1 - bounds[1], -np.inf)), float(np.nextafter(1 - bounds[0], np.inf))
+    return to_claim(name, bounds, value.policy, objective), value_hints(low, value.policy, high)

@@ -1,0 +1,178 @@
+"""From a model and an objective to the problem that a certificate speaks of, in its canonical form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+
+from tightrope.certificate import evidence
+from tightrope.certificate import problem as certified
+from tightrope.certificate.format.fields import Polynomial
+from tightrope.certify.asked import Asked
+from tightrope.errors import InputError
+from tightrope.model.expressions import Expressions
+from tightrope.model.factored import counts_steps
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.objective import Objective, ObjectiveKind
+from tightrope.model.parameters import Parameters
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.range_proof import prove_signs
+from tightrope.model.ranges import denominators
+from tightrope.model.rewards import ParametricReward
+from tightrope.model.structure import Structure
+from tightrope.solver.kernels.interval_kernel import IntervalKernel
+
+
+def to_problem(
+    model: MDP | IntervalMDP | ParametricMDP,
+    objective: Objective | Asked,
+    *,
+    theta: Sequence[Fraction] | None = None,
+    assumed_support: float | None = None,
+    data: evidence.Data | None = None,
+) -> certified.Problem:
+    """The problem of a plain or interval model, of a parametric one at `theta` or over its domain.
+
+    Of an interval model with independent factors (`tightrope.model.factored`) it is the game that they make,
+    where no steps are counted, and otherwise that of the joint bounds: either encloses what the model allows.
+    Quotients f/g are polynomials f·r, r a parameter more: at a point the number of r = 1/g stands behind
+    those of the parameters, over a domain the denominators are listed, all of them positive.
+    """
+    if isinstance(model, IntervalMDP) and isinstance(objective, Objective):
+        model, objective = _game_of(provable(model, objective, assumed_support), objective)
+    reward = None if isinstance(objective, Asked) else objective.reward
+    if isinstance(objective, Asked):
+        graph, asked, automaton = to_graph(model.structure), objective.objective, objective.automaton
+        if not isinstance(model, IntervalMDP):
+            asked = replace(asked, nature="ANY")
+    else:
+        if theta is not None and isinstance(reward, ParametricReward):
+            objective = replace(objective, reward=reward.at(theta))
+            reward = None
+        graph, asked, automaton = to_graph(model.structure), to_objective(objective, model), None
+    if isinstance(model, ParametricMDP):
+        polynomial, expression = to_polynomials(model.expressions), model.expression.astype(np.int64)
+        denominator = None
+        if theta is None and model.expressions.denominators:
+            polynomial, denominator = _with_positive_denominators(model, polynomial)
+        if isinstance(reward, ParametricReward):
+            polynomial += to_polynomials(reward.expressions)
+        if theta is not None:
+            point = tuple(Fraction(value) for value in theta)
+            point += tuple(1 / g.evaluate(point) for g in model.expressions.denominators)
+            return certified.Problem(
+                graph,
+                asked,
+                expression=expression,
+                polynomial=polynomial,
+                theta=point,
+                automaton=automaton,
+            )
+        return certified.Problem(
+            graph,
+            asked,
+            expression=expression,
+            polynomial=polynomial,
+            domain=to_domain(model.parameters),
+            data=data,
+            assumed_support=assumed_support,
+            automaton=automaton,
+            denominator=denominator,
+        )
+    kernel = IntervalKernel.of(model)  # rows that decimals brought off 1 are scaled
+    if isinstance(model, MDP):
+        probability = np.asarray(kernel.lower, dtype=np.float64)
+        return certified.Problem(graph, asked, probability=probability, automaton=automaton)
+    lower, upper = (np.asarray(bound, dtype=np.float64) for bound in (kernel.lower, kernel.upper))
+    return certified.Problem(
+        graph, asked, lower=lower, upper=upper, assumed_support=assumed_support, automaton=automaton
+    )
+
+
+def provable(model: IntervalMDP, objective: Objective, assumed_support: float | None = None) -> IntervalMDP:
+    """The model whose value a certificate proves: without its factors where these cannot be spoken of, since
+    states in the middle of a step would count as steps, or have a support assumed that is joint outcomes'."""
+    return model.without_factors if counts_steps(objective) or assumed_support is not None else model
+
+
+def _game_of(model: IntervalMDP, objective: Objective) -> tuple[IntervalMDP, Objective]:
+    rows = model.factored
+    if rows is None:
+        return model, objective
+    return IntervalMDP(rows.structure, rows.lower, rows.upper), rows.lift(objective)
+
+
+def to_graph(structure: Structure) -> certified.Graph:
+    return certified.Graph(
+        structure.choice_start.astype(np.int64),
+        structure.transition_start.astype(np.int64),
+        structure.successor.astype(np.int64),
+        int(structure.initial),
+    )
+
+
+def to_objective(objective: Objective, model: MDP | IntervalMDP | ParametricMDP) -> certified.Objective:
+    """What has no meaning for the kind is left out; nature has a say in interval models alone."""
+    kind = objective.kind
+    if kind is ObjectiveKind.CUMULATIVE and objective.terminal is not None:
+        raise InputError("certificates are not about what the last of some steps is worth (R [ I=k ])")
+    reward = objective.reward if objective.is_reward else None
+    earned = None
+    if isinstance(reward, ParametricReward):
+        assert isinstance(model, ParametricMDP)
+        earned = len(model.expressions) + reward.expression.astype(np.int64)
+    has_target = kind in (ObjectiveKind.UNTIL, ObjectiveKind.NEXT, ObjectiveKind.REACH_REWARD)
+    steps = kind in (ObjectiveKind.UNTIL, ObjectiveKind.CUMULATIVE)
+    return certified.Objective(
+        kind=kind.name,
+        agent=objective.agent.name,
+        nature=objective.nature.name if isinstance(model, IntervalMDP) else "ANY",
+        complement=bool(objective.complement),
+        lower_steps=int(objective.lower_steps) if kind is ObjectiveKind.UNTIL else 0,
+        upper_steps=None if objective.upper_steps is None or not steps else int(objective.upper_steps),
+        discount=None if objective.discount is None else float(objective.discount),
+        reward=None if reward is None or earned is not None else reward.per_choice(model.structure),
+        target=objective.target if has_target else None,
+        allowed=objective.allowed if kind is ObjectiveKind.UNTIL else None,
+        terminal=objective.terminal if kind is ObjectiveKind.REACH_REWARD else None,
+        earned=earned,
+    )
+
+
+def to_polynomials(source: Expressions) -> tuple[Polynomial, ...]:
+    """The expressions, each with its monomials in order."""
+    names = [tuple((int(i), int(e)) for i, e in monomial) for monomial in source.monomials]
+    terms = [
+        (names[m], Fraction(c))
+        for m, c in zip(source.monomial.tolist(), source.coefficient.to_fractions(), strict=True)
+    ]
+    return tuple(dict(sorted(terms[a:b])) for a, b in pairwise(source.row_start.tolist()))
+
+
+def _with_positive_denominators(
+    model: ParametricMDP, polynomial: tuple[Polynomial, ...]
+) -> tuple[tuple[Polynomial, ...], tuple[Polynomial, ...]]:
+    """Expressions and denominators, both with the other sign where a denominator is negative."""
+    table = model.expressions
+    sign = prove_signs(denominators(table), model.parameters).sign
+    of_row = [sign[k] if k >= 0 else 1 for k in table.denominator_of.tolist()]
+    turned = tuple(
+        p if side > 0 else {m: -c for m, c in p.items()} for p, side in zip(polynomial, of_row, strict=True)
+    )
+    below = zip(to_polynomials(denominators(table)), sign, strict=True)
+    return turned, tuple({m: c * side for m, c in g.items()} for g, side in below)
+
+
+def to_domain(parameters: Parameters) -> evidence.Domain:
+    rows = parameters.constraints
+    return evidence.Domain(
+        tuple(Fraction(value) for value in parameters.lower),
+        tuple(Fraction(value) for value in parameters.upper),
+        tuple(Fraction(c) for row in rows for c in row.coefficients),
+        tuple(Fraction(row.bound) for row in rows),
+        np.array([row.is_equality for row in rows], dtype=np.bool_),
+    )

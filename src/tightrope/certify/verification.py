@@ -1,0 +1,365 @@
+"""Verifying a certificate, and tying it to one's own model, property, data and policy.
+
+A certificate is about the problem that is written in it. Here that problem is built again, from what the user
+trusts, and compared with the one in the file, field by field. Options of the statement (δ, the method, the
+sets, an assumed support) are the file's; what they mean is in the verdict's own words.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tightrope.certificate.budget import Budget
+from tightrope.certificate.checker import check, unbound
+from tightrope.certificate.claim import Certificate
+from tightrope.certificate.format.archive import load
+from tightrope.certificate.format.differences import first_difference
+from tightrope.certificate.numbers import FLOAT64, RATIONAL
+from tightrope.certificate.problem import Problem
+from tightrope.certificate.verdict import MEANING, Verdict
+from tightrope.errors import CannotCertify, InputError, ReadingWarning, check_type
+from tightrope.model.factored import JOINT_BOUNDS
+from tightrope.numerics.text import interval_text, text_above, text_below
+from tightrope.verdict import Assumed, Kept
+from tightrope.verdict import Verdict as Worth
+
+if TYPE_CHECKING:
+    from tightrope.certify.asked import Asked
+    from tightrope.data.counts import Counts
+    from tightrope.io.policy import Policy
+    from tightrope.model.continuous import CTMC
+    from tightrope.model.mdp import MDP, IntervalMDP
+    from tightrope.model.objective import Objective
+    from tightrope.model.parameters import Point
+    from tightrope.model.parametric_mdp import ParametricMDP
+
+
+@dataclass(frozen=True, eq=False)
+class Own:
+    """What the user has: a model (at a point), what is asked of it, data, a policy; `limit` is the comparison
+    and the threshold of the property, where it has one."""
+
+    model: MDP | IntervalMDP | ParametricMDP
+    objective: Objective | Asked | None = None
+    theta: Sequence[Fraction] | None = None
+    counts: Counts | None = None
+    policy: Policy | None = None
+    limit: tuple[str, Fraction] | None = None
+
+
+def verify(
+    certificate: str | Path,
+    *,
+    model: MDP | IntervalMDP | ParametricMDP | CTMC | None = None,
+    property: Objective | str | None = None,
+    at: Point | None = None,
+    data: Any = None,
+    policy: Policy | None = None,
+    ltl_translator: str | None = None,
+    exact: bool = False,
+    budget: float | str | None = None,
+) -> Verdict:
+    """Check a certificate; with a model, a property, data or a policy of one's own, check that it is about
+    these.
+
+    A `CTMC` stands for its embedded chain, which certificates of chains in continuous time are about.
+    `data` are counts, or a log as `read_data` takes it. `ltl_translator` is the command that makes LTL an
+    automaton, where the certificate's was made by another program, too. `budget`: the work that the check may
+    take, 600 (seconds), "10min" or "10x"; beyond it, and beyond 60 s without it (600 s if `exact`), it is
+    refused before it is done.
+
+    A `CannotCertify` names the first field in which the certificate speaks of something else. Whether it
+    proves its claims is the verdict's `valid`; what that is worth, in one word, its `word`: proved, nominal,
+    contradicted where the data refute the model, limit where a threshold is not decided; whether a property
+    with a threshold is true, its `answer`; what was not tied to anything, its `not_tied`.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=(0, 1))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
+    >>> problem = model.problem('Pmax=? [ F "heads" ]')
+    >>> result = tr.learn(problem, [[(0, "toss", 1)]] * 80 + [[(0, "toss", 2)]] * 20, delta=0.01)
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     proved = result.certify(os.path.join(folder, "coin.cert"))
+    ...     verdict = tr.verify(os.path.join(folder, "coin.cert"), model=model)
+    >>> verdict.word, verdict.not_tied
+    ('proved', ('property', 'data', 'policy'))
+    """
+    if model is None and not (property is None and data is None and policy is None and at is None):
+        raise InputError(
+            "a property, data, a point or a policy can only be compared beside a model", hint="add `model`"
+        )
+    check_type("certificate", certificate, str | Path, "the name of a file")
+    allowed = Budget.of(budget, exact)
+    loaded = load(certificate, allowed).certificate
+    if at is not None and loaded.problem.law != "point":
+        raise InputError("`at` goes with certificates about a point, this one is about none")
+    if model is None:
+        return check(loaded, RATIONAL if exact else FLOAT64, allowed)
+    own = _own(model, property, at, data, policy, ltl_translator)
+    bound, trouble = compare(loaded, own)
+    if trouble is not None:
+        raise CannotCertify(trouble)
+    return tie_verdict(check(loaded, RATIONAL if exact else FLOAT64, allowed), loaded, own, bound)
+
+
+def tie_verdict(
+    verdict: Verdict, certificate: Certificate, own: Own, bound: Mapping[str, bool | None]
+) -> Verdict:
+    """A verdict beside what was found to be the user's own, and how that was read: an automaton that is the
+    translation of the user's property means what it says; a threshold is met or not."""
+    from tightrope.model.mdp import IntervalMDP
+
+    assumed = [one for one in verdict.assumptions if one[2] != MEANING or not bound["property"]]
+    joint = isinstance(own.model, IntervalMDP) and own.model.factored is not None
+    if joint and certificate.problem.graph.states == own.model.states:  # it can be read in two ways
+        assumed.append(("joint bounds", "yes", JOINT_BOUNDS))
+    tied = replace(verdict, bound=bound, assumptions=tuple(assumed))
+    if own.limit is None:
+        return tied
+    return replace(tied, answer=_answer(certificate, own) if tied.word == "proved" else "not certified")
+
+
+def _answer(certificate: Certificate, own: Own) -> str:
+    """Whether the value meets the user's threshold: that of the user's policy, or of the best one, which no
+    policy betters."""
+    from tightrope.prism.properties.question import decide
+
+    assert own.limit is not None
+    objective = certificate.problem.objective
+    maximises = (objective.agent == "MAX") != objective.complement
+    own_claims = None if own.policy is None else _claims_of(certificate, own.policy)
+    lower, upper = objective.range
+    for claim in certificate.claims:
+        exact = claim.policy == "free" if own_claims is None else claim.name in own_claims
+        if exact or (own_claims is None and maximises):
+            lower = max(lower, claim.lower)
+        if exact or (own_claims is None and not maximises):
+            upper = min(upper, claim.upper)
+    return decide(*own.limit, lower, upper)
+
+
+def worth(verdict: Verdict) -> Worth:
+    """The verdict as all surfaces show it; a check that fails is an assumption that is not kept."""
+    assumed = [Assumed(name, Kept(kept), words) for name, kept, words in verdict.assumptions]
+    failed = [f"{one.name}: {one.detail}" for one in verdict.checks if not one.passed]
+    if failed:
+        assumed.insert(0, Assumed("proof", Kept.NO, failed[0]))
+    undecided = "the bounds lie on both sides of the threshold" if verdict.answer == "not certified" else None
+    found = Worth.of(assumed, contradicted=verdict.contradicted)
+    return Worth.of(assumed, limit=undecided) if found.is_proved else found
+
+
+def headline(verdict: Verdict, certificate: Certificate) -> str:
+    """The verdict in one line that a layman reads, before everything else."""
+    if verdict.contradicted is not None:
+        return f"CONTRADICTED: {verdict.contradicted}; nothing is proved"
+    failed = [f"{one.name}: {one.detail}" for one in verdict.checks if not one.passed]
+    if failed:
+        return f"NOT VALID: {failed[0]}"
+    claim, data = certificate.claims[0], certificate.problem.data
+    objective = certificate.problem.objective
+    if claim.policy == "free" or verdict.answer in ("false", "not certified"):
+        said = f"the value lies within {interval_text(claim.lower, claim.upper)}"
+    elif (objective.agent == "MAX") != objective.complement:
+        said = f"at least {text_below(claim.lower)}"
+    else:
+        said = f"at most {text_above(claim.upper)}"
+    if verdict.nominal:
+        why = next(words for _, kept, words in verdict.assumptions if kept not in ("yes", "stated"))
+        return f"NOMINAL: {said}, which is not guaranteed: {why.removeprefix('NOMINAL: ')}"
+    sure = "" if data is None else f" with confidence {confidence_text(data.delta)}"
+    tied = [name for name, is_tied in verdict.bound.items() if is_tied]
+    listed = " and ".join([", ".join(tied[:-1]), tied[-1]] if len(tied) > 1 else tied)
+    of = f", of your {listed}" if tied else ", of what is written in the file"
+    word = {None: "VALID: ", "true": "VALID: true, ", "false": "FALSE: "}.get(verdict.answer, "UNDECIDED: ")
+    return f"{word}{said}{sure}{of}"
+
+
+def confidence_text(delta: float) -> str:
+    """1 − δ, which is never 1."""
+    short = f"{1 - delta:.9g}"
+    return f"1 - {delta:g}" if short == "1" else short
+
+
+def _own(model: Any, property: Any, at: Any, data: Any, policy: Any, translator: str | None) -> Own:
+    from tightrope.continuous.discrete import embed
+    from tightrope.learning.learn import counts_of
+    from tightrope.model.continuous import CTMC
+    from tightrope.model.parametric_mdp import ParametricMDP
+    from tightrope.problem import require_model
+
+    timed = isinstance(model, CTMC)
+    own = require_model(embed(model) if timed else model)
+    objective, limit = (None, None) if property is None else _objective(own, property, translator, timed)
+    counts = None if data is None else counts_of(data, own)
+    theta = None
+    if isinstance(own, ParametricMDP) and (at is not None or not own.parameters.names):
+        theta = own.parameters.point({} if at is None else at)
+    elif at is not None:
+        raise InputError("`at` goes with parametric models, and this one has no parameters")
+    return Own(own, objective, theta, counts, policy, limit)
+
+
+def _objective(
+    model: Any, property: Any, translator: str | None, timed: bool
+) -> tuple[Objective | Asked, tuple[str, Fraction] | None]:
+    """What a property asks of a model, and its threshold; a long-run average or a temporal formula is read
+    for itself. `timed`: the model is the jumps of a chain in continuous time, of which nothing that speaks of
+    time is asked."""
+    from tightrope.certify.asked import asked_of, is_certifiable
+    from tightrope.model.factored import counts_steps
+    from tightrope.model.mdp import IntervalMDP
+    from tightrope.prism.parse.parser import parse_properties
+    from tightrope.prism.properties.resolve import PropertyOptions, pick
+    from tightrope.prism.properties.shape import EMBEDDED, refuse_time
+    from tightrope.problem import Problem
+
+    if isinstance(property, str):
+        file = parse_properties(property, "`property`")
+        if timed:
+            refuse_time(file, EMBEDDED)
+        if is_certifiable(pick(file)):
+            options = PropertyOptions(constants={}, is_interval=isinstance(model, IntervalMDP))
+            asked = asked_of(pick(file), file, model.structure, options, translator)
+            if asked.sides is not None:
+                warnings.warn(asked.sides.warning, ReadingWarning, stacklevel=4)
+            return asked, asked.limit
+    question = Problem(model, property).question
+    objective = question.objective
+    if timed and counts_steps(objective):
+        raise InputError("the objective counts steps: of a chain in continuous time they are jumps, not time")
+    return objective, question.limit
+
+
+def compare(certificate: Certificate, own: Own) -> tuple[dict[str, bool | None], str | None]:
+    """What was found to be the user's own, and the first thing that is not, in words."""
+    bound = unbound(certificate)
+    for name, trouble in _compare(certificate, own):
+        if trouble is not None:
+            return bound, f"this certificate is about {trouble}"
+        bound[name] = True
+    return bound, None
+
+
+def _compare(certificate: Certificate, own: Own) -> Iterator[tuple[str, str | None]]:
+    """What was given, part by part, each with what the certificate is about instead."""
+    problem = certificate.problem
+    if (problem.law in ("point", "domain")) != hasattr(own.model, "expressions"):
+        yield "model", "another model: one is parametric, the other is not"
+        return
+    theirs = _problem(certificate, own)
+    ours = replace(theirs, objective=problem.objective, automaton=problem.automaton, data=problem.data)
+    if own.objective is None and problem.objective.earned is not None and problem.polynomial is not None:
+        known = ours.polynomial or ()  # rewards are a part of the property
+        ours = replace(ours, polynomial=(*known, *problem.polynomial[len(known) :]))
+    yield "model", _differs("another model", first_difference(problem, ours))
+    if own.objective is not None:
+        believed, translated = problem.automaton, theirs.automaton
+        if believed and translated and believed.believed and not translated.believed:
+            yield (
+                "property",
+                "an automaton that another program made of a formula; `ltl_translator` names the program "
+                "that translates yours",
+            )
+            return
+        other = replace(problem, automaton=theirs.automaton)
+        differs = first_difference(problem.objective, theirs.objective) or first_difference(problem, other)
+        yield "property", _differs("another property", differs)
+    if own.counts is not None:
+        yield "data", _data_difference(problem, own.counts)
+    if own.policy is not None:
+        yield "policy", _policy_difference(certificate, own.policy)
+
+
+def _data_difference(problem: Problem, counts: Counts) -> str | None:
+    from tightrope.certify.data import to_data
+    from tightrope.statistics.costs import CostModel
+
+    statement = problem.data
+    if statement is None:
+        return "no data"
+    costs, assumed = statement.costs, None
+    if costs is not None:
+        ends = None if costs.lower is None or costs.upper is None else (costs.lower, costs.upper)
+        assumed = CostModel(ends, costs.deviation)
+        try:
+            if counts.costs is not None:
+                assumed.check(counts.costs)
+        except InputError as contradiction:
+            return f"other data: {contradiction.message}"
+    found = to_data(counts, statement.delta, statement.method, statement.shared_by, assumed)
+    return _differs("other data", first_difference(statement, found))
+
+
+def _claims_of(certificate: Certificate, policy: Policy) -> list[str]:
+    """The claims that are about a policy."""
+    from tightrope.certify.solved import choices_by_step
+
+    objective, same = certificate.problem.objective, []
+    for claim in certificate.claims:
+        taken = claim.weights(certificate.problem.graph.choices)
+        if policy.steps is not None:
+            if claim.choice is not None and claim.earlier is not None:
+                choice, earlier = choices_by_step(policy.steps, objective)
+                alike = np.array_equal(claim.choice, choice) and np.array_equal(claim.earlier, earlier)
+                same += [claim.name] if alike else []
+        elif taken is not None and (claim.earlier is None or len(claim.earlier) == 0):
+            own = len(policy.probability)  # behind these, states in the middle of a step have one choice each
+            same += [claim.name] if np.array_equal(taken[:own], policy.probability) else []
+    return same
+
+
+def _policy_difference(certificate: Certificate, policy: Policy) -> str | None:
+    """The user's policy is the one that a claim calls given, or where there is none that of another claim."""
+    if certificate.problem.automaton is not None:
+        return "policies with a memory, and yours has none"
+    same = _claims_of(certificate, policy)
+    given = any(claim.name == "given policy" for claim in certificate.claims)
+    if not same:
+        return "other policies than the given one"
+    if given and "given policy" not in same:
+        return f"another policy: yours is its {same[0]}, and its given policy is another one"
+    return None
+
+
+def _differs(what: str, field: str | None) -> str | None:
+    return None if field is None else f"{what}: '{field}' differs"
+
+
+def _problem(certificate: Certificate, own: Own) -> Problem:
+    """The problem of the user's own model and question; data are compared apart."""
+    from tightrope.certify.problem import to_problem
+    from tightrope.model.mdp import IntervalMDP
+
+    problem, objective = certificate.problem, own.objective
+    if problem.law == "point" and own.theta is None:
+        raise InputError(
+            "this certificate is about one point of the model", hint='give the point, with `at={"p": …}`'
+        )
+    model = own.model
+    if isinstance(model, IntervalMDP) and problem.graph.states == model.states:
+        model = model.without_factors  # it is about the joint bounds, which enclose the factors
+    return to_problem(
+        model,
+        objective if objective is not None else _nothing(own.model),
+        theta=own.theta if problem.law == "point" else None,
+        assumed_support=problem.assumed_support,
+    )
+
+
+def _nothing(model: Any) -> Objective:
+    """An objective that stands where none is compared."""
+    from tightrope.model.objective import Direction, Objective, ObjectiveKind
+
+    nowhere = np.zeros(model.structure.states, dtype=np.bool_)
+    return Objective(ObjectiveKind.UNTIL, Direction.MAX, Direction.MAX, target=nowhere)

@@ -1,0 +1,207 @@
+"""Exploration that makes the most of an amount of data: the best mixture of policies, certified.
+
+minimise Φ(past + n·M(ρ)) over mixtures ρ of policies, Φ convex and decreasing (`Criterion`). Frank–Wolfe,
+fully corrective. With S = −∇Φ at the present matrix M_n, convexity gives for every other mixture ρ'
+
+    Φ(M_n) − Φ(M_n')  ≤  n·(⟨S, M(ρ')⟩ − ⟨S, M(ρ)⟩)  ≤  n·(max_ρ ⟨S, M(ρ)⟩ − ⟨S, M(ρ)⟩),
+
+and ⟨S, M(ρ)⟩ is the total of the rewards tr(S·I_c) over an episode: the maximum is that of an MDP, and an
+upper bound on it certifies how far the mixture is from the best. The maximiser joins the mixture; then all
+weights are improved by multiplicative steps a_k ← a_k·√⟨S, M_k⟩, whose fixed points satisfy the conditions of
+optimality. Where episodes have a price, n is what is spent and everything counts per unit of cost: y = x/cost
+maps mixtures to mixtures, and the shares of episodes are a_k/cost_k, normalised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightrope.design.directions import Criterion
+from tightrope.design.episodes import stationary
+from tightrope.design.information import Information
+from tightrope.design.oracle import Atom, Oracle
+from tightrope.io.policy import Policy
+from tightrope.numerics.arrays import FloatArray
+
+OPTIMALITY = 0.005
+"""Of Φ: a design this close to the best is good enough."""
+
+EFFICIENCY = 0.03
+"""… if what matters also comes in at nearly the best rate: where past data dominate, Φ hardly changes."""
+
+MOST_SOLVES = 60
+_STEPS = 60
+_SMALL_SHARE = 1e-4
+_GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """A mixture of policies to explore with.
+
+    * `atoms` and `shares` of episodes: draw an atom per episode. `policy` is the same as one randomised
+      policy; under a cap only nearly so.
+    * `matrix` is the information, `steps` the length, `cost` the price of an episode, all expected.
+    * `optimality`: at most this share of Φ is lost against the best exploration of the same cost at the
+      estimate; certified by the upper bound of the last of `solves` oracle calls. `efficiency`: the rate at
+      which the information that matters comes in, relative to the most that is possible.
+    """
+
+    atoms: tuple[Atom, ...]
+    shares: FloatArray
+    occupancy: FloatArray
+    matrix: FloatArray
+    steps: float
+    cost: float
+    value: float
+    optimality: float
+    efficiency: float
+    solves: int
+    policy: Policy
+
+    @property
+    def policies(self) -> list[tuple[float, Policy]]:
+        """Every policy with its share of episodes."""
+        return [
+            (float(share) * part, policy)
+            for share, atom in zip(self.shares, self.atoms, strict=True)
+            for part, policy in atom.parts
+        ]
+
+
+def design(
+    information: Information,
+    criterion: Criterion,
+    past: FloatArray,
+    amount: float,
+    oracle: Oracle,
+    start: Sequence[Atom] = (),
+) -> Design:
+    """The mixture that makes Φ(past + amount·M) small.
+
+    `past` is what is known already (with the smoothing's curvature, so that it is regular); `amount` is the
+    number of episodes to plan for, or the cost where atoms have one. `start` are atoms to begin with, those
+    of an earlier design say.
+    """
+    search = _Search(information, criterion, past, amount)
+    for atom in start:
+        search.join(atom)
+    solves, loss, efficiency = 0, np.inf, 0.0
+    while solves < MOST_SOLVES:
+        slope = criterion.slope(search.total)
+        answer = oracle(information.rewards(slope))
+        solves += 1
+        if search.atoms:
+            reached = float(np.vdot(slope, search.mixed))
+            value = criterion.value(search.total)
+            room = max(answer.upper - reached, 0.0)
+            bound = amount * room / max(criterion.unit(value), 1e-300)
+            loss, efficiency = min(loss, bound), 1.0 - room / max(answer.upper, 1e-300)
+            if bound <= OPTIMALITY and efficiency >= 1.0 - EFFICIENCY:
+                break
+            if answer.value <= reached * (1.0 + 1e-9):  # nothing better is known: weights alone are left
+                if not search.correct():
+                    break
+                continue
+        search.join(answer.atom)
+    return search.design(loss, efficiency, solves)
+
+
+class _Search:
+    """Atoms with weights; everything per unit of cost."""
+
+    def __init__(self, information: Information, criterion: Criterion, past: FloatArray, amount: float):
+        self.information, self.criterion = information, criterion
+        self.past, self.amount = past, amount
+        self.atoms: list[Atom] = []
+        self.matrices = np.zeros((0, *past.shape))
+        self.weights = np.zeros(0)
+
+    @property
+    def mixed(self) -> FloatArray:
+        """The information per unit of cost."""
+        result: FloatArray = np.tensordot(self.weights, self.matrices, 1)
+        return result
+
+    @property
+    def total(self) -> FloatArray:
+        return self._total(self.weights)
+
+    def join(self, atom: Atom) -> None:
+        """Add an atom with its best weight, then improve all weights."""
+        matrix = self.information.of_visits(atom.occupancy) / atom.cost
+        self.atoms.append(atom)
+        self.matrices = np.concatenate([self.matrices, matrix[None]])
+        self.weights = self._with_newest()
+        self.correct()
+        kept = self.weights >= _SMALL_SHARE
+        self.atoms = [one for one, stays in zip(self.atoms, kept, strict=True) if stays]
+        self.matrices, self.weights = self.matrices[kept], self.weights[kept] / self.weights[kept].sum()
+
+    def correct(self) -> bool:
+        """Multiplicative steps on all weights, as long as they help; whether they did."""
+        value = begin = self._value(self.weights)
+        for _ in range(_STEPS):
+            slope = self.criterion.slope(self.total)
+            gain = np.sqrt(np.maximum(np.einsum("ij,kij->k", slope, self.matrices), 0.0))
+            weights = self.weights * gain
+            if not weights.sum() > 0.0:
+                break
+            weights /= weights.sum()
+            reached = self._value(weights)
+            if not reached < value:
+                break
+            self.weights = weights
+            improved, value = value - reached, reached
+            if improved <= 1e-7 * abs(value):
+                break
+        return value < begin - 1e-7 * abs(begin)
+
+    def design(self, loss: float, efficiency: float, solves: int) -> Design:
+        cost = np.array([atom.cost for atom in self.atoms])
+        shares = self.weights / cost
+        shares = shares / shares.sum()
+        occupancy = np.zeros(self.information.model.structure.choices)
+        for share, atom in zip(shares, self.atoms, strict=True):
+            occupancy += share * atom.occupancy
+        structure = self.information.model.structure
+        return Design(
+            tuple(self.atoms),
+            shares,
+            occupancy,
+            self.information.of_visits(occupancy),
+            float(occupancy.sum()),
+            float(shares @ cost),
+            self._value(self.weights),
+            loss,
+            efficiency,
+            solves,
+            stationary(structure, occupancy),
+        )
+
+    def _with_newest(self) -> FloatArray:
+        """The weights with the newest atom's found by golden section."""
+        if len(self.atoms) == 1:
+            return np.ones(1)
+
+        def at(share: float) -> FloatArray:
+            return np.append(self.weights * (1.0 - share), share)
+
+        low, high = 0.0, 1.0
+        for _ in range(40):
+            left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+            if self._value(at(left)) <= self._value(at(right)):
+                high = right
+            else:
+                low = left
+        return at(0.5 * (low + high))
+
+    def _total(self, weights: FloatArray) -> FloatArray:
+        result: FloatArray = self.past + self.amount * np.tensordot(weights, self.matrices, 1)
+        return result
+
+    def _value(self, weights: FloatArray) -> float:
+        return self.criterion.value(self._total(weights))

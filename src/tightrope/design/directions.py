@@ -1,0 +1,231 @@
+"""What a gap is made of: directions in parameter space, and how much each one weighs.
+
+For a policy π at a point, with η its visits (as the objective counts them) and V its values,
+v_c = Σ_s' ∇p(s'|c)·V(s') per choice and ∇V^π = Σ_c η(c)·v_c. Over a small region around the point, with h its
+support function relative to it, the width of the policy's interval is to first order
+
+    Σ_c η(c)·(h(v_c) + h(−v_c))          nature picks per choice (rectangular sets),
+    h(∇V) + h(−∇V)                       nature picks once (coupled sets).
+
+Both are Σ_k w_k·(h(u_k) + h(−u_k)) over unit vectors u_k; collinear v_c are merged, whose widths add up.
+Over an ellipsoid {Δ : Δᵀ·M·Δ ≤ K} this is 2·√K·Φ(M) with Φ(M) = Σ_k w_k·‖u_k‖_{M⁻¹}: convex in M, since
+(uᵀM⁻¹u)⁻¹ is concave and x ↦ x^(−1/2) convex and decreasing. That is what a design minimises.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from tightrope.coupled.chain import Chain
+from tightrope.coupled.gradient import ValueGradient
+from tightrope.design.information import Information
+from tightrope.io.policy import Policy
+from tightrope.model.objective import Objective
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+
+_COLLINEAR = 1e-7
+_NEGLIGIBLE = 1e-7
+"""Of the total weight: directions that carry less are left out, all of them together."""
+
+
+class Criterion(Protocol):
+    """A convex function of the information matrix that a design makes small."""
+
+    def value(self, matrix: FloatArray) -> float: ...
+
+    def slope(self, matrix: FloatArray) -> FloatArray:
+        """−∇ at the matrix: positive semidefinite."""
+        ...
+
+    def unit(self, value: float) -> float:
+        """What a distance from the best is measured by."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """Unit vectors in the free parameters [n, d], none collinear with another, heaviest first."""
+
+    vector: FloatArray
+    weight: FloatArray
+
+    @staticmethod
+    def merged(vectors: FloatArray, weight: FloatArray) -> Directions:
+        """Σ weight·‖·‖ over these vectors, collinear ones as one."""
+        length = np.linalg.norm(vectors, axis=1)
+        size = weight * length
+        kept = size > 0.0
+        size, unit = size[kept], vectors[kept] / length[kept, None]
+        if not len(size):
+            return Directions(np.zeros((0, vectors.shape[1])), np.zeros(0))
+        leading = np.take_along_axis(unit, np.abs(unit).argmax(axis=1)[:, None], axis=1)
+        unit = unit * np.sign(leading)
+        _, first, group = np.unique(
+            np.rint(unit / _COLLINEAR), axis=0, return_index=True, return_inverse=True
+        )
+        total = np.bincount(group.reshape(-1), weights=size)
+        order = np.argsort(-total, kind="stable")
+        share = np.cumsum(total[order][::-1])[::-1] / total.sum()
+        order = order[share > _NEGLIGIBLE]
+        return Directions(unit[first[order]], total[order])
+
+    @staticmethod
+    def together(*parts: tuple[float, Directions]) -> Directions:
+        """A weighted sum of the widths of several sets of directions."""
+        vectors = np.concatenate([part.vector for _, part in parts])
+        return Directions.merged(vectors, np.concatenate([factor * part.weight for factor, part in parts]))
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    def lengths(self, matrix: FloatArray) -> FloatArray:
+        """‖u_k‖ in the norm of the matrix's inverse; infinite where the matrix knows nothing of u_k."""
+        solved, known = _solve(matrix, self.vector)
+        square = np.einsum("kd,kd->k", self.vector, solved)
+        result: FloatArray = np.where(known, np.sqrt(np.maximum(square, 0.0)), np.inf)
+        return result
+
+    def value(self, matrix: FloatArray) -> float:
+        """Φ = Σ w_k·‖u_k‖_{M⁻¹}."""
+        return float(self.weight @ self.lengths(matrix)) if len(self) else 0.0
+
+    def slope(self, matrix: FloatArray) -> FloatArray:
+        """½·M⁻¹·(Σ w_k·u_k·u_kᵀ/‖u_k‖)·M⁻¹."""
+        solved, _ = _solve(matrix, self.vector)
+        length = np.sqrt(np.maximum(np.einsum("kd,kd->k", self.vector, solved), 1e-300))
+        result: FloatArray = 0.5 * (solved * (self.weight / length)[:, None]).T @ solved
+        return result
+
+    def unit(self, value: float) -> float:
+        return value
+
+
+@dataclass(frozen=True)
+class EveryDirection:
+    """−log det M: all directions alike (D-optimality), where no policy has a finite guarantee yet."""
+
+    size: int
+
+    def value(self, matrix: FloatArray) -> float:
+        sign, logarithm = np.linalg.slogdet(matrix)
+        return -float(logarithm) if sign > 0 else np.inf
+
+    def slope(self, matrix: FloatArray) -> FloatArray:
+        return np.asarray(np.linalg.pinv(matrix, hermitian=True), dtype=np.float64)
+
+    def unit(self, value: float) -> float:
+        return float(self.size)
+
+
+def find_directions(
+    information: Information, objective: Objective, policy: Policy, *, coupled: bool
+) -> Directions | None:
+    """The directions of a policy's interval at the point; None where its value is infinite there."""
+    functions = information.maximiser.functions
+    value = ValueGradient.of(information.model, objective, policy, functions)
+    if value is None:
+        return None
+    jacobian = information.maximiser.jacobian(information.point).reshape(-1, information.size)
+    if coupled:
+        gradient = value.at(information.lifted)
+        return None if gradient is None else Directions.merged((gradient @ jacobian)[None], np.ones(1))
+    terms = value.terms(information.lifted)
+    if terms is None:
+        return None
+    place, count = _places(value.chain, policy)
+    parts = [_by_choice(value, information.slope, place, count, *term) for term in terms]
+    return Directions.merged(
+        np.concatenate([np.zeros((0, information.size)), *(vector for vector, _ in parts)]),
+        np.concatenate([np.zeros(0), *(weight for _, weight in parts)]),
+    )
+
+
+def expression_directions(
+    information: Information, objective: Objective, policy: Policy, matrix: FloatArray
+) -> Directions | None:
+    """The same where nature picks every probability from its own interval (expression sets).
+
+    With half widths h_j of the successors of a choice, max Σ Δ_j·V_j over |Δ_j| ≤ h_j, ΣΔ_j = 0 is the least
+    Σ h_j·|V_j − m| over all m, attained at the median of V weighted by h. So the directions are those of the
+    expressions; medians are taken at the widths that `matrix` gives, for others the sum is an upper bound.
+    """
+    functions = information.maximiser.functions
+    value = ValueGradient.of(information.model, objective, policy, functions)
+    terms = None if value is None else value.terms(information.lifted)
+    if value is None or terms is None:
+        return None
+    slope, chain = information.slope, value.chain
+    solved, _ = _solve(matrix, slope)
+    width = np.sqrt(np.maximum(np.einsum("ed,ed->e", slope, solved), 0.0))[chain.expression]
+    place, _ = _places(chain, policy)
+    total = np.zeros(len(slope))
+    for visits, values in terms:
+        there = values[chain.successor]
+        away = np.abs(there - _medians(place, there, width)[place])
+        weight = visits[chain.row_of_entry] * chain.weight * away
+        total += np.bincount(chain.expression, weights=weight, minlength=len(slope))
+    return Directions.merged(slope, total)
+
+
+def _medians(group: OffsetArray, values: FloatArray, weight: FloatArray) -> FloatArray:
+    """The weighted median of the values of every group."""
+    order = np.lexsort((values, group))
+    sums = np.cumsum(weight[order])
+    ends = np.searchsorted(group[order], np.arange(int(group.max(initial=-1)) + 1), side="right")
+    before = np.concatenate([np.zeros(1), sums])[np.concatenate([np.zeros(1, np.int64), ends[:-1]])]
+    after = np.concatenate([np.zeros(1), sums])[ends]
+    middle = np.searchsorted(sums, 0.5 * (before + after))
+    first = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+    result: FloatArray = values[order][np.clip(middle, first, np.maximum(ends - 1, first))]
+    return result
+
+
+def _by_choice(
+    value: ValueGradient,
+    slope: FloatArray,
+    place: OffsetArray,
+    count: int,
+    visits: FloatArray,
+    values: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """(v_c, η(c)) of every choice that the chain takes; the policy's probability is part of v_c."""
+    from scipy.sparse import csr_array
+
+    chain = value.chain
+    entry = chain.weight * values[chain.successor]
+    matrix = csr_array((entry, (place, chain.expression)), shape=(count, len(slope)))
+    row = np.zeros(count, np.int64)
+    row[place] = chain.row_of_entry
+    vector: FloatArray = matrix @ slope
+    scale = visits[row]
+    # ΣΔp = 0 at a choice, so that sums of equal values cancel: what is left of rounding is no direction.
+    noise = 1e-13 * float(np.abs(values).max(initial=0.0)) * float(np.abs(slope).max(initial=0.0))
+    real = (scale > 0.0) & (np.abs(vector).max(axis=1, initial=0.0) > noise)
+    return vector[real], scale[real]
+
+
+def _places(chain: Chain, policy: Policy) -> tuple[OffsetArray, int]:
+    """For every entry of the chain the number of the choice it belongs to, among those that are taken."""
+    structure = policy.structure
+    used = np.flatnonzero(policy.probability > 0)
+    lengths = np.diff(structure.transition_start)[used]
+    of_state = np.searchsorted(structure.choice_state[used], np.arange(structure.states + 1))
+    first = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    start = first[of_state[:-1]][chain.state]
+    size = np.diff(chain.row_start)
+    entry = np.arange(int(size.sum())) + np.repeat(start - (np.cumsum(size) - size), size)
+    return np.repeat(np.arange(len(used)), lengths)[entry], len(used)
+
+
+def _solve(matrix: FloatArray, vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(M⁻¹·u per vector, whether u lies in the range of M)."""
+    values, basis = np.linalg.eigh(matrix)
+    largest = float(values.max(initial=0.0))
+    usable = values > 1e-13 * largest
+    along = vectors @ basis
+    solved: FloatArray = (along * np.where(usable, 1.0 / np.where(usable, values, 1.0), 0.0)) @ basis.T
+    known = np.linalg.norm(along[:, ~usable], axis=1) <= 1e-7
+    return solved, known

@@ -1,0 +1,338 @@
+"""What the likelihood region will be like after more episodes: a forecast, not a guarantee.
+
+The region is {θ : Σ_{b>pilot} ℓ_b(θ) ≥ Σ_{b>pilot} ℓ_b(θ̂_{b−1}) − log(1/δ) − price}
+(`tightrope.statistics.prequential`), to second order {Δᵀ·I·Δ ≤ K} around the estimate, with I the information
+of the batches after the pilot and
+
+    K/2 = log(1/δ) + price + [ how much worse the plug-ins did than the estimate of all data ].
+
+A batch's plug-in is the smoothed estimate of what came before: off by S⁻¹·(g − R·b), with g ~ N(0, I) the
+score, R the smoothing's curvature, S = I + R, and b how far the truth is from where the smoothing pulls.
+In the middle of a box R⁻¹ is its squared half extent per direction, and a truth that may be anywhere in it
+has E[b·bᵀ] = R⁻¹/3. So the error has the second moment E = S⁻¹ − ⅔·S⁻¹RS⁻¹, and the plug-in costs
+½·tr(I_b·E) on average, with variance tr(Q_b) + ½·tr(Q_b²), Q_b = S⁻¹·I_b. The estimate from all that is known
+fits data of information J among it better than the truth by ½·tr(S⁻¹J) + ⅓·tr(S⁻¹RS⁻¹J) on average. Of past
+batches it is known what their plug-ins cost against the estimate of now; what that one gains is taken back,
+and what the one of all data will gain is added. So K continues what was realised; ± 2 standard deviations of
+the bracket are one part of the range that is printed.
+
+The other part is where the estimate will be by then (`tightrope.design.plausible`): the forecast is
+multiplied by the mean ratio between widths there and here, and the range widened by its spread.
+
+Batches end where they always do, so K rises within a pilot and falls where the next pilot begins. A *plan*
+(a number of episodes stated before the first one) fixes the pilot and costs no price; otherwise pilots come
+in tens of batches (`PILOT_STEP`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from tightrope.data.batches import batch_ends
+from tightrope.data.counts import Counts
+from tightrope.design.directions import Directions
+from tightrope.design.information import Information
+from tightrope.design.widths import total_width
+from tightrope.numerics.arrays import FloatArray
+from tightrope.statistics.bet_schedule import count_planned_episodes
+from tightrope.statistics.outcomes import Outcomes
+from tightrope.statistics.prequential import PILOT_SHARE, PILOT_STEP, Evidence, Predictions
+
+MOST_EPISODES = 10**9
+"""Beyond so many episodes a forecast is not worth a number."""
+
+DEVIATIONS = 2.0
+LEAST_RATIO = 0.5
+"""Between the gap of now and its formula."""
+
+LESS_SMOOTHED = 2.0 / 3.0
+"""The share of the smoothing's curvature that is no error, if the truth may be anywhere in the domain."""
+
+STEP = 4.0
+"""Between two numbers of episodes for which it is looked elsewhere; what is between is interpolated."""
+
+ROUGH_RATIO = 2.0
+"""From here on the formula is far off, and a forecast rough."""
+
+
+class Gap(NamedTuple):
+    """What to expect, and the edges of what is likely."""
+
+    expected: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Past:
+    """The data so far, batch by batch: when each ends (in episodes), how many visits it has, its information,
+    and how much worse its plug-in did than the estimate (nan where that is not known).
+    """
+
+    episodes: int
+    visits: FloatArray
+    matrices: FloatArray
+    excess: FloatArray
+    planned_pilot: int | None
+
+    @staticmethod
+    def of(information: Information, counts: Counts, evidence: Evidence | None = None) -> Past:
+        """What counts hold about the parameters at the point; `evidence` knows how its plug-ins did."""
+        assert counts.batches is not None
+        outcomes = Outcomes.of(information.model)
+        seen = Predictions().by_expression(outcomes, counts.batches)
+        informative = ~information.model.expressions.is_constant
+        excess = np.full(len(seen), np.nan)
+        if evidence is not None:
+            for place, plug_in in enumerate(evidence.plug_ins, start=evidence.pilot):
+                count = seen[place] * informative
+                excess[place] = _log_likelihood(information, information.point, count)
+                excess[place] -= _log_likelihood(information, plug_in, count)
+        plan, episodes = count_planned_episodes(counts), counts.design.episodes or 0
+        pilot = None
+        if plan is not None and plan > episodes:
+            pilot = int(np.searchsorted(batch_ends(plan), PILOT_SHARE * plan, side="right"))
+        matrices = [information.of_counts(count * informative) for count in seen]
+        size = information.size
+        return Past(
+            episodes,
+            np.array([float(count.sum()) for count in seen]),
+            np.array(matrices).reshape(-1, size, size),
+            excess,
+            pilot,
+        )
+
+    def pilot(self, visits: FloatArray) -> tuple[int, float]:
+        """(batches of the pilot, its price) of batches with so many visits, as
+        `tightrope.statistics.prequential` will choose it.
+        """
+        if self.planned_pilot is not None:
+            return self.planned_pilot, 0.0
+        ends = np.cumsum(visits)
+        number = int(np.searchsorted(ends, PILOT_SHARE * ends[-1], side="right")) // PILOT_STEP
+        return number * PILOT_STEP, math.log((number + 1.0) * (number + 2.0))
+
+    def kept(self, visits: float) -> FloatArray:
+        """The information of the data so far that still counts after so many more visits: the pilot has
+        grown by then. A design that built on the rest would have no information there in the end.
+        """
+        pilot, _ = self.pilot(np.append(self.visits, visits))
+        result: FloatArray = self.matrices[min(pilot, len(self.visits)) :].sum(axis=0)
+        return result
+
+    @property
+    def matrix(self) -> FloatArray:
+        """The information of all data so far."""
+        result: FloatArray = self.matrices.sum(axis=0)
+        return result
+
+
+class Forecast(Protocol):
+    """The gap after so many more episodes, all three numbers or one of them."""
+
+    def __call__(self, episodes: float) -> Gap: ...
+
+    def edge(self, episodes: float, which: int) -> float: ...
+
+
+class Curve:
+    """The gap of a likelihood region against more episodes, all collected in one way.
+
+    `matrix` and `steps` are the information and the expected length of an episode. `elsewhere` are points
+    where the parameters may be as well, with the directions of the gap there.
+    """
+
+    def __init__(
+        self,
+        information: Information,
+        directions: Directions,
+        past: Past,
+        delta: float,
+        matrix: FloatArray,
+        steps: float,
+        elsewhere: Sequence[tuple[FloatArray, Directions]] = (),
+    ):
+        self.elsewhere = elsewhere
+        self._moves: dict[int, tuple[float, float]] = {}
+        self.information, self.directions, self.past, self.delta = information, directions, past, delta
+        self.matrix, self.steps = matrix, steps
+        self._known: dict[tuple[int, int], float] = {}
+        self._regions: dict[int, tuple[FloatArray, float, float]] = {}
+        now = past.matrix + information.smoothing
+        canonical = batch_ends(past.episodes + 2 * MOST_EPISODES).astype(np.float64)
+        ends = np.append(past.episodes, canonical[canonical > past.episodes])
+        self._ends = ends
+        self._rates = np.zeros(len(ends) - 1)
+        self._second = np.zeros(len(ends) - 1)
+        for batch in range(len(ends) - 1):
+            before = now + (ends[batch] - past.episodes) * matrix
+            share = np.linalg.lstsq(before, matrix, rcond=None)[0]
+            pulled = np.linalg.lstsq(before, information.smoothing, rcond=None)[0]
+            self._rates[batch] = np.trace(share) - LESS_SMOOTHED * np.vdot(pulled, share.T)
+            self._second[batch] = np.vdot(share, share.T)
+        self._now = now
+
+    def __call__(self, episodes: float) -> Gap:
+        """The gap after so many more episodes."""
+        return Gap(*(self.edge(episodes, which) for which in range(3)))
+
+    def edge(self, episodes: float, which: int) -> float:
+        """One of the three numbers: 0 is what to expect, 1 and 2 are the edges."""
+        count = round(episodes)
+        if (count, which) not in self._known:
+            matrix, level, spread = self.region(count)
+            away = (0.0, -1.0, 1.0)[which] * 2.0 * DEVIATIONS * spread
+            level = max(level + away, 2.0 * math.log(1.0 / self.delta))
+            width = total_width(self.information, self.directions, matrix, level)
+            moved, apart = self._move(count)
+            if which and width > 0.0:
+                middle = self.edge(count, 0) / moved
+                off = math.hypot(math.log(width / middle), DEVIATIONS * apart)
+                width = middle * math.exp(off if which == 2 else -off)
+            self._known[count, which] = width * moved
+        return self._known[count, which]
+
+    def _move(self, count: int) -> tuple[float, float]:
+        """By which factor the width will differ where the estimate will be, and the standard deviation of its
+        logarithm.
+        """
+        if not count or not self.elsewhere:
+            return 1.0, 0.0
+        step = math.log(count) / math.log(STEP)
+        below = math.floor(step)
+        low, high = self._move_at(below), self._move_at(below + 1)
+        logarithm, spread = (a + (step - below) * (b - a) for a, b in zip(low, high, strict=True))
+        return math.exp(logarithm), spread
+
+    def _move_at(self, step: int) -> tuple[float, float]:
+        """(mean, standard deviation) of the logarithm."""
+        if step not in self._moves:
+            information, count = self.information, round(STEP**step)
+            matrix, level, _ = self.region(count)
+            here = total_width(information, self.directions, matrix, level)
+            more = count * self.matrix
+            share = np.linalg.lstsq(self._now + more, more, rcond=None)[0]
+            widths = []
+            for point, directions in self.elsewhere:
+                way = share @ (point - information.point)
+                centre = information.point + information.room(way) * way
+                widths.append(total_width(information, directions, matrix, level, centre))
+            ratio = np.log(np.maximum(widths, 1e-300) / here) if here > 0.0 else np.zeros(1)
+            self._moves[step] = float(ratio.mean()), float(ratio.std())
+        return self._moves[step]
+
+    def region(self, count: int) -> tuple[FloatArray, float, float]:
+        """(information after the pilot, K, standard deviation of K/2) after so many more episodes."""
+        if count not in self._regions:
+            self._regions[count] = self._find_region(count)
+        return self._regions[count]
+
+    def _find_region(self, count: int) -> tuple[FloatArray, float, float]:
+        past, size = self.past, self.information.size
+        last = int(np.searchsorted(self._ends, past.episodes + count, side="left"))
+        ends = np.append(self._ends[:last], past.episodes + count)
+        episodes = np.diff(ends)
+        visits = np.concatenate([past.visits, episodes * self.steps])
+        pilot, price = past.pilot(visits)
+        old = slice(min(pilot, len(past.visits)), None)
+        skipped = max(pilot - len(past.visits), 0)
+        new = episodes[skipped:]
+        before = past.matrices[old].sum(axis=0)
+        rates, second = self._rates[: len(episodes)][skipped:], self._second[: len(episodes)][skipped:]
+        cost, variance = self._past_cost(old)
+        taken_back = np.linalg.lstsq(self._now, before, rcond=None)[0]
+        bracket = math.log(1.0 / self.delta) + price + cost + 0.5 * float(new @ rates)
+        total = before + float(new.sum()) * self.matrix
+        if count:
+            gained = self._gain(total, self._now + count * self.matrix) - self._gain(before, self._now)
+            bracket += max(gained, 0.0)
+        variance += float(new @ rates) + 0.5 * float(new**2 @ second)
+        if count:
+            variance += 0.5 * size + 0.5 * float(np.vdot(taken_back, taken_back.T))
+        return total, 2.0 * bracket, math.sqrt(max(variance, 0.0))
+
+    def _gain(self, matrix: FloatArray, known: FloatArray) -> float:
+        """By how much the estimate from all that is known is expected to fit some data better than the
+        truth does.
+        """
+        share = np.linalg.lstsq(known, matrix, rcond=None)[0]
+        pulled = np.linalg.lstsq(known, self.information.smoothing, rcond=None)[0]
+        return 0.5 * float(np.trace(share)) + 0.5 * LESS_SMOOTHED * float(np.vdot(pulled, share.T))
+
+    def _past_cost(self, batches: slice) -> tuple[float, float]:
+        """What the plug-ins of past batches cost, realised or expected, and the variance of the latter."""
+        past = self.past
+        cost = past.excess[batches]
+        total, variance = float(np.nansum(cost)), 0.0
+        unknown = np.flatnonzero(np.isnan(cost)) + (len(past.excess) - len(cost))
+        for batch in unknown.tolist():
+            before = self.information.smoothing + past.matrices[:batch].sum(axis=0)
+            share = np.linalg.lstsq(before, past.matrices[batch], rcond=None)[0]
+            total += 0.5 * float(np.trace(share))
+            variance += float(np.trace(share)) + 0.5 * float(np.vdot(share, share.T))
+        return total, variance
+
+
+class Corrected:
+    """A forecast that begins with the gap of now.
+
+    The formula is of first order in the region's radius r. The width of a value is odd in r, so what it
+    misses is of third order: the ratio of now, 1 + c·r², comes down with the square of the forecast gap.
+    The edges are those where it comes down with the third power, and with the first.
+    """
+
+    def __init__(self, formula: Forecast, gap_now: float):
+        self.formula = formula
+        self.begin = formula.edge(0.0, 0)
+        ratio = gap_now / self.begin if self.begin > 0.0 else 1.0
+        self.missed = max(ratio, LEAST_RATIO) - 1.0
+
+    def __call__(self, episodes: float) -> Gap:
+        return Gap(*(self.edge(episodes, which) for which in range(3)))
+
+    def edge(self, episodes: float, which: int) -> float:
+        """One of the three numbers."""
+        width = self.formula.edge(episodes, which)
+        share = min(width / self.begin, 1.0) if self.begin > 0.0 else 0.0
+        power = (2, 3, 1)[which] if self.missed > 0.0 else (2, 1, 3)[which]
+        return float(width * (1.0 + self.missed * share**power))
+
+
+def episodes_until(forecast: Forecast, gap: float) -> Gap:
+    """More episodes until the gap is at most this, as expected and at both edges of what is likely; infinite
+    beyond the most that are forecast.
+    """
+    expected = smallest(lambda count: forecast.edge(count, 0) <= gap)
+    low = smallest(lambda count: forecast.edge(count, 1) <= gap)
+    high = smallest(lambda count: forecast.edge(count, 2) <= gap)
+    return Gap(expected, min(low, expected), max(high, expected))
+
+
+def smallest(holds: Callable[[int], bool]) -> float:
+    """The smallest number of episodes from which on it holds, to 1 %; infinite beyond `MOST_EPISODES`."""
+    if holds(0):
+        return 0.0
+    low, high = 0, 1
+    while not holds(high):
+        low, high = high, 2 * high
+        if high > MOST_EPISODES:
+            return math.inf
+    while high - low > max(1, high // 100):
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle
+    return float(high)
+
+
+def _log_likelihood(information: Information, point: FloatArray, count: FloatArray) -> float:
+    functions = information.maximiser.functions
+    met = np.flatnonzero(count > 0.0)
+    probability = functions.linear[met] @ information.maximiser.lifted(point) + functions.constant[met]
+    return float(count[met] @ np.log(np.maximum(probability, 1e-300)))

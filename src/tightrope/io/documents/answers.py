@@ -1,0 +1,430 @@
+"""What the commands print with `--json`, one record each; their schemas are published (`schemas`).
+
+Keys that an answer has in some cases only are left out of the others (`UNSET`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from tightrope.io.documents.coding import Real
+from tightrope.io.documents.outcome import (
+    AssumedFacts,
+    CoupledValueFacts,
+    LedgerFacts,
+    Outcome,
+    Span,
+    WidthFacts,
+    WitnessFacts,
+)
+from tightrope.io.documents.result import DesignFacts, KeptFacts
+from tightrope.verdict import Word
+
+
+class InfoAnswer(msgspec.Struct, kw_only=True, frozen=True):
+    """`info`: what is in a model.
+
+    `expressions` counts the distinct ones, constants included; an interval model has none.
+    `unproved_expressions` counts those that were not proved to stay within [0, 1] on the domain, though no
+    point of it is known where they leave.
+    """
+
+    model: str
+    type: str
+    states: int
+    choices: int
+    transitions: int
+    parameters: tuple[str, ...]
+    domain: str
+    expressions: int
+    nonconstant_expressions: int
+    degree: int
+    unproved_expressions: int
+    labels: tuple[str, ...]
+    label_states: dict[str, int]
+    rewards: tuple[str, ...]
+    deadlocks: int
+    seconds: float
+
+
+class StateValue(msgspec.Struct, frozen=True):
+    """A state with its bounds and what is done there."""
+
+    state: str
+    lower: Real
+    upper: Real
+    action: str
+
+
+class InitialFacts(msgspec.Struct, frozen=True):
+    """Several initial states: how many, and bounds on the least and on the greatest of their values."""
+
+    states: int
+    least: Span
+    greatest: Span
+
+
+class PropertyAnswer(msgspec.Struct, kw_only=True):
+    """The value of one property; `answer` where it asks whether something is true.
+
+    `verdict`: proved, or limit where the bounds are wider than was asked or leave it open; `why` says what
+    is missing. `verdicts` are answers state by state, `notes` how the property was read, `points` what
+    policies attain of several objectives. Where there are several `initial` states, the values of all of
+    them lie between `lower` and `upper`.
+    """
+
+    verdict: Word
+    why: str
+    assumptions: list[AssumedFacts]
+    question: str | UnsetType = msgspec.field(default=UNSET, name="property")
+    name: str | UnsetType = UNSET
+    read_as: str | UnsetType = UNSET
+    robust_form: str | UnsetType = UNSET
+    lower: Real | UnsetType = UNSET
+    upper: Real | UnsetType = UNSET
+    initial: InitialFacts | UnsetType = UNSET
+    status: str | UnsetType = UNSET
+    answer: str | UnsetType = UNSET
+    iterations: int | UnsetType = UNSET
+    states: list[StateValue] | UnsetType = UNSET
+    verdicts: dict[str, str] | UnsetType = UNSET
+    notes: list[str] | UnsetType = UNSET
+    points: list[list[Real]] | UnsetType = UNSET
+
+
+class Built(msgspec.Struct, frozen=True):
+    """How much of a model was built."""
+
+    states: int
+    all: bool
+
+
+class CheckAnswer(PropertyAnswer, kw_only=True):
+    """`check`: the one property's answer is the head; several are listed under `properties`."""
+
+    model: str
+    properties: list[PropertyAnswer] | UnsetType = UNSET
+    built: Built
+    seconds: dict[str, float]
+    peak_memory: int
+
+
+class DomainAnswer(msgspec.Struct, kw_only=True, frozen=True):
+    """`check --sets`: the interval of a policy over the whole domain."""
+
+    model: str
+    question: str = msgspec.field(name="property")
+    verdict: Word
+    why: str
+    assumptions: list[AssumedFacts]
+    sets: str
+    policy: str
+    lower: Real
+    upper: Real
+    status: str
+    witness: dict[str, WitnessFacts | None] | None
+    gap: Real | None
+    coupled: CoupledValueFacts | None
+    limit: Real | None
+    optimality_gap: Real | None
+    certificate: Span | None
+    notes: list[str]
+    peak_memory: int
+    seconds: dict[str, float]
+
+
+class SampleAnswer(msgspec.Struct, kw_only=True, frozen=True):
+    """`sample`: what was simulated."""
+
+    episodes: int | None
+    steps: int
+    seconds: float
+    design: str
+    cap: int | None
+    batches: int
+    transitions_seen: int
+    file: str
+
+
+class ReadingFacts(msgspec.Struct, kw_only=True, frozen=True):
+    """How a log was read."""
+
+    rows: int
+    read_as: list[str]
+    notes: list[str]
+    dropped: dict[str, int]
+    censored: list[str]
+    kept: KeptFacts | UnsetType = UNSET
+
+
+class ProvedFacts(msgspec.Struct, frozen=True):
+    """The certificate that was asked for, the interval that it proves of each policy, and in words what it is
+    not about."""
+
+    digest: str
+    file: str
+    policies: dict[str, Span]
+    not_covered: list[str] | UnsetType = UNSET
+
+
+class LearnAnswer(Outcome, kw_only=True):
+    """`learn`: with `--sets all` that of the last kind, and all of them under `all`."""
+
+    peak_memory: int
+    true_value: Span | None = None
+    output: str | None = None
+    all: list[Outcome] | UnsetType = UNSET
+    data: ReadingFacts
+    certificate: ProvedFacts | UnsetType = UNSET
+
+
+class RateFacts(msgspec.Struct, frozen=True):
+    """An unknown rate: its interval, how often it was seen, over which exposure, and the plain quotient."""
+
+    rate: str
+    lower: Real
+    upper: Real
+    events: int
+    exposure: Real
+    estimate: Real | None
+
+
+class TimedLogFacts(msgspec.Struct, frozen=True):
+    """How a log with times was read; `censored` counts sojourns that were cut off."""
+
+    rows: int
+    episodes: int
+    jumps: int
+    time: Real
+    censored: int
+    read_as: list[str]
+
+
+class RateAnswer(msgspec.Struct, kw_only=True, frozen=True):
+    """`learn` for a chain in continuous time: it has no choices, so both intervals are that of its value."""
+
+    model: str
+    question: str = msgspec.field(name="property")
+    verdict: Word
+    why: str
+    assumptions: list[AssumedFacts]
+    empty: bool
+    fallback: bool
+    value: Span | None
+    robust_policy: Span | None
+    widths: WidthFacts | None
+    rates: list[RateFacts]
+    ledger: LedgerFacts
+    status: str
+    notes: list[str]
+    data: TimedLogFacts
+    peak_memory: int
+    seconds: dict[str, float]
+
+
+class EmptyAnswer(msgspec.Struct, kw_only=True, frozen=True):
+    """`learn --no-fallback` where the region is empty: no parameters fit the data."""
+
+    verdict: Word
+    why: str
+    assumptions: list[AssumedFacts]
+    empty: bool
+    fallback: bool
+    contradiction: str
+    conflict: list[str] | None
+    value: None
+    robust_policy: None
+    widths: None
+    ledger: LedgerFacts
+    seconds: dict[str, float]
+
+
+class DriftFacts(msgspec.Struct, kw_only=True, frozen=True):
+    """What the monitor beside an online run says (`--on-drift`).
+
+    `log_e_value` is the largest so far, a natural logarithm; `first_alarm` the event of the alarm, of the
+    `events` seen since the last of the `restarts`; `since` are the episodes that were forgotten there.
+    """
+
+    alarm: bool
+    first_alarm: int | None
+    log_e_value: Real
+    alpha: float
+    events: int
+    restarts: int
+    since: int
+
+
+class OnlineRecord(msgspec.Struct, kw_only=True, frozen=True):
+    """A line of `online --json` and of `records.jsonl`: one update.
+
+    `verdict` is about the guarantee, and in the last line about the gap where one was asked for. `gap` is
+    the width of the robust policy's interval, and `reached` whether it is as small as was asked; both only
+    where a gap was asked for.
+    """
+
+    verdict: Word
+    why: str
+    assumptions: list[AssumedFacts]
+    update: int
+    episode: int
+    steps: int
+    guarantee: Real
+    best_guarantee: Real | UnsetType | None = UNSET
+    optimistic: Real
+    width: Real
+    gap: Real | UnsetType = UNSET
+    reached: bool | UnsetType = UNSET
+    status: str
+    fallback: bool
+    seconds: float
+    performance: Real | None
+    holds: bool | None
+    final: bool
+    elapsed: float
+    drift: DriftFacts | UnsetType = UNSET
+    peak_memory: int | UnsetType = UNSET
+
+
+class UnknownValue(msgspec.Struct, frozen=True):
+    """A value of a log that the model does not know, and in how many rows."""
+
+    value: str
+    rows: int
+
+
+class ActionFacts(msgspec.Struct, frozen=True):
+    """The choices of an action: how many there are, were taken, and how often altogether."""
+
+    action: str
+    choices: int
+    visited: int
+    visits: int
+
+
+class ChoiceVisits(msgspec.Struct, frozen=True):
+    """How often a choice was taken."""
+
+    choice: str
+    visits: int
+
+
+class CoverageFacts(msgspec.Struct, kw_only=True, frozen=True):
+    """Which choices of a model a log has visited."""
+
+    states: int
+    states_visited: int
+    choices: int
+    visited: int
+    open_choices: int
+    open_visited: int
+    actions: list[ActionFacts]
+    fewest_visits: list[ChoiceVisits]
+    never_visited: list[str]
+
+
+class ExpressionEstimateFacts(msgspec.Struct, frozen=True):
+    """What a log says about an expression."""
+
+    expression: str
+    seen: int
+    visits: int
+    estimate: float | None
+    lower: float
+    upper: float
+
+
+class ParameterEstimateFacts(msgspec.Struct, frozen=True):
+    """What a log says about a parameter."""
+
+    parameter: str
+    estimate: float
+    lower: float
+    upper: float
+
+
+class EstimateFacts(msgspec.Struct, kw_only=True, frozen=True):
+    """Estimates with intervals that hold all at once; `label` says what they are worth."""
+
+    expressions: list[ExpressionEstimateFacts]
+    parameters: list[ParameterEstimateFacts]
+    conflict: list[str]
+    ledger: LedgerFacts
+    label: str
+
+
+class DataAnswer(ReadingFacts, kw_only=True, frozen=True):
+    """`data`: how a log is read for a model, and what it holds; `verdict` is the best that a result from it
+    can be worth."""
+
+    verdict: str
+    order: AssumedFacts
+    ends: AssumedFacts
+    episodes: int | None
+    steps: int
+    bytes: int | None
+    files: list[str]
+    columns: dict[str, str]
+    design: DesignFacts
+    refused: str | None
+    unknown: dict[str, list[UnknownValue]]
+    coverage: CoverageFacts
+    estimates: EstimateFacts | None
+    plot: str | None
+    seconds: float
+
+
+class CheckedFacts(msgspec.Struct, frozen=True):
+    """A check of a certificate."""
+
+    name: str
+    passed: bool
+    detail: str
+
+
+class VerifyAnswer(msgspec.Struct, kw_only=True, frozen=True):
+    """`verify`: whether a certificate proves its claims; `bound` says what of one's own it is about.
+
+    `verdict` is what it is worth in one word, `headline` the same for people, `answer` whether a property
+    with a threshold is true, false or not certified.
+    """
+
+    verdict: str
+    headline: str
+    valid: bool
+    bound: dict[str, bool | None]
+    assumes: list[str]
+    assumptions: list[dict[str, str]]
+    checked: list[CheckedFacts]
+    digest: str
+    seconds: float
+    answer: str | UnsetType = UNSET
+    nominal: bool | UnsetType = UNSET
+    lower: Real | UnsetType = UNSET
+    upper: Real | UnsetType = UNSET
+    kind: str | UnsetType = UNSET
+    policies: dict[str, Span] | UnsetType = UNSET
+    delta: float | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+    sets: str | UnsetType = UNSET
+    about: dict[str, Any] | UnsetType = UNSET
+
+
+class ExportAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """`export`: what was written. A program that is written as JANI is not explored, so it has no sizes."""
+
+    files: list[str]
+    states: int | UnsetType = UNSET
+    choices: int | UnsetType = UNSET
+    transitions: int | UnsetType = UNSET
+    seconds: dict[str, float]
+
+
+class ReportAnswer(msgspec.Struct, frozen=True):
+    """`report`: what was written."""
+
+    report: str
+    files: list[str]

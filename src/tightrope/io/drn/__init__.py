@@ -1,0 +1,35 @@
+"""Storm's explicit format DRN: what it holds and what we make of it.
+
+    @type: MDP
+    @value_type: parametric
+    @parameters
+    p q
+    @placeholders
+    $0 : 1/2*p + 3/10
+    $1 : -1/2*p + 7/10
+    @reward_models
+    steps
+    @nr_states
+    2
+    @nr_choices
+    2
+    @model
+    state 0 [0] init
+        action go [1.5]
+            0 : $0
+            1 : $1
+    state 1 [0] goal
+        action __NOLABEL__ [0]
+            1 : 1
+
+`read_drn` reads what Storm writes, `write_drn` writes what Storm reads. The reader's parts: the
+header (`header`), the lines of the model (`body`), what stands behind the colons
+(`values`), our own comments (`notes`), and the checks of the whole (`assemble`).
+"""
+
+from __future__ import annotations
+
+from tightrope.io.drn.read import read_drn
+from tightrope.io.drn.write import write_drn
+
+__all__ = ["read_drn", "write_drn"]

@@ -1,0 +1,197 @@
+"""Writing a model as PRISM's explicit files.
+
+Doubles are written with the fewest digits that give the same double back, so reading returns the same
+model. Rewards of a choice are written on each of its transitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.io.atomic import atomic_write
+from tightrope.io.explicit.rates import plain_chain, rate_lines
+from tightrope.io.explicit.read import explicit_base, reward_files
+from tightrope.io.number_text import decimal_text
+from tightrope.io.rate_rewards import exit_rewards
+from tightrope.model.continuous import CTMC, ParametricCTMC
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.structure import RewardStructure, Structure
+from tightrope.numerics.arrays import FloatArray
+
+_LINES_AT_ONCE = 1 << 14
+
+
+def write_explicit(
+    model: MDP | IntervalMDP | ParametricMDP | ParametricCTMC | CTMC,
+    path: str | Path,
+    *,
+    check: Callable[[Iterable[Path]], None] | None = None,
+    stale: Collection[Path] = (),
+) -> list[Path]:
+    """Writes `path.tra`, `.lab`, `.sta` and the reward files; returns what was written.
+
+    Reward structures have their own files: m.srew and m.trew where there is one, m1.srew,
+    m1.trew, m2.srew, … where there are several, as PRISM numbers them. `check` may refuse the names before
+    anything is written; files among `stale` that would be read as parts of the model are removed.
+
+    >>> import os, tempfile
+    >>> import tightrope as tr
+    >>> model = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files = tr.write_explicit(model, os.path.join(folder, "m"))
+    ...     tr.load(os.path.join(folder, "m.tra")).states
+    2
+    """
+    if isinstance(model, ParametricMDP):
+        if model.parameters.names:
+            raise InputError(
+                "PRISM's explicit files hold numbers only, and this model has parameters "
+                f"({', '.join(model.parameters.names)})",
+                hint='write the model at a point (`at={"p": 0.5}`), or write a .drn file',
+            )
+        model = model.instantiate(())
+    base = explicit_base(path)
+    if isinstance(model, ParametricCTMC | CTMC):
+        chain = plain_chain(model)
+        structure, lines = replace(chain.structure, rewards=exit_rewards(chain)), rate_lines(chain)
+    else:
+        structure, lines = model.structure, _transition_lines(model)
+    _check_names(structure)
+    files = {".tra": lines, ".lab": _label_lines(structure)}
+    if structure.valuations:
+        files[".sta"] = _valuation_lines(structure)
+    for number, (name, reward) in enumerate(structure.rewards.items(), 1):
+        infix = str(number) if len(structure.rewards) > 1 else ""
+        if reward.state is not None or reward.choice is None:
+            files[f"{infix}.srew"] = _state_reward_lines(name, reward, structure)
+        if reward.choice is not None:
+            files[f"{infix}.trew"] = _choice_reward_lines(name, reward.choice, structure)
+    targets = {base.with_name(base.name + suffix): lines for suffix, lines in files.items()}
+    if check is not None:
+        check(targets)
+    leftovers = _leftovers(base, set(targets))
+    _refuse_leftovers([file for file in leftovers if file not in stale])
+    with ExitStack() as together:  # all take their places in the end, or none
+        for target, content in targets.items():
+            file = together.enter_context(atomic_write(target))
+            while chunk := list(islice(content, _LINES_AT_ONCE)):
+                file.write("\n".join(chunk) + "\n")
+            file.flush()
+    for leftover in leftovers:
+        leftover.unlink(missing_ok=True)
+    return list(targets)
+
+
+def _leftovers(base: Path, targets: set[Path]) -> list[Path]:
+    """Files of an older model under the same name, which would be read as parts of this one."""
+    found = reward_files(base, [target.name for target in targets])
+    beside = [file for files in found.values() for file in files.values()]
+    everything = [*beside, base.with_name(base.name + ".sta")]
+    return [file for file in everything if file.exists() and file not in targets]
+
+
+def _refuse_leftovers(files: Iterable[Path]) -> None:
+    for file in files:
+        raise InputError(
+            f"{file} is there from another model and would be read as a part of this one",
+            hint="remove it or choose another name",
+        )
+
+
+def _check_names(structure: Structure) -> None:
+    for kind, names, forbidden in (
+        ("label", structure.labels, '"\r\n'),
+        ("reward structure", structure.rewards, '"\r\n'),
+        ("action", structure.action_names, " \t\r\n"),
+        ("variable", structure.valuations, "(),\r\n"),
+    ):
+        for name in names:
+            if any(character in forbidden for character in name):
+                raise InputError(f"explicit files cannot hold the {kind} name '{name}'")
+
+
+def _transition_lines(model: MDP | IntervalMDP) -> Iterator[str]:
+    structure = model.structure
+    values = _value_texts(model)
+    names = [f" {name}" if name else "" for name in structure.action_names]
+    suffix = [names[action] for action in structure.action_of_choice.tolist()]
+    if structure.is_chain:
+        yield f"{structure.states} {structure.transitions}"
+    else:
+        yield f"{structure.states} {structure.choices} {structure.transitions}"
+    for head, choice, transition in _rows(structure):
+        yield f"{head} {values[transition]}{suffix[choice]}"
+
+
+def _rows(structure: Structure) -> Iterator[tuple[str, int, int]]:
+    """(`from choice to` or `from to`, choice, transition) for every transition."""
+    successor = structure.successor.tolist()
+    choice_state = structure.choice_state.tolist()
+    first_choice = structure.choice_start[structure.choice_state].tolist()
+    starts = structure.transition_start.tolist()
+    for choice, state in enumerate(choice_state):
+        source = str(state) if structure.is_chain else f"{state} {choice - first_choice[choice]}"
+        for transition in range(starts[choice], starts[choice + 1]):
+            yield f"{source} {successor[transition]}", choice, transition
+
+
+def _value_texts(model: MDP | IntervalMDP) -> list[str]:
+    if isinstance(model, MDP):
+        return _texts(model.probability)
+    pairs = zip(_texts(model.lower), _texts(model.upper), strict=True)
+    return [f"[{low},{high}]" for low, high in pairs]
+
+
+def _texts(values: FloatArray) -> list[str]:
+    distinct, inverse = np.unique(values, return_inverse=True)
+    texts = [decimal_text(value) for value in distinct.tolist()]
+    return [texts[k] for k in inverse.tolist()]
+
+
+def _label_lines(structure: Structure) -> Iterator[str]:
+    """A model without the label "init" gets it, since the initial state is known by it."""
+    labels = dict(structure.labels)
+    start = np.zeros(structure.states, dtype=np.bool_)
+    start[list(structure.initial_states)] = True
+    labels["init"] = start
+    yield " ".join(f'{number}="{name}"' for number, name in enumerate(labels))
+    members = np.stack(list(labels.values()), axis=1)
+    for state in np.flatnonzero(members.any(axis=1)).tolist():
+        yield f"{state}: {' '.join(str(number) for number in np.flatnonzero(members[state]))}"
+
+
+def _valuation_lines(structure: Structure) -> Iterator[str]:
+    yield f"({','.join(structure.valuations)})"
+    columns: Iterable[list[int | bool]] = (column.tolist() for column in structure.valuations.values())
+    for state, row in enumerate(zip(*columns, strict=True)):
+        yield f"{state}:({','.join(str(value).lower() for value in row)})"
+
+
+def _state_reward_lines(name: str, reward: RewardStructure, structure: Structure) -> Iterator[str]:
+    rewards = np.zeros(structure.states) if reward.state is None else reward.state
+    entries = np.flatnonzero(rewards).tolist()
+    yield f'# Reward structure "{name}"'
+    yield "# State rewards"
+    yield f"{structure.states} {len(entries)}"
+    for state in entries:
+        yield f"{state} {decimal_text(float(rewards[state]))}"
+
+
+def _choice_reward_lines(name: str, rewards: FloatArray, structure: Structure) -> Iterator[str]:
+    texts = [decimal_text(value) for value in rewards.tolist()]
+    entries = int(np.diff(structure.transition_start)[rewards != 0].sum())
+    choices = "" if structure.is_chain else f" {structure.choices}"
+    yield f'# Reward structure "{name}"'
+    yield "# Transition rewards"
+    yield f"{structure.states}{choices} {entries}"
+    for head, choice, _ in _rows(structure):
+        if rewards[choice] != 0:
+            yield f"{head} {texts[choice]}"

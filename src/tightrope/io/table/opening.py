@@ -1,0 +1,122 @@
+"""From what a user calls data to opened tables: files of any kind, or tables that are in memory.
+
+Anything that speaks Arrow's C interface is a table: those of pandas, polars, pyarrow and DuckDB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from tightrope.errors import InputError, Location
+from tightrope.io.table.arrow import in_memory, open_arrow, open_parquet
+from tightrope.io.table.csv_text import open_csv
+from tightrope.io.table.data_table import DataTable
+from tightrope.io.table.files import DataFile, DataFormat, find_files, spool
+from tightrope.io.table.json_lines import open_json_lines
+
+MOST_IN_MEMORY = 1 << 28
+"""Bytes of record batches that are kept; streams that are longer go through a file."""
+
+BATCHES = "the record batches"
+
+_OPENERS = {
+    DataFormat.CSV: open_csv,
+    DataFormat.JSON_LINES: open_json_lines,
+    DataFormat.PARQUET: open_parquet,
+    DataFormat.ARROW: open_arrow,
+}
+
+
+def open_tables(data: Any, format: str | None = None) -> tuple[DataTable, ...]:
+    """Every table that is meant, in the order given."""
+    if isinstance(data, str | Path):
+        return tuple(open_table(file) for file in find_files(data, format))
+    if is_table(data):
+        return (_of_memory(data, "the table"),)
+    if isinstance(data, Sequence) and data and all(isinstance(entry, str | Path) for entry in data):
+        return tuple(open_table(file) for file in find_files(data, format))
+    if isinstance(data, Sequence) and data and all(is_table(entry) for entry in data):
+        return tuple(_of_memory(entry, f"table {number}") for number, entry in enumerate(data))
+    if isinstance(data, Iterator):
+        return (_of_iterator(data),)
+    raise InputError(
+        f"data of the type {type(data).__name__} cannot be read",
+        hint="give paths or patterns, a table (pandas, polars, pyarrow) or an iterable of episodes",
+    )
+
+
+def _of_iterator(batches: Iterator[Any]) -> DataTable:
+    """Record batches one after the other, as a generator yields them."""
+    import pyarrow as pa
+
+    read = (pa.record_batch(batch) for batch in batches)
+    first = next(read)
+    return _of_batches(chain([first], read), first.schema)
+
+
+def is_table(data: Any) -> bool:
+    """Whether it is a table of some library, or a reader of record batches."""
+    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
+
+
+def open_table(file: DataFile) -> DataTable:
+    """Look at a file's header and metadata."""
+    table = _OPENERS[file.format](file)
+    _check_names(table)
+    return table
+
+
+def _of_memory(data: Any, name: str) -> DataTable:
+    import pyarrow as pa
+
+    if isinstance(data, pa.RecordBatchReader):
+        return _of_batches(data, data.schema)
+    if isinstance(data, pa.Table):
+        table = data
+    elif hasattr(data, "__arrow_c_stream__"):
+        table = _stream(data, name)
+    else:
+        table = pa.Table.from_batches([pa.record_batch(data)])
+    opened = in_memory(table, name)
+    _check_names(opened)
+    return opened
+
+
+def _of_batches(batches: Iterable[Any], schema: Any) -> DataTable:
+    """Batches that can be read only once: kept in memory, or in a file where they are many."""
+    import pyarrow as pa
+
+    kept: list[Any] = []
+    coming, size = iter(batches), 0
+    for batch in coming:
+        kept.append(batch)
+        size += batch.nbytes
+        if size > MOST_IN_MEMORY:
+            return open_table(spool(chain(kept, coming), schema))
+    opened = in_memory(pa.Table.from_batches(kept, schema), BATCHES)
+    _check_names(opened)
+    return opened
+
+
+def _stream(data: Any, name: str) -> Any:
+    """The table of another library, through Arrow's C interface."""
+    import pyarrow as pa
+
+    try:
+        return pa.RecordBatchReader.from_stream(data).read_all()
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        words = [str(part) for part in error.args] or [type(error).__name__]
+        raise InputError(
+            f"the table cannot be read as columns of one type each: {'; '.join(words).splitlines()[0]}",
+            Location(name),
+            "leave out columns that are not needed, or make the values of a column one type",
+        ) from error
+
+
+def _check_names(table: DataTable) -> None:
+    repeated = sorted({name for name in table.columns if table.columns.count(name) > 1})
+    if repeated:
+        raise InputError(f"the header names column '{repeated[0]}' more than once", Location(table.path))

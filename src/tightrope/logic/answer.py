@@ -1,0 +1,328 @@
+"""`answer`: any property, asked of a plain or interval model, with certified bounds or a certain truth."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypedDict, Unpack
+
+import numpy as np
+
+from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number, check_type
+from tightrope.io.controller import Controller
+from tightrope.logic.evaluate import Evaluation
+from tightrope.logic.multi import Achieved
+from tightrope.logic.operators import Effort
+from tightrope.logic.timed import TimedEvaluation
+from tightrope.logic.values import Bounds, Truth
+from tightrope.model.continuous import CTMC, Continuous, IntervalCTMC, ParametricCTMC
+from tightrope.model.initial_values import InitialValues, verdict_of
+from tightrope.model.markov_automaton import MarkovAutomaton
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.numbers import Number
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import BoolArray, FloatArray
+from tightrope.numerics.record import Facts, Record, freeze_fields
+from tightrope.numerics.text import interval_text
+from tightrope.prism.parse.parser import parse_properties
+from tightrope.prism.parse.property_syntax import Filter, Multi, Property, PropertyFile, ValueOperator
+from tightrope.prism.parse.syntax import Binary, Call, Expression
+from tightrope.prism.properties.resolve import PropertyOptions, pick
+from tightrope.prism.properties.shape import refuse_time
+from tightrope.problem import Model, constant_texts, require_model
+from tightrope.solver.solution import width
+from tightrope.solver.solve import Limits
+from tightrope.verdict import Assumed, Kept, Verdict
+
+SPARE = 10
+"""Parts of arithmetic are solved so many times as closely as the result is wanted."""
+
+
+BELIEVED = "automaton-believed"
+"""The status of an answer that is right if an automaton of another program is."""
+
+
+class AnswerWords(TypedDict, total=False):
+    """Further arguments of `answer`."""
+
+    assume_support: float | None
+    discount: float | None
+    terminal_reward: str | None
+    seconds: float
+    threads: int | None
+    ltl_translator: str | None
+    controller: bool
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Answer(Record):
+    """What a formula is worth in every state.
+
+    * A number: `lower ≤ value ≤ upper` for every state.
+    * True or false: `holds` and `fails`; a state in neither is not decided.
+    * `achieved`: of several objectives, `multi(…)`, the points and policies; two `=?` are a curve and have
+      neither bounds nor a truth.
+    * `controller`: the policy of a temporal formula, where it was wanted, and the interval that it has
+      `attained`.
+    * `listed` are the states that `filter(print, …)` lists.
+    * `believed`: an automaton that another program made is part of it, and nobody has checked that one.
+    * `readings` say how the text was read where it can be read in two ways.
+
+    >>> import tightrope as tr
+    >>> model = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})], labels={"end": [1]})
+    >>> answer = tr.answer(model, 'E [ G !"end" ] & P>=1 [ F "end" ]')
+    >>> answer.truth, answer.verdict.word.value
+    ('true', 'proved')
+    """
+
+    text: str
+    structure: Structure = field(repr=False)
+    lower: FloatArray | None
+    upper: FloatArray | None
+    holds: BoolArray | None
+    fails: BoolArray | None
+    listed: BoolArray | None
+    readings: tuple[str, ...]
+    missed: tuple[str, ...]
+    gap: float
+    precision: float
+    relative: bool
+    iterations: int
+    seconds: float = field(compare=False)
+    believed: bool = False
+    achieved: Achieved | None = field(default=None, repr=False)
+    controller: Controller | None = field(default=None, repr=False)
+    attained: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        freeze_fields(self)
+
+    def _title_(self) -> str:
+        if self.bounds is None and self.truth is None and self.achieved is not None:
+            return f"Answer: a curve through {len(self.achieved.points)} points"
+        if self.bounds is None:
+            return f"Answer: {self.truth} at the initial state"
+        return f"Answer: {interval_text(*self.bounds)} at the initial state"
+
+    def _facts_(self) -> Facts:
+        told = [("note", reading) for reading in self.readings]
+        return [("asked", self.text), ("verdict", self.verdict.word.value), *told]
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Those of the initial state, or over all of several; None where the formula is true or false."""
+        if self.lower is None or self.upper is None:
+            return None
+        found = InitialValues.of(self.structure, self.lower, self.upper)
+        return found.lower, found.upper
+
+    @property
+    def truth(self) -> str | None:
+        """'true', 'false' or 'not certified' for all initial states; None for a number."""
+        if self.holds is None or self.fails is None:
+            return None
+        return verdict_of(self.structure, self.holds, self.fails)
+
+    @property
+    def verdict(self) -> Verdict:
+        """`proved` where it is answered; an automaton that another program made is a stated assumption."""
+        made = "it was made by a program that the user named, and nobody has checked it"
+        assumed = [Assumed("automaton", Kept.STATED, made)] if self.believed else []
+        return Verdict.of(assumed, limit=None if self.is_answered else self.trouble)
+
+    @property
+    def is_certified(self) -> bool:
+        """Whether it is answered, and nothing is believed that another program said."""
+        return self.is_answered and not self.believed
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the truth is certain, or the bounds of the initial state are as close as was asked."""
+        if self.truth is not None:
+            return self.truth != "not certified"
+        return self.gap <= self.precision
+
+    @property
+    def status(self) -> str:
+        if not self.is_answered:
+            return "not-certified"
+        return BELIEVED if self.believed else "certified"
+
+    @property
+    def trouble(self) -> str:
+        """Why it is not certified."""
+        reasons = "; ".join(self.missed) or "the bounds of its parts leave it open. Try a finer precision."
+        return f"{self.text}: {reasons}"
+
+
+def answer(
+    model: Model | Continuous | MarkovAutomaton,
+    property: str,
+    *,
+    const: Mapping[str, Number | bool] | None = None,
+    precision: float = 1e-6,
+    relative: bool = True,
+    **options: Unpack[AnswerWords],
+) -> Answer:
+    """Any property of docs/properties.md: CTL, nested operators, filters, arithmetic over results, LTL.
+
+    * `model`: a plain or interval model, or a parametric one at a point: `model.instantiate(p=0.5)`; in
+      discrete or in continuous time. Of a Markov automaton, what does not speak of time.
+    * `const`, `discount`, `terminal_reward` as for `Problem`; the others as for `solve`.
+    * `ltl_translator`: a command that makes LTL a deterministic automaton in HOA: "ltl2tgba -D -G -f {}"; the
+      formula is put in place of {}, or written to its standard input. Without it we translate ourselves.
+    * `controller`: the policy of a temporal formula `P… [ … ]` is wanted, which has a memory.
+
+    >>> import tightrope as tr
+    >>> model = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})], labels={"end": [1]})
+    >>> tr.answer(model, 'filter(count, P>=0.4 [ X "end" ])').bounds
+    (2.0, 2.0)
+    """
+    words = check_keywords("answer", AnswerWords, options)
+    check_type("property", property, str, "a property's text")
+    check_number("precision", precision, 0, 1)
+    check_type("relative", relative, bool, "True or False")
+    parsed = parse_properties(property, "`property`")
+    if isinstance(model, MarkovAutomaton):
+        refuse_time(parsed)
+        if words.get("discount") is not None:
+            raise InputError("`discount` does not go with Markov automata: steps mean nothing there")
+        model = model.untimed
+    known = model if isinstance(model, Continuous) else require_model(model)
+    plain = _without_parameters(known)
+    read = PropertyOptions(
+        constants=constant_texts(const),
+        is_interval=isinstance(plain, IntervalMDP | IntervalCTMC),
+        discount=words.get("discount"),
+        terminal_reward=words.get("terminal_reward"),
+    )
+    translator = words.get("ltl_translator")
+    if translator is not None:
+        check_type("ltl_translator", translator, str, "a command")
+    limits = Limits(seconds=words.get("seconds", math.inf))
+    effort = Effort(
+        *(precision, relative, limits, words.get("threads")),
+        translator=translator,
+        controller=words.get("controller", False),
+    )
+    found = answer_property(pick(parsed), parsed, plain, read, effort, words.get("assume_support"))
+    for reading in found.readings:
+        warnings.warn(reading, ReadingWarning, stacklevel=2)
+    return found
+
+
+def answer_property(
+    property_: Property,
+    file: PropertyFile,
+    model: MDP | IntervalMDP | CTMC | IntervalCTMC,
+    options: PropertyOptions,
+    effort: Effort,
+    assume_support: float | None = None,
+    everywhere: bool = True,
+) -> Answer:
+    """The answer to one property of a file; `everywhere`: for every state, not the initial one alone."""
+    begin = time.perf_counter()
+    formula = property_.formula
+    finer = replace(effort, precision=effort.precision / SPARE) if _computes(formula) else effort
+    evaluation: Evaluation
+    if isinstance(model, CTMC | IntervalCTMC):
+        evaluation = TimedEvaluation(model, file, options, finer)
+    else:
+        evaluation = Evaluation(model, file, options, finer, assume_support)
+    lower = upper = holds = fails = achieved = value = None
+    gap = 0.0
+    if isinstance(formula, Multi):
+        several = evaluation.several(formula)
+        achieved = several[0].achieved
+        starts, verdicts = list(model.structure.initial_states), [one.verdict for one in several]
+        ends = [(one.lower, one.upper) for one in several if one.lower is not None and one.upper is not None]
+        if ends:
+            lower, upper = (np.full(model.structure.states, end) for end in (-np.inf, np.inf))
+            lower[starts], upper[starts] = (np.array(end) for end in zip(*ends, strict=True))
+            gap = max((high - low) / max(1.0, abs(low)) for low, high in ends)
+        elif not is_curve(formula):
+            holds, fails = (np.zeros(model.structure.states, np.bool_) for _ in range(2))
+            for state, verdict in zip(starts, verdicts, strict=True):
+                holds[state], fails[state] = verdict == "true", verdict == "false"
+        else:
+            gap = 0.0 if verdicts == ["certified"] else np.inf
+    else:
+        value = evaluation.value(formula, everywhere)
+    if isinstance(value, Bounds):
+        lower, upper = value.lower, value.upper
+        at = list(model.structure.initial_states)
+        gap = float(width(lower[at], upper[at], effort.relative, value.unit).max())
+        if isinstance(formula, Filter) and formula.kind == "range":
+            gap = _range_gap(formula, evaluation, effort.relative)
+    elif isinstance(value, Truth):
+        holds, fails = value.holds, value.fails
+    found = evaluation.operators
+    steered = found.find_controller
+    return Answer(
+        text=property_.text,
+        structure=model.structure,
+        lower=lower,
+        upper=upper,
+        holds=holds,
+        fails=fails,
+        listed=None if value is None else _select_listed(formula, value, evaluation),
+        readings=tuple(found.readings),
+        missed=tuple(found.missed),
+        gap=gap,
+        precision=effort.precision,
+        relative=effort.relative,
+        iterations=found.iterations,
+        seconds=time.perf_counter() - begin,
+        believed=found.believed,
+        achieved=achieved,
+        controller=None if steered is None else steered.controller,
+        attained=None if steered is None else (steered.attained.lower, steered.attained.upper),
+    )
+
+
+def _range_gap(formula: Filter, evaluation: Evaluation, relative: bool) -> float:
+    """How far the bounds of the smallest and of the largest value are apart; their distance is no gap."""
+    ends = [evaluation.value(replace(formula, kind=kind), True) for kind in ("min", "max")]
+    return max(float(width(e.lower, e.upper, relative).max()) for e in ends if isinstance(e, Bounds))
+
+
+def is_curve(formula: Expression) -> bool:
+    """Whether it asks for two objectives at once."""
+    if not isinstance(formula, Multi):
+        return False
+    asked = [p for p in formula.objectives if isinstance(p, ValueOperator) and p.comparison is None]
+    return len(asked) == 2
+
+
+def _computes(formula: Expression) -> bool:
+    """Whether errors of parts add up."""
+    return isinstance(formula, Binary | Call | Filter)
+
+
+def _select_listed(formula: Expression, value: Truth | Bounds, evaluation: Evaluation) -> BoolArray | None:
+    """`print` lists the states that may have another value than 0 or false, `printall` all of them."""
+    if not isinstance(formula, Filter) or formula.kind not in ("print", "printall", "argmin", "argmax"):
+        return None
+    states = np.ones(evaluation.structure.states, np.bool_)
+    if formula.states is not None:
+        states = evaluation.states(formula.states)
+    if formula.kind == "printall":
+        return states
+    other = ~value.fails if isinstance(value, Truth) else (value.lower != 0) | (value.upper != 0)
+    return states & other
+
+
+def _without_parameters(model: Model | Continuous) -> MDP | IntervalMDP | CTMC | IntervalCTMC:
+    if not isinstance(model, ParametricMDP | ParametricCTMC):
+        return model
+    if model.parameters.names:
+        example = ", ".join(f"{name}=…" for name in model.parameters.names)
+        raise InputError(
+            f"the model has parameters: {', '.join(model.parameters.names)}",
+            hint=f"say where to look: model.instantiate({example})",
+        )
+    return model.instantiate()

@@ -1,0 +1,268 @@
+"""Deterministic automata in the Hanoi Omega-Automata format (HOA v1), as translators of LTL write them.
+
+Read are labels of edges and of states, aliases, and marks of states or edges; any acceptance condition is
+brought into the form (Fin & Inf & … ) | …, one `RabinPair` each. An automaton that has two edges for one
+letter is refused: values of MDPs need deterministic ones. Where an edge is missing the run is rejected.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tightrope.errors import InputError, Location
+from tightrope.model.automaton import MOST_STATES, Automaton, RabinPair
+from tightrope.numerics.arrays import BoolArray
+
+_TOKEN = re.compile(
+    r'"(?:[^"\\]|\\.)*"|[A-Za-z_@][\w@-]*:?|\d+|--BODY--|--END--|[\[\](){}!&|]|/\*.*?\*/|\S', re.S
+)
+Reads = Callable[[int], bool]
+Marks = frozenset[int]
+Disjunct = tuple[frozenset[int], frozenset[int]]
+"""Sets that a run meets finitely often, and sets that it meets infinitely often."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Edge:
+    reads: Reads | None
+    target: int
+    marks: Marks
+
+
+@dataclass
+class _State:
+    edges: list[_Edge] = field(default_factory=list)
+
+
+def read_hoa(
+    text: str, atoms: int, letters: Sequence[int], source: str = "the automaton"
+) -> tuple[Automaton, list[RabinPair]]:
+    """The automaton of a text over atoms named a0, a1, …, restricted to the letters that occur."""
+    return _Reader(text, source, atoms).read(letters)
+
+
+class _Reader:
+    def __init__(self, text: str, source: str, atoms: int):
+        self._tokens: list[str] = [token for token in _TOKEN.findall(text) if not token.startswith("/*")]
+        self._next = 0
+        self._source = source
+        self._names = [f"a{number}" for number in range(atoms)]
+        self._bit: list[int] = []
+        self._aliases: dict[str, Reads] = {}
+
+    def read(self, letters: Sequence[int]) -> tuple[Automaton, list[RabinPair]]:
+        if self._tokens[:2] != ["HOA:", "v1"]:
+            raise self._error(
+                "the text does not begin with  HOA: v1", "is it the output of a translator of LTL?"
+            )
+        self._next = 2
+        start, disjuncts = self._header()
+        states = self._body()
+        return _restrict(states, start, disjuncts, letters, self._error)
+
+    def _header(self) -> tuple[int, list[Disjunct]]:
+        starts: list[int] = []
+        disjuncts: list[Disjunct] | None = None
+        while (key := self._take()) != "--BODY--":
+            if key == "Start:":
+                starts.append(self._number())
+            elif key == "AP:":
+                self._bit = [self._atom(self._take()) for _ in range(self._number())]
+            elif key == "Acceptance:":
+                self._number()
+                disjuncts = self._condition()
+            elif key == "Alias:":
+                name = self._take()
+                self._aliases[name] = self._label()
+            elif not key.endswith(":"):
+                raise self._error(f"unexpected '{key}' in the header")
+            while not (self._peek().endswith(":") or self._peek() == "--BODY--"):
+                self._take()
+        if len(starts) != 1:
+            raise self._error(f"it has {len(starts)} initial states, and one is wanted")
+        if disjuncts is None:
+            raise self._error("it has no Acceptance")
+        return starts[0], disjuncts
+
+    def _body(self) -> dict[int, _State]:
+        states: dict[int, _State] = {}
+        while self._take("State:", "--END--") == "State:":
+            common = self._read_bracketed()
+            number = self._number()
+            if number in states or number > MOST_STATES:
+                raise self._error(f"state {number} is given twice, or is beyond {MOST_STATES:,}")
+            if self._peek().startswith('"'):
+                self._take()
+            of_state, state = self._marks(), _State()
+            while self._peek() not in ("State:", "--END--"):
+                own = self._read_bracketed()
+                target = self._number()
+                state.edges.append(_Edge(own or common, target, of_state | self._marks()))
+            states[number] = state
+        return states
+
+    # --- parts -----------------------------------------------------------------------------
+
+    def _marks(self) -> Marks:
+        found: set[int] = set()
+        if self._peek() == "{":
+            self._take()
+            while self._peek() != "}":
+                found.add(self._number())
+            self._take()
+        return frozenset(found)
+
+    def _read_bracketed(self) -> Reads | None:
+        if self._peek() != "[":
+            return None
+        self._take()
+        label = self._label()
+        self._take("]")
+        return label
+
+    def _label(self) -> Reads:
+        parts = [self._conjunction()]
+        while self._peek() == "|":
+            self._take()
+            parts.append(self._conjunction())
+        return lambda letter: any(part(letter) for part in parts)
+
+    def _conjunction(self) -> Reads:
+        parts = [self._literal()]
+        while self._peek() == "&":
+            self._take()
+            parts.append(self._literal())
+        return lambda letter: all(part(letter) for part in parts)
+
+    def _literal(self) -> Reads:
+        token = self._take()
+        if token == "!":
+            inner = self._literal()
+            return lambda letter: not inner(letter)
+        if token == "(":
+            grouped = self._label()
+            self._take(")")
+            return grouped
+        if token in ("t", "f"):
+            return lambda letter: token == "t"
+        if token in self._aliases:
+            return self._aliases[token]
+        if not token.isdecimal() or len(token) > 9 or int(token) >= len(self._bit):
+            raise self._error(f"unexpected '{token}' in a label")
+        bit = self._bit[int(token)]
+        return lambda letter: bool(letter >> bit & 1)
+
+    def _condition(self) -> list[Disjunct]:
+        """The acceptance condition as alternatives."""
+        found = self._conditions()
+        while self._peek() == "|":
+            self._take()
+            found = found + self._conditions()
+        return found
+
+    def _conditions(self) -> list[Disjunct]:
+        found = self._one_condition()
+        while self._peek() == "&":
+            self._take()
+            others = self._one_condition()
+            found = [(a | c, b | d) for a, b in found for c, d in others]
+        return found
+
+    def _one_condition(self) -> list[Disjunct]:
+        token = self._take()
+        if token == "(":
+            grouped = self._condition()
+            self._take(")")
+            return grouped
+        if token in ("t", "f"):
+            return [(frozenset(), frozenset())] if token == "t" else []
+        if token not in ("Fin", "Inf"):
+            raise self._error(f"unexpected '{token}' in the acceptance condition")
+        self._take("(")
+        if self._peek() == "!":
+            raise self._error("complemented sets in the acceptance condition are not supported")
+        marks = frozenset([self._number()])
+        self._take(")")
+        return [(marks, frozenset()) if token == "Fin" else (frozenset(), marks)]
+
+    def _atom(self, quoted: str) -> int:
+        name = quoted.strip('"')
+        if name not in self._names:
+            raise self._error(f"it speaks of an atom '{name}' that it was not asked about")
+        return self._names.index(name)
+
+    # --- tokens ----------------------------------------------------------------------------
+
+    def _peek(self) -> str:
+        if self._next >= len(self._tokens):
+            raise self._error("the text ends too early")
+        return self._tokens[self._next]
+
+    def _take(self, *wanted: str) -> str:
+        token = self._peek()
+        if wanted and token not in wanted:
+            raise self._error(f"'{token}' stands where {' or '.join(wanted)} is wanted")
+        self._next += 1
+        return token
+
+    def _number(self) -> int:
+        token = self._take()
+        if not token.isdecimal() or len(token) > 9:
+            raise self._error(
+                f"'{token[:20]}' stands where a number is wanted", "alternating automata are not read"
+            )
+        return int(token)
+
+    def _error(self, message: str, hint: str | None = None) -> InputError:
+        return InputError(message, Location(self._source), hint)
+
+
+def _restrict(
+    states: dict[int, _State],
+    start: int,
+    disjuncts: list[Disjunct],
+    letters: Sequence[int],
+    error: Callable[[str], InputError],
+) -> tuple[Automaton, list[RabinPair]]:
+    """The part that is reached with some letters; the first state is 0, the last one rejects for ever."""
+    number, order, rows, marks = {start: 0}, [start], [], []
+    for name in order:
+        if name not in states:
+            raise error(f"state {name} is not described")
+        taken = [_find_edge(states[name], letter, name, error) for letter in letters]
+        for edge in taken:
+            if edge is not None and edge.target not in number:
+                number[edge.target] = len(order)
+                order.append(edge.target)
+        rows.append([-1 if edge is None else number[edge.target] for edge in taken])
+        marks.append([frozenset[int]() if edge is None else edge.marks for edge in taken])
+    sink = len(rows)
+    successor = np.array([*rows, [sink] * len(letters)], dtype=np.int32).reshape(sink + 1, len(letters))
+    missing = successor < 0
+    successor[missing] = sink
+    missing[sink] = True
+
+    def seen(mark: int) -> BoolArray:
+        found = [[mark in here for here in row] for row in marks] + [[False] * len(letters)]
+        return np.array(found, dtype=np.bool_).reshape(successor.shape)
+
+    pairs = []
+    for finite, infinite in disjuncts:
+        avoided = missing.copy()
+        for mark in finite:
+            avoided |= seen(mark)
+        pairs.append(RabinPair(avoided, tuple(seen(mark) for mark in sorted(infinite))))
+    return Automaton(successor), pairs
+
+
+def _find_edge(state: _State, letter: int, name: int, error: Callable[[str], InputError]) -> _Edge | None:
+    if state.edges and all(edge.reads is None for edge in state.edges):
+        raise error(f"state {name} has edges without labels, which are not supported: translate with labels")
+    fitting = [edge for edge in state.edges if edge.reads is not None and edge.reads(letter)]
+    if len(fitting) > 1:
+        raise error(f"it is not deterministic: state {name} has {len(fitting)} edges for one letter")
+    return fitting[0] if fitting else None

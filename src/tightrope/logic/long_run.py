@@ -1,0 +1,314 @@
+"""Long-run averages of plain and interval models, with certified bounds on both sides.
+
+Inside a maximal end component the agent reaches every state from every other one, so the best average g is
+the same for all of them. For any vector h, with T the optimal backup of one step,
+
+    min (T h − h)  ≤  g  ≤  max (T h − h)
+
+(the policy that is greedy for h attains the left side, whatever nature does; nature's answer to h, or nobody,
+keeps every policy below the right one). Relative value iteration, damped so that periods do no harm, looks
+for an h, in a chain from where linear systems lead (below); what counts are one backup of it with
+safe rounding and these two ends. From outside, a play ends in some component: in the quotient
+(`answering.quotient`) a component is one state, with a choice to stop that
+wins with the probability (g − floor) / (largest − floor), and the largest probability of winning is the
+value, on that scale: with the lower bounds of all g a lower bound, with the upper ones an upper bound. A
+minimum is the maximum of the negated reward, negated.
+
+On interval models nature must not be able to cut a transition. Then components are the same for all its
+picks, the value v of stopping is constant on each, and choices that keep to a component have p·v = v for
+every pick: nature may answer h there and v elsewhere, and no policy does better against both.
+
+The bias of a Markov chain, by linear systems: where long-run averages begin to be looked for.
+
+In a chain that reaches all its states, average g and bias h solve h = r − g + P·h with h(0) = 0, one sparse
+linear system. With intervals nature answers h by the best P within them, and the systems are repeated until
+its answer no longer changes (policy iteration). Slow mixing, which makes value iteration take a round for
+every step of it, costs nothing here. Nothing rests on the result: bounds come from a verified backup of it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import MatrixRankWarning, splu
+
+from tightrope.logic.quotient import Quotient
+from tightrope.logic.solving import Directions, Solve, opposite, require_constant
+from tightrope.logic.strategy import towards
+from tightrope.logic.values import Bounds
+from tightrope.model.graph.end_components import EndComponents, maximal_end_components
+from tightrope.model.graph.support import Support
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.product import part_of, ranges
+from tightrope.model.structure import RewardStructure
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.rounding import down, up
+from tightrope.solver.kernels.frozen import LARGEST_FACTORISATION
+from tightrope.solver.solution import Solution
+
+_MOST_ANSWERS = 50
+_CLOSE = 1e-13
+
+
+def bias_of_chain(part: MDP | IntervalMDP, reward: FloatArray, nature: Direction) -> FloatArray | None:
+    """The bias of a chain given whole; None where there are choices, or where the system is not solved."""
+    structure = part.structure
+    if structure.has_choices or structure.states > LARGEST_FACTORISATION:
+        return None
+    if isinstance(part, MDP):
+        return _bias(part, part.probability, reward)
+    values: FloatArray = np.zeros(structure.states)
+    for _ in range(_MOST_ANSWERS):
+        found = _bias(part, _answer(part, values, nature), reward)
+        if found is None:
+            return None
+        change = float(np.abs(found - values).max())
+        values = found
+        if change <= _CLOSE * max(1.0, float(np.abs(values).max())):
+            break
+    return values
+
+
+def _bias(part: MDP | IntervalMDP, probability: FloatArray, reward: FloatArray) -> FloatArray | None:
+    """h with h(0) = 0; the column of h(0) belongs to g."""
+    structure = part.structure
+    size = structure.states
+    matrix = sparse.csr_matrix(
+        (probability, structure.successor, structure.transition_start), shape=(size, size)
+    )
+    system = sparse.hstack(
+        [np.ones((size, 1)), (sparse.identity(size) - matrix).tocsc()[:, 1:]], format="csc"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MatrixRankWarning)
+        try:
+            solved: FloatArray = splu(system).solve(reward.astype(np.float64))
+        except (RuntimeError, MatrixRankWarning):
+            return None
+    if not np.isfinite(solved).all():
+        return None
+    solved[0] = 0.0
+    return solved
+
+
+def _answer(part: IntervalMDP, values: FloatArray, nature: Direction) -> FloatArray:
+    """The distribution within the intervals that is worst, or best, for the values."""
+    structure = part.structure
+    owner, starts = structure.transition_choice, structure.transition_start[:-1]
+    there = values[structure.successor] * (1.0 if nature is Direction.MIN else -1.0)
+    order = np.lexsort((there, owner))
+    room = (part.upper - part.lower)[order]
+    before = np.cumsum(room) - room
+    before -= before[starts][owner]
+    spare = 1 - np.add.reduceat(part.lower, starts)
+    picked = np.empty(len(room))
+    picked[order] = part.lower[order] + np.clip(spare[owner] - before, 0, room)
+    return picked
+
+
+MOST_ROUNDS = 100_000
+_CHECK_EVERY = 16
+
+
+@dataclass(frozen=True, eq=False)
+class LongRun:
+    """Bounds for every state; `missed` says why they are wide, where they are."""
+
+    bounds: Bounds
+    iterations: int
+    missed: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Gains:
+    """The averages of maximal end components, each within [low, high]; `bias` is what shows it, per state."""
+
+    components: EndComponents
+    low: FloatArray
+    high: FloatArray
+    bias: FloatArray
+    rounds: int
+
+
+def bound_average(
+    model: MDP | IntervalMDP,
+    reward: FloatArray,
+    directions: Directions,
+    precision: float,
+    solve: Solve,
+) -> LongRun:
+    """Bounds on the best long-run average of a reward per choice, for an agent and nature."""
+    agent, nature = directions
+    if agent is Direction.MIN:
+        found = bound_average(model, -reward, opposite(directions), precision, solve)
+        return LongRun(found.bounds.negated(), found.iterations, found.missed)
+    gains = gains_of(model, reward, nature, precision, solve)
+    quotient = Quotient.of(model, gains.components)
+    reached = reached_averages(quotient, gains, nature, solve)
+    value, largest = reached.bounds(quotient.node), float(np.abs(reward).max(initial=0.0))
+    value = Bounds(value.lower, value.upper, largest)  # rewards cancel, or are met ever less often
+    wide = float((gains.high - gains.low).max(initial=0.0)) > precision * max(1.0, largest)
+    missed = "the averages of an end component were not found closely enough" if wide else None
+    return LongRun(value, gains.rounds + reached.iterations, missed)
+
+
+def gains_of(
+    model: MDP | IntervalMDP, reward: FloatArray, nature: Direction, precision: float, solve: Solve
+) -> Gains:
+    """The best average of every end component, for a maximiser."""
+    require_constant(model, "long-run averages")
+    structure, support = model.structure, Support.of(model)
+    components = maximal_end_components(support)
+    order = np.argsort(components.component, kind="stable")
+    ends = np.searchsorted(components.component[order], np.arange(components.count + 1))
+    low, high = np.empty(components.count), np.empty(components.count)
+    bias, rounds = np.zeros(structure.states), 0
+    for number, (begin, end) in enumerate(pairwise(ends)):
+        members = order[begin:end]
+        chosen, _ = ranges(structure.choice_start, members)
+        earned = reward[chosen[components.internal[chosen]]]
+        if len(members) == 1:  # the best choice for ever
+            low[number] = high[number] = earned.max()
+            continue
+        part = part_of(model, members, components.internal)
+        low[number], high[number], bias[members], more = _gain(part, earned, nature, precision, solve)
+        rounds += more
+    return Gains(components, low, high, bias, rounds)
+
+
+def _gain(
+    part: MDP | IntervalMDP, reward: FloatArray, nature: Direction, precision: float, solve: Solve
+) -> tuple[float, float, FloatArray, int]:
+    """Bounds on the best average inside one end component, given whole, and the vector behind them."""
+    structure = part.structure
+    expected = expectation(part, nature)
+    solved = bias_of_chain(part, reward, nature)
+    values = np.zeros(structure.states) if solved is None else solved
+    starts = structure.choice_start[:-1]
+    rounds, scale = 0, max(1.0, float(np.abs(reward).max(initial=0.0)))
+    while rounds < MOST_ROUNDS:
+        step = np.maximum.reduceat(reward + expected(values), starts) - values
+        rounds += 1
+        looks = rounds % _CHECK_EVERY == 0 or (rounds == 1 and solved is not None)
+        if looks and np.ptp(step) <= precision * scale / 4:
+            break
+        values += step / 2
+        values -= values[0]
+    once = Objective(
+        ObjectiveKind.CUMULATIVE,
+        Direction.MAX,
+        nature,
+        upper_steps=1,
+        reward=RewardStructure(choice=reward),
+        terminal=values,
+    )
+    backed = solve(part, once)
+    low, high = float(down(backed.lower - values).min()), float(up(backed.upper - values).max())
+    return low, high, values, rounds
+
+
+def expectation(part: MDP | IntervalMDP, nature: Direction) -> Callable[[FloatArray], FloatArray]:
+    """What values are worth on average behind every choice, roughly: nothing rests on it."""
+    structure = part.structure
+    if isinstance(part, MDP):
+        matrix = sparse.csr_matrix(
+            (part.probability, structure.successor, structure.transition_start),
+            shape=(structure.choices, structure.states),
+        )
+        return lambda values: matrix @ values
+    owner, starts = structure.transition_choice, structure.transition_start[:-1]
+    width, sign = part.upper - part.lower, 1.0 if nature is Direction.MIN else -1.0
+    spare = 1 - np.add.reduceat(part.lower, starts)
+
+    def poured(values: FloatArray) -> FloatArray:
+        there = values[structure.successor]
+        order = np.lexsort((sign * there, owner))
+        room = width[order]
+        before = np.cumsum(room) - room
+        before -= before[starts][owner]
+        taken = np.clip(spare[owner] - before, 0, room)
+        return np.add.reduceat((part.lower[order] + taken) * there[order], starts)
+
+    return poured
+
+
+@dataclass(frozen=True, eq=False)
+class Reached:
+    """floor + span·(the probability of winning), on the quotient, within the two solutions; `below` and
+    `above` are None where all averages are one number, the floor."""
+
+    floor: float
+    least: float
+    largest: float
+    below: Solution | None
+    above: Solution | None
+
+    @property
+    def iterations(self) -> int:
+        return sum(part.iterations for part in (self.below, self.above) if part is not None)
+
+    def bounds(self, node: OffsetArray) -> Bounds:
+        """Of every state of the model."""
+        if self.below is None or self.above is None:
+            return Bounds(np.full(len(node), self.least), np.full(len(node), self.least))
+        share = Bounds(self.below.lower[node], self.above.upper[node])
+        bottom, span = (_constant(value, len(node)) for value in (self.floor, self.largest - self.floor))
+        mixed = bottom.plus(Bounds(down(span.lower), up(span.upper)).times(share))
+        lower, upper = np.maximum(mixed.lower, self.least), np.minimum(mixed.upper, self.largest)
+        return Bounds(lower, upper)
+
+
+def reached_averages(quotient: Quotient, gains: Gains, nature: Direction, solve: Solve) -> Reached:
+    """The best mixture of averages that can be reached, for a maximiser."""
+    least, largest = float(gains.low.min()), float(gains.high.max())
+    if least == largest:
+        return Reached(least, least, largest, None, None)
+    floor = least - (largest - least) / 2  # so that no state wins with a probability near 0
+    wide, narrow = up(largest - floor), down(largest - floor)
+    wins = np.clip(down(down(gains.low - floor) / wide), 0, 1)
+    may = np.ones(len(gains.high))
+    if narrow > 0:
+        may = np.clip(up(up(gains.high - floor) / narrow), 0, 1)
+    below, above = (solve(quotient.stopping(share), quotient.winning(nature)) for share in (wins, may))
+    return Reached(floor, least, largest, below, above)
+
+
+def _constant(value: float, size: int) -> Bounds:
+    return Bounds(np.full(size, value), np.full(size, value))
+
+
+def average_policy(
+    model: MDP | IntervalMDP,
+    reward: FloatArray,
+    directions: Directions,
+    precision: float,
+    solve: Solve,
+) -> OffsetArray:
+    """A choice per state that is good for the average: greedy for the bias inside components where the best
+    mixture stops, on the way to their exits in the others. What it attains is for others to bound."""
+    agent, nature = directions
+    if agent is Direction.MIN:
+        return average_policy(model, -reward, opposite(directions), precision, solve)
+    structure, gains = model.structure, gains_of(model, reward, nature, precision, solve)
+    components, quotient = gains.components, Quotient.of(model, gains.components)
+    reached = reached_averages(quotient, gains, nature, solve)
+    worth = reward + expectation(model, nature)(gains.bias)
+    best = np.lexsort((np.where(components.internal, worth, -np.inf), structure.choice_state))
+    chosen: OffsetArray = best[structure.choice_start[1:] - 1]
+    if reached.below is None:
+        return chosen
+    taken = quotient.choice[reached.below.policy.choice[: quotient.nodes]]
+    for node, choice in enumerate(taken.tolist()):
+        if choice < 0:
+            continue  # it stops here
+        aim = np.arange(structure.states) == structure.choice_state[choice]
+        members = quotient.node == node
+        walk, _ = towards(structure, aim, components.internal)
+        chosen[members] = np.where(aim, choice, walk)[members]
+    return chosen

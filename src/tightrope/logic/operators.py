@@ -1,0 +1,399 @@
+"""The value of one operator, P, R, S or CVaR: which question it asks, and the certified bounds of its answer.
+
+Directions and thresholds are read here, once for all kinds of operators. What an answer leaves behind besides
+its bounds is collected: how a text was read, what was missed, what was believed, a policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from tightrope.io.policy import Policy
+from tightrope.logic.conditional import MOST_STARTS, Both, bound_beginning_anew, bound_quotient
+from tightrope.logic.cumulative import bound_window
+from tightrope.logic.long_run import bound_average
+from tightrope.logic.reward_bounds import bound_rewarded, expand_reward_bound, require_whole
+from tightrope.logic.solving import Directions, Solve
+from tightrope.logic.tail import TailProblem, bound_largest_tail, bound_least_tail
+from tightrope.logic.temporal import PathBounds, Steered, Translator, bound_path, bound_reward
+from tightrope.logic.translation import is_co_safe
+from tightrope.logic.values import Bounds
+from tightrope.model.factored import JOINT_BOUNDS
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.structure import RewardStructure
+from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.prism.parse.diagnostics import Complaint, position_of
+from tightrope.prism.parse.property_syntax import PropertyFile, RewardFormula, RewardOperator, ValueOperator
+from tightrope.prism.parse.spelling import spell
+from tightrope.prism.parse.syntax import Expression, Type
+from tightrope.prism.properties.paths import steps_of
+from tightrope.prism.properties.resolve import (
+    PropertyOptions,
+    read_directions,
+    refuse_reward_options,
+    resolve_operator,
+    reward_structure_of,
+    threshold_of,
+)
+from tightrope.prism.properties.shape import check_is_path, co_safe_path, is_simple_path
+from tightrope.prism.properties.state_formulas import StateFormulas
+from tightrope.solver.solution import Solution
+from tightrope.solver.solve import Limits, solve
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How the parts are solved."""
+
+    precision: float = 1e-6
+    relative: bool = True
+    limits: Limits = field(default_factory=Limits)
+    threads: int | None = None
+    device: str = "cpu"
+    translator: str | None = None
+    """A command that translates LTL to HOA; None: ours."""
+    controller: bool = False
+    """Whether the policy of a temporal formula is wanted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """An operator, who wants what, and from which states: all, or those that count."""
+
+    operator: ValueOperator
+    directions: Directions
+    starts: OffsetArray
+    precision: float
+    is_whole: bool
+
+
+class Operators:
+    """The operators of one property file on one model. `readings` are what a reader must be told."""
+
+    def __init__(
+        self,
+        model: MDP | IntervalMDP,
+        file: PropertyFile,
+        options: PropertyOptions,
+        effort: Effort,
+        formulas: StateFormulas,
+        nested: Callable[[Expression], BoolArray],
+    ):
+        self.model, self.structure = model, model.structure
+        self.file, self.options, self.effort = file, options, effort
+        self._formulas, self._nested = formulas, nested
+        self.readings: list[str] = []
+        self.iterations = 0
+        self.missed: list[str] = []
+        self.believed = False
+        self.find_controller: Steered | None = None
+
+    def bounds(
+        self, operator: ValueOperator, precision: float, starts: OffsetArray, is_whole: bool
+    ) -> tuple[Bounds, Fraction | None]:
+        """Certified bounds of the value that an operator is about, and what it is compared with."""
+        path = operator.path
+        answer = self._kind(operator)
+        if isinstance(path, RewardFormula) and answer != self._plain:
+            self._refuse_options(operator)
+        elif answer != self._plain:
+            refuse_reward_options(self.options)
+        agent, nature, reading = read_directions(operator, self.file, self.structure, self.options)
+        if answer not in (self._plain, self._temporal, self._co_safe):
+            self.tell_joint()
+        found = answer(Asked(operator, (agent, nature), starts, precision, is_whole))
+        if reading is not None:
+            self.tell(reading.warning)
+        return found, threshold_of(operator, self._formulas)
+
+    def solve(
+        self, model: MDP | IntervalMDP, objective: Objective, precision: float, policy: Policy | None = None
+    ) -> Solution:
+        """One solve, with the effort that was asked for."""
+        effort = self.effort
+        return solve(
+            model,
+            objective,
+            policy=policy,
+            precision=precision,
+            relative=effort.relative,
+            limits=effort.limits,
+            threads=effort.threads,
+            device=effort.device,
+        )
+
+    @property
+    def _joint(self) -> MDP | IntervalMDP:
+        """The model without the factors of synchronised intervals: what products are made of."""
+        return self.model.without_factors if isinstance(self.model, IntervalMDP) else self.model
+
+    def tell_joint(self) -> MDP | IntervalMDP:
+        """The model without factors, which a reader is told of where it has some."""
+        joint = self._joint
+        if joint is not self.model:
+            self.tell(JOINT_BOUNDS)
+        return joint
+
+    def tell(self, reading: str) -> None:
+        """Remember what a reader must be told, once."""
+        if reading not in self.readings:
+            self.readings.append(reading)
+
+    def _kind(self, operator: ValueOperator) -> Callable[[Asked], Bounds]:
+        path = operator.path
+        if operator.tail is not None:
+            return self._tail
+        if operator.condition is not None:
+            return self._conditional
+        if not isinstance(path, RewardFormula):
+            if expand_reward_bound(path, self._formulas, self.structure) is not None:
+                return self._solve_reward
+            return self._plain if is_simple_path(path) else self._temporal
+        if path.operator is RewardOperator.LONG_RUN:
+            return self._long_run
+        if path.operator is RewardOperator.WINDOW:
+            return self._window
+        return self._plain if co_safe_path(path) is None else self._co_safe
+
+    def _solver(self, precision: float) -> Solve:
+        return lambda model, objective: self.solve(model, objective, precision)
+
+    def _note(self, asked: Asked, *solutions: Solution) -> None:
+        for solution in solutions:
+            self.iterations += solution.iterations
+            if not solution.is_certified:
+                self._miss(asked, solution.status.value)
+
+    def _noted_factors(self, asked: Asked, solution: Solution) -> None:
+        """The same, of a solution that takes factors where the model has some."""
+        if not solution.is_factored:
+            self.tell_joint()
+        self._note(asked, solution)
+
+    def _miss(self, asked: Asked, why: str) -> None:
+        self.missed.append(f"{self.file.text_of(asked.operator)}: {why}")
+
+    def _refuse_options(self, operator: ValueOperator) -> None:
+        if self.options.discount is not None or self.options.terminal_reward is not None:
+            raise Complaint(
+                "discounts and terminal rewards go with F, C<=k and C alone, not with averages, CVaR, "
+                "rewards of late steps, or until a path formula is satisfied",
+                operator.position,
+            )
+
+    # --- the kinds -------------------------------------------------------------------------
+
+    def _plain(self, asked: Asked) -> Bounds:
+        question = resolve_operator(asked.operator, self.file, self.structure, self.options, self._nested)
+        solution = self.solve(self.model, question.objective, asked.precision)
+        self._noted_factors(asked, solution)
+        return Bounds(solution.lower, solution.upper)
+
+    def _solve_reward(self, asked: Asked) -> Bounds:
+        assert isinstance(asked.operator.path, Expression)
+        earned = expand_reward_bound(asked.operator.path, self._formulas, self.structure)
+        assert earned is not None
+        found = bound_rewarded(
+            self._joint, earned, asked.directions, asked.starts, self._solver(asked.precision)
+        )
+        self._note(asked, found.solution)
+        return found.bounds
+
+    def _temporal(self, asked: Asked) -> Bounds:
+        path = asked.operator.path
+        assert isinstance(path, Expression)
+        check_is_path(path)
+        self.tell(f"the path is read as  {spell(path, self.file)}")
+        translator = Translator(self._formulas)
+        found = bound_path(
+            self.model,
+            translator.both_ways(path),
+            translator.atoms,
+            asked.directions,
+            asked.starts,
+            self._solver(asked.precision),
+            self.effort.translator,
+        )
+        if self.effort.controller and asked.is_whole and not found.is_believed:
+            self.find_controller = found.find_controller(self.model)
+        self._believe(found)
+        self._noted_factors(asked, found.solution)
+        return found.bounds
+
+    def _co_safe(self, asked: Asked) -> Bounds:
+        """A reward that is earned until a co-safe path formula is satisfied."""
+        assert isinstance(asked.operator.path, RewardFormula)
+        path = co_safe_path(asked.operator.path)
+        assert path is not None
+        check_is_path(path)
+        reward = reward_structure_of(asked.operator, self.structure)
+        self.tell(f"the path is read as  {spell(path, self.file)}")
+        translator = Translator(self._formulas)
+        formula, _ = translator.both_ways(path)
+        if not is_co_safe(formula):
+            raise Complaint(
+                "rewards are added up until a path formula is satisfied for certain, and this one can "
+                "always fail later: it is not co-safe",
+                position_of(path),
+                "write it with F, U and X only",
+            )
+        nobody = np.zeros(self.structure.states, np.bool_)
+        objective = Objective(ObjectiveKind.REACH_REWARD, *asked.directions, target=nobody, reward=reward)
+        solver = self._solver(asked.precision)
+        found = bound_reward(self.model, formula, translator.atoms, objective, asked.starts, solver)
+        self._noted_factors(asked, found.solution)
+        return found.bounds
+
+    def _window(self, asked: Asked) -> Bounds:
+        """A reward of late steps."""
+        path = asked.operator.path
+        assert isinstance(path, RewardFormula)
+        reward = reward_structure_of(asked.operator, self.structure).per_choice(self.structure)
+        steps = steps_of(path.window, self._formulas, path.position)
+        solver = self._solver(asked.precision)
+        bounds, solutions = bound_window(self._joint, reward, steps, asked.directions, asked.starts, solver)
+        self._note(asked, *solutions)
+        return bounds
+
+    def _conditional(self, asked: Asked) -> Bounds:
+        """P(path and condition) / P(condition)."""
+        operator = asked.operator
+        assert operator.condition is not None and isinstance(operator.path, Expression)
+        check_is_path(operator.path)
+        path, given = spell(operator.path, self.file), spell(operator.condition, self.file)
+        self.tell(f"the path is read as  {path}  and the condition as  {given}")
+        translator = Translator(self._formulas)
+        both = translator.both_ways(operator.path), translator.both_ways(operator.condition)
+        if isinstance(self._joint, MDP) and not self.structure.has_choices:
+            bounds, parts = bound_quotient(
+                self._joint,
+                *both,
+                translator.atoms,
+                asked.starts,
+                self._solver(asked.precision / 10),
+                self.effort.translator,
+            )
+            for part in parts:
+                self._believe(part)
+                self.iterations += part.solution.iterations
+            impossible = parts[1].bounds.upper == 0
+        else:
+            bounds, impossible = self._begin_anew(asked, both, translator.atoms)
+        if impossible[list(self.structure.initial_states)].any():
+            raise Complaint(
+                f"the condition {given} has probability 0 in the initial state, so nothing is known under it",
+                position_of(operator.condition),
+            )
+        return bounds
+
+    def _begin_anew(
+        self, asked: Asked, both: tuple[Both, Both], atoms: list[BoolArray]
+    ) -> tuple[Bounds, BoolArray]:
+        """With choices or intervals: every state is a separate problem."""
+        starts, states = asked.starts, self.structure.states
+        if len(starts) > MOST_STARTS:
+            if not asked.is_whole:
+                raise Complaint(
+                    "inside a formula or a filter conditional probabilities with choices are answered for "
+                    f"models of up to {MOST_STARTS} states: every state is a problem of its own",
+                    asked.operator.position,
+                )
+            self.tell("conditional probabilities with choices are those of the initial states")
+            starts = np.array(self.structure.initial_states)
+        lower, upper = np.zeros(states), np.ones(states)
+        impossible = np.zeros(states, np.bool_)
+        for start in starts.tolist():
+            found = bound_beginning_anew(
+                self._joint, *both, atoms, asked.directions, start, self._solver(asked.precision)
+            )
+            lower[start], upper[start], impossible[start] = found.lower, found.upper, not found.is_possible
+            self.iterations += found.iterations
+            if not found.is_certified:
+                self._miss(asked, f"not close enough in state {self.structure.state_name(start)}")
+        return Bounds(lower, upper), impossible
+
+    def _long_run(self, asked: Asked) -> Bounds:
+        """A long-run average, or the share of time in some states."""
+        operator = asked.operator
+        reward = reward_structure_of(operator, self.structure) if operator.is_reward else None
+        return self._average(asked, self._joint, reward, asked.directions)
+
+    def _average(
+        self, asked: Asked, model: MDP | IntervalMDP, reward: RewardStructure | None, directions: Directions
+    ) -> Bounds:
+        """The long-run average of a reward in a model, that of being in the states asked about if None."""
+        is_share = reward is None
+        if reward is None:
+            path = asked.operator.path
+            assert isinstance(path, RewardFormula) and path.target is not None
+            reward = RewardStructure(self._formulas.states(path.target).astype(np.float64))
+        earned, solve = reward.per_choice(model.structure), self._solver(asked.precision / 4)
+        found = bound_average(model, earned, directions, asked.precision, solve)
+        self.iterations += found.iterations
+        if found.missed is not None:
+            self._miss(asked, found.missed)
+        lower, upper = found.bounds.lower, found.bounds.upper
+        if is_share:
+            lower, upper = np.maximum(lower, 0.0), np.minimum(upper, 1.0)
+        return Bounds(lower, upper, found.bounds.unit)
+
+    def _tail(self, asked: Asked) -> Bounds:
+        """The mean of the worst part of all plays."""
+        operator = asked.operator
+        assert operator.tail is not None
+        level = self._formulas.number(operator.tail, Type.DOUBLE, "the level of CVaR")
+        if not 0 <= level < 1:
+            raise Complaint(
+                f"the level of CVaR is {float(level):g}, not within [0, 1)", position_of(operator.tail)
+            )
+        agent, nature = asked.directions
+        has_choices, is_interval = self.structure.has_choices, isinstance(self._joint, IntervalMDP)
+        if is_interval and not has_choices:
+            agent = nature
+        if is_interval and agent is not nature:
+            raise Complaint(
+                "CVaR where agent and nature are against each other is not supported",
+                operator.position,
+                "CVaR{…}minmin and CVaR{…}maxmax are bounds of it",
+            )
+        if not is_interval and not has_choices:
+            agent = nature = Direction.MIN
+        question = resolve_operator(operator, self.file, self.structure, self.options, self._nested)
+        reward = question.objective.reward
+        assert reward is not None
+        cost = reward.per_choice(self.structure)
+        require_whole(cost, "of this CVaR", "as it needs", operator.position)
+        objective = Objective(
+            question.objective.kind,
+            agent,
+            nature,
+            target=question.objective.target,
+            upper_steps=question.objective.upper_steps,
+            reward=RewardStructure(choice=cost),
+        )
+        problem = TailProblem(self._joint, objective, level, self._solver(asked.precision / 10))
+        if agent is Direction.MIN:
+            found = bound_least_tail(problem, asked.starts, self.structure.states)
+        else:
+            starts = asked.starts
+            if len(starts) > MOST_STARTS:
+                self.tell("CVaR…max is that of the initial states")
+                starts = np.array(self.structure.initial_states)
+            found = bound_largest_tail(problem, starts, self.structure.states, level, asked.precision / 2)
+        self.iterations += found.iterations
+        if found.missed:
+            self._miss(asked, "not close enough")
+        return found.bounds
+
+    def _believe(self, found: PathBounds) -> None:
+        if found.is_believed:
+            self.believed = True
+            self.tell(
+                f"automata of formulas that are neither safe nor co-safe are taken from "
+                f"{self.effort.translator}, and believed"
+            )

@@ -1,0 +1,82 @@
+"""One value over all rates within intervals: what a chain is worth for the worst and the best of nature.
+
+A chain in continuous time has no choices, so P=?, Pmin=? and Pmax=? ask for the same number, which depends on
+the rates alone. With intervals of rates that number lies between its bounds for nature against and for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tightrope.errors import InputError
+from tightrope.logic.operators import Effort
+from tightrope.logic.timed import TimedEvaluation
+from tightrope.logic.values import Bounds
+from tightrope.model.continuous import IntervalCTMC
+from tightrope.numerics.record import Facts, Record
+from tightrope.numerics.text import interval_text
+from tightrope.prism.parse.diagnostics import Source
+from tightrope.prism.parse.property_syntax import Property, PropertyFile, ValueOperator
+from tightrope.prism.properties.resolve import PropertyOptions
+
+NATURE = (
+    "nature picks rates within their intervals at every moment anew: the bounds hold for all fixed rates "
+    "within, and for rates that change with time"
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RateBounds(Record):
+    """`lower ≤ value ≤ upper` at the initial states, whatever the rates within their intervals.
+
+    >>> import tightrope as tr
+    >>> tr.RateBounds(0.25, 0.5, 12, ())
+    RateBounds: [0.25, 0.5]
+    """
+
+    lower: float
+    upper: float
+    iterations: int
+    missed: tuple[str, ...]
+    notes: tuple[str, ...] = (NATURE,)
+
+    def _title_(self) -> str:
+        return f"RateBounds: {interval_text(self.lower, self.upper)}"
+
+    def _facts_(self) -> Facts:
+        return [("missed", text) for text in self.missed]
+
+
+def value_operator(property_: Property, file: PropertyFile) -> ValueOperator:
+    """The one P, R or S of a property that asks for a number."""
+    operator = property_.formula
+    if not isinstance(operator, ValueOperator):
+        raise Source(file.source, file.file).error("one P, R or S is wanted here", property_.position)
+    if operator.comparison is not None:
+        raise InputError(
+            f"{property_.text} is true or false, and may be true for some rates only",
+            hint="ask for the value, P=? [ … ], and compare its bounds",
+        )
+    return operator
+
+
+def bound_over_rates(
+    chain: IntervalCTMC, property_: Property, file: PropertyFile, options: PropertyOptions, effort: Effort
+) -> RateBounds:
+    """Bounds on the value of a property over all rates of an interval chain."""
+    operator = value_operator(property_, file)
+    ends: list[Bounds] = []
+    missed: list[str] = []
+    steps = 0
+    for direction in ("min", "max"):
+        asked = replace(operator, agent=direction, nature=direction)
+        evaluation = TimedEvaluation(chain, file, replace(options, is_interval=True), effort)
+        found = evaluation.value(asked, everywhere=False)
+        assert isinstance(found, Bounds)
+        ends.append(found)
+        missed += evaluation.operators.missed
+        steps += evaluation.operators.iterations
+    at = list(chain.initial_states)
+    return RateBounds(
+        float(ends[0].lower[at].min()), float(ends[1].upper[at].max()), steps, tuple(dict.fromkeys(missed))
+    )

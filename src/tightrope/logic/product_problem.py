@@ -1,0 +1,350 @@
+"""A temporal question about a parametric model, as a plain one about a product: what learning works on.
+
+The product of the model with the automaton of the formula is again a parametric model, over the same
+parameters. Its choices carry the model's expressions, so events are tied across copies as in the model; every
+observation is counted once, at one copy (`lift`). The question becomes that of reaching states in which the
+formula is won (`automata.winning`), under the condition that no transition of the true model vanishes. A
+policy of the product is a policy with memory for the model: a `Controller`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tightrope.data.batches import Batches
+from tightrope.data.counts import Counts
+from tightrope.errors import InputError, ReadingWarning
+from tightrope.io.controller import Controller, restrict_to_reached
+from tightrope.io.policy import Policy
+from tightrope.logic.external import hoa_text
+from tightrope.logic.strategy import controller_rows
+from tightrope.logic.temporal import Reachability, Translator, reach_by_progression, sought_formula
+from tightrope.logic.translation import is_co_safe
+from tightrope.model.graph.support import Support
+from tightrope.model.mdp import MDP
+from tightrope.model.numbers import Number
+from tightrope.model.objective import Objective
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.product import Letters, Product, product_of
+from tightrope.model.product_lifting import every_transition, first_copy, lift_model, lift_reward
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import OffsetArray
+from tightrope.prism.parse.diagnostics import Complaint, Source
+from tightrope.prism.parse.parser import parse_properties
+from tightrope.prism.parse.property_syntax import (
+    PathFormula,
+    Property,
+    PropertyFile,
+    RewardFormula,
+    ValueOperator,
+)
+from tightrope.prism.parse.spelling import spell
+from tightrope.prism.properties.question import Question
+from tightrope.prism.properties.resolve import (
+    PropertyOptions,
+    formulas_of,
+    pick,
+    read_directions,
+    refuse_reward_options,
+    threshold_of,
+)
+from tightrope.prism.properties.shape import (
+    check_is_path,
+    has_operators,
+    is_path,
+    is_simple_path,
+    without_negation,
+)
+from tightrope.problem import Model, Problem, constant_texts
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A property as it was written, to be read again on another model."""
+
+    what: Property
+    file: PropertyFile
+    options: PropertyOptions
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class ProductProblem(Problem):
+    """`model` is the product; `base` the model that data and controllers speak of.
+
+    `needs_support`: the value is right if no transition of the true model vanishes.
+
+    >>> import warnings
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=("0.1", "0.9"))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "try", {0: 1 - p, 1: p}), (1, "", {0: 1})]
+    >>> model = tr.build_from_rows(rows, parameters, labels={"a": [1]})
+    >>> with warnings.catch_warnings(action="ignore"):  # it says how the path is read
+    ...     problem = tr.temporal_problem(model, 'Pmax=? [ G (F ("a" & (X !"a"))) ]')
+    >>> problem.base is model, problem.model.states >= 2
+    (True, True)
+    """
+
+    base: ParametricMDP = field(repr=False)
+    product: Product = field(repr=False, compare=False)
+    needs_support: bool
+    reach: Reachability | None = field(repr=False, compare=False)
+    letters: Letters | None = field(repr=False, compare=False)
+    asked: Asked | None = field(repr=False, compare=False)
+
+    def __init__(
+        self,
+        base: ParametricMDP,
+        product: Product,
+        question: Question,
+        *,
+        needs_support: bool = False,
+        reach: Reachability | None = None,
+        letters: Letters | None = None,
+        asked: Asked | None = None,
+    ):
+        super().__init__(lift_model(base, product), question)
+        fields = {"base": base, "product": product, "needs_support": needs_support}
+        for name, value in {**fields, "reach": reach, "letters": letters, "asked": asked}.items():
+            object.__setattr__(self, name, value)
+
+    def with_model(self, model: Model) -> Problem:
+        """Reaching what satisfies the formula, in another model over the states of the product."""
+        named = replace(self.question, text=f"reaching what satisfies {self.text}")
+        return Problem(model, named)
+
+    def lift(self, counts: Counts) -> Counts:
+        """Counts of the model as counts of the product, each at one copy of its transition."""
+        copy = first_copy(self.product, self.base.transitions)
+        start, name = self.model.transition_start, self.model.hash()
+        if counts.batches is None:
+            total = np.zeros(self.model.transitions, np.int64)
+            total[copy[copy >= 0]] = counts.transition[copy >= 0]
+            return Counts(total, start, counts.design, name)
+        parts = []
+        begins = counts.batches.start
+        for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
+            there, count = copy[counts.batches.transition[begin:end]], counts.batches.count[begin:end]
+            order = np.argsort(there, kind="stable")
+            order = order[there[order] >= 0]
+            parts.append((there[order], count[order]))
+        return Counts.from_batches(Batches.from_parts(parts), start, counts.design, name)
+
+    def project(self, counts: Counts) -> Counts:
+        """Counts of the product as counts of the model: what all copies of a transition have seen."""
+        if counts.batches is None:
+            everything = np.zeros(self.base.transitions, np.int64)
+            np.add.at(everything, self.product.transition, counts.transition)
+            return Counts(everything, self.base.transition_start, counts.design, self.base.hash())
+        parts = []
+        for transition, count in counts.batches:
+            total = np.bincount(self.product.transition[transition], weights=count)
+            seen = np.flatnonzero(total)
+            parts.append((seen, total[seen].astype(np.int64)))
+        start = self.base.transition_start
+        return Counts.from_batches(Batches.from_parts(parts), start, counts.design, self.base.hash())
+
+    def follow(self, transitions: OffsetArray) -> OffsetArray:
+        """The transitions of an episode of the model as those of the product, which begins with it."""
+        structure, state, found = self.model.structure, self.model.initial, []
+        for wanted in transitions.tolist():
+            choices = structure.choice_start[state : state + 2]
+            span = slice(*structure.transition_start[choices])
+            place = span.start + int(np.flatnonzero(self.product.transition[span] == wanted)[0])
+            found.append(place)
+            state = int(structure.successor[place])
+        return np.array(found, np.int64)
+
+    def controller(self, policy: Policy) -> Controller:
+        """A deterministic policy of the product as a controller of the model."""
+        assert self.reach is not None and self.letters is not None
+        rows = controller_rows(
+            self.product, self.reach.automaton, self.letters, policy.choice, self.reach.won
+        )
+        found = Controller(self.base.structure, rows.state, rows.memory, rows.choice, rows.following)
+        return restrict_to_reached(found, Support.of(every_transition(self.base.structure)))
+
+
+def temporal_problem(
+    model: ParametricMDP, property: str, *, const: Mapping[str, Number | bool] | None = None
+) -> ProductProblem:
+    """A temporal question (LTL) about a parametric model, for `learn`.
+
+    >>> import warnings
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=("0.1", "0.9"))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "try", {0: 1 - p, 1: p}), (1, "", {2: 1}), (2, "", {2: 1})]
+    >>> model = tr.build_from_rows(rows, parameters, labels={"a": [1]})
+    >>> with warnings.catch_warnings(action="ignore"):  # it says how the path is read
+    ...     problem = tr.temporal_problem(model, 'Pmax=? [ F ("a" & (X (G !"a"))) ]')
+    >>> data = [[(0, "try", 1)]] * 30 + [[(0, "try", 0)]] * 20
+    >>> tr.learn(problem, data, delta=0.01).guarantee
+    1.0
+    """
+    parsed = parse_properties(property, "`property`")
+    options = PropertyOptions(constants=constant_texts(const))
+    made, reading = product_problem(model, pick(parsed), parsed, options)
+    warnings.warn(reading, ReadingWarning, stacklevel=2)
+    return made
+
+
+def to_hoa(model: Model, property: str, *, const: Mapping[str, Number | bool] | None = None) -> str:
+    """The deterministic automaton of the path of a property `P… [ … ]`, as a text in HOA for other tools.
+
+    Atoms are named a0, a1, …; comments say which state formulas of the model they are.
+
+    >>> import tightrope as tr
+    >>> model = tr.build_from_rows([(0, "", {0: 0.5, 1: 0.5}), (1, "", {0: 1})], labels={"a": [1]})
+    >>> [line for line in tr.to_hoa(model, 'P=? [ G (F "a") ]').splitlines() if line.startswith("Acc")]
+    ['Acceptance: 2 (Fin(0)&Inf(1))']
+    """
+    parsed = parse_properties(property, "`property`")
+    source, asked = Source(parsed.source, parsed.file), pick(parsed).formula
+    if not isinstance(asked, ValueOperator) or isinstance(asked.path, RewardFormula):
+        raise source.error("one P over a path is wanted here", pick(parsed).position)
+    options = PropertyOptions(constants=constant_texts(const))
+    try:
+        check_is_path(asked.path)
+        translator = Translator(formulas_of(parsed, model.structure, options))
+        formula, _ = translator.both_ways(asked.path)
+    except Complaint as complaint:
+        raise complaint.in_source(source) from None
+    names = [spell(atom, parsed) for atom in translator.written]
+    return hoa_text(formula, len(translator.atoms), names)
+
+
+def is_temporal(property_: Property) -> bool:
+    """Whether a property is one P over a path that is no until problem, without operators inside."""
+    asked = property_.formula
+    if not isinstance(asked, ValueOperator) or asked.is_reward or isinstance(asked.path, RewardFormula):
+        return False
+    if asked.condition is not None:
+        return False
+    path, _ = without_negation(asked.path)
+    if isinstance(path, PathFormula) and path.bound is not None and path.bound.reward is not None:
+        return False
+    return is_path(asked.path) and not is_simple_path(asked.path) and not has_operators(asked.path)
+
+
+def product_problem(
+    model: ParametricMDP,
+    property_: Property,
+    file: PropertyFile,
+    options: PropertyOptions,
+    policy: Policy | None = None,
+) -> tuple[ProductProblem, str]:
+    """The problem of a temporal property, and how its path was read.
+
+    With a `policy` of the model it is about that policy alone: won are the components in which it stays for
+    ever and satisfies the formula, whatever others could do there."""
+    source, operator = Source(file.source, file.file), property_.formula
+    if not is_temporal(property_) or not isinstance(operator, ValueOperator):
+        raise source.error("a temporal formula in P is wanted here, without operators inside", None)
+    if not isinstance(model, ParametricMDP):
+        raise InputError("temporal problems are about models with parameters", hint="`answer` takes others")
+    try:
+        refuse_reward_options(options)
+        directions = read_directions(operator, file, model.structure, options)[:2]
+        formulas = formulas_of(file, model.structure, options)
+        threshold = threshold_of(operator, formulas)
+        translator = Translator(formulas)
+        assert not isinstance(operator.path, RewardFormula)
+        path = translator.both_ways(operator.path)
+    except Complaint as complaint:
+        raise complaint.in_source(source) from None
+    sought = sought_formula(path, directions)
+    letters = Letters.of(translator.atoms, model.states)
+    stand_in, start = every_transition(model.structure), np.array([model.initial])
+    if policy is None:
+        reach = reach_by_progression(stand_in, sought.formula, letters, start)
+    else:
+        reach = reach_by_progression(_chain(policy), sought.formula, letters, start)
+        whole = product_of(Support.of(stand_in), letters, reach.automaton, start)
+        reach = _among_all(reach, whole, model.states)
+    question = Question(
+        sought.objective(reach), operator.comparison, threshold, property_.text, property_.name
+    )
+    made = ProductProblem(
+        model,
+        reach.product,
+        question,
+        needs_support=not is_co_safe(sought.formula),
+        reach=reach,
+        letters=letters,
+        asked=Asked(property_, file, options),
+    )
+    return made, f"the path is read as  {spell(operator.path, file)}"
+
+
+def steer(
+    problem: Problem, steering: Policy | Controller, counts: Counts
+) -> tuple[ProductProblem, Policy, Counts]:
+    """The same question about a given policy or controller: a problem whose model has its memory, the
+    policy of that model which follows it, and the counts there."""
+    base = problem.base if isinstance(problem, ProductProblem) else problem.model
+    assert isinstance(base, ParametricMDP)
+    if isinstance(steering, Controller):
+        product, follows = steering.beside(base, Support.of(every_transition(base.structure)))
+        question = replace(problem.question, objective=_lift_objective(problem, product))
+        beside = ProductProblem(base, product, question)
+        counts, policy = beside.lift(counts), Policy(beside.model, follows.probability)
+        if not isinstance(problem, ProductProblem):
+            return beside, policy, counts
+        model = beside.model
+    else:
+        model, policy = base, Policy(base, steering)
+        if policy.depends_on_step:
+            raise InputError("a policy that depends on the step does not go with a temporal formula")
+    assert isinstance(model, ParametricMDP) and isinstance(problem, ProductProblem)
+    again = problem.asked
+    assert again is not None
+    asked, _ = product_problem(model, again.what, again.file, again.options, policy)
+    return asked, Policy(asked.model, policy.probability[asked.product.choice]), asked.lift(counts)
+
+
+def _chain(policy: Policy) -> MDP:
+    """What is possible under a policy: one choice per state, with the transitions of all that it takes."""
+    structure = policy.structure
+    taken = (policy.probability > 0)[structure.transition_choice]
+    owner = structure.choice_state[structure.transition_choice][taken]
+    start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=structure.states))])
+    built = Structure(
+        choice_start=np.arange(structure.states + 1),
+        transition_start=start,
+        successor=structure.successor[taken],
+        initial_states=structure.initial_states,
+    )
+    return every_transition(built)
+
+
+def _among_all(reach: Reachability, whole: Product, states: int) -> Reachability:
+    """What is known of some states of a product, as states of the whole product; elsewhere nothing is won."""
+    memories = reach.automaton.states
+    number = np.full(states * memories, -1, np.int64)
+    number[whole.state.astype(np.int64) * memories + whole.memory] = np.arange(whole.structure.states)
+    place = number[reach.product.state.astype(np.int64) * memories + reach.product.memory]
+    target = np.zeros(whole.structure.states, np.bool_)
+    allowed = np.ones(whole.structure.states, np.bool_)
+    target[place], allowed[place] = reach.target, reach.allowed
+    return replace(reach, product=whole, target=target, allowed=allowed, won=[])
+
+
+def _lift_objective(problem: Problem, product: Product) -> Objective:
+    """Of a plain problem; a temporal one is asked anew on the model beside the controller's memory."""
+    objective = problem.objective
+    if isinstance(problem, ProductProblem):
+        return replace(objective, target=np.zeros(product.structure.states, np.bool_), allowed=None)
+    reward, terminal = objective.reward, objective.terminal
+    earned = None if reward is None else lift_reward(reward, product)
+    return replace(
+        objective,
+        target=None if objective.target is None else objective.target[product.state],
+        allowed=None if objective.allowed is None else objective.allowed[product.state],
+        terminal=None if terminal is None else terminal[product.state],
+        reward=earned,
+    )

@@ -1,0 +1,96 @@
+"""What the questions of this package share: who wants what, and what a product's solution says of the model.
+
+A question names the directions of the *value* that is asked for. Where that value is the complement of a
+problem, `reaching` turns both round, here and nowhere else: the complement of a maximum is a minimum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.logic.values import Bounds
+from tightrope.model.graph.support import Support
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.product import ranges
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.solver.solution import Solution
+
+Solve = Callable[[MDP | IntervalMDP, Objective], Solution]
+Directions = tuple[Direction, Direction]
+"""The agent's and nature's."""
+
+
+def reaching(
+    directions: Directions, target: BoolArray, allowed: BoolArray | None = None, complement: bool = False
+) -> Objective:
+    """The probability of `allowed U target`, or of its complement, for the directions of that value."""
+    agent, nature = opposite(directions) if complement else directions
+    return Objective(
+        ObjectiveKind.UNTIL, agent, nature, target=target, allowed=allowed, complement=complement
+    )
+
+
+def opposite(directions: Directions) -> Directions:
+    """Who wants a value to be large wants its complement to be small."""
+    return directions[0].opposite, directions[1].opposite
+
+
+def from_starts(solution: Solution, starts: OffsetArray, states: int, outside: tuple[float, float]) -> Bounds:
+    """The values of the first states of a product as those of the states it begins with; `outside` bounds
+    all others."""
+    lower, upper = (np.full(states, end) for end in outside)
+    lower[starts], upper[starts] = solution.lower[: len(starts)], solution.upper[: len(starts)]
+    return Bounds(lower, upper)
+
+
+PROBABILITY = (0.0, 1.0)
+ANYTHING = (-np.inf, np.inf)
+
+
+def require_constant(model: MDP | IntervalMDP, what: str) -> None:
+    """Refuse models of which nature can cut a transition, where an answer rests on which ones there are."""
+    if not Support.of(model).is_constant:
+        raise InputError(
+            f"nature can cut transitions of this model (lower bounds of 0), and {what} are answered where it "
+            "cannot",
+            hint="say that no transition vanishes: `assume_support`",
+        )
+
+
+def with_choices(
+    model: MDP | IntervalMDP, owner: OffsetArray, successor: OffsetArray, new_states: int = 0
+) -> tuple[MDP | IntervalMDP, OffsetArray]:
+    """The model with a further choice of every state of `owner`, which leads to one state for certain, and
+    with `new_states` behind its own, in which plays stay.
+
+    Also whose choices the new ones are: the model's own number, −1 − i for the i-th of `owner`, and
+    −1 − len(owner) where a play stays."""
+    structure, states = model.structure, model.states
+    last = states + np.arange(new_states)
+    owners = np.concatenate([structure.choice_state, owner, last])
+    added = -1 - np.minimum(np.arange(len(owner) + new_states), len(owner))
+    own = np.concatenate([np.arange(structure.choices), added])
+    order = np.lexsort((-own * (own < 0), owners))  # the own choices first, in their order
+    sizes = np.concatenate([np.diff(structure.transition_start), np.ones(len(added), np.int64)])
+    taken, _ = ranges(np.concatenate([[0], np.cumsum(sizes)]), order)
+    leads = np.concatenate([structure.successor, successor, last])
+    built = Structure(
+        choice_start=np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=states + new_states))]),
+        transition_start=np.concatenate([[0], np.cumsum(sizes[order])]),
+        successor=leads[taken].astype(np.int32),
+        initial_states=structure.initial_states,
+        declared_mdp=True,
+    )
+    certain = np.ones(len(added))
+
+    def widen(values: FloatArray) -> FloatArray:
+        return np.concatenate([values, certain])[taken]
+
+    if isinstance(model, MDP):
+        return MDP(built, widen(model.probability)), own[order]
+    return IntervalMDP(built, widen(model.lower), widen(model.upper)), own[order]

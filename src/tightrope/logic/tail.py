@@ -1,0 +1,213 @@
+"""`CVaR{"cost",α}min=? [ F "goal" ]`, conditional value at risk: the mean of the worst 1 − α of all costs.
+
+With X the cost of a play, CVaR is the least of v + E[(X − v)⁺] / (1 − α) over all v (Rockafellar, Uryasev,
+2000), attained at the quantile of X at α. Costs are whole numbers, so what is left of a budget v is a finite
+memory, and E[(X − v)⁺] an expected cost of the product with it: what is spent beyond the budget.
+
+* *Who minimises* does so together with v: the least value over whole v is the answer, since for every policy
+  the sum is linear between whole numbers. It is at least v, so no v beyond the best value found matters.
+* *Who maximises* may mix policies, which makes the sum linear in what is chosen and convex in v; so it is the
+  least over v of the largest value, a convex function H of v. H is evaluated with certified bounds at a few
+  points, and lines through neighbours bound it from below between others. Points between whole numbers count
+  a part of one unit.
+
+On interval models this is said where nature wants what the agent wants; against each other the order in which
+v, policy and nature are chosen matters, and the question is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.logic.reward_bounds import through_choices
+from tightrope.logic.solving import ANYTHING, Solve
+from tightrope.logic.values import Bounds
+from tightrope.model.automaton import MOST_STATES, Automaton
+from tightrope.model.graph.support import Support
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.objective import Objective
+from tightrope.model.product import Letters, product_of
+from tightrope.model.structure import RewardStructure
+from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.numerics.rationals import RationalArray
+from tightrope.solver.solution import Solution
+
+FIRST_BUDGET = 8
+MOST_POINTS = 60
+"""Of a convex function, that are evaluated per state."""
+GRID = Fraction(1, 1 << 20)
+"""Budgets are multiples of it, so that they and their parts are exact doubles."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tail:
+    """Bounds in the states that were asked for; `missed`: they are wider than wanted."""
+
+    bounds: Bounds
+    iterations: int
+    missed: bool
+
+
+class TailProblem:
+    """The costs beyond any budget, for one reward, one objective and one level."""
+
+    def __init__(self, model: MDP | IntervalMDP, objective: Objective, level: Fraction, solve: Solve):
+        reward = objective.reward
+        assert reward is not None
+        self._model, self._solve, self._objective = model, solve, objective
+        self._longer = through_choices(model)
+        self._cost = reward.per_choice(model.structure)
+        amounts, place = np.unique(np.concatenate([[0.0], self._cost]), return_inverse=True)
+        letter = np.concatenate([np.full(model.states, place[0]), place[1:]])
+        self._amounts, self._letters = amounts, Letters(letter.astype(np.int32), tuple(range(len(amounts))))
+        exact = RationalArray.from_fractions([1 - level])
+        self._share = Bounds(exact.to_float_down(), exact.to_float_up())
+        self.iterations = 0
+        self.is_certified = True
+
+    def values(self, starts: OffsetArray, budgets: OffsetArray, part: float = 0.0) -> Bounds:
+        """v + E[(X − v)⁺] / (1 − α) from states with budgets, v = budget − part; a row of all."""
+        most = int(budgets.max())
+        if most + 1 >= MOST_STATES:
+            raise InputError(
+                f"the costs are so large that budgets of {most:,} and more matter to CVaR",
+                hint="scale the costs down in the model",
+            )
+        left = np.maximum(np.arange(most + 1)[:, None] - self._amounts[None, :], 0).astype(np.int32)
+        product = product_of(Support.of(self._longer), self._letters, Automaton(left), starts, budgets)
+        spent = self._amounts[self._letters.letter[product.state]]
+        beyond = np.maximum(spent - product.memory, 0.0)
+        beyond += np.where((product.memory > 0) & (spent >= product.memory), part, 0.0)
+        objective = replace(self._objective, reward=RewardStructure(state=beyond))
+        if objective.target is not None:
+            on_choices = np.zeros(self._model.structure.choices, np.bool_)
+            target: BoolArray = np.concatenate([objective.target, on_choices])[product.state]
+            objective = replace(objective, target=target)
+        if objective.upper_steps is not None:  # a step leads through the state of its choice
+            objective = replace(objective, upper_steps=2 * objective.upper_steps)
+        solution: Solution = self._solve(product.model(self._longer), objective)
+        self.iterations += solution.iterations
+        self.is_certified &= solution.is_certified
+        excess = Bounds(solution.lower[: len(starts)], solution.upper[: len(starts)])
+        beginning = np.asarray(budgets - part, np.float64)
+        ones = np.ones(len(starts))
+        share = Bounds(self._share.lower * ones, self._share.upper * ones)
+        found = Bounds(beginning, beginning).plus(excess.divided_by(share))
+        return Bounds(np.where(np.isposinf(excess.lower), np.inf, found.lower), found.upper)
+
+
+def bound_least_tail(problem: TailProblem, starts: OffsetArray, states: int) -> Tail:
+    """Where the agent minimises, or nobody decides anything."""
+    most = FIRST_BUDGET
+    while True:
+        budgets = np.tile(np.arange(most + 1), len(starts))
+        found = problem.values(np.repeat(starts, most + 1), budgets)
+        low, high = (end.reshape(len(starts), most + 1) for end in (found.lower, found.upper))
+        best = high.min(axis=1)
+        if (best[np.isfinite(best)] <= most + 1).all():  # a larger budget is worth at least itself
+            break
+        most *= 2
+    lower, upper = (np.full(states, end) for end in ANYTHING)
+    lower[starts], upper[starts] = (
+        np.minimum(low.min(axis=1), np.where(np.isinf(best), np.inf, most + 1)),
+        best,
+    )
+    return Tail(Bounds(lower, upper), problem.iterations, not problem.is_certified)
+
+
+def bound_largest_tail(
+    problem: TailProblem, starts: OffsetArray, states: int, level: Fraction, precision: float
+) -> Tail:
+    """Where the agent maximises."""
+    lower, upper = (np.full(states, end) for end in ANYTHING)
+    missed = False
+    for start in starts.tolist():
+
+        def value(v: float, start: int = start) -> tuple[float, float]:
+            budget = int(np.ceil(v))
+            found = problem.values(np.array([start]), np.array([budget]), budget - v)
+            return float(found.lower[0]), float(found.upper[0])
+
+        convex = Convex(value, 1 - 1 / (1 - level))
+        low, high = convex.minimum(precision)
+        lower[start], upper[start] = low, high = max(low, 0.0), high  # costs are not negative
+        missed |= low < high and not high - low <= precision * max(1.0, abs(low))
+    return Tail(Bounds(lower, upper), problem.iterations, missed or not problem.is_certified)
+
+
+class Convex:
+    """The least value of a convex function H(v) ≥ v on [0, ∞), whose slope is at most 1, and `leftmost` for
+    v below 0.
+
+    Lines through points are followed exactly, by rationals; the points are multiples of `GRID`."""
+
+    def __init__(self, value: Callable[[float], tuple[float, float]], leftmost: Fraction):
+        self._value, self._leftmost = value, leftmost
+        self._seen: dict[Fraction, tuple[Fraction, Fraction]] = {}
+
+    def minimum(self, precision: float) -> tuple[float, float]:
+        """Bounds on it."""
+        first = self._value(0.0)
+        if not np.isfinite(first).all():
+            return first
+        self._seen[Fraction(0)] = Fraction(first[0]), Fraction(first[1])
+        self._try(Fraction(1))
+        for _ in range(MOST_POINTS):
+            least, where = self._below()
+            best = min(high for _, high in self._seen.values())
+            if best - least <= Fraction(precision) * max(Fraction(1), abs(best)) or not self._try(where):
+                break
+        exact = RationalArray.from_fractions([self._below()[0], min(high for _, high in self._seen.values())])
+        return float(exact.to_float_down()[0]), float(exact.to_float_up()[1])
+
+    def _try(self, where: Fraction) -> bool:
+        """Evaluate near a point; whether that was a new one."""
+        v = Fraction(round(where / GRID)) * GRID
+        if v in self._seen:
+            return False
+        low, high = self._value(float(v))
+        self._seen[v] = Fraction(low), Fraction(high)
+        return True
+
+    def _below(self) -> tuple[Fraction, Fraction]:
+        """A bound from below on all values, and where it is attained."""
+        points = [Known(v, *ends) for v, ends in sorted(self._seen.items())]
+        best, where = min((point.low, point.v) for point in points)
+        falls = [self._leftmost, *((b.low - a.high) / (b.v - a.v) for a, b in pairwise(points))]
+        rises = [*((b.high - a.low) / (b.v - a.v) for a, b in pairwise(points)), Fraction(1)][1:]
+        found = [
+            _crossing(one, other, fall, rise)
+            for (one, other), fall, rise in zip(pairwise(points), falls[:-1], rises, strict=True)
+        ]
+        last = points[-1]
+        if falls[-1] < 0:  # behind the last point: on its line, and at least v
+            at = max((last.low - falls[-1] * last.v) / (1 - falls[-1]), last.v)
+            found.append((at, at))
+        return min([*found, (best, where)])
+
+
+@dataclass(frozen=True)
+class Known:
+    """A point of the function, and bounds on its value."""
+
+    v: Fraction
+    low: Fraction
+    high: Fraction
+
+
+def _crossing(one: Known, other: Known, falls: Fraction, rises: Fraction) -> tuple[Fraction, Fraction]:
+    """The least value between two points of the larger of two lines: from the left one no steeper than
+    `falls`, to the right one no steeper than `rises`."""
+    if falls >= 0:
+        return one.low, one.v
+    if rises <= 0:
+        return other.low, other.v
+    at = (other.low - one.low + falls * one.v - rises * other.v) / (falls - rises)
+    at = min(max(at, one.v), other.v)
+    return max(one.low + falls * (at - one.v), other.low + rises * (at - other.v)), at

@@ -1,0 +1,345 @@
+"""Properties of chains in continuous time, from the inside out like all others.
+
+What does not speak of time is asked of the embedded chain, with everything that `evaluate` can do. Bounds on
+time (`F<=2.5`, `U[1,3]`, `C<=10`, `I=4`) are answered by uniformisation, long-run averages on the uniformised
+chain. With b the target, a the states on the way and times t1 < t2:
+
+* P(a U<=t b): states with b are worth 1 and stay so, others without a are worth 0;
+* P(a U[t1,t2] b): what `a U<=t2−t1 b` is worth at t1, expected over paths that stay in a until then;
+* P(a U>=t1 b): the same with the unbounded until.
+
+Whether an interval of time is open or closed makes no difference unless it begins at 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from time import monotonic
+
+import numpy as np
+
+from tightrope.continuous.discrete import embed, embed_robustly, uniform_chain, uniform_robust_chain
+from tightrope.continuous.transient import Horizon, Pair, earn_until, expect_at
+from tightrope.logic.evaluate import Evaluation
+from tightrope.logic.operators import Asked, Effort, Operators
+from tightrope.logic.values import Bounds
+from tightrope.model.continuous import CTMC, IntervalCTMC
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.rounding import down, up
+from tightrope.prism.parse.diagnostics import Complaint, position_of
+from tightrope.prism.parse.property_syntax import (
+    Multi,
+    PathFormula,
+    PathOperator,
+    PropertyFile,
+    Quantile,
+    RewardFormula,
+    RewardOperator,
+    StepBound,
+    ValueOperator,
+)
+from tightrope.prism.parse.syntax import Expression, Type
+from tightrope.prism.properties.paths import PathProblem, path_problem
+from tightrope.prism.properties.resolve import (
+    PropertyOptions,
+    read_directions,
+    refuse_reward_options,
+    reward_structure_of,
+    threshold_of,
+)
+from tightrope.prism.properties.shape import is_simple_path, nodes, without_negation
+from tightrope.prism.properties.state_formulas import StateFormulas
+from tightrope.solver.solution import width
+
+_TAILS = (1e-10, 1e-50, 1e-150)
+"""Of the precision: what is left out of Poisson sums at first, and where values are too small for that."""
+
+
+@dataclass(frozen=True)
+class TimeBound:
+    """lower ≤ time ≤ upper; `after_start` says that the very beginning does not count."""
+
+    lower: Fraction
+    upper: Fraction | None
+    after_start: bool
+
+
+class TimedEvaluation(Evaluation):
+    """The formulas of one property file on one chain in continuous time."""
+
+    def __init__(
+        self,
+        chain: CTMC | IntervalCTMC,
+        file: PropertyFile,
+        options: PropertyOptions,
+        effort: Effort,
+    ):
+        self.chain = chain
+        if options.discount is not None:
+            raise Complaint("discounts per step do not go with continuous time", None)
+        model = embed(chain) if isinstance(chain, CTMC) else embed_robustly(chain, True)
+        super().__init__(model, file, options, effort)
+
+    def _make_operators(self) -> Operators:
+        return TimedOperators(
+            self.chain, self.file, self.options, self.effort, self._formulas, self._decide_states
+        )
+
+    def _quantile(self, asked: Quantile) -> Bounds:
+        raise Complaint("quantiles are not supported in continuous time", asked.position)
+
+
+class TimedOperators(Operators):
+    """Operators that may speak of time."""
+
+    def __init__(
+        self,
+        chain: CTMC | IntervalCTMC,
+        file: PropertyFile,
+        options: PropertyOptions,
+        effort: Effort,
+        formulas: StateFormulas,
+        nested: Callable[[Expression], BoolArray],
+    ):
+        self.chain = chain
+        self._deadline = monotonic() + effort.limits.seconds
+        super().__init__(self._embed(True), file, options, effort, formulas, nested)
+
+    def _embed(self, highest_rewards: bool) -> MDP | IntervalMDP:
+        if isinstance(self.chain, CTMC):
+            return embed(self.chain)
+        return embed_robustly(self.chain, highest_rewards)
+
+    def bounds(
+        self, operator: ValueOperator, precision: float, starts: OffsetArray, is_whole: bool
+    ) -> tuple[Bounds, Fraction | None]:
+        """See `Operators`; bounds on time are answered here."""
+        _refuse(operator, isinstance(self.chain, IntervalCTMC))
+        if isinstance(self.chain, IntervalCTMC) and operator.is_reward:
+            _, nature, _ = read_directions(operator, self.file, self.structure, self.options)
+            self.model = self._embed(nature is Direction.MAX)
+            self.structure = self.model.structure
+        path = operator.path
+        if isinstance(path, RewardFormula):
+            if path.operator in (RewardOperator.CUMULATIVE, RewardOperator.INSTANTANEOUS):
+                return self._timed_reward(operator, path, precision), threshold_of(operator, self._formulas)
+            return super().bounds(operator, precision, starts, is_whole)
+        simple, negated = without_negation(path)
+        if isinstance(simple, PathFormula) and simple.bound is not None and operator.condition is None:
+            return self._timed_path(operator, simple, negated, precision), threshold_of(
+                operator, self._formulas
+            )
+        return super().bounds(operator, precision, starts, is_whole)
+
+    # --- paths -----------------------------------------------------------------------------
+
+    def _timed_path(
+        self, operator: ValueOperator, path: PathFormula, negated: bool, precision: float
+    ) -> Bounds:
+        refuse_reward_options(self.options)
+        assert path.bound is not None
+        bound = time_bound(path.bound, self._formulas)
+        problem = path_problem(replace(path, bound=None), self._formulas)
+        if path.operator is PathOperator.WEAK_UNTIL and (bound.lower > 0 or bound.after_start):
+            raise Complaint("W with a lower bound on its time is not supported", path.position)
+        complement = problem.complement != negated
+        _, nature, _ = read_directions(operator, self.file, self.structure, self.options)
+        maximise = (nature is Direction.MAX) != complement
+        later = self._solve_unbounded(problem, maximise, precision) if bound.upper is None else None
+
+        def bounded(tail: float) -> tuple[Pair, int]:
+            how = Horizon(bound.lower, tail, maximise, self._deadline)
+            return until(self.chain, problem, bound, how, later)
+
+        low, high = self._refine(operator, bounded, precision, complement)
+        return Bounds(low, high)
+
+    def _solve_unbounded(self, problem: PathProblem, maximise: bool, precision: float) -> Pair:
+        direction = Direction.MAX if maximise else Direction.MIN
+        objective = Objective(
+            ObjectiveKind.UNTIL, direction, direction, target=problem.target, allowed=problem.allowed
+        )
+        solution = self.solve(self.model, objective, precision / 4)
+        self.iterations += solution.iterations
+        return np.maximum(solution.lower, 0.0), np.minimum(solution.upper, 1.0)
+
+    def _refine(
+        self,
+        operator: ValueOperator,
+        compute: Callable[[float], tuple[Pair, int]],
+        precision: float,
+        complement: bool = False,
+    ) -> Pair:
+        """Bounds as close as was asked, by leaving out less of the Poisson sums where that is needed."""
+        pair: Pair | None = None
+        for tail in _TAILS:
+            found, steps = compute(precision * tail)
+            self.iterations += steps
+            low, high = (
+                found if pair is None else (np.maximum(pair[0], found[0]), np.minimum(pair[1], found[1]))
+            )
+            pair = low, high
+            if complement:
+                low, high = np.maximum(down(1.0 - high), 0.0), np.minimum(up(1.0 - low), 1.0)
+            if not operator.is_reward:
+                high = np.minimum(high, 1.0)
+            if isinstance(self.chain, IntervalCTMC):
+                return low, high  # how far nature makes them go is no lack of precision
+            at = list(self.structure.initial_states)
+            if float(width(low[at], high[at], self.effort.relative).max()) <= precision:
+                return low, high
+        self.missed.append(
+            f"{self.file.text_of(operator)}: rounding in uniformisation left its bounds wider than asked. "
+            "Try a coarser precision."
+        )
+        return low, high
+
+    # --- rewards ---------------------------------------------------------------------------
+
+    def _timed_reward(self, operator: ValueOperator, path: RewardFormula, precision: float) -> Bounds:
+        assert path.bound is not None
+        if self.options.terminal_reward is not None:
+            raise Complaint("terminal rewards do not go with bounds on time", operator.position)
+        time = _time(path.bound, self._formulas)
+        _, nature, _ = read_directions(operator, self.file, self.structure, self.options)
+        maximise = nature is Direction.MAX
+        name = _reward_name(operator, self)
+        is_moment = path.operator is RewardOperator.INSTANTANEOUS
+        earned = self._moment_rewards(name) if is_moment else self._find_earnings(name, maximise)
+        floor = min(0.0, float(earned.min()))
+        shifted = earned if floor == 0.0 else up(earned - floor)
+        everything, nothing = np.ones(len(earned), np.bool_), np.zeros(len(earned))
+
+        def computed(tail: float) -> tuple[Pair, int]:
+            horizon = Horizon(time, tail, maximise, self._deadline)
+            if is_moment:
+                (low, high), steps = expect_at(self.chain, everything, nothing, shifted, horizon)
+                moved = floor
+            else:
+                (low, high), steps = earn_until(self.chain, shifted, horizon)
+                moved = float(Fraction(floor) * time)
+            if floor != 0.0:
+                slack = 4 * abs(moved) * 2.0**-52
+                low, high = (
+                    down(low + moved) - slack - _rounding(shifted, time, is_moment),
+                    up(high + moved) + slack,
+                )
+            return (low, high), steps
+
+        low, high = self._refine(operator, computed, precision)
+        return Bounds(low, high, abs(floor))
+
+    def _find_earnings(self, name: str, highest: bool) -> FloatArray:
+        """What states earn per unit of time, transitions included."""
+        if isinstance(self.chain, CTMC):
+            return self.chain.earned[name]
+        return self.chain.earned[name][1 if highest else 0]
+
+    def _moment_rewards(self, name: str) -> FloatArray:
+        """What states alone earn per unit of time: what is looked at in a moment."""
+        return self.chain.structure.rewards[name].per_choice(self.chain.structure)
+
+    # --- in the long run -------------------------------------------------------------------
+
+    def _long_run(self, asked: Asked) -> Bounds:
+        operator, (_, nature) = asked.operator, asked.directions
+        chain: MDP | IntervalMDP
+        if isinstance(self.chain, CTMC):
+            chain = uniform_chain(self.chain)
+        else:
+            chain = uniform_robust_chain(self.chain, nature is Direction.MAX)
+        reward = chain.structure.rewards[_reward_name(operator, self)] if operator.is_reward else None
+        return self._average(asked, chain, reward, (nature, nature))
+
+
+def until(
+    chain: CTMC | IntervalCTMC,
+    problem: PathProblem,
+    bound: TimeBound,
+    before: Horizon,
+    later: Pair | None,
+) -> tuple[Pair, int]:
+    """Bounds on P(a U[t1,t2] b), `before` with the time t1; `later` are those of the unbounded until where
+    there is no t2."""
+    allowed = np.ones(chain.states, np.bool_) if problem.allowed is None else problem.allowed
+    steps = 0
+    if bound.upper is not None:
+        worth = problem.target.astype(np.float64)
+        window = replace(before, time=bound.upper - bound.lower)
+        active = allowed & ~problem.target
+        later, steps = expect_at(chain, active, worth, np.zeros(chain.states), window)
+    assert later is not None
+    if bound.lower == 0 and not bound.after_start:
+        return later, steps
+    nothing = np.zeros(chain.states)
+    (low, _), first = expect_at(chain, allowed, nothing, np.maximum(later[0], 0.0), before)
+    (_, high), second = expect_at(chain, allowed, nothing, later[1], before)
+    return (low, high), steps + first + second
+
+
+def time_bound(bound: StepBound, formulas: StateFormulas) -> TimeBound:
+    """The bound on time of a path formula."""
+    if bound.reward is not None:
+        place = bound.upper or bound.lower
+        raise Complaint(
+            "bounds on rewards are not supported in continuous time",
+            None if place is None else position_of(place),
+        )
+    lower = Fraction(0) if bound.lower is None else _time(bound.lower, formulas)
+    upper = None if bound.upper is None else _time(bound.upper, formulas)
+    if upper is not None and (upper < lower or (bound.upper_strict and upper == 0)):
+        assert bound.upper is not None
+        raise Complaint("the interval of time is empty", position_of(bound.upper))
+    after_start = bound.lower is not None and (lower > 0 or bound.lower_strict)
+    return TimeBound(lower, upper, after_start)
+
+
+def _time(expression: Expression, formulas: StateFormulas) -> Fraction:
+    time = Fraction(formulas.number(expression, Type.DOUBLE, "a time"))
+    if time < 0:
+        raise Complaint("a time cannot be negative", position_of(expression))
+    return time
+
+
+def _reward_name(operator: ValueOperator, operators: TimedOperators) -> str:
+    reward = reward_structure_of(operator, operators.structure)
+    return next(name for name, known in operators.structure.rewards.items() if known is reward)
+
+
+def _rounding(values: FloatArray, time: Fraction, is_moment: bool) -> float:
+    """What rounding `values` up by a unit in the last place can add to the result."""
+    return float(values.max(initial=0.0)) * 2.0**-50 * (1.0 if is_moment else max(1.0, float(time)))
+
+
+def _refuse(operator: ValueOperator, is_interval: bool) -> None:
+    """What has no meaning here: times inside of general formulas, steps of chains that may dawdle, and what
+    follows from the costs of single visits, which have means alone in the embedded chain."""
+    if operator.tail is not None:
+        raise Complaint("CVaR is not supported in continuous time", operator.position)
+    if isinstance(operator.path, RewardFormula) and operator.path.operator is RewardOperator.WINDOW:
+        raise Complaint(
+            "rewards of late steps, C>=k and C[a,b], are not supported in continuous time",
+            operator.path.position,
+        )
+    paths = [p for p in (operator.path, operator.condition) if isinstance(p, Expression)]
+    if isinstance(operator.path, RewardFormula) and operator.path.target is not None:
+        paths.append(operator.path.target)
+    for path in paths:
+        found = [node for node in nodes(path) if isinstance(node, PathFormula)]
+        timed = next((node for node in found if node.bound is not None), None)
+        alone = path is operator.path and is_simple_path(path) and operator.condition is None
+        if timed is not None and timed.bound is not None and (not alone or timed.bound.reward is not None):
+            raise Complaint(
+                "bounds on time stand at the one temporal operator of P, not inside of other formulas, and "
+                "bounds on rewards do not go with continuous time",
+                timed.position,
+            )
+        following = next((node for node in found if node.operator is PathOperator.NEXT), None)
+        if is_interval and following is not None:
+            raise Complaint("X is not answered where rates are intervals", following.position)
+    if is_interval and any(isinstance(node, Multi) for path in paths for node in nodes(path)):
+        raise Complaint("multi(…) is not answered where rates are intervals", operator.position)

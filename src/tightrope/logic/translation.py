@@ -1,0 +1,186 @@
+"""From LTL to deterministic automata by the master theorem, without Safra's construction.
+
+(Esparza, Křetínský, Sickert: *One Theorem to Rule Them All*, LICS 2018.) Let φ promise the formulas μ (its F,
+U, M) and ban what the formulas ν (its G, W, R) ban. A word satisfies φ iff for some X ⊆ μ and Y ⊆ ν
+
+1. from some position on, what is left of φ there holds with every promise read by X: as kept for ever after
+   (U becomes W, F true) if in X, as false if not;
+2. every promise in X holds infinitely often, with bans in Y read as true and the others as U or M;
+3. every ban in Y holds from some position on for ever, with promises read by X.
+
+Part 1 and 3 are about formulas that only ban: progression reaches `false` iff they fail, so restarting them
+there, finitely often is right. Part 2 is about formulas that only promise: progression reaches `true` iff
+they hold, and restarting must happen infinitely often. All parts are deterministic, and 2 and 3 do not depend
+on where a word begins; so `suffix_automaton` may be started anywhere with what is then left of φ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.logic.formula import (
+    BANS,
+    BUILD,
+    FALSE,
+    PROMISES,
+    TRUE,
+    Elementary,
+    Formula,
+    after,
+    both,
+    either,
+    eventually,
+    globally,
+    release,
+    subformulas,
+    weak_until,
+)
+from tightrope.model.automaton import Automaton, RabinPair, explore
+from tightrope.numerics.arrays import BoolArray
+
+MOST_OPERATORS = 12
+Guess = tuple[frozenset[Elementary], frozenset[Elementary]]
+
+
+def is_co_safe(formula: Formula) -> bool:
+    """Whether it only promises: it holds iff progression reaches `true`."""
+    return all(part.operator not in BANS for part in subformulas(formula))
+
+
+def is_safe(formula: Formula) -> bool:
+    """Whether it only bans: it holds iff progression never reaches `false`."""
+    return all(part.operator not in PROMISES for part in subformulas(formula))
+
+
+def progression(formula: Formula, letters: Sequence[int]) -> tuple[Automaton, list[Formula]]:
+    """The automaton whose states are what is left of a formula."""
+    return explore(formula, letters, after)
+
+
+def refuse_large(formula: Formula) -> None:
+    """A formula with more guesses than can be gone through is refused, in words."""
+    count = sum(part.operator in PROMISES | BANS for part in subformulas(formula))
+    if count > MOST_OPERATORS:
+        raise InputError(
+            f"this temporal formula has {count} different F, G, U, W and R, and {MOST_OPERATORS} are the "
+            "most that are taken apart",
+            hint="ask it in parts",
+        )
+
+
+def guesses(formula: Formula) -> Iterator[Guess]:
+    """Every X and Y of the theorem that is not refuted by itself, small ones first."""
+    inside = subformulas(formula)
+    promises = sorted((part for part in inside if part.operator in PROMISES), key=repr_key)
+    bans = sorted((part for part in inside if part.operator in BANS), key=repr_key)
+    for kept in _subsets(promises):
+        for lasting in _subsets(bans):
+            guess = kept, lasting
+            if all(assume_bans(part, lasting) != FALSE for part in kept) and all(
+                assume_promises(part, kept) != FALSE for part in lasting
+            ):
+                yield guess
+
+
+def can_begin(left: Iterable[Formula], guess: Guess) -> bool:
+    """Whether some formula, read by the guess, is not refuted at once: else its first part never holds."""
+    kept, _ = guess
+    return any(_read_by(formula, kept) != FALSE for formula in left)
+
+
+def suffix_automaton(
+    formula: Formula, guess: Guess, letters: Sequence[int]
+) -> tuple[Automaton, RabinPair] | None:
+    """The three parts for one guess, as one automaton; None where the first one can never hold."""
+    kept, lasting = guess
+    goals = tuple(sorted({eventually(assume_bans(part, lasting)) for part in kept}, key=repr_key))
+    rules = tuple(sorted({globally(assume_promises(part, kept)) for part in lasting}, key=repr_key))
+    goals = tuple(goal for goal in goals if goal != TRUE)
+    rules = tuple(rule for rule in rules if rule != TRUE)
+    State = tuple[Formula, Formula, tuple[Formula, ...], tuple[Formula, ...]]
+
+    def step(state: State, letter: int) -> State:
+        left, reading, promises, bans = state
+        rest = after(left, letter)
+        restarted = _read_by(rest, kept) if reading == FALSE else after(reading, letter)
+        return (
+            rest,
+            restarted,
+            tuple(after(g if p == TRUE else p, letter) for g, p in zip(goals, promises, strict=True)),
+            tuple(after(r if b == FALSE else b, letter) for r, b in zip(rules, bans, strict=True)),
+        )
+
+    first: State = (formula, _read_by(formula, kept), goals, rules)
+    automaton, states = explore(first, letters, step)
+    avoided = np.array([reading == FALSE or FALSE in bans for _, reading, _, bans in states])
+    if avoided.all():
+        return None
+    repeated = [np.array([promises[i] == TRUE for _, _, promises, _ in states]) for i in range(len(goals))]
+    width = len(letters)
+
+    def wide(mask: BoolArray) -> BoolArray:
+        return np.repeat(mask[:, None], width, axis=1)
+
+    return automaton, RabinPair(wide(avoided), tuple(wide(mask) for mask in repeated))
+
+
+def assume_bans(part: Elementary, lasting: frozenset[Elementary]) -> Formula:
+    """A promise with bans read by Y: it only promises then."""
+    return _rewritten(part, lasting, keeps=False)
+
+
+def assume_promises(part: Elementary, kept: frozenset[Elementary]) -> Formula:
+    """A ban with promises read by X: it only bans then."""
+    return _rewritten(part, kept, keeps=True)
+
+
+def repr_key(value: object) -> str:
+    """An order for formulas that is the same in every process."""
+    return _text(value)
+
+
+@lru_cache(maxsize=100_000)
+def _read_by(formula: Formula, chosen: frozenset[Elementary], keeps: bool = True) -> Formula:
+    return either(*(both(*(_rewritten(part, chosen, keeps) for part in clause)) for clause in formula))
+
+
+@lru_cache(maxsize=100_000)
+def _rewritten(part: Elementary, chosen: frozenset[Elementary], keeps: bool) -> Formula:
+    operator = part.operator
+    if not operator:
+        return frozenset([frozenset([part])])
+    inner = [_read_by(formula, chosen, keeps) for formula in part.parts]
+    if keeps and operator in PROMISES:
+        if part not in chosen:
+            return FALSE
+        if operator == "F":
+            return TRUE
+        return weak_until(*inner) if operator == "U" else release(*inner)
+    if not keeps and operator in BANS:
+        if part in chosen:
+            return TRUE
+        if operator == "G":
+            return FALSE
+        return BUILD["U"](*inner) if operator == "W" else BUILD["M"](*inner)
+    return BUILD[operator](*inner)
+
+
+def _subsets(parts: Sequence[Elementary]) -> Iterator[frozenset[Elementary]]:
+    for size in range(len(parts) + 1):
+        for chosen in combinations(parts, size):
+            yield frozenset(chosen)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, Elementary):
+        inner = ",".join(_text(part) for part in value.parts)
+        sign = "" if value.is_positive else "!"
+        return f"{value.operator or value.atom}{sign}({inner})"
+    if isinstance(value, frozenset):
+        return "{" + " ".join(sorted(_text(part) for part in value)) + "}"
+    return repr(value)

@@ -1,0 +1,240 @@
+"""Maxima of many linear functions over one polytope in few dimensions: a walk from vertex to vertex.
+
+For { y : matrix·y ≤ bound } in d dimensions a basis is d independent rows; its vertex solves them, and the
+multipliers λ = g·A_B⁻¹ of a direction g are non-negative exactly when the vertex is the maximum. A dual
+simplex from the corner of the box finds the first maximum, and from there each next direction takes a few
+primal steps along edges (METHODS §5). A step costs O(rows·d), with no overhead a direction: thousands of
+times less than a general solver on the same problem.
+
+Only the multipliers leave this module, and they are safe whatever happened here: g·y ≤ λ·bound + (rest
+over the box) for every λ ≥ 0 (`tightrope.numerics.linear_program`). Ties are broken by raising the bounds
+a little, differently in every row, during the walk.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.jit import kernel
+from tightrope.numerics.rounding import error_factor, largest_over_box, product_error, up
+from tightrope.regions.halfspaces import ScaledHalfspaces
+
+_RAISE = 1e-10
+_MOST_STEPS = 10_000
+_REFRESH = 40
+
+
+def bound_by_walks(system: ScaledHalfspaces, directions: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """Safe upper bounds of directions·y over the scaled system, and which of them come from a maximum
+    reached.
+    """
+    size = system.matrix.shape[1]
+    eye = np.eye(size)
+    matrix = np.concatenate([eye, -eye, system.matrix])
+    bound = np.concatenate([np.ones(2 * size), system.bound])
+    raised = bound + _RAISE * (0.5 + np.random.default_rng(23).random(len(bound)))
+    norm = np.abs(directions).max(axis=1, initial=0.0)
+    unit = directions / np.where(norm > 0.0, norm, 1.0)[:, None]
+    basis = np.zeros((len(directions), size), dtype=np.int32)
+    reached = np.zeros(len(directions), dtype=np.bool_)
+    walk(np.ascontiguousarray(matrix.T), raised, np.ascontiguousarray(unit), basis, reached)
+    rows = matrix[basis]
+    try:
+        multipliers = np.linalg.solve(rows.transpose(0, 2, 1), directions[:, :, None])[:, :, 0]
+    except np.linalg.LinAlgError:
+        multipliers = np.zeros_like(directions)
+    multipliers = np.where(np.isfinite(multipliers), np.maximum(multipliers, 0.0), 0.0)
+    return _weak_duality(rows, bound[basis], directions, multipliers), reached
+
+
+def _weak_duality(
+    rows: FloatArray, bound: FloatArray, directions: FloatArray, multipliers: FloatArray
+) -> FloatArray:
+    """λ·b + the most that g − Aᵀλ can add on |y| ≤ 1, one direction a row, rounded up."""
+    image = (multipliers[:, :, None] * rows).sum(axis=1)
+    size = (np.abs(multipliers)[:, :, None] * np.abs(rows)).sum(axis=1)
+    terms = rows.shape[1] + 4
+    rest = directions - image
+    slack = error_factor(terms) * (size + np.abs(directions) + np.abs(rest)) + 1e-300
+    value = (multipliers * bound).sum(axis=1)
+    spread = error_factor(terms) * (multipliers * np.abs(bound)).sum(axis=1)
+    ones = np.ones(directions.shape[1])
+    total: FloatArray = value + largest_over_box(rest, -ones, ones)
+    total = total + (spread + slack.sum(axis=1)) * (1.0 + 1e-9)
+    return up(up(total) + product_error(total[:, None], np.ones((1, 1)))[:, 0])
+
+
+@kernel
+def walk(
+    columns: FloatArray, bound: FloatArray, directions: FloatArray, basis: IndexArray, reached: BoolArray
+) -> None:
+    """For each direction the rows of a basis whose vertex is its maximum.
+
+    `columns` [d, rows] is the matrix by columns, so that a pass over all rows runs along memory; the first 2d
+    rows are the box's.
+    """
+    count, size = directions.shape
+    current = np.zeros(size, dtype=np.int64)
+    is_basic = np.zeros(len(bound), dtype=np.bool_)
+    inverse = np.zeros((size, size))
+    room = np.zeros(len(bound))
+    speed = np.zeros(len(bound))
+    started = False
+    for i in range(count):
+        if not started:
+            started = _first_maximum(columns, bound, directions[i], current, is_basic, inverse, room)
+        if started:
+            reached[i] = _climb(columns, bound, directions[i], current, is_basic, inverse, room, speed)
+            started = reached[i]
+        for k in range(size):
+            basis[i, k] = current[k]
+
+
+@kernel
+def _invert(square: FloatArray, inverse: FloatArray) -> None:
+    """Gauss–Jordan with row pivots; `square` is used up. (A library call compiles for many times as long.)"""
+    size = len(square)
+    for j in range(size):
+        for k in range(size):
+            inverse[j, k] = 1.0 if j == k else 0.0
+    for column in range(size):
+        pivot = column
+        for row in range(column + 1, size):
+            if abs(square[row, column]) > abs(square[pivot, column]):
+                pivot = row
+        for k in range(size):
+            square[column, k], square[pivot, k] = square[pivot, k], square[column, k]
+            inverse[column, k], inverse[pivot, k] = inverse[pivot, k], inverse[column, k]
+        lead = square[column, column]
+        if lead == 0.0:
+            lead = 1e-300
+        for k in range(size):
+            square[column, k] /= lead
+            inverse[column, k] /= lead
+        for row in range(size):
+            factor = square[row, column]
+            if row != column and factor != 0.0:
+                for k in range(size):
+                    square[row, k] -= factor * square[column, k]
+                    inverse[row, k] -= factor * inverse[column, k]
+
+
+@kernel
+def _refresh(
+    columns: FloatArray, bound: FloatArray, current: OffsetArray, inverse: FloatArray, room: FloatArray
+) -> None:
+    """The inverse of the basis and the room of every row at its vertex, from scratch."""
+    size = len(current)
+    square = np.empty((size, size))
+    for k in range(size):
+        for j in range(size):
+            square[k, j] = columns[j, current[k]]
+    _invert(square, inverse)
+    for r in range(len(bound)):
+        room[r] = bound[r]
+    for j in range(size):
+        coordinate = 0.0
+        for k in range(size):
+            coordinate += inverse[j, k] * bound[current[k]]
+        for r in range(len(bound)):
+            room[r] -= columns[j, r] * coordinate
+
+
+@kernel
+def _first_maximum(
+    columns: FloatArray,
+    bound: FloatArray,
+    goal: FloatArray,
+    current: OffsetArray,
+    is_basic: BoolArray,
+    inverse: FloatArray,
+    room: FloatArray,
+) -> bool:
+    """Dual simplex: the corner of the box that is best for the goal, then the rows that it violates."""
+    size = len(goal)
+    for r in range(len(bound)):
+        is_basic[r] = False
+    for j in range(size):
+        current[j] = j if goal[j] >= 0.0 else size + j
+        is_basic[current[j]] = True
+    for _ in range(_MOST_STEPS):
+        _refresh(columns, bound, current, inverse, room)
+        worst, entering = -1e-11, -1
+        for r in range(len(bound)):
+            if room[r] < worst and not is_basic[r]:
+                worst, entering = room[r], r
+        if entering < 0:
+            return True
+        leaving, best = -1, np.inf
+        for k in range(size):
+            weight, price = 0.0, 0.0
+            for j in range(size):
+                weight += columns[j, entering] * inverse[j, k]
+                price += goal[j] * inverse[j, k]
+            if weight > 1e-9 and max(price, 0.0) / weight < best:
+                best, leaving = max(price, 0.0) / weight, k
+        if leaving < 0:
+            return False
+        is_basic[current[leaving]] = False
+        is_basic[entering] = True
+        current[leaving] = entering
+    return False
+
+
+@kernel
+def _climb(
+    columns: FloatArray,
+    bound: FloatArray,
+    goal: FloatArray,
+    current: OffsetArray,
+    is_basic: BoolArray,
+    inverse: FloatArray,
+    room: FloatArray,
+    speed: FloatArray,
+) -> bool:
+    """Primal simplex from the current vertex along edges that rise."""
+    size = len(goal)
+    _refresh(columns, bound, current, inverse, room)
+    for step in range(_MOST_STEPS):
+        leaving, lowest = -1, -1e-11
+        for k in range(size):
+            price = 0.0
+            for j in range(size):
+                price += goal[j] * inverse[j, k]
+            if price < lowest:
+                lowest, leaving = price, k
+        if leaving < 0:
+            return True
+        # The edge that leaves row `leaving` is minus its column of the inverse.
+        for r in range(len(bound)):
+            speed[r] = 0.0
+        for j in range(size):
+            pace = inverse[j, leaving]
+            for r in range(len(bound)):
+                speed[r] -= columns[j, r] * pace
+        length, entering = np.inf, -1
+        for r in range(len(bound)):
+            if speed[r] > 1e-10 and room[r] < length * speed[r] and not is_basic[r]:
+                length, entering = max(room[r], 0.0) / speed[r], r
+        if entering < 0:
+            return False
+        is_basic[current[leaving]] = False
+        is_basic[entering] = True
+        current[leaving] = entering
+        along = speed[entering]
+        if step % _REFRESH == _REFRESH - 1 or along < 1e-6:
+            _refresh(columns, bound, current, inverse, room)
+            continue
+        for r in range(len(bound)):
+            room[r] -= length * speed[r]
+        for k in range(size):
+            if k != leaving:
+                weight = 0.0
+                for j in range(size):
+                    weight += columns[j, entering] * inverse[j, k]
+                for j in range(size):
+                    inverse[j, k] += inverse[j, leaving] * weight / along
+        for j in range(size):
+            inverse[j, leaving] /= -along
+    return False

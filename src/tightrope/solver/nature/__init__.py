@@ -1,1 +1,0 @@
-"""Nature's problem at one choice: intervals, polytopes and ellipsoids."""

@@ -8,9 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.io.drn.state_lines import drn_polynomial
-from tightrope.io.number_text import decimal_text, exact_number, nearest_double
-from tightrope.io.polynomial_text import PolynomialSyntaxError, parse_polynomial
+from tightrope.io.drn.write import drn_polynomial
+from tightrope.io.text import (
+    PolynomialSyntaxError,
+    decimal_text,
+    exact_number,
+    nearest_double,
+    parse_polynomial,
+)
 from tightrope.model.polynomial import Polynomial
 
 NAMES = ("p", "q_1", "r")

@@ -16,7 +16,7 @@ from umbi.binary import SizedType, StructType
 from umbi.datatypes import IntervalType, NumericPrimitiveType, PrimitiveType
 
 import tightrope as tr
-from tightrope.io.umb_read import _decode_structs, _decode_vector, decode_archive
+from tightrope.io.umb import _decode_structs, _decode_vector, decode_archive
 
 INT, UINT, DOUBLE = NumericPrimitiveType.INT, NumericPrimitiveType.UINT, NumericPrimitiveType.DOUBLE
 

@@ -157,7 +157,7 @@ def read_model(
             shown = "UMB" if kind == ".umb" else "explicit"
             raise InputError(f"`{argument}` does not go with {path.name}: {shown} files have no parameters")
     if kind == ".umb":
-        from tightrope.io.umb_read import read_umb
+        from tightrope.io.umb import read_umb
 
         return ReadModel(read_umb(path))
     from tightrope.io.explicit import read_explicit
@@ -204,11 +204,11 @@ def is_continuous(source: str) -> bool:
 
         return is_jani_ctmc(path)
     if kind == ".tra":
-        from tightrope.io.explicit.rates import is_explicit_ctmc
+        from tightrope.io.explicit.read import is_explicit_ctmc
 
         return is_explicit_ctmc(path)
     if kind == ".drn":
-        from tightrope.io.drn.continuous import is_ctmc
+        from tightrope.io.drn.read import is_ctmc
 
         return is_ctmc(path)
     with reading(path) as file:
@@ -231,11 +231,11 @@ def read_continuous(
     if kind in (".drn", ".tra") and request.constants:
         raise InputError(f"`const` does not go with {path.name}: only PRISM and JANI models have constants")
     if kind == ".drn":
-        from tightrope.io.drn.continuous import read_rates_drn
+        from tightrope.io.drn.read import read_rates_drn
 
         return PrismRates(read_rates_drn(path, box_text(request.params), request.domain))
     if kind == ".tra":
-        from tightrope.io.explicit.rates import read_explicit_rates
+        from tightrope.io.explicit.read import read_explicit_rates
 
         for argument, given in (("params", request.params), ("domain", request.domain)):
             if given is not None:

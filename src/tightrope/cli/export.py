@@ -113,7 +113,7 @@ def _export_rates(
     """A chain in continuous time, as DRN or explicit files."""
     from tightrope.cli.model_source import load_timed
     from tightrope.io.documents.answers import ExportAnswer
-    from tightrope.io.drn.continuous import write_rates
+    from tightrope.io.drn.write import write_rates
 
     if output.suffix == UMB:
         raise InputError(
@@ -279,7 +279,7 @@ def _program(request: JaniRequest) -> tuple[Program, str | None]:
 
         return read_jani_program(path, constants), None
     from tightrope.cli.model_source import load_model
-    from tightrope.io.explicit_program import as_program
+    from tightrope.io.jani.write import as_program
 
     if is_continuous(request.source):
         from tightrope.cli.model_source import load_timed

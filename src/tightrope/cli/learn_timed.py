@@ -80,7 +80,7 @@ def learn_timed(request: Request) -> None:
         _print(answer)
     sys.stdout.flush()
     if claimed is not None and result.chain is not None:
-        from tightrope.io.drn.continuous import write_rates
+        from tightrope.io.drn.write import write_rates
 
         claimed.check()
         write_rates(result.chain, claimed.path)

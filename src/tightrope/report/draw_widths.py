@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from tightrope.io.documents.outcome import Span
-from tightrope.io.polynomial_text import PolynomialSyntaxError, parse_polynomial
+from tightrope.io.text import PolynomialSyntaxError, parse_polynomial
 from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.ranges import ranges_over_box
 from tightrope.report.picture import Picture, Table, interval_text, number, shorten

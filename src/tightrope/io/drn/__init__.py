@@ -22,9 +22,8 @@
         action __NOLABEL__ [0]
             1 : 1
 
-`read_drn` reads what Storm writes, `write_drn` writes what Storm reads. The reader's parts: the
-header (`header`), the lines of the model (`body`), what stands behind the colons
-(`values`), our own comments (`notes`), and the checks of the whole (`assemble`).
+`read_drn` reads what Storm writes, `write_drn` writes what Storm reads. `parse` knows the lines,
+`read` checks the whole.
 """
 
 from __future__ import annotations

@@ -1,29 +1,283 @@
-"""Reading DRN files, as Storm writes them.
+"""DRN files are read: models in discrete time, Markov automata, and chains in continuous time.
 
-In those of Markov automata (`@type: Markov Automaton`, or `MA`) behind every state stands its exit rate
+The checks that need all of a file are made here. In files of Markov automata (`@type: Markov Automaton`, or `MA`) behind every state stands its exit rate
 (`!2.5`); `!0` marks those whose choices are immediate. Behind transitions stand probabilities, also of states
 that wait. Numbers are doubles; parameters and intervals are refused.
+
+In files of chains in continuous time rates stand where probabilities stand in other models:
+`@type: CTMC`, one action per state, and behind each state its exit rate (`!2.5`), as Storm writes them. With
+parameters the rates are polynomials, with intervals pairs of numbers; Storm reads the former and those with
+plain numbers. Rewards are those of states, per unit of time, and where transitions earn, too, what leaving a
+state has to earn to come to the same (`io.rate_rewards`).
+
+When such files are read, the number behind a transition is its rate, exact where it is written as a fraction
+or decimal, and a polynomial where there are parameters. The exit rate behind a state (`!2.5`) must be the sum
+of its rates: a file that holds probabilities instead is refused. Rewards of states are earned per unit of
+time, those of actions whenever the state is left.
 """
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
 from tightrope.errors import InputError, Location
-from tightrope.io.drn.assemble import assemble
-from tightrope.io.drn.body import Body, Progress
-from tightrope.io.drn.header import AUTOMATON_TYPES, Header, read_header
-from tightrope.io.drn.values import ExactValues, Model, PlainValues, Values
-from tightrope.io.number_text import nearest_double
-from tightrope.model.continuous import ParametricCTMC
+from tightrope.io.drn.parse import (
+    AUTOMATON_TYPES,
+    Amount,
+    Body,
+    ExactValues,
+    Header,
+    Model,
+    PlainValues,
+    Progress,
+    Values,
+    is_choice_line,
+    is_state_line,
+    is_transition_line,
+    read_header,
+)
+from tightrope.io.rate_rewards import with_earnings
+from tightrope.io.text import (
+    NumberValues,
+    exact_number,
+    fail_at_nth,
+    first_duplicate,
+    first_empty_row,
+    first_outside,
+    first_unknown_state,
+    first_wrong_exact_sum,
+    first_wrong_sum,
+    nearest_double,
+    parse_polynomial,
+    shorten,
+)
+from tightrope.model import door
+from tightrope.model.continuous import ParametricCTMC, rate_box
+from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.markov_automaton import MarkovAutomaton
 from tightrope.model.mdp import MDP
 from tightrope.model.parameters import Parameters
+from tightrope.model.polynomial import Polynomial
 from tightrope.model.region_text import narrow_domain, parse_domain
+from tightrope.model.rewards import ParametricReward
+from tightrope.model.structure import RewardStructure, Structure
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.text_reading import reading
+
+
+def assemble(body: Body) -> Model | ParametricCTMC:
+    """Checked, and with errors that point at the line where something is wrong."""
+    return _Assembly(body).model()
+
+
+class _Assembly:
+    def __init__(self, body: Body):
+        self.body = body
+        self.states = len(body.state_entry)
+        self.choice_start = _offsets(body.choice_start, len(body.choice_entry))
+        self.transition_start = _offsets(body.transition_start, len(body.successor))
+        self.successor: IndexArray = np.frombuffer(body.successor, dtype=np.int32).copy()
+        self.code: IndexArray = np.frombuffer(body.code, dtype=np.int32).copy()
+        self.state_entry: IndexArray = np.frombuffer(body.state_entry, dtype=np.int32)
+        self.choice_entry: IndexArray = np.frombuffer(body.choice_entry, dtype=np.int32)
+
+    def model(self) -> Model | ParametricCTMC:
+        self.check_counts()
+        self.check_rows()
+        labels = self.labels()
+        action_of_entry = np.array([action for _, action in self.body.choice_entries], dtype=np.int32)
+        try:
+            structure = Structure(
+                choice_start=self.choice_start,
+                transition_start=self.transition_start,
+                successor=self.successor,
+                initial_states=self.initial_states(labels),
+                action=action_of_entry[self.choice_entry],
+                action_names=tuple(self.body.actions),
+                labels=labels,
+                rewards=self.rewards(),
+                valuations=self.body.valuations.columns(self.states),
+                declared_mdp=not self.body.header.is_chain,
+            )
+            return self.body.values.model(structure, self.code)
+        except InputError as error:
+            self.fail_with_place(error)
+
+    def check_counts(self) -> None:
+        header = self.body.header
+        for found, declared, what in (
+            (self.states, header.states, "states"),
+            (len(self.choice_entry), header.choices, "choices"),
+        ):
+            if declared is not None and found != declared:
+                raise InputError(
+                    f"the file declares {declared} {what} and has {found}",
+                    Location(str(self.body.path)),
+                    hint="it may be cut off" if found < declared else None,
+                )
+        if self.states == 0:
+            raise InputError("the model has no state", Location(str(self.body.path)))
+
+    def check_rows(self) -> None:
+        if (choice := first_empty_row(self.transition_start)) is not None:
+            self.fail_at_choice(choice, "this action has no transition")
+        if (bad := first_unknown_state(self.successor, self.states)) is not None:
+            self.fail_at_transition(
+                bad, f"there is no state {self.successor[bad]}: the states are 0 to {self.states - 1}"
+            )
+        if (bad := first_duplicate(self.transition_start, self.successor)) is not None:
+            self.fail_at_transition(bad, f"a second transition of this action to state {self.successor[bad]}")
+        values = self.body.values
+        if isinstance(values, NumberValues):
+            lower, upper = np.array(values.lower)[self.code], np.array(values.upper)[self.code]
+            if (bad := first_outside(lower, upper)) is not None:
+                self.fail_at_transition(bad, "a probability lies within [0, 1], this one does not")
+            if (choice := first_wrong_sum(self.transition_start, lower, upper)) is not None:
+                self.fail_at_choice(choice, self.sum_message(choice, lower, upper))
+
+    def check_room(self, size: float, what: str) -> None:
+        try:
+            door.check_room(size, what)
+        except InputError as error:
+            raise InputError(error.message, Location(str(self.body.path)), error.hint) from None
+
+    def sum_message(self, choice: int, lower: FloatArray, upper: FloatArray) -> str:
+        row = slice(self.transition_start[choice], self.transition_start[choice + 1])
+        low, high = lower[row].sum(), upper[row].sum()
+        if (lower[row] == upper[row]).all():
+            return f"the probabilities of this action sum to {low:.12g}, not 1"
+        return f"no distribution fits these intervals: their bounds sum to [{low:.12g}, {high:.12g}]"
+
+    def labels(self) -> dict[str, BoolArray]:
+        """Entry by entry: which labels the states with that text have."""
+        named, rewards = len(self.body.labels), len(self.body.header.reward_names)
+        size = named * self.states + 8 * rewards * (self.states + len(self.choice_entry))
+        self.check_room(size, f"{named:,} labels and {rewards:,} reward models")
+        entries = self.body.state_entries
+        has = np.zeros((len(self.body.labels), len(entries)), dtype=np.bool_)
+        for entry, (_, numbers) in enumerate(entries):
+            has[list(numbers), entry] = True
+        return {name: has[number][self.state_entry] for name, number in self.body.labels.items()}
+
+    def initial_states(self, labels: dict[str, BoolArray]) -> tuple[int, ...]:
+        starts = np.flatnonzero(labels["init"]) if "init" in labels else np.zeros(0, np.int64)
+        if len(starts) == 0:
+            raise InputError("no state has the label 'init', so the initial state is not known")
+        return tuple(starts.tolist())
+
+    def rewards(self) -> dict[str, RewardStructure]:
+        """A part in which every number is 0 is left out, unless the file notes that it is there."""
+        body, notes = self.body, self.body.header.notes
+        names = body.header.reward_names
+        of_states = [rewards or (0.0,) * len(names) for rewards, _ in body.state_entries]
+        of_choices = [rewards or (0.0,) * len(names) for rewards, _ in body.choice_entries]
+        on_state, on_choice = (_reward_table(rows, len(names)) for rows in (of_states, of_choices))
+        structures: dict[str, RewardStructure] = {}
+        for k, name in enumerate(names):
+            if any(_has_parameters(row[k]) for row in (*of_states, *of_choices)):
+                structures[name] = self.parametric(
+                    name, [row[k] for row in of_states], [row[k] for row in of_choices]
+                )
+                continue
+            state, choice = on_state[:, k][self.state_entry], on_choice[:, k][self.choice_entry]
+            self.check_totals(state, choice, [row[k] for row in of_states], [row[k] for row in of_choices])
+            noted = notes.rewards.get(name) if notes else None
+            structures[name] = RewardStructure(
+                state if state.any() or (noted is not None and "state" in noted) else None,
+                choice if choice.any() or (noted is not None and "choice" in noted) else None,
+            )
+        return structures
+
+    def check_totals(
+        self, state: FloatArray, choice: FloatArray, states: Sequence[Amount], choices: Sequence[Amount]
+    ) -> None:
+        """What a state and its choice earn together, by the rule of the model's door."""
+        owner = np.repeat(np.arange(self.states), np.diff(self.choice_start))
+
+        def exact(number: int) -> tuple[Fraction, Fraction]:
+            amounts = states[self.state_entry[owner[number]]], choices[self.choice_entry[number]]
+            held, earned = (_polynomial(amount).constant_term for amount in amounts)
+            return held, earned
+
+        try:
+            door.check_totals(state[owner], choice, exact)
+        except door.NotHeldError as error:
+            self.fail_at_choice(error.index, error.message)
+
+    def parametric(
+        self, name: str, of_states: Sequence[Amount], of_choices: Sequence[Amount]
+    ) -> ParametricReward:
+        """Polynomials of choices, those of their states included."""
+        values = self.body.values
+        assert isinstance(values, ExactValues)
+        table = ExpressionTable(values.parameters.names)
+        owner = np.repeat(self.state_entry, np.diff(self.choice_start)).astype(np.int64)
+        pairs, which = np.unique(owner * len(of_choices) + self.choice_entry, return_inverse=True)
+        number = [
+            table.add(
+                _polynomial(of_states[pair // len(of_choices)])
+                + _polynomial(of_choices[pair % len(of_choices)])
+            )
+            for pair in pairs.tolist()
+        ]
+        expressions, expression = table.freeze(np.array(number, dtype=np.int32)[which.reshape(-1)])
+        return ParametricReward(name, expressions, expression)
+
+    def fail_with_place(self, error: InputError) -> NoReturn:
+        """An error of the model as a whole: say in which file, and in which line where that is known."""
+        values = self.body.values
+        if isinstance(error, door.NotHeldError) and isinstance(values, NumberValues):
+            self.fail_at_transition(error.index, error.message)
+        if isinstance(values, ExactValues) and not error.location:
+            expressions, expression = values.table.freeze(self.code)
+            wrong = first_wrong_exact_sum(self.transition_start, expression, expressions)
+            if wrong is not None:
+                self.fail_at_choice(wrong, error.message)
+        raise InputError(error.message, error.location or Location(str(self.body.path)), error.hint)
+
+    def fail_at_choice(self, choice: int, message: str) -> NoReturn:
+        """At the action's line, or at the state's where the file leaves action lines out."""
+        body = self.body
+        if body.has_unwritten_choices:
+            state = int(np.searchsorted(self.choice_start, choice, side="right")) - 1
+            fail_at_nth(body.path, state, is_state_line, message, body.header.model_line)
+        fail_at_nth(body.path, choice, is_choice_line, message, body.header.model_line)
+
+    def fail_at_transition(self, transition: int, message: str) -> NoReturn:
+        body = self.body
+        fail_at_nth(body.path, transition, is_transition_line, message, body.header.model_line)
+
+
+def _offsets(starts: array[int], total: int) -> OffsetArray:
+    return np.append(np.frombuffer(starts, dtype=np.int64), total) if starts else np.zeros(1, np.int64)
+
+
+def _reward_table(rows: list[tuple[Amount, ...]], width: int) -> FloatArray:
+    """One row per entry, in doubles; polynomials with parameters are left to `parametric`."""
+    numbers = [[_number(amount) for amount in row] for row in rows]
+    return np.array(numbers, dtype=np.float64).reshape(len(rows), width)
+
+
+def _has_parameters(amount: Amount) -> bool:
+    return isinstance(amount, Polynomial) and not amount.is_constant
+
+
+def _number(amount: Amount) -> float:
+    if not isinstance(amount, Polynomial):
+        return amount
+    return door.double(amount.constant_term) if amount.is_constant else 0.0
+
+
+def _polynomial(amount: Amount) -> Polynomial:
+    return amount if isinstance(amount, Polynomial) else Polynomial.constant(Fraction(amount))
 
 
 def read_drn(
@@ -65,13 +319,26 @@ def _values(path: Path, header: Header, box: str | None, domain: str | None) -> 
 _HEADER_LINES = 40
 
 
-def is_automaton(path: Path) -> bool:
-    """Whether a DRN file says that it holds a Markov automaton."""
+def declared_type(path: Path) -> str:
+    """The type of model that a DRN file says it holds, in small letters; empty where it says none."""
     with reading(path) as file:
         head = [line.strip().lower() for _, line in zip(range(_HEADER_LINES), file, strict=False)]
-    types = [line.partition(":")[2].strip() for line in head if line.startswith("@type:")]
-    types += [b for a, b in pairwise(head) if a == "@type"]
-    return any(name in AUTOMATON_TYPES for name in types)
+    for line, following in pairwise([*head, ""]):
+        if line.startswith("@type:"):
+            return line.partition(":")[2].strip()
+        if line == "@type":
+            return following
+    return ""
+
+
+def is_automaton(path: Path) -> bool:
+    """Whether a DRN file says that it holds a Markov automaton."""
+    return declared_type(path) in AUTOMATON_TYPES
+
+
+def is_ctmc(path: Path) -> bool:
+    """Whether a DRN file says that it holds a chain in continuous time."""
+    return declared_type(path) == "ctmc"
 
 
 def read_automaton_drn(path: str | Path) -> MarkovAutomaton:
@@ -103,3 +370,84 @@ def read_automaton_drn(path: str | Path) -> MarkovAutomaton:
     except ValueError as error:
         message = error.message if isinstance(error, InputError) else f"an exit rate: {error}"
         raise InputError(message, Location(str(path))) from None
+
+
+_CLOSE = Fraction(1, 10**6)
+
+
+def read_rates_drn(path: str | Path, box: str | None = None, domain: str | None = None) -> ParametricCTMC:
+    """The chain in a DRN file; parameters lie in [0, 1000] unless `box`, `domain` or
+    a note in the file says otherwise."""
+    path = Path(path)
+    with reading(path) as file:
+        lines = enumerate(file, 1)
+        header = read_header(path, lines, continuous=True)
+        if box is None and domain is None and header.notes is not None:
+            domain = header.notes.domain or None
+        parameters = narrow_domain(rate_box(header.parameters), box, domain)
+        body = Body(path, header, RateValues(parameters))
+        body.read(lines, None)
+    found = assemble(body)
+    assert isinstance(found, ParametricCTMC)
+    _check_exits(found, body)
+    return found
+
+
+class RateValues:
+    """Rates: numbers, or polynomials in the parameters."""
+
+    def __init__(self, parameters: Parameters):
+        self.parameters = parameters
+        self.index = {name: k for k, name in enumerate(parameters.names)}
+        self.table = ExpressionTable(parameters.names)
+
+    def code(self, text: str) -> int:
+        if text.lstrip().startswith("["):
+            raise ValueError("an interval: intervals of rates are not read")
+        rate = self.rate(text)
+        for coefficient in rate.terms.values():
+            door.double(coefficient)
+        return self.table.add(rate)
+
+    def rate(self, text: str) -> Polynomial:
+        """The number or polynomial of a text."""
+        if self.index:
+            return parse_polynomial(text, self.index)
+        return Polynomial.constant(exact_number(text))
+
+    def reward(self, text: str) -> float:
+        return nearest_double(text)
+
+    def model(self, structure: Structure, codes: IndexArray) -> ParametricCTMC:
+        expressions, expression = self.table.freeze(codes)
+        alone = ParametricCTMC(replace(structure, rewards={}), expression, expressions, self.parameters)
+        return with_earnings(alone, dict(structure.rewards))
+
+
+def _check_exits(chain: ParametricCTMC, body: Body) -> None:
+    """Refuse files whose exit rates are not the sums of their rates."""
+    values, start = body.values, chain.transition_start
+    assert isinstance(values, RateValues)
+    seen: set[tuple[int, tuple[int, ...]]] = set()
+    for state, entry in enumerate(body.state_entry):
+        row = tuple(chain.expression[start[state] : start[state + 1]].tolist())
+        if entry not in body.exit_texts or (entry, row) in seen:
+            continue
+        seen.add((entry, row))
+        try:
+            said = values.rate(body.exit_texts[entry])
+        except ValueError as error:
+            shown = shorten(body.exit_texts[entry])
+            raise InputError(
+                f"the exit rate {shown} of state {state}: {error}", Location(str(body.path))
+            ) from None
+        total = sum((chain.expressions.polynomial(e) for e in row), Polynomial({}))
+        missed = (said - total).terms.values()
+        size = max((abs(c) for c in total.terms.values()), default=Fraction(1))
+        if any(abs(c) > _CLOSE * size for c in missed):
+            raise InputError(
+                f"state {state}: the exit rate is {body.exit_texts[entry]}, but the rates of its transitions "
+                f"sum to {total.text(chain.parameters.names)}",
+                Location(str(body.path)),
+                "behind transitions stand rates, not probabilities",
+            )

@@ -1,4 +1,4 @@
-"""Writing a model as PRISM's explicit files.
+"""PRISM's explicit files are written, of models in discrete and in continuous time.
 
 Doubles are written with the fewest digits that give the same double back, so reading returns the same
 model. Rewards of a choice are written on each of its transitions.
@@ -16,10 +16,9 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.io.atomic import atomic_write
-from tightrope.io.explicit.rates import plain_chain, rate_lines
 from tightrope.io.explicit.read import explicit_base, reward_files
-from tightrope.io.number_text import decimal_text
 from tightrope.io.rate_rewards import exit_rewards
+from tightrope.io.text import decimal_text
 from tightrope.model.continuous import CTMC, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -195,3 +194,29 @@ def _choice_reward_lines(name: str, rewards: FloatArray, structure: Structure) -
     for head, choice, _ in _rows(structure):
         if rewards[choice] != 0:
             yield f"{head} {texts[choice]}"
+
+
+HEADER = "# Transitions (CTMC)"
+
+
+def plain_chain(model: ParametricCTMC | CTMC) -> CTMC:
+    """The chain with numbers, which explicit files hold alone."""
+    if isinstance(model, CTMC):
+        return model
+    if model.parameters.names:
+        raise InputError(
+            "PRISM's explicit files hold numbers only, and this chain has parameters "
+            f"({', '.join(model.parameters.names)})",
+            hint='write it at a point (`at={"lam": 0.5}`), or write a .drn file',
+        )
+    return model.instantiate()
+
+
+def rate_lines(model: CTMC) -> Iterator[str]:
+    """The lines of the `.tra` file."""
+    yield HEADER
+    yield f"{model.states} {model.transitions}"
+    texts = [decimal_text(value) for value in model.exact.to_float().tolist()]
+    owner, successor = model.structure.transition_choice.tolist(), model.successor.tolist()
+    for state, target, rate in zip(owner, successor, model.expression.tolist(), strict=True):
+        yield f"{state} {target} {texts[rate]}"

@@ -1,33 +1,481 @@
-"""Reading JANI files: a program of the PRISM language comes out, and from it the model.
+"""JANI files are read: a program of the PRISM language comes out, and from it the model.
 
-What is not understood is refused with the path of the place, never passed over. Properties: `properties`.
+What is not understood is refused with the path of the place, never passed over.
+
+Automata become modules, and what moves together synchronisations. A location is a variable of the module, unless there is only one. An edge is a command; edges of one action
+that earn different things get their own actions inside the module, so that every synchronisation earns one
+thing. Where the destinations of an edge earn different things, it earns their expectation, on which alone
+values depend.
+
+Properties become properties of ours, in text:
+
+    {"op": "filter", "fun": "max", "states": {"op": "initial"}, "values": {"op": "Pmin", "exp": …}}
+
+is `Pmin=? [ … ]`: over one initial state all filters say the same. Expected values become rewards: `exp`
+names a transient variable, or is 1 where steps are counted. A property without such a form is given with the
+reason.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any, Unpack
 
 from tightrope.errors import InputError, Location
-from tightrope.io.jani.automata import Automaton, read_automaton, synchronise
-from tightrope.io.jani.declarations import Transient, read_constants, read_variables
-from tightrope.io.jani.nodes import TRUE, Node, Places, conjunction, expression
-from tightrope.io.jani.properties import STEPS, TIME, ReadProperty, counts_steps, property_of
-from tightrope.io.number_text import LONGEST, exact_number
-from tightrope.io.text_file import shorten
+from tightrope.io.jani.nodes import (
+    TRUE,
+    Node,
+    Places,
+    Scope,
+    Transient,
+    conjunction,
+    expression,
+    read_constants,
+    read_variables,
+)
+from tightrope.io.text import LONGEST, exact_number, shorten
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.text_reading import reading
 from tightrope.prism.expand.model import expand
-from tightrope.prism.expand.program import Program
+from tightrope.prism.expand.program import Program, Synchronisation
 from tightrope.prism.load import BuildWords, PrismRates, build_model, build_rates
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.diagnostics import Complaint
+from tightrope.prism.parse.property_syntax import PropertyFile
+from tightrope.prism.parse.spelling import spell
+
+Earned = tuple[tuple[str, syntax.Expression], ...]
+"""What an edge assigns to transient variables, by name."""
+
+
+@dataclass
+class Automaton:
+    """An instance of an automaton: its module, and what edges and locations say of transient variables."""
+
+    module: syntax.Module
+    own_actions: dict[str | None, dict[Earned, str | None]]
+    in_state: dict[str, syntax.Expression]
+    """The value of a transient variable in a state, where this automaton has a say in it."""
+    transients: list[Transient]
+    initial: list[syntax.Expression]
+    """Conditions on the initial states: locations, and what the automaton restricts."""
+    written: dict[str | None, set[str]] = field(default_factory=dict)
+    """Which variables the edges of an own action assign."""
+
+
+def read_automaton(
+    node: Node, name: str, scope: Scope, transients: Mapping[str, Transient], has_rates: bool = False
+) -> Automaton:
+    """An automaton under the name of its instance; `transients` are the global ones."""
+    node.members(("name", "variables", "restrict-initial", "locations", "initial-locations", "edges"))
+    variables, own = read_variables(node.each("variables"), scope)
+    known = {**transients, **{each.name: each for each in own}}
+    return _Reader(node, name, scope, known, has_rates).read(variables, own)
+
+
+class _Reader:
+    def __init__(
+        self, node: Node, name: str, scope: Scope, transients: Mapping[str, Transient], has_rates: bool
+    ):
+        self.node = node
+        self.has_rates = has_rates
+        self.name = name
+        self.scope = scope
+        self.transients = transients
+        self.locations = {each.name(): i for i, each in enumerate(node.each("locations"))}
+        self.location = f"{name}_location"
+
+    def read(self, variables: list[syntax.Variable], own: list[Transient]) -> Automaton:
+        node, position = self.node, self.node.position
+        if not self.locations:
+            node.fail("an automaton needs a location")
+        initial = []
+        starts = [self._number(each) for each in node.each("initial-locations")]
+        if not starts:
+            node.fail("an automaton needs an initial location")
+        if len(self.locations) > 1:
+            low, high = (syntax.Literal(k, syntax.Type.INT, position) for k in (0, len(self.locations) - 1))
+            first = syntax.Literal(starts[0], syntax.Type.INT, position) if len(starts) == 1 else None
+            variables = [
+                syntax.Variable(self.location, syntax.Type.INT, low, high, first, position),
+                *variables,
+            ]
+            if len(starts) > 1:
+                initial.append(_any([self._is_at(start, position) for start in starts], position))
+        if node.has("restrict-initial"):
+            initial.append(expression(node.at("restrict-initial").at("exp"), self.scope))
+        groups: dict[str | None, dict[Earned, str | None]] = {}
+        commands = []
+        written: dict[str | None, set[str]] = {}
+        for edge in node.each("edges"):
+            command = self._command(edge, groups)
+            commands.append(command)
+            assigned = {a.name for update in command.updates for a in update.assignments}
+            written.setdefault(command.action, set()).update(assigned)
+        module = syntax.Module(self.name, tuple(variables), tuple(commands), position)
+        return Automaton(module, groups, self._in_state(), own, initial, written)
+
+    def _number(self, node: Node) -> int:
+        found = self.locations.get(node.text())
+        if found is None:
+            node.fail(f"there is no location '{node.text()}'")
+        return found
+
+    def _is_at(self, number: int, position: syntax.Position) -> syntax.Expression:
+        return syntax.Binary(
+            "=",
+            syntax.Name(self.location, position),
+            syntax.Literal(number, syntax.Type.INT, position),
+            position,
+        )
+
+    def _command(self, edge: Node, groups: dict[str | None, dict[Earned, str | None]]) -> syntax.Command:
+        edge.members(("location", "action", "rate", "guard", "destinations", "assignments"))
+        if edge.has("rate") != self.has_rates:
+            edge.fail(
+                "an edge of a model in continuous time needs a rate"
+                if self.has_rates
+                else "rates belong to continuous time (ctmc), and the model is of another type"
+            )
+        position = edge.position
+        parts = []
+        if len(self.locations) > 1:
+            parts.append(self._is_at(self._number(edge.at("location")), position))
+        if edge.has("guard"):
+            parts.append(expression(edge.at("guard").at("exp"), self.scope))
+        before, earned_before = self._assignments(edge)
+        updates, earned = [], []
+        for destination in edge.each("destinations"):
+            destination.members(("location", "probability", "assignments"))
+            probability: syntax.Expression = syntax.Literal(1, syntax.Type.INT, position)
+            if destination.has("probability"):
+                probability = expression(destination.at("probability").at("exp"), self.scope)
+            assignments, mine = self._assignments(destination)
+            if len(self.locations) > 1:
+                target = syntax.Literal(self._number(destination.at("location")), syntax.Type.INT, position)
+                assignments.append(syntax.Assignment(self.location, target, destination.position))
+            weight = probability
+            if self.has_rates:
+                weight = expression(edge.at("rate").at("exp"), self.scope)
+                if destination.has("probability"):
+                    weight = syntax.Binary("*", weight, probability, position)
+            updates.append(syntax.Update(weight, None, (*before, *assignments), destination.position))
+            earned.append((probability, {**earned_before, **mine}))
+        if not updates:
+            edge.fail("an edge needs a destination")
+        action = edge.at("action").text() if edge.has("action") else None
+        known = groups.setdefault(action, {})
+        total = _take_expectation(earned, position)
+        if total not in known:
+            known[total] = action if not known else f"{action or ''}#{len(known)}"
+        return syntax.Command(known[total], conjunction(parts, position), tuple(updates), position)
+
+    def _assignments(self, node: Node) -> tuple[list[syntax.Assignment], dict[str, syntax.Expression]]:
+        """To variables, and to transient ones by name."""
+        plain, earned, orders = [], {}, set()
+        for each in node.each("assignments"):
+            each.members(("ref", "value", "index"))
+            ref = each.at("ref")
+            if not isinstance(ref.value, str):
+                ref.fail("only assignments to variables are supported")
+            name = self.scope.get(ref.value, ref.value)
+            value = expression(each.at("value"), self.scope)
+            if name in self.transients:
+                if not self.transients[name].is_label:
+                    earned[name] = value
+                continue
+            orders.add(each.at("index").value if each.has("index") else 0)
+            plain.append(syntax.Assignment(name, value, each.position))
+        if len(orders) > 1:
+            node.fail(
+                "assignments one after the other (with different 'index') are not supported",
+                "write what the later ones mean in terms of the values before the edge",
+            )
+        return plain, earned
+
+    def _in_state(self) -> dict[str, syntax.Expression]:
+        found: dict[str, syntax.Expression] = {}
+        for number, location in enumerate(self.node.each("locations")):
+            location.members(("name", "transient-values", "x-momba-group"))
+            for each in location.each("transient-values"):
+                ref = each.at("ref")
+                name = self.scope.get(ref.text(), ref.text())
+                if name not in self.transients:
+                    ref.fail(f"'{name}' is no transient variable")
+                value = expression(each.at("value"), self.scope)
+                if len(self.locations) > 1:
+                    position = each.position
+                    otherwise = found.get(name, self.transients[name].default)
+                    value = syntax.Conditional(self._is_at(number, position), value, otherwise, position)
+                found[name] = value
+        return found
+
+
+def _take_expectation(
+    earned: Sequence[tuple[syntax.Expression, Mapping[str, syntax.Expression]]], position: syntax.Position
+) -> Earned:
+    """What an edge earns: the same at every destination, or Σ probability · value."""
+    names = dict.fromkeys(name for _, values in earned for name in values)
+    result = []
+    for name in names:
+        values = [each.get(name) for _, each in earned]
+        if all(value == values[0] for value in values) and values[0] is not None:
+            result.append((name, values[0]))
+            continue
+        pairs = zip(earned, values, strict=True)
+        terms = [syntax.Binary("*", p, value, position) for (p, _), value in pairs if value is not None]
+        total: syntax.Expression = terms[0]
+        for term in terms[1:]:
+            total = syntax.Binary("+", total, term, position)
+        result.append((name, total))
+    return tuple(result)
+
+
+def _any(parts: list[syntax.Expression], position: syntax.Position) -> syntax.Expression:
+    result = parts[0]
+    for part in parts[1:]:
+        result = syntax.Binary("|", result, part, position)
+    return result
+
+
+def synchronise(
+    system: Node, automata: Sequence[Automaton]
+) -> tuple[tuple[Synchronisation, ...], dict[str, list[syntax.RewardItem]]]:
+    """What moves together, and what is earned by it, by the names of transient variables."""
+    vectors: list[tuple[list[str | None], str | None, Node]] = []
+    for sync in system.each("syncs"):
+        sync.members(("synchronise", "result"))
+        taking_part = [None if each.value is None else each.text() for each in sync.each("synchronise")]
+        if len(taking_part) != len(automata):
+            sync.fail(f"{len(taking_part)} actions for {len(automata)} automata")
+        vectors.append((taking_part, sync.at("result").text() if sync.has("result") else None, sync))
+    if not system.has("syncs"):
+        for number, automaton in enumerate(automata):
+            for action in automaton.own_actions:
+                if action is not None:
+                    alone = [action if i == number else None for i in range(len(automata))]
+                    vectors.append((alone, action, system))
+    found: list[Synchronisation] = []
+    rewards: dict[str, list[syntax.RewardItem]] = {}
+    for number, automaton in enumerate(automata):
+        for earned, own in automaton.own_actions.get(None, {}).items():
+            _add([(number, earned, own)], None, system, found, rewards)
+    for taking_part, result, node in vectors:
+        parts = [(i, action) for i, action in enumerate(taking_part) if action is not None]
+        choices = [
+            [(i, earned, own) for earned, own in automata[i].own_actions.get(action, {}).items()]
+            for i, action in parts
+        ]
+        for chosen in product(*choices):
+            _check_writes([automata[i].written.get(own, set()) for i, _, own in chosen], node)
+            _add(list(chosen), result, node, found, rewards)
+    return tuple(found), rewards
+
+
+def _check_writes(written: Sequence[set[str]], node: Node) -> None:
+    seen: set[str] = set()
+    for names in written:
+        for name in sorted(names & seen):
+            node.fail(f"two automata that move together may both assign '{name}', which is not supported")
+        seen |= names
+
+
+def _add(
+    parts: list[tuple[int, Earned, str | None]],
+    visible: str | None,
+    node: Node,
+    found: list[Synchronisation],
+    rewards: dict[str, list[syntax.RewardItem]],
+) -> None:
+    earned: dict[str, syntax.Expression] = {}
+    for _, own, _ in parts:
+        for name, value in own:
+            if name in earned:
+                node.fail(f"two automata that move together both assign '{name}'")
+            earned[name] = value
+    key = f"{visible or ''}#{len(found)}" if earned else visible
+    found.append(Synchronisation(key, tuple((i, own) for i, _, own in parts), (visible,)))
+    always = syntax.Literal(True, syntax.Type.BOOL, node.position)
+    for name, value in earned.items():
+        rewards.setdefault(name, []).append(syntax.RewardItem(True, key, always, value, node.position))
+
+
+STEPS = "steps"
+"""The reward structure that gives 1 for every step."""
+
+TIME = "time"
+"""The reward structure that gives 1 per unit of time."""
+
+_COMPARISONS = {"≥": ">=", ">": ">", "≤": "<=", "<": "<"}
+_QUANTIFIERS = ("Pmin", "Pmax", "Emin", "Emax")
+_TEMPORAL = ("U", "W", "R", "F", "G")
+_SAME_FOR_ONE = ("min", "max", "avg", "sum", "values", "∀", "∃")
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
+
+
+@dataclass(frozen=True)
+class ReadProperty:
+    """A property's name and text; without a text, the reason."""
+
+    name: str
+    text: str | None
+    reason: str = ""
+
+
+def property_of(root: Node, node: Node) -> ReadProperty:
+    """One property of a file."""
+    name = node.name()
+    try:
+        return ReadProperty(name, _Translator(root).text(node.at("expression")))
+    except Complaint as complaint:
+        return ReadProperty(name, None, complaint.message)
+
+
+def counts_steps(root: Node) -> bool:
+    """Whether a property counts steps, by an expected value of the constant 1."""
+    return any(_has_steps(node.value) for node in root.each("properties"))
+
+
+def _has_steps(value: Any) -> bool:
+    if isinstance(value, dict):
+        if value.get("op") in ("Emin", "Emax") and value.get("exp") == 1:
+            return True
+        return any(_has_steps(each) for each in value.values())
+    return isinstance(value, list) and any(_has_steps(each) for each in value)
+
+
+class _Translator:
+    def __init__(self, root: Node):
+        self._root = root
+        self._is_chain = root.at("type").value in ("dtmc", "ctmc")
+        self._clock = "time" if root.at("type").value == "ctmc" else "step"
+
+    def text(self, node: Node) -> str:
+        """A property as a whole."""
+        operator = self._operator(node)
+        if operator == "filter":
+            return self._filter(node)
+        if operator in _COMPARISONS:
+            left, right = node.at("left"), node.at("right")
+            if self._operator(left) in _QUANTIFIERS and not isinstance(right.value, dict):
+                extreme = "min" if operator in "≥>" else "max"
+                if not self._is_chain and not self._operator(left).endswith(extreme):
+                    node.fail(f"whether {left.value['op']} {operator} {right.value} is not asked in this way")
+                return self._quantify(left, f"{_COMPARISONS[operator]}{self._state(right)}", is_value=False)
+        if operator in _QUANTIFIERS:
+            return self._quantify(node, "=?", is_value=True)
+        node.fail(f"'{operator or node.value}' is no property that is read")
+
+    def _operator(self, node: Node) -> str:
+        return str(node.value.get("op", "")) if isinstance(node.value, dict) else ""
+
+    def _filter(self, node: Node) -> str:
+        fun, states = node.at("fun").text(), node.at("states")
+        inner = self.text(node.at("values"))
+        if self._operator(states) == "initial" and fun in _SAME_FOR_ONE:
+            return inner
+        if fun not in ("min", "max", "avg", "sum", "count"):
+            node.fail(f"the filter '{fun}' is not read")
+        shown = '"init"' if self._operator(states) == "initial" else self._state(states)
+        return f"filter({fun}, {inner}, {shown})"
+
+    def _quantify(self, node: Node, asked: str, is_value: bool) -> str:
+        operator = self._operator(node)
+        letter, direction = ("P" if operator[0] == "P" else "R"), operator[1:]
+        if self._is_chain or not is_value:
+            direction = ""  # a threshold says itself which extreme decides
+        if letter == "P":
+            return f"P{direction}{asked} [ {self._path(node.at('exp'))} ]"
+        return f'R{{"{self._reward(node)}"}}{direction}{asked} [ {self._horizon(node)} ]'
+
+    def _path(self, node: Node) -> str:
+        operator = self._operator(node)
+        if operator not in _TEMPORAL:
+            node.fail(f"the path formula '{operator or node.value}' is not read")
+        own, other = f"{self._clock}-bounds", "step-bounds" if self._clock == "time" else "time-bounds"
+        if node.has(other) or node.has("reward-bounds"):
+            node.fail(f"bounds on rewards are not read, nor '{other}' of this type of model")
+        bound = self._bound(node.at(own)) if node.has(own) else ""
+        if operator in ("F", "G"):
+            return f"{operator}{bound} ({self._state(node.at('exp'))})"
+        return f"({self._state(node.at('left'))}) {operator}{bound} ({self._state(node.at('right'))})"
+
+    def _bound(self, node: Node) -> str:
+        ends = {}
+        for key in ("lower", "upper"):
+            if node.has(key):
+                exclusive = node.has(f"{key}-exclusive") and node.at(f"{key}-exclusive").value is True
+                ends[key] = self._state(node.at(key)), exclusive
+        if len(ends) == 2:
+            if any(exclusive for _, exclusive in ends.values()):
+                node.fail("two bounds of which one is exclusive are not read")
+            return f"[{ends['lower'][0]},{ends['upper'][0]}]"
+        ((key, (text, exclusive)),) = ends.items()
+        return f"{'<' if key == 'upper' else '>'}{'' if exclusive else '='}({text})"
+
+    def _horizon(self, node: Node) -> str:
+        if node.has("reach"):
+            return f"F ({self._state(node.at('reach'))})"
+        if node.has(instant := f"{self._clock}-instant"):
+            return f"I={self._state(node.at(instant))}"
+        node.fail(f"an expected value needs 'reach' or '{instant}'")
+
+    def _reward(self, node: Node) -> str:
+        amount = node.at("exp").value
+        given = {each.text() for each in node.each("accumulate")}
+        if amount == 1 and not isinstance(amount, bool):
+            if self._clock == "time" and given != {"time"}:
+                node.fail("of this type of model 1 is accumulated over time only")
+            return TIME if self._clock == "time" else STEPS
+        if not isinstance(amount, str):
+            node.fail("an expected value is one of a transient variable, or of 1")
+        if not given and node.has(f"{self._clock}-instant"):
+            return amount
+        on_states, on_edges = self._find_earnings(amount)
+        if on_edges and "steps" not in given:
+            node.fail(f"'{amount}' is earned by edges, and the property does not accumulate 'steps'")
+        whole = "time" if self._clock == "time" else "exit"
+        if on_states and whole not in given:
+            node.fail(f"'{amount}' is earned in locations, and the property does not accumulate '{whole}'")
+        if on_states and self._clock == "time" and "exit" in given:
+            node.fail("rewards for leaving a location are not read of this type of model")
+        return amount
+
+    def _find_earnings(self, name: str) -> tuple[bool, bool]:
+        """Whether locations, and whether edges, say what a transient variable is."""
+        states = edges = False
+        for automaton in self._root.each("automata"):
+            for location in automaton.each("locations"):
+                states |= any(each.at("ref").value == name for each in location.each("transient-values"))
+            for edge in automaton.each("edges"):
+                for place in (edge, *edge.each("destinations")):
+                    edges |= any(each.at("ref").value == name for each in place.each("assignments"))
+        return states, edges
+
+    def _state(self, node: Node) -> str:
+        if self._operator(node) in ("initial", "deadlock"):
+            return f'"{"init" if self._operator(node) == "initial" else "deadlock"}"'
+        for name in _names(node.value):
+            if not _PLAIN.fullmatch(name):
+                node.fail(f"the name '{name}' cannot be written in a property")
+        return spell(expression(node, {}), PropertyFile((), (), (), "", ""))
+
+
+def _names(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        return [name for key, each in value.items() if key != "op" for name in _names(each)]
+    return []
+
 
 _CTMC = re.compile(r'"type"\s*:\s*"ctmc"')
 _KNOWN = (

@@ -1,0 +1,699 @@
+"""The lines of DRN files: header, comments of our own, values behind colons, states and their choices.
+
+Before `@model` stand the kind of model, numbers, parameters, placeholders and sizes. Sections come in any order, one line `@name` and the content below it, or `@name: content`. DRN cannot
+say everything a model of ours holds (the domain of the parameters, labels that no state has, …), so
+what we write carries one comment `//@tightrope {JSON}`, which other readers skip:
+
+    //@tightrope {"version": 1, "domain": "1/10<=p<=9/10", "labels": ["init", "goal"], …}
+    state 3 goal
+    //[x=1	& busy=true]
+
+That comment holds the domain, the names of labels (also those no state has), which parts each reward
+structure has, and the actions in order. The one below a state is Storm's comment for the valuation of a state.
+Storm itself writes `!busy` for a false variable and nothing at all for a true one: such a gap is
+filled from the states in which the variable is false.
+
+Behind the colon of a transition stand doubles, intervals, or exact expressions. A reader of values turns a text into a small integer once (`code`) and a model out of all of them at
+the end (`model`). Which kind of model comes out is decided by the file alone:
+
+| value type | model |
+|---|---|
+| `double` | `MDP` of the nearest doubles |
+| `double-interval` | `IntervalMDP` of the nearest doubles |
+| `rational-interval` | `IntervalMDP`, bounds rounded outwards to doubles |
+| `rational` | `ParametricMDP` without parameters: exact stays exact |
+| `parametric` | `ParametricMDP` |
+
+A file without a value type and without parameters holds doubles, or intervals where it has brackets.
+
+The part behind `@model` is read in one pass. Almost all lines of a large file repeat a few texts behind their first number, so everything behind
+`state 17`, `action ` and `23 :` is looked up in a dictionary and parsed once for each distinct text.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NoReturn, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.errors import InputError, Location
+from tightrope.io.text import (
+    NumberValues,
+    PolynomialSyntaxError,
+    exact_number,
+    fail,
+    fail_at_nth,
+    parse_function,
+    parse_polynomial,
+    reward_text,
+    shorten,
+)
+from tightrope.model import door
+from tightrope.model.continuous import ParametricCTMC
+from tightrope.model.expression_table import ExpressionTable
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.parameters import Parameters
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.polynomial import Polynomial
+from tightrope.model.rational_function import parts
+from tightrope.model.structure import UNLABELLED, Structure
+from tightrope.numerics.arrays import IndexArray
+
+VALUE_TYPES = ("double", "rational", "double-interval", "rational-interval", "parametric")
+AUTOMATON_TYPES = ("ma", "markov automaton", "markovautomaton")
+_REFUSED_TYPES = {
+    "ctmc": "continuous-time models are not supported",
+    **dict.fromkeys(AUTOMATON_TYPES, "Markov automata are not supported here"),
+    "pomdp": "partially observable models are not supported",
+    "smg": "games are not supported",
+    "s2pg": "games are not supported",
+}
+
+
+@dataclass
+class Header:
+    """Filled section by section; complete once `@model` is reached (`model_line`)."""
+
+    is_chain: bool | None = None
+    is_continuous: bool = False
+    """Rates stand where probabilities stand in other models."""
+    value_type: str | None = None
+    parameters: tuple[str, ...] = ()
+    placeholders: dict[str, tuple[str, int, str]] = field(default_factory=dict)
+    """Name without the dollar → (text, line number, line)."""
+    reward_names: tuple[str, ...] = ()
+    states: int | None = None
+    choices: int | None = None
+    notes: Notes | None = None
+    model_line: int = 0
+
+
+def read_header(path: Path, lines: Iterator[tuple[int, str]], continuous: bool = False) -> Header:
+    """Reads up to and including the line `@model`; `continuous`: of a chain in continuous time."""
+    return _HeaderReader(path, lines, continuous).read()
+
+
+class _HeaderReader:
+    def __init__(self, path: Path, lines: Iterator[tuple[int, str]], continuous: bool):
+        self.path, self.lines, self.continuous = path, lines, continuous
+        self.header = Header()
+        self.number, self.line = 0, ""
+        self.seen: set[str] = set()
+
+    def advance(self) -> bool:
+        entry = next(self.lines, None)
+        if entry is None:
+            return False
+        self.number, self.line = entry
+        return True
+
+    def fail(self, message: str, token: str | None = None, hint: str | None = None) -> NoReturn:
+        fail(self.path, self.number, self.line, message, token, hint)
+
+    def read(self) -> Header:
+        pending = self.advance()
+        while pending:
+            section = self.line.strip()
+            if section.startswith(NOTES_MARK):
+                self.header.notes = parse_notes(self.path, self.number, self.line)
+            if not section or section.startswith("//"):
+                pending = self.advance()
+            elif section == "@model":
+                self.header.model_line = self.number
+                self.finish()
+                return self.header
+            elif section.startswith("@"):
+                pending = self.section(section)
+            else:
+                self.fail(
+                    f"{shorten(section)} is not expected before @model",
+                    hint="a DRN file begins with sections such as @type, @parameters, @nr_states and @model",
+                )
+        raise InputError(
+            "the file ends before its @model section",
+            Location(str(self.path)),
+            hint="is this a DRN file? It may be cut off",
+        )
+
+    def section(self, text: str) -> bool:
+        """Reads one section and moves on; False at the end of the file."""
+        name, _, inline = text.partition(":")
+        if name in self.seen:
+            self.fail(f"the section {name} occurs twice")
+        self.seen.add(name)
+        match name:
+            case "@type":
+                self.model_type(inline or self.content(name))
+            case "@value_type":
+                self.value_type(inline or self.content(name))
+            case "@parameters":
+                self.header.parameters = tuple(self.content(name).split())
+                if len(set(self.header.parameters)) < len(self.header.parameters):
+                    self.fail("a parameter is named twice")
+            case "@placeholders":
+                return self.placeholders()
+            case "@reward_models":
+                self.header.reward_names = split_reward_names(self.content(name))
+                if len(set(self.header.reward_names)) < len(self.header.reward_names):
+                    self.fail("a reward model is named twice")
+            case "@nr_states":
+                self.header.states = self.count(self.content(name), "states")
+            case "@nr_choices":
+                self.header.choices = self.count(self.content(name), "choices")
+            case _:
+                self.fail(f"unknown section {shorten(name)}", name)
+        return self.advance()
+
+    def content(self, name: str) -> str:
+        if not self.advance():
+            self.fail(f"the file ends within its section {name}")
+        return self.line
+
+    def model_type(self, text: str) -> None:
+        name = text.strip().lower()
+        if name == "ctmc" and self.continuous:
+            self.header.is_chain = self.header.is_continuous = True
+            return
+        if name in AUTOMATON_TYPES and self.continuous:
+            self.header.is_chain, self.header.is_continuous = False, True
+            return
+        if name in _REFUSED_TYPES:
+            self.fail(f"{_REFUSED_TYPES[name]}; tightrope reads MDP and DTMC", text.strip())
+        if name not in ("mdp", "dtmc"):
+            self.fail(f"unknown model type {shorten(text)}; tightrope reads MDP and DTMC")
+        self.header.is_chain = name == "dtmc"
+
+    def value_type(self, text: str) -> None:
+        name = text.strip()
+        if name not in VALUE_TYPES:
+            self.fail(f"unknown value type {shorten(text)}", hint=f"it is one of {', '.join(VALUE_TYPES)}")
+        self.header.value_type = name
+
+    def count(self, text: str, what: str) -> int:
+        stripped = text.strip()
+        if not (stripped.isascii() and stripped.isdecimal()) or len(stripped) > 18:
+            self.fail(f"the number of {what} expected, found {shorten(text)}")
+        return int(stripped)
+
+    def placeholders(self) -> bool:
+        while self.advance():
+            stripped = self.line.strip()
+            if stripped.startswith("@"):
+                return True
+            if not stripped or stripped.startswith("//"):
+                continue
+            name, colon, value = stripped.partition(":")
+            if not name.startswith("$") or not colon:
+                self.fail(f"a placeholder such as '$0 : 1/2*p' expected, found {shorten(stripped)}")
+            key = name[1:].strip()
+            if key in self.header.placeholders:
+                self.fail(f"the placeholder ${key} is defined twice", name)
+            self.header.placeholders[key] = (value, self.number, self.line)
+        return False
+
+    def finish(self) -> None:
+        header = self.header
+        if header.is_chain is None:
+            self.fail("the section @type is missing before @model", hint="add a line '@type: MDP'")
+        if header.states is None:
+            self.fail("the section @nr_states is missing before @model")
+        if header.value_type is None and header.parameters:
+            header.value_type = "parametric"
+        if header.parameters and header.value_type != "parametric":
+            self.fail(f"a model of value type {header.value_type} has no parameters")
+
+
+def split_reward_names(line: str) -> tuple[str, ...]:
+    """Names are separated by single spaces, each may be followed by one; '' is the unnamed structure."""
+    text = line.rstrip("\r\n").replace("\t", " ")
+    if not text:
+        return ()
+    return tuple(text.removesuffix(" ").split(" "))
+
+
+NOTES_MARK = "//@tightrope"
+VALUATION_MARK = "//["
+VERSION = 1
+
+_BOOLEAN = {"true": 1, "false": 0}
+
+
+@dataclass(frozen=True)
+class Notes:
+    """The content of the comment, checked for its form."""
+
+    domain: str = ""
+    labels: tuple[str, ...] = ()
+    actions: tuple[str, ...] = ()
+    rewards: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def text(self) -> str:
+        content = {
+            "version": VERSION,
+            "domain": self.domain,
+            "labels": list(self.labels),
+            "actions": list(self.actions),
+            "rewards": {name: list(parts) for name, parts in self.rewards.items()},
+        }
+        return f"{NOTES_MARK} {json.dumps(content, ensure_ascii=False)}"
+
+
+def parse_notes(path: Path, number: int, line: str) -> Notes:
+    try:
+        content = json.loads(line.strip()[len(NOTES_MARK) :])
+        if content["version"] != VERSION:
+            fail(path, number, line, f"notes of version {content['version']}, not {VERSION}")
+        rewards = {_text(name): _texts(parts) for name, parts in dict(content["rewards"]).items()}
+        if any(part not in ("state", "choice") for parts in rewards.values() for part in parts):
+            raise ValueError
+        return Notes(_text(content["domain"]), _texts(content["labels"]), _texts(content["actions"]), rewards)
+    except InputError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        fail(path, number, line, f"the comment {NOTES_MARK} is damaged", hint="remove it to go without")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, list):
+        raise TypeError
+    texts = tuple(_text(value) for value in values)
+    if len(set(texts)) < len(texts):
+        raise ValueError
+    return texts
+
+
+def valuation_text(names: Sequence[str], values: Sequence[Any]) -> str:
+    """The comment for one state; booleans are Python's."""
+    items = (
+        f"{name}={str(value).lower() if isinstance(value, bool) else value}"
+        for name, value in zip(names, values, strict=True)
+    )
+    return f"{VALUATION_MARK}{chr(9).join('& ' * (k > 0) + item for k, item in enumerate(items))}]"
+
+
+class ValuationColumns:
+    """Collects the comments of all states; `columns` makes arrays of them where they are complete."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, ...] | None] = []
+        self.names: list[str | None] = []
+        self.is_bool: list[bool] = []
+        self.items: dict[str, tuple[str | None, int, bool]] = {}
+        self.broken = False
+
+    def add(self, state: int, line: str) -> None:
+        """The comment that follows the line of this state; a second one for a state is ignored."""
+        if self.broken or len(self.rows) > state:
+            return
+        text = line.strip()
+        if len(self.rows) < state or not text.endswith("]"):
+            self.broken = True
+            return
+        entries = [self._item(item.strip()) for item in text[len(VALUATION_MARK) : -1].split("\t& ")]
+        if not self.rows:
+            self.names = [None] * len(entries)
+            self.is_bool = [False] * len(entries)
+        if len(entries) != len(self.names):
+            self.broken = True
+            return
+        for position, (name, _, is_bool) in enumerate(entries):
+            if name is not None:
+                if self.names[position] not in (None, name):
+                    self.broken = True
+                self.names[position] = name
+                self.is_bool[position] |= is_bool
+        self.rows.append(tuple(value for _, value, _ in entries))
+
+    def _item(self, item: str) -> tuple[str | None, int, bool]:
+        known = self.items.get(item)
+        if known is None:
+            known = self._parse(item)
+            self.items[item] = known
+        return known
+
+    def _parse(self, item: str) -> tuple[str | None, int, bool]:
+        if not item:
+            return None, 1, True
+        name, equals, value = item.partition("=")
+        if not equals:
+            return (item[1:].strip(), 0, True) if item.startswith("!") else (item, 1, True)
+        if value in _BOOLEAN:
+            return name, _BOOLEAN[value], True
+        digits = value.removeprefix("-")
+        if not (digits.isascii() and digits.isdecimal()) or len(digits) > 9:
+            self.broken = True
+            return name, 0, False
+        return name, int(value), False
+
+    def columns(self, states: int) -> dict[str, npt.NDArray[Any]]:
+        """{variable: values}; empty where a state lacks its comment, as comments may be dropped."""
+        named = [name for name in self.names if name is not None]
+        if self.broken or len(self.rows) != states or len(set(named)) < len(named):
+            return {}
+        table = np.array(self.rows, dtype=np.int32).reshape(states, len(self.names))
+        return {
+            name: table[:, k].astype(np.bool_ if self.is_bool[k] else np.int32)
+            for k, name in enumerate(self.names)
+            if name is not None
+        }
+
+
+Model = ParametricMDP | IntervalMDP | MDP
+Amount = float | Polynomial
+"""A reward. A number that no double holds is a polynomial, too, so that it stays exact beside others."""
+
+
+class Values(Protocol):
+    """Texts that mean something wrong raise ValueError."""
+
+    def code(self, text: str) -> int:
+        """The number of this value, the same for the same value."""
+        ...
+
+    def reward(self, text: str) -> Amount:
+        """A reward: a number, or a polynomial where there are parameters."""
+        ...
+
+    def model(self, structure: Structure, codes: IndexArray) -> Model | ParametricCTMC: ...
+
+
+class ExactValues:
+    """Polynomials in the parameters and quotients of these; without parameters, rationals."""
+
+    def __init__(self, parameters: Parameters):
+        self.parameters = parameters
+        self.index = {name: k for k, name in enumerate(parameters.names)}
+        self.table = ExpressionTable(parameters.names)
+
+    def code(self, text: str) -> int:
+        if text.startswith("["):
+            raise ValueError("an interval in a model of exact values")
+        function = parse_function(text, self.index)
+        for side in parts(function):
+            _check_coefficients(side)
+        return self.table.add(function)
+
+    def reward(self, text: str) -> Amount:
+        polynomial = parse_polynomial(text, self.index)
+        _check_coefficients(polynomial)
+        return polynomial if not polynomial.is_constant else exact_amount(polynomial.constant_term)
+
+    def model(self, structure: Structure, codes: IndexArray) -> Model:
+        expressions, expression = self.table.freeze(codes)
+        return ParametricMDP(structure, expression, expressions, self.parameters)
+
+
+class PlainValues(NumberValues):
+    """Numbers and intervals; rewards stay exact."""
+
+    def reward(self, text: str) -> Amount:
+        return exact_amount(exact_number(reward_text(text)))
+
+
+def exact_amount(value: Fraction) -> Amount:
+    """A reward that is a number: its double, where it is one."""
+    number = door.double(value)
+    return number if Fraction(number) == value else Polynomial.constant(value)
+
+
+def _check_coefficients(polynomial: Polynomial) -> None:
+    for coefficient in polynomial.terms.values():
+        door.double(coefficient)
+
+
+NO_LABEL = "__NOLABEL__"
+"""What DRN calls the action of a choice without a name."""
+
+Progress = Callable[[int, int], None]
+"""Called now and then with the states and transitions so far."""
+
+_REPORT_EVERY = 1 << 14
+_Meaning = TypeVar("_Meaning")
+
+
+class Body:
+    """The arrays of the model, growing line by line.
+
+    States and choices are kept as indices into `state_entries` (rewards, labels) and
+    `choice_entries` (rewards, action): the distinct texts behind `state 17` and `action`.
+    """
+
+    def __init__(self, path: Path, header: Header, values: Values):
+        self.path, self.header, self.values = path, header, values
+        self.number, self.line = 0, ""
+        notes = header.notes
+        self.labels = {name: k for k, name in enumerate(notes.labels if notes else ("init", "deadlock"))}
+        self.actions = {name: k for k, name in enumerate(notes.actions if notes else ())}
+        self.state_entries: list[tuple[tuple[Amount, ...], tuple[int, ...]]] = []
+        self.choice_entries: list[tuple[tuple[Amount, ...], int]] = []
+        self.exit_texts: dict[int, str] = {}
+        """Of chains in continuous time: the exit rates that are written behind states, by entry."""
+        self.state_entry, self.choice_entry = array("i"), array("i")
+        self.choice_start, self.transition_start = array("q"), array("q")
+        self.successor, self.code = array("i"), array("i")
+        self.valuations = ValuationColumns()
+        self._placeholders: dict[str, str] = {}
+        self._known_states: dict[str, int] = {}
+        self._known_choices: dict[str, int] = {}
+        self._known_values: dict[str, int] = {}
+        self._first_transition = 0
+        self.has_unwritten_choices = False
+
+    def fail(self, message: str, token: str | None = None, hint: str | None = None) -> NoReturn:
+        fail(self.path, self.number, self.line, message, token, hint)
+
+    def read(self, lines: Iterator[tuple[int, str]], progress: Progress | None) -> None:
+        """All lines behind `@model`."""
+        for name, (text, number, line) in self.header.placeholders.items():
+            self.number, self.line = number, line
+            self._placeholders[name] = text.strip()
+            self._known_values[f" ${name}\n"] = self.meaning(self.values.code, text)
+        known, successor, code = self._known_values, self.successor, self.code
+        for number, line in lines:
+            text = line.lstrip()
+            if text[:1].isdecimal():
+                target, colon, value = text.partition(":")
+                try:
+                    successor.append(int(target))
+                    code.append(known[value])
+                except (ValueError, OverflowError, KeyError):
+                    self.number, self.line = number, line
+                    self.new_transition(target, colon, value)
+                continue
+            self.number, self.line = number, line
+            if text.startswith("action "):
+                self.new_choice(text[7:])
+            elif text.startswith("state "):
+                self.new_state(text[6:])
+                if progress is not None and len(self.state_entry) % _REPORT_EVERY == 0:
+                    progress(len(self.state_entry), len(successor))
+            elif text.startswith(VALUATION_MARK):
+                self.valuations.add(len(self.state_entry) - 1, text)
+            elif text.strip() and not text.startswith("//"):
+                self.fail(
+                    f"{shorten(text)} is no line of a model",
+                    hint="expected 'state …', 'action …' or a transition such as '3 : 0.5'",
+                )
+        self.close_state()
+
+    def new_state(self, text: str) -> None:
+        self.close_state()
+        identifier, rest = [*text.split(None, 1), "", ""][:2]
+        index = len(self.state_entry)
+        if identifier.strip() != str(index):
+            self.fail(f"state {index} expected here, found {shorten(identifier)}", identifier.strip())
+        entry = self._known_states.get(rest)
+        if entry is None:
+            rewards, names = self.rewards_and_labels(rest)
+            labels = tuple(_number(self.labels, name) for name in names)
+            entry = len(self.state_entries)
+            self.state_entries.append((rewards, labels))
+            self._known_states[rest] = entry
+        self.choice_start.append(len(self.choice_entry))
+        self.state_entry.append(entry)
+        self._first_transition = len(self.successor)
+
+    def close_state(self) -> None:
+        """A state without an action line has one choice without a name (old DTMC files)."""
+        if len(self.successor) > self._first_transition and not self.state_entry:
+            self.fail("a transition before the first state")
+        if not self.state_entry or len(self.choice_entry) > self.choice_start[-1]:
+            return
+        if len(self.successor) == self._first_transition:
+            index = len(self.state_entry) - 1
+            fail_at_nth(
+                self.path, index, is_state_line, f"state {index} has no transition", self.header.model_line
+            )
+        self.has_unwritten_choices = True
+        self.open_choice(self.choice(NO_LABEL), self._first_transition)
+
+    def new_choice(self, text: str) -> None:
+        if not self.state_entry:
+            self.fail("an action before the first state")
+        is_first = len(self.choice_entry) == self.choice_start[-1]
+        if is_first and len(self.successor) > self._first_transition:
+            self.fail("an action behind transitions that belong to none")
+        if self.header.is_chain and not is_first:
+            self.fail(
+                "a second action in a state of a DTMC", hint="a model with several actions a state is an MDP"
+            )
+        self.open_choice(self.choice(text), len(self.successor))
+
+    def choice(self, text: str) -> int:
+        entry = self._known_choices.get(text)
+        if entry is None:
+            name, rest = [*text.split(None, 1), "", ""][:2]
+            if not name or name.startswith("["):
+                self.fail(f"an action needs a name; {NO_LABEL} stands for none")
+            rewards, behind = self.split_rewards(rest)
+            if behind.strip():
+                self.fail(f"unexpected {shorten(behind)} behind the action", behind.strip())
+            entry = len(self.choice_entries)
+            action = _number(self.actions, UNLABELLED if name == NO_LABEL else name)
+            self.choice_entries.append((rewards, action))
+            self._known_choices[text] = entry
+        return entry
+
+    def open_choice(self, entry: int, first_transition: int) -> None:
+        self.transition_start.append(first_transition)
+        self.choice_entry.append(entry)
+
+    def new_transition(self, target: str, colon: str, value: str) -> None:
+        """The careful way, for a line with a new value or with an error."""
+        stripped = target.strip()
+        if not colon:
+            self.fail(f"a transition such as '3 : 0.5' expected, found {shorten(target)}")
+        if not (stripped.isascii() and stripped.isdecimal()) or len(stripped) > 9:
+            self.fail(f"{shorten(target)} is not the number of a state", stripped)
+        if value not in self._known_values:
+            self._known_values[value] = self.meaning(self.values.code, value)
+        del self.successor[len(self.code) :]
+        self.successor.append(int(stripped))
+        self.code.append(self._known_values[value])
+
+    def meaning(self, understand: Callable[[str], _Meaning], text: str) -> _Meaning:
+        """What a value says, with an error that points at it where it says nothing."""
+        value = text.strip()
+        if value.startswith("$"):
+            if value[1:] not in self._placeholders:
+                self.fail(f"the placeholder {shorten(value)} is not defined", value)
+            value = self._placeholders[value[1:]]
+        try:
+            return understand(value)
+        except ValueError as error:
+            offset = error.offset if isinstance(error, PolynomialSyntaxError) else 0
+            start = max(self.line.find(value), 0)
+            shown = self.line.rstrip("\r\n")
+            raise InputError(
+                f"{shorten(value)}: {error}",
+                Location(str(self.path), self.number, start + offset + 1, shown),
+            ) from None
+
+    def split_rewards(self, text: str) -> tuple[tuple[Amount, ...], str]:
+        """The rewards `[1, 2/3]` at the beginning, one for each structure, and what follows."""
+        stripped = text.lstrip()
+        if not stripped.startswith("["):
+            return (), stripped
+        depth, end = 0, -1
+        cuts = [0]
+        for position, character in enumerate(stripped):
+            depth += (character == "[") - (character == "]")
+            if character == "," and depth == 1:
+                cuts.append(position)
+            if depth == 0:
+                end = position
+                break
+        if end < 0:
+            self.fail("']' is missing behind the rewards", stripped.strip())
+        pieces = [stripped[a + 1 : b] for a, b in zip(cuts, [*cuts[1:], end], strict=True)]
+        names = self.header.reward_names
+        if len(pieces) != len(names):
+            self.fail(f"{len(pieces)} rewards for {len(names)} reward models", stripped.strip())
+        return tuple(self.meaning(self.values.reward, piece) for piece in pieces), stripped[end + 1 :]
+
+    def rewards_and_labels(self, text: str) -> tuple[tuple[Amount, ...], list[str]]:
+        """What stands behind the number of a state, in any order: rewards `[1, 2/3]`, once, and labels, of
+        which one with a space or bracket within stands in quotation marks. Nothing else does.
+        """
+        rewards: tuple[Amount, ...] | None = None
+        names: list[str] = []
+        rest = text.strip()
+        while rest:
+            if rest.startswith("["):
+                if rewards is not None:
+                    self.fail(
+                        "a second list of rewards for this state",
+                        rest,
+                        "one list holds the rewards of all reward models: [1, 2]",
+                    )
+                rewards, rest = self.split_rewards(rest)
+            elif rest.startswith('"'):
+                name, mark, behind = rest[1:].partition('"')
+                if not mark:
+                    self.fail("a quotation mark is not closed", rest)
+                names.append(name)
+                rest = behind
+            else:
+                word = rest.split(None, 1)[0]
+                if word.startswith("!") and self.header.is_continuous:
+                    self.exit_texts[len(self.state_entries)] = word[1:]
+                else:
+                    self.check_label(word, rest)
+                    names.append(word)
+                rest = rest[len(word) :]
+            if rest and not rest[0].isspace() and rest[0] not in '["':
+                self.fail(f"a space is missing before {shorten(rest.split()[0])}", rest)
+            rest = rest.strip()
+        return rewards or (), names
+
+    def check_label(self, word: str, rest: str) -> None:
+        """Refuse what is no label: exit rates, observations, brackets, comments."""
+        if word.startswith("!"):
+            self.fail(
+                f"{shorten(word)} is an exit rate, which states of continuous-time models have",
+                rest,
+                "tightrope reads DTMCs and MDPs; write the model's embedded or uniformised chain",
+            )
+        if word.startswith("{"):
+            self.fail(
+                f"{shorten(word)} is an observation, which states of partially observable models have",
+                rest,
+                "tightrope reads DTMCs and MDPs",
+            )
+        if word.startswith("//"):
+            self.fail("a comment behind a state", rest, "comments stand on lines of their own")
+        if wrong := next((c for c in word if c in '[]{}"'), None):
+            self.fail(
+                f"{shorten(word)} is neither a label nor rewards: it has {wrong!r} within",
+                rest,
+                'rewards stand apart, [1, 2], and a label with such a character in quotes, "a[1]"',
+            )
+
+
+def is_state_line(line: str) -> bool:
+    return line.lstrip().startswith("state ")
+
+
+def is_choice_line(line: str) -> bool:
+    return line.lstrip().startswith("action ")
+
+
+def is_transition_line(line: str) -> bool:
+    return line.lstrip()[:1].isdecimal()
+
+
+def _number(numbers: dict[str, int], name: str) -> int:
+    return numbers.setdefault(name, len(numbers))

@@ -5,10 +5,10 @@ Numbers in model files: `0.25`, `1e-3`, `3/10`; exactly, or as the nearest doubl
 Python's own `float` and `Fraction` accept more than the formats do (`nan`, `1_000`, digits of other
 scripts), and an exponent such as 1e999999999 would keep them busy for hours.
 
-Each distinct text of a probability or reward is understood once and gets a small integer (`code`); the model is made of all of
-them at the end. Decimals become the nearest doubles; the bounds of exact rational intervals, where
-they are no doubles, are rounded outwards so that nothing is lost. Which numbers have no double, says
-`tightrope.model.door`.
+Each distinct text of a probability or reward is understood once and gets a small integer (`code`); the
+model is made of all of them at the end. Decimals become the nearest doubles; the bounds of exact rational
+intervals, where they are no doubles, are rounded outwards so that nothing is lost. Which numbers have no
+double, says `tightrope.model.door`.
 
 Polynomials and quotients of polynomials as model files write them, read exactly.
 

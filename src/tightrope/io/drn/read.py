@@ -1,8 +1,9 @@
 """DRN files are read: models in discrete time, Markov automata, and chains in continuous time.
 
-The checks that need all of a file are made here. In files of Markov automata (`@type: Markov Automaton`, or `MA`) behind every state stands its exit rate
-(`!2.5`); `!0` marks those whose choices are immediate. Behind transitions stand probabilities, also of states
-that wait. Numbers are doubles; parameters and intervals are refused.
+The checks that need all of a file are made here. In files of Markov automata (`@type: Markov Automaton`, or
+`MA`) behind every state stands its exit rate (`!2.5`); `!0` marks those whose choices are immediate. Behind
+transitions stand probabilities, also of states that wait. Numbers are doubles; parameters and intervals are
+refused.
 
 In files of chains in continuous time rates stand where probabilities stand in other models:
 `@type: CTMC`, one action per state, and behind each state its exit rate (`!2.5`), as Storm writes them. With

@@ -1,7 +1,8 @@
 """The objects, expressions and declarations of JANI files.
 
-Expressions become our syntax trees, and every object knows the path that leads to it. Places in a file of JSON are paths such as `automata[0].edges[3].guard`: what is wrong is said there. A path
-is kept as a line of a made-up text, so that everything behind the reader can point at it as at a PRISM text.
+Expressions become our syntax trees, and every object knows the path that leads to it. Places in a file of
+JSON are paths such as `automata[0].edges[3].guard`: what is wrong is said there. A path is kept as a line
+of a made-up text, so that everything behind the reader can point at it as at a PRISM text.
 
 A constant of type real without a value is a parameter, as in the PRISM language. Transient variables have no
 value of their own: what a location says is their value in a state (a `Formula` of ours; those of type bool

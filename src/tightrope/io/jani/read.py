@@ -2,10 +2,10 @@
 
 What is not understood is refused with the path of the place, never passed over.
 
-Automata become modules, and what moves together synchronisations. A location is a variable of the module, unless there is only one. An edge is a command; edges of one action
-that earn different things get their own actions inside the module, so that every synchronisation earns one
-thing. Where the destinations of an edge earn different things, it earns their expectation, on which alone
-values depend.
+Automata become modules, and what moves together synchronisations. A location is a variable of the module,
+unless there is only one. An edge is a command; edges of one action that earn different things get their own
+actions inside the module, so that every synchronisation earns one thing. Where the destinations of an edge
+earn different things, it earns their expectation, on which alone values depend.
 
 Properties become properties of ours, in text:
 

@@ -31,11 +31,11 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
+import tightrope as tr
 from tightrope.benchmarks.suite import load, parse_bench, question
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import find_decided_states
 from tightrope.learning.learn import learn
-from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.run import OnlineRun, SimulatedEpisodes, Truth
 from tightrope.problem import Problem
 
@@ -157,7 +157,7 @@ def _run(case: Case, sums: Sums | None) -> int:
     mdp = model.instantiate(instance.truth)
     stop = find_decided_states(objective, model.states)
     simulator = Simulator(mdp, None, stop, instance.episode_cap, model.hash(), threads=1)
-    online = OnlineLearner(Problem(model, objective), sets=case.sets, region=case.region)
+    online = tr.online(Problem(model, objective), sets=case.sets, region=case.region)
     source = SimulatedEpisodes(simulator, 1)
     if sums is None:
         return len(list(OnlineRun(online, source, case.episodes, Truth(mdp, objective)).records()))

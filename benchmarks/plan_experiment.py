@@ -40,7 +40,7 @@ import tightrope as tr
 from tightrope.data.planned_draws import PlannedDraws
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import find_decided_states
-from tightrope.learning.online.exploration import Explore
+from tightrope.design.exploration import Explore
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.run import OnlineRun, SimulatedEpisodes, Truth
 from tightrope.solver.solve import solve
@@ -138,7 +138,7 @@ def measure(case: Case, way: str, seed: int) -> Row:
     begin = time.process_time()
     found = world(case.name)
     pilot = found.simulator.episodes(case.pilot, seed)
-    learner = OnlineLearner(
+    learner = tr.online(
         found.problem,
         delta=DELTA,
         explore=explore(way, found.cap, case.at_most),
@@ -329,7 +329,7 @@ def _misses(
     problem: tr.Problem, simulator: Simulator, truth: Truth, best: float, seed: int
 ) -> tuple[bool, int]:
     """Whether any update of one run of the learner says what is not so, and how many updates there were."""
-    learner = OnlineLearner(
+    learner = tr.online(
         problem,
         delta=COVERAGE_DELTA,
         explore=Explore("designed", cap=100),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import tightrope as tr
 from learning_cases import Case, case
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import find_decided_states
@@ -17,7 +18,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 
 def learner(name: str, **asked: Any) -> OnlineLearner:
     problem = case(name)
-    return OnlineLearner(problem.problem, **asked)
+    return tr.online(problem.problem, **asked)
 
 
 def simulator(problem: Case) -> Simulator:

@@ -10,6 +10,7 @@ from typing import Any
 import gymnasium
 import pytest
 
+import tightrope as tr
 from tightrope.cli.app import run
 from tightrope.cli.online_display import ROWS, choose_records
 from tightrope.data.environments import SteppedEnvironment
@@ -148,7 +149,7 @@ def test_an_environment_goes_on_where_it_stopped(walk: str, tmp_path: Path) -> N
 
     def learned(directory: str, *ends: int) -> OnlineLearner:
         for end in ends:
-            one = OnlineLearner(Problem(model, HOME), sets="tied")
+            one = tr.online(Problem(model, HOME), sets="tied")
             stepped = SteppedEnvironment(WalkEnv(), model, actions=["slow", "fast"])
             with Journal(tmp_path / directory, {"model": "walk"}) as journal:
                 list(OnlineRun(one, EnvironmentEpisodes(stepped, 4), end, None, journal).records())

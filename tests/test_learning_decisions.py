@@ -19,7 +19,7 @@ from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.errors import InputError
 from tightrope.learning.bet_policy import why_no_bets
 from tightrope.learning.learn import learn, learn_all
-from tightrope.learning.online.begin import online
+from tightrope.design.exploration import online
 from tightrope.learning.options import LearnOptions, decide
 from tightrope.learning.policies import PolicySolver
 from tightrope.learning.result import PolicyValue

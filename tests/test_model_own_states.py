@@ -15,7 +15,8 @@ import gymnasium
 import numpy as np
 import pytest
 
-from tightrope import OnlineLearner, Parameters, build_from_function, build_from_rows, load, read_data
+import tightrope as tr
+from tightrope import Parameters, build_from_function, build_from_rows, load, read_data
 from tightrope.cli.app import run
 from tightrope.data.environments import count_environment, count_minari
 from tightrope.errors import InputError
@@ -113,12 +114,12 @@ def test_own_states_survive_pickling_and_leave_the_identity_alone(called: Callab
 
 def test_a_model_that_was_learned_about_pickles() -> None:
     model = walk()
-    learner = OnlineLearner(Problem(model, 'Pmax=? [ F "home" ]'))
+    learner = tr.online(Problem(model, 'Pmax=? [ F "home" ]'))
     learner.observe([(2, "walk", 3), (3, "run", 4)])
     guarantee = learner.result().guarantee
     copy = pickle.loads(pickle.dumps(model))
     assert copy.hash() == model.hash() and not copy.expression.flags.writeable
-    again = OnlineLearner(Problem(copy, 'Pmax=? [ F "home" ]'))
+    again = tr.online(Problem(copy, 'Pmax=? [ F "home" ]'))
     again.observe([(2, "walk", 3), (3, "run", 4)])
     assert again.result().guarantee == guarantee
     plain = copy.instantiate([Fraction(1, 2)])
@@ -220,14 +221,14 @@ def test_recorded_integers_are_the_users_own_states(tmp_path: Path) -> None:
 
 def test_an_online_learner_finds_own_states() -> None:
     model = walk()
-    learner = OnlineLearner(Problem(model, 'Pmax=? [ F "home" ]'))
+    learner = tr.online(Problem(model, 'Pmax=? [ F "home" ]'))
     learner.observe([(2, "walk", 3), (3, "run", 4)])
     assert seen(model, learner.data.counts().transition) == {("2", "3"), ("3", "4")}
-    by_index = OnlineLearner(Problem(model, 'Pmax=? [ F "home" ]'), states="index")
+    by_index = tr.online(Problem(model, 'Pmax=? [ F "home" ]'), states="index")
     by_index.observe([(0, "walk", 1), (1, "run", 3)])
     assert by_index.data.counts() == learner.data.counts()
     with pytest.raises(InputError, match="states='foo'"):
-        OnlineLearner(Problem(model, 'Pmax=? [ F "home" ]'), states="foo")
+        tr.online(Problem(model, 'Pmax=? [ F "home" ]'), states="foo")
 
 
 # --- logs -----------------------------------------------------------------------------------

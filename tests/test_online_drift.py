@@ -47,7 +47,7 @@ class ChangingCoins:
 
 
 def coins(**asked: Any) -> OnlineLearner:
-    return OnlineLearner(two_coins().problem('Pmax=? [ F "goal" ]'), delta=0.01, sets="tied", **asked)
+    return tr.online(two_coins().problem('Pmax=? [ F "goal" ]'), delta=0.01, sets="tied", **asked)
 
 
 def timeless(records: list[dict[str, Any]], *, drift: bool = True) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tightrope as tr
 from online_cases import two_coins
 from tightrope.cli.app import run as run_command
 from tightrope.data.batches import batch_ends
@@ -26,7 +27,7 @@ GOAL = 'Pmax=? [ F "goal" ]'
 
 
 def coin_learner(**asked: Any) -> OnlineLearner:
-    return OnlineLearner(Problem(two_coins(), GOAL), sets="expression", region="likelihood", **asked)
+    return tr.online(Problem(two_coins(), GOAL), sets="expression", region="likelihood", **asked)
 
 
 def tosses(seed: int = 1) -> SimulatedEpisodes:
@@ -42,7 +43,7 @@ def records(episodes: int, seed: int = 1, **asked: Any) -> tuple[OnlineLearner, 
 
 def test_the_policy_is_the_one_that_was_asked_for() -> None:
     for way in ("optimistic", "robust", "uniform"):
-        online = OnlineLearner(Problem(two_coins(), GOAL), sets="tied", explore=way, delta=0.1)
+        online = tr.online(Problem(two_coins(), GOAL), sets="tied", explore=way, delta=0.1)
         for came_up in (1, 1, 2, 2, 2):  # the first coin: heads twice, tails three times
             online.observe(two_coins_toss(came_up))
         update = online.update()
@@ -59,7 +60,7 @@ def two_coins_toss(came_up: int) -> list[tuple[dict[str, int], str, dict[str, in
 
 def test_unknown_ways_to_explore_are_refused() -> None:
     with pytest.raises(InputError, match="known are designed, optimistic, robust, uniform"):
-        OnlineLearner(Problem(two_coins(), GOAL), explore="greedy")
+        tr.online(Problem(two_coins(), GOAL), explore="greedy")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tightrope
+import tightrope as tr
 from learning_cases import case
 from online_cases import learner, simulator, source, truth, two_coins
 from tightrope.ambiguity.sets import SetsKind
@@ -19,7 +20,6 @@ from tightrope.data.until_doubled import simulate_until_doubled
 from tightrope.errors import InputError
 from tightrope.io.policy import Policy
 from tightrope.learning.learn import learn
-from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.run import OnlineRun, SimulatedEpisodes, Truth
 from tightrope.learning.options import WITHOUT_REGION, LearnOptions
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -135,7 +135,7 @@ def test_coupled_sets_guarantee_more_and_equal_learn_too() -> None:
 
 def test_learning_finds_the_better_coin_and_says_so() -> None:
     model = two_coins()
-    online = OnlineLearner(Problem(model, GOAL), delta=0.05)
+    online = tr.online(Problem(model, GOAL), delta=0.05)
     mdp = model.instantiate((0.3, 0.8))
     run = OnlineRun(online, SimulatedEpisodes(Simulator(mdp), 5), 3000, Truth(mdp, online.objective))
     records = list(run.records())
@@ -156,7 +156,7 @@ def test_all_guarantees_of_a_run_hold_together(region: RegionKind, runs: int) ->
     mdp = model.instantiate((0.5, 0.55))
     missed = updates = 0
     for seed in range(runs):
-        online = OnlineLearner(Problem(model, GOAL), delta=delta, region=region, sets="expression")
+        online = tr.online(Problem(model, GOAL), delta=delta, region=region, sets="expression")
         run = OnlineRun(online, SimulatedEpisodes(Simulator(mdp), seed), 25, Truth(mdp, online.objective))
         records = list(run.records())
         updates += len(records)
@@ -167,12 +167,12 @@ def test_all_guarantees_of_a_run_hold_together(region: RegionKind, runs: int) ->
 
 def test_time_uniform_methods_are_the_default_and_others_are_labelled() -> None:
     model = two_coins()
-    default = OnlineLearner(Problem(model, GOAL))
+    default = tr.online(Problem(model, GOAL))
     default.update()
     assert default.decisions.interval is IntervalMethod.BETA_BINOMIAL
     assert default.ledger is not None and default.ledger.holds
     assert default.ledger.assumption is Assumption.ADAPTIVE_ANYTIME
-    asked = OnlineLearner(Problem(model, GOAL), **LearnOptions(interval=IntervalMethod.CLOPPER_PEARSON).words)
+    asked = tr.online(Problem(model, GOAL), **LearnOptions(interval=IntervalMethod.CLOPPER_PEARSON).words)
     asked.update()
     assert asked.ledger is not None and not asked.ledger.holds
     assert "not" in " ".join(asked.ledger.lines)
@@ -212,7 +212,7 @@ def test_episodes_are_observed_in_many_forms() -> None:
     ],
 )
 def test_episodes_that_the_model_excludes_are_refused(episode: list[object], message: str) -> None:
-    online = OnlineLearner(Problem(two_coins(), GOAL))
+    online = tr.online(Problem(two_coins(), GOAL))
     with pytest.raises(InputError, match=message):
         online.observe(episode)
     assert online.episodes == 0 and online.data.steps == 0
@@ -221,14 +221,14 @@ def test_episodes_that_the_model_excludes_are_refused(episode: list[object], mes
 def test_wrong_questions_are_refused() -> None:
     model = two_coins()
     with pytest.raises(InputError, match="delta"):
-        OnlineLearner(Problem(model, GOAL), delta=0.0)
+        tr.online(Problem(model, GOAL), delta=0.0)
     with pytest.raises(InputError, match="sets"):
-        OnlineLearner(Problem(model, GOAL), sets="square")
+        tr.online(Problem(model, GOAL), sets="square")
     with pytest.raises(InputError, match="true or false"):
-        OnlineLearner(Problem(model, 'P>=0.5 [ F "goal" ]'))
+        tr.online(Problem(model, 'P>=0.5 [ F "goal" ]'))
     plain = ParametricMDP(model.structure, *_constant(model))
     with pytest.raises(InputError, match="no parameters"):
-        OnlineLearner(Problem(plain, GOAL))
+        tr.online(Problem(plain, GOAL))
 
 
 def _constant(model: ParametricMDP) -> tuple[object, ...]:

@@ -20,14 +20,20 @@ from tightrope.data.batches import batch_ends
 from tightrope.data.mixed_episodes import MixedEpisodes, append_episodes
 from tightrope.data.stopping import find_decided_states
 from tightrope.design.directions import Directions, expression_directions, find_directions
-from tightrope.design.forecast import Corrected, Curve, Gap, Past, episodes_until, smallest
+from tightrope.design.forecast import (
+    Corrected,
+    Curve,
+    Gap,
+    Past,
+    episodes_until,
+    plausible_points,
+    smallest,
+    total_width,
+)
 from tightrope.design.information import Information
-from tightrope.design.plausible import plausible_points
-from tightrope.design.widths import total_width
+from tightrope.design.plan import plan_document, round_forecast
 from tightrope.io.documents.coding import read_document
 from tightrope.io.documents.plan import PlanDocument
-from tightrope.learning.plan.answer import round_forecast
-from tightrope.learning.plan.document import plan_document
 from tightrope.report.draw_forecast import forecast_figure
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.outcomes import Outcomes
@@ -280,7 +286,7 @@ def test_what_comes_is_what_was_forecast() -> None:
 @pytest.fixture
 def few_points(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forecasts look at two plausible points: for tests of what is asked, not of how sure the answer is."""
-    monkeypatch.setattr("tightrope.design.plausible.PAIRS", 1)
+    monkeypatch.setattr("tightrope.design.forecast.PAIRS", 1)
 
 
 @pytest.mark.usefixtures("few_points")
@@ -473,7 +479,7 @@ def test_the_command(
     assert "no plan with a policy" in capsys.readouterr().err
     assert run(["sample", model, *more, "--raw"]) == 2 and run(["sample", model, "--episodes", "3"]) == 2
     capsys.readouterr()
-    monkeypatch.setattr("tightrope.design.plausible.PAIRS", 1)
+    monkeypatch.setattr("tightrope.design.forecast.PAIRS", 1)
     assert run([*asked, "--gap", "1e-7", "--json"]) == 1
     captured = capsys.readouterr()
     assert json.loads(captured.out)["status"] == "beyond a thousand million episodes"

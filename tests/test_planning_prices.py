@@ -12,13 +12,10 @@ import pytest
 import tightrope as tr
 from tightrope.data.simulator import Simulator
 from tightrope.design.episodes import Episodes
+from tightrope.design.exploration import Explore, Safety
 from tightrope.design.information import Information
-from tightrope.design.oracle import best_episodes
-from tightrope.design.priced import Cost, price_oracle
-from tightrope.design.safe import Bounded, careful, entering
-from tightrope.learning.online.exploration import Explore
+from tightrope.design.oracle import Bounded, Cost, best_episodes, careful, entering, price_oracle
 from tightrope.learning.online.learner import OnlineLearner
-from tightrope.learning.online.safety import Safety
 from tightrope.regions.bounds import parameter_box
 
 POINT = np.array([0.3, 0.6])
@@ -153,7 +150,7 @@ def pilot(walk: Any, episodes: int) -> tr.Counts:
 
 def learner(walk: Any, **asked: Any) -> OnlineLearner:
     asked = {"region": "likelihood", "sets": "expression", "delta": 0.05, **asked}
-    return OnlineLearner(walk.problem(GOAL), **asked)
+    return tr.online(walk.problem(GOAL), **asked)
 
 
 @pytest.mark.parametrize("most", [0.05, 0.2])
@@ -179,7 +176,7 @@ def test_exploration_that_cannot_be_certified_is_refused_in_words(walk: Any) -> 
     rows = [(0, "go", {1: walk.parameters.symbols()[0], 2: 1 - walk.parameters.symbols()[0]})]
     rows += [(1, "", {1: 1}), (2, "", {2: 1})]
     model = tr.build_from_rows(rows, walk.parameters, labels={"crash": [1], "good": [2]})
-    forced = OnlineLearner(
+    forced = tr.online(
         model.problem(GOAL), explore=Explore("designed", avoid='"crash"', at_most=0.3), sets="tied"
     )
     with pytest.raises(tr.CannotCertify, match="the safest policy is certified at 1\n"):

@@ -101,7 +101,7 @@ MORE_PARAMETERS = {
     "data/environments.py: count_environment": "options of a public function, by keyword",
     "certify/verification.py: verify": "options of a public function, by keyword",
     "learning/rates.py: learn_rates": "options of a public function, by keyword",
-    "learning/online/begin.py: online": "options of a public function, by keyword",
+    "design/exploration.py: online": "options of a public function, by keyword",
     "learning/online/learner.py: __init__": "options of a public class, by keyword",
 }
 """Files and functions that take more than `MOST_PARAMETERS`, and why."""

@@ -20,7 +20,7 @@ from tightrope.data.reading import _with_design, read_data
 from tightrope.errors import InputError
 from tightrope.io.policy_write import write_policy
 from tightrope.learning.learn import learn
-from tightrope.learning.online.begin import online
+from tightrope.design.exploration import online
 from tightrope.learning.online.run import OnlineRun
 from tightrope.learning.options import LearnOptions
 from tightrope.problem import Problem

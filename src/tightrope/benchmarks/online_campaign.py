@@ -64,8 +64,8 @@ def run_online_cell(cell: OnlineCell) -> OnlineRecord:
     """One run from beginning to end, in this process."""
     from tightrope.data.simulator import Simulator
     from tightrope.data.stopping import find_decided_states
+    from tightrope.design.exploration import online
     from tightrope.learning.learn import parametric
-    from tightrope.learning.online.learner import OnlineLearner
     from tightrope.learning.online.run import OnlineRun, SimulatedEpisodes, Truth
     from tightrope.learning.policies import maximises
     from tightrope.learning.result import CLOSE
@@ -74,12 +74,12 @@ def run_online_cell(cell: OnlineCell) -> OnlineRecord:
     problem, optimum = _load(cell.instance)
     model, objective = parametric(problem), problem.objective
     sets, region = ONLINE_METHODS[cell.method]
-    OnlineLearner(problem, delta=cell.delta, region=region, sets=sets).update()  # compiles
+    online(problem, delta=cell.delta, region=region, sets=sets).update()  # compiles
     begin = time.process_time()
     mdp = model.instantiate(instance.truth)
     stop = find_decided_states(objective, model.states)
     simulator = Simulator(mdp, None, stop, instance.episode_cap, model.hash(), threads=1)
-    learner = OnlineLearner(problem, delta=cell.delta, region=region, sets=sets, explore="optimistic")
+    learner = online(problem, delta=cell.delta, region=region, sets=sets, explore="optimistic")
     run = OnlineRun(learner, SimulatedEpisodes(simulator, cell.seed), cell.episodes, Truth(mdp, objective))
     records = list(run.records())
     assert learner.ledger is not None

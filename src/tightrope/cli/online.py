@@ -12,8 +12,9 @@ from tightrope.cli import options
 from tightrope.cli.options import DeviceName, option, require_device
 from tightrope.cli.records import SubjectOptions, takes
 from tightrope.data.state_form import StateForm
+from tightrope.design.exploration import Explore
 from tightrope.errors import InputError
-from tightrope.learning.online.exploration import Exploration, Explore, default_exploration
+from tightrope.learning.online.exploration import Exploration, default_exploration
 from tightrope.regions.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget

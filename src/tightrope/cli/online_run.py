@@ -18,6 +18,7 @@ from tightrope.cli.subject import Subject, load_subject
 from tightrope.data.reading import read_data
 from tightrope.data.simulator import DEFAULT_CAP, Simulator
 from tightrope.data.stopping import deciding_steps, find_decided_states
+from tightrope.design.exploration import Explore, Explored, online
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.documents.coding import from_plain
 from tightrope.io.documents.outcome import AssumedFacts, read_verdict
@@ -52,7 +53,7 @@ def run(asked: Request) -> None:
             hint="in Python tr.online takes episodes; problem.controller(learner.policy()) says how to act",
         )
     source, truth, cap = _source(asked, subject)
-    learner = OnlineLearner(
+    learner = online(
         subject.problem,
         delta=asked.delta,
         explore=replace(asked.exploration, cap=cap),
@@ -78,7 +79,7 @@ def run(asked: Request) -> None:
             kept = None if asked.output is None else str(asked.output)
             verdict = _verdict(records, result)
             print_verdict(verdict, headline(verdict, records[-1], asked.delta))
-            print_run(subject, records, result, _describe_exploration(learner), kept)
+            print_run(subject, records, result, _describe_exploration(asked.exploration, learner), kept)
             sys.stdout.flush()
         if asked.output is not None and result is not None:
             _write(asked, subject, learner, result, records)
@@ -198,9 +199,9 @@ def _write(
         write_curve(folder, records, about)
 
 
-def _describe_exploration(learner: OnlineLearner) -> str:
+def _describe_exploration(asked: Explore, learner: OnlineLearner) -> str:
     """Who collected, and what is said of it."""
-    asked, found = learner.explore, learner.last_design
+    found = learner.last_design if isinstance(learner.last_design, Explored) else None
     words = [f"{asked.kind.value} policy"]
     if not asked.price.is_by_episode:
         words.append(f"by cost ({asked.price.text})")

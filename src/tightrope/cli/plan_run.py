@@ -14,14 +14,25 @@ from tightrope.cli.options import require_coupled
 from tightrope.cli.output import leave, print_facts, print_json, print_table, print_verdict, warn
 from tightrope.cli.progress import phase_progress
 from tightrope.cli.subject import load_subject
+from tightrope.design.plan import (
+    DRAWS_FILE,
+    GIVEN,
+    POLICY_FILE,
+    Aim,
+    Plan,
+    PlanStatus,
+    Strategy,
+    Target,
+    claim_plan,
+    plan_document,
+    round_forecast,
+    write_plan,
+)
+from tightrope.design.planner import plan
 from tightrope.errors import CannotCertify
 from tightrope.io.documents.files import SignatureDraws
 from tightrope.io.documents.plan import LABEL
 from tightrope.io.policy import read_policy
-from tightrope.learning.plan.answer import GIVEN, Plan, PlanStatus, Strategy, round_forecast
-from tightrope.learning.plan.document import DRAWS_FILE, POLICY_FILE, claim_plan, plan_document, write_plan
-from tightrope.learning.plan.plan import plan
-from tightrope.learning.plan.target import Aim, Target
 from tightrope.numerics.text import interval_text, text_above
 from tightrope.statistics.estimates import check_delta
 

@@ -16,12 +16,46 @@ batches it is known what their plug-ins cost against the estimate of now; what t
 and what the one of all data will gain is added. So K continues what was realised; ± 2 standard deviations of
 the bracket are one part of the range that is printed.
 
-The other part is where the estimate will be by then (`tightrope.design.plausible`): the forecast is
+The other part is where the estimate will be by then (`tightrope.design.forecast`): the forecast is
 multiplied by the mean ratio between widths there and here, and the range widened by its spread.
 
 Batches end where they always do, so K rises within a pilot and falls where the next pilot begins. A *plan*
 (a number of episodes stated before the first one) fixes the pilot and costs no price; otherwise pilots come
 in tens of batches (`PILOT_STEP`).
+
+How wide linear functions are over an ellipsoid within the domain.
+
+h(v) = max { v·Δ : Δᵀ·I·Δ ≤ K, point + Δ in the domain }. Away from the domain's faces that is √K·‖v‖_{I⁻¹};
+where the ellipsoid sticks out of a face it is a cone program of the dimension of the parameters, solved for
+the heaviest directions, the others in proportion. Where a single face decides, the maximum is that of a ball
+cut by one half-space, in closed form; only where its maximiser leaves another face Clarabel is asked. By weak
+duality, for every λ ≥ 0
+
+    h(v)  ≤  λ·room + √K·‖v − Aᵀλ‖_{I⁻¹},
+
+and the multipliers that Clarabel finds make it an equality up to its tolerance. Without the domain a forecast
+from few data is up to twice too wide.
+
+Where the parameters may be after the data so far, and what a forecast is there.
+
+The estimate is one point; after a short pilot the truth may be elsewhere in the domain, and so will be the
+estimates to come. That matters in two ways: the width of a value depends on where it is taken, and a region
+is cut by the faces of the domain that are near. From few data the smoothed estimate lies in the middle, where
+both are at their widest.
+
+So a few points are drawn from the normal distribution that the data leave, within the domain (hit-and-run;
+seeded; mirrored in pairs, so that what is odd cancels): p ∝ exp(−½·Δᵀ·I·Δ) on the domain. If θ is the truth,
+the estimate after n more episodes is θ̂ + S_n⁻¹·(n·M)·(θ − θ̂) on average, S_n all information by then with the
+smoothing's: it stays where it is at first and goes to θ in the end.
+
+What regions made of event intervals, balls or least squares will be like: from counts that are drawn.
+
+Such a region is a function of counts, and intersections of many intervals are narrower than one interval
+around each mean, so a few data sets are drawn: parameters from the normal distribution around the estimate
+that the data so far leave, and for every signature a multinomial draw of as many visits as are expected,
+added to the counts so far. The region of each is built as `learn` builds it, and the
+width of what matters measured over it. The mean is the forecast, and its edges are two standard deviations
+of the draws away. Draws are seeded: the same data give the same forecast.
 """
 
 from __future__ import annotations
@@ -32,13 +66,16 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from tightrope.data.batches import batch_ends
 from tightrope.data.counts import Counts
+from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.design.directions import Directions
 from tightrope.design.information import Information
-from tightrope.design.widths import total_width
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.cone_program import ConeProgram
+from tightrope.regions.region import Region
 from tightrope.statistics.bet_schedule import count_planned_episodes
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import PILOT_SHARE, PILOT_STEP, Evidence, Predictions
@@ -336,3 +373,242 @@ def _log_likelihood(information: Information, point: FloatArray, count: FloatArr
     met = np.flatnonzero(count > 0.0)
     probability = functions.linear[met] @ information.maximiser.lifted(point) + functions.constant[met]
     return float(count[met] @ np.log(np.maximum(probability, 1e-300)))
+
+
+MOST_DIRECTIONS = 40
+ENOUGH = 0.95
+"""Of the whole width: the heaviest directions that make it up stand for all."""
+
+_LEAST = 1e-12
+"""Relative eigenvalues below this are no information; the domain bounds what is not known."""
+
+
+def total_width(
+    information: Information,
+    directions: Directions,
+    matrix: FloatArray,
+    level: float,
+    centre: FloatArray | None = None,
+) -> float:
+    """Σ_k w_k·(h(u_k) + h(−u_k)) over {Δᵀ·matrix·Δ ≤ level} within the domain, around a centre (the point
+    of the information by default).
+    """
+    if not len(directions):
+        return 0.0
+    root = _whitener(information, matrix) * np.sqrt(max(level, 0.0))
+    flat = directions.vector @ root
+    plain = 2.0 * np.linalg.norm(flat, axis=1)
+    rows, bounds = information.maximiser.faces
+    faces, room = rows @ root, bounds - rows @ (information.point if centre is None else centre)
+    reach = np.linalg.norm(faces, axis=1)
+    cutting = reach > room
+    if not np.any(cutting):
+        return float(directions.weight @ plain)
+    size = directions.weight * plain
+    order = np.argsort(-size, kind="stable")
+    enough = int(np.searchsorted(np.cumsum(size[order]), ENOUGH * size.sum())) + 1
+    chosen = order[: min(enough, MOST_DIRECTIONS)]
+    ball = _CutBall(faces[cutting] / reach[cutting, None], np.maximum(room[cutting], 0.0) / reach[cutting])
+    both = ball.most(flat[chosen]) + ball.most(-flat[chosen])
+    cut = float(directions.weight[chosen] @ both)
+    share = cut / max(float(size[chosen].sum()), 1e-300)
+    return cut + share * (float(size.sum()) - float(size[chosen].sum()))
+
+
+def _whitener(information: Information, matrix: FloatArray) -> FloatArray:
+    """W with W·Wᵀ = matrix⁻¹, in the scale of the domain's box; what is not known is nearly unbounded."""
+    coordinates = information.maximiser.coordinates
+    size = information.size
+    extent = np.maximum((coordinates.upper - coordinates.lower)[:size], 1e-300)
+    values, basis = np.linalg.eigh(matrix * np.outer(extent, extent))
+    floor = max(_LEAST * float(values.max(initial=0.0)), 1e-9)
+    result: FloatArray = extent[:, None] * basis / np.sqrt(np.maximum(values, floor))
+    return result
+
+
+class _CutBall:
+    """The unit ball within faces·y ≤ room, whose rows have unit length."""
+
+    def __init__(self, faces: FloatArray, room: FloatArray):
+        self.faces, self.room = faces, room
+        self._program: ConeProgram | None = None
+
+    def most(self, directions: FloatArray) -> FloatArray:
+        """max direction·y, per direction."""
+        length = np.linalg.norm(directions, axis=1)
+        unit = directions / np.maximum(length, 1e-300)[:, None]
+        along = unit @ self.faces.T
+        violated = along > self.room
+        aside = np.sqrt(np.maximum(1.0 - along**2, 0.0))
+        with_one = np.where(
+            violated, self.room * along + np.sqrt(np.maximum(1.0 - self.room**2, 0.0)) * aside, 1.0
+        )
+        face = with_one.argmin(axis=1)
+        row = np.arange(len(unit))
+        best = with_one[row, face]
+        level, cosine = self.room[face], along[row, face]
+        rest = (unit - cosine[:, None] * self.faces[face]) / np.maximum(aside[row, face], 1e-300)[:, None]
+        point = level[:, None] * self.faces[face] + np.sqrt(np.maximum(1.0 - level**2, 0.0))[:, None] * rest
+        settled = ~violated.any(axis=1) | np.all(point @ self.faces.T <= self.room + 1e-9, axis=1)
+        for k in np.flatnonzero(~settled).tolist():
+            best[k] = min(best[k], self._by_program(unit[k]))
+        result: FloatArray = best * length
+        return result
+
+    def _by_program(self, direction: FloatArray) -> float:
+        if self._program is None:
+            size = len(direction)
+            self._program = ConeProgram(np.eye(size), np.zeros(size), 1.0, self.faces, self.room)
+        multiplier = self._program.multipliers(direction)
+        return float(multiplier @ self.room) + float(np.linalg.norm(direction - self.faces.T @ multiplier))
+
+
+PAIRS = 6
+_MOVES = 60
+"""Of hit-and-run between two points, times the dimension."""
+
+_SEED = 20
+_INSIDE = 0.999
+"""Of the way to a face."""
+
+
+def plausible_points(information: Information, matrix: FloatArray) -> FloatArray:
+    """Free parameters that are likely given so much information, inside the domain, one per row."""
+    rows, bounds = information.maximiser.faces
+    coordinates = information.maximiser.coordinates
+    size = information.size
+    extent = np.maximum((coordinates.upper - coordinates.lower)[:size], 1e-300)
+    values, basis = np.linalg.eigh(matrix * np.outer(extent, extent) + np.eye(size))
+    axes = extent[:, None] * basis / np.sqrt(values)
+    rng = np.random.default_rng(_SEED)
+    point, room = np.zeros(size), bounds - rows @ information.point
+    found = []
+    for _ in range(PAIRS):
+        for _ in range(_MOVES * size):
+            point = point + _move(rng, axes @ rng.normal(size=size), point, matrix, rows, room)
+        found += [point, -information.room(-point) * point]
+    result: FloatArray = information.point + _INSIDE * np.array(found)
+    return result
+
+
+def _move(
+    rng: np.random.Generator,
+    along: FloatArray,
+    point: FloatArray,
+    matrix: FloatArray,
+    rows: FloatArray,
+    room: FloatArray,
+) -> FloatArray:
+    """A step on the line: a normal variable between the faces."""
+    slope, left = rows @ along, np.maximum(room - rows @ point, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        reach = left / np.abs(slope)
+    high = float(np.min(reach[slope > 0.0], initial=np.inf))
+    low = -float(np.min(reach[slope < 0.0], initial=np.inf))
+    curvature = float(along @ matrix @ along)
+    if curvature * (high - low) ** 2 < 1e-6:
+        anywhere: FloatArray = along * rng.uniform(low, high)
+        return anywhere
+    middle, deviation = -float(along @ matrix @ point) / curvature, 1.0 / np.sqrt(curvature)
+    begin, end = ndtr((low - middle) / deviation), ndtr((high - middle) / deviation)
+    step = middle + deviation * float(ndtri(rng.uniform(begin, end)))
+    moved: FloatArray = along * min(max(step, low), high)
+    return moved
+
+
+DRAWS = 4
+RATIO = 4.0
+"""Between two numbers of episodes for which regions are built; gaps in between are interpolated."""
+
+LEAST_SPREAD = 0.15
+"""Relative: the edges of a forecast are at least so far from it."""
+
+_COUNTS_SEED = 20
+
+
+class SampledCurve:
+    """The gap against more episodes, all with this occupancy."""
+
+    def __init__(
+        self,
+        information: Information,
+        directions: Directions,
+        counts: Counts,
+        build: Callable[[Counts], Region],
+        occupancy: FloatArray,
+    ):
+        self.information, self.directions, self.counts, self.build = information, directions, counts, build
+        model = information.model
+        self.outcomes = Outcomes.of(model)
+        signatures = model.signatures
+        self.visits = np.bincount(signatures.of_choice, weights=occupancy, minlength=len(signatures))
+        self.place = np.unique(self.outcomes.of_transition, return_index=True)
+        self._known: dict[int, Gap] = {}
+        self._points = [self._draw_point(draw) for draw in range(DRAWS)]
+
+    def __call__(self, episodes: float) -> Gap:
+        """The gap after so many more episodes."""
+        if episodes < 1.0:
+            return self._at(-1)
+        step = min(math.log(episodes) / math.log(RATIO), math.log(2.0 * MOST_EPISODES) / math.log(RATIO))
+        below = math.floor(step)
+        low, high, share = self._at(below), self._at(below + 1), step - below
+        return Gap(
+            *(a ** (1.0 - share) * b**share if a > 0 and b > 0 else a for a, b in zip(low, high, strict=True))
+        )
+
+    def edge(self, episodes: float, which: int) -> float:
+        """One of the three numbers."""
+        return self(episodes)[which]
+
+    def _at(self, step: int) -> Gap:
+        if step not in self._known:
+            more = 0.0 if step < 0 else RATIO**step
+            widths = [self._width(more, draw) for draw in range(DRAWS if more else 1)]
+            middle = float(np.mean(widths))
+            spread = max(DEVIATIONS * float(np.std(widths)) / max(middle, 1e-300), LEAST_SPREAD)
+            self._known[step] = Gap(middle, middle / (1.0 + spread), middle * (1.0 + spread))
+        return self._known[step]
+
+    def _width(self, episodes: float, draw: int) -> float:
+        """Σ w·(largest − smallest) over the region of drawn counts."""
+        region = self.build(self._draw(episodes, draw))
+        vector = np.zeros((len(self.directions), region.coordinates.size))
+        vector[:, : self.information.size] = self.directions.vector
+        if region.emptiness.is_empty:
+            return 0.0
+        lower, upper = region.support(vector)
+        return float(self.directions.weight @ np.maximum(upper - lower, 0.0))
+
+    def _draw_point(self, draw: int) -> Information:
+        """Parameters that are likely after the data so far, within the domain; mirrored for every second
+        draw.
+        """
+        information, outcomes = self.information, self.outcomes
+        seen = outcomes.pooled(self.counts)
+        weight = np.bincount(outcomes.expression, weights=seen, minlength=len(information.probability))
+        known = information.of_counts(weight.astype(np.float64) * ~information.model.expressions.is_constant)
+        values, basis = np.linalg.eigh(known + information.smoothing)
+        rng = np.random.default_rng([_COUNTS_SEED, draw // 2])
+        step = basis @ (rng.normal(size=len(values)) / np.sqrt(np.maximum(values, 1e-300)))
+        step = step if draw % 2 else -step
+        return Information.at(information.model, information.point + 0.99 * information.room(step) * step)
+
+    def _draw(self, episodes: float, draw: int) -> Counts:
+        seen = np.zeros(len(self.counts.transition), np.int64)
+        rng = np.random.default_rng([_COUNTS_SEED, draw, round(episodes)])
+        outcomes, where = self.outcomes, np.zeros(len(self.outcomes), np.int64)
+        where[self.place[0]] = self.place[1]
+        share = self._points[draw].probability[outcomes.expression] * outcomes.multiplicity
+        visits: OffsetArray = np.rint(self.visits * episodes).astype(np.int64)
+        for width in np.unique(outcomes.width).tolist():
+            chosen = np.flatnonzero((outcomes.width == width) & (visits > 0))
+            if not len(chosen):
+                continue
+            cells = outcomes.start[chosen][:, None] + np.arange(width)
+            chance = share[cells]
+            drawn = rng.multinomial(visits[chosen], chance / chance.sum(axis=1, keepdims=True))
+            seen[where[cells]] += drawn
+        total = self.counts.transition + seen
+        design = SamplingDesign(SamplingKind.ADAPTIVE, None, int(total.sum()), self.counts.design.repeats)
+        return Counts(total, self.counts.transition_start, design, self.counts.model_hash)

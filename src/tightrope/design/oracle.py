@@ -11,21 +11,49 @@ with its occupancy, what it collects, and an upper bound on what any policy coll
 
 Upper bounds are raised by what rounding may amount to. They certify designs, which decide what to collect;
 no guarantee about the unknown model rests on them.
+
+What data cost, and the oracle that collects most per unit of cost.
+
+An episode costs `episode` and every step `step`, or what its choice costs. Rewards per cost are a ratio of
+two functions that are linear in the occupancy. Dinkelbach (1967): at a rate λ maximise reward − λ·cost; the
+policy's own rate is the next λ, until nothing is left. Each answer bounds every rate,
+
+    reward(ρ)/cost(ρ) ≤ λ + max(U(λ), 0)/least cost,     U(λ) ≥ max_ρ reward(ρ) − λ·cost(ρ),
+
+so that the design's distance from the best stays certified.
+
+The oracle that keeps the probability of something bad within a bound, at the estimate.
+
+Let an episode end where the bad states begin; then their probability is Σ_c occupancy(c)·P(c leads there),
+linear in the occupancy like the reward. For a multiplier μ ≥ 0 every policy ρ that keeps the bound β has
+
+    reward(ρ) ≤ max_ρ' (reward − μ·bad)(ρ') + μ·β,
+
+an upper bound for any μ. The maximiser is too dangerous for small μ and safe for large ones; where two such
+policies are both maximal, the mixture of them that meets β is the best there is. The next μ is the one at
+which the two at hand are equal (the slope between them), until no third is better there: a few solves.
+
+Every answer keeps the bound, so every mixture of answers does. All of this is at the estimate; what is
+certified over the whole region is `tightrope.design.exploration`'s business.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 
 from tightrope.design.episodes import EpisodeArrays, Episodes, Way, take
-from tightrope.errors import CannotCertify
+from tightrope.errors import CannotCertify, InputError, Location
 from tightrope.io.policy import Policy
 from tightrope.model.step_choices import StepChoices
-from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 
 _SPARE = 1e-9
@@ -274,3 +302,232 @@ def _improve_choices(
         if gain > margin * abs(best):
             taken[s] = chosen
     return most
+
+
+ROUNDS = 30
+CLOSE = 1e-5
+"""Relative: how near the rate is to the best when rounds end."""
+
+WORDS = ("episode", "step")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What an episode, a step, and steps of single actions cost.
+
+    >>> Cost.parse("episode=1,step=0.01").step
+    0.01
+    """
+
+    episode: float = 1.0
+    step: float = 0.0
+    actions: tuple[tuple[str, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        prices = (self.episode, self.step, *(price for _, price in self.actions))
+        if not all(math.isfinite(price) and price >= 0.0 for price in prices):
+            raise InputError("prices must be numbers, and none may be negative")
+        if self.episode == 0.0 and not any(price > 0.0 for price in prices):
+            raise InputError("nothing costs anything", hint="give a price, such as episode=1 or step=0.01")
+
+    @staticmethod
+    def parse(given: str) -> Cost:
+        """From a text such as "episode=1,step=0.01", or the name of a file with prices:
+        {"episode": 1, "step": 0.01, "actions": {"up": 0.5}}. What is not named is free."""
+        if given.endswith(".json"):
+            return _read(Path(given))
+        found: dict[str, float] = {}
+        for part in given.split(","):
+            word, equals, number = (piece.strip() for piece in part.partition("="))
+            try:
+                price = float(number)
+            except ValueError:
+                price = math.nan
+            if word not in WORDS or not equals or math.isnan(price):
+                raise InputError(
+                    f"the cost '{part.strip()}' is not understood",
+                    hint="write 'episode=1,step=0.01', or name a JSON file with prices per action",
+                )
+            if word in found:
+                raise InputError(f"the price of {'an' if word == 'episode' else 'a'} {word} is given twice")
+            found[word] = price
+        return Cost(found.get("episode", 0.0), found.get("step", 0.0))
+
+    @property
+    def is_by_episode(self) -> bool:
+        """Whether only the number of episodes matters."""
+        return self.step == 0.0 and not any(price > 0.0 for _, price in self.actions)
+
+    @property
+    def text(self) -> str:
+        parts = [("episode", self.episode), ("step", self.step), *self.actions]
+        return ", ".join(f"{name} {price:.10g}" for name, price in parts if price > 0.0)
+
+    def per_choice(self, structure: Structure) -> FloatArray:
+        """What a step of every choice costs; a named action costs its own price instead of a step's."""
+        price = np.full(len(structure.action_names), self.step)
+        for name, own in self.actions:
+            if name not in structure.action_names:
+                raise InputError(
+                    f"the cost names the action '{name}', which the model does not have",
+                    hint=f"its actions are {', '.join(structure.action_names)}",
+                )
+            price[structure.action_names.index(name)] = own
+        result: FloatArray = price[structure.action_of_choice]
+        return result
+
+
+def price_oracle(ask: Oracle, cost: Cost, structure: Structure) -> Oracle:
+    """The oracle whose answers collect most per unit of cost."""
+    if cost.is_by_episode:
+        return lambda reward: _scale(ask(reward), cost.episode)
+    price = cost.per_choice(structure)
+    cheapest = cost.episode + float(
+        price[structure.choice_start[structure.initial] : structure.choice_start[structure.initial + 1]].min()
+    )
+    if not cheapest > 0.0:
+        raise InputError(
+            "an episode may be free of charge, so data would cost nothing",
+            hint="give a price for every episode: episode=1",
+        )
+
+    def asked(reward: FloatArray) -> Answer:
+        rate, upper = 0.0, math.inf
+        best: Answer | None = None
+        for _ in range(ROUNDS):
+            answer = ask(reward - rate * price)
+            spent = cost.episode + float(answer.atom.occupancy @ price)
+            reached = float(answer.atom.occupancy @ reward) / spent
+            upper = min(upper, rate + max(answer.upper - rate * cost.episode, 0.0) / cheapest)
+            if best is None or reached > best.value:
+                best = Answer(replace(answer.atom, cost=spent), reached, upper)
+            if upper <= best.value * (1.0 + CLOSE) or reached <= rate:
+                break
+            rate = best.value
+        assert best is not None
+        return Answer(best.atom, best.value, max(upper, best.value))
+
+    return asked
+
+
+def _scale(answer: Answer, cost: float) -> Answer:
+    return Answer(replace(answer.atom, cost=cost), answer.value / cost, answer.upper / cost)
+
+
+def _read(path: Path) -> Cost:
+    place = Location(str(path))
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise InputError(f"this is no JSON: {error}", place) from error
+    hint = 'such a file reads {"episode": 1, "step": 0.01, "actions": {"up": 0.5}}'
+    if not isinstance(found, dict) or not set(found) <= {*WORDS, "actions"}:
+        raise InputError("this is no file of prices", place, hint)
+    actions = found.get("actions", {})
+    if not isinstance(actions, dict):
+        raise InputError("'actions' is no object of prices per action", place, hint)
+    prices = [*(found.get(word, 0.0) for word in WORDS), *actions.values()]
+    if not all(_is_price(price) for price in prices):
+        raise InputError("a price is a number that is not negative", place, hint)
+    return Cost(float(prices[0]), float(prices[1]), tuple((name, float(p)) for name, p in actions.items()))
+
+
+def _is_price(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0.0 <= value < math.inf
+
+
+BOUND_ROUNDS = 40
+CLOSE_TO_BOUND = 1e-5
+"""Relative to what is collected: when the multiplier is good enough."""
+
+_TIE = 1e-7
+"""Of the reward: how much of it the safer of two policies may lack, all episode long."""
+
+
+class NoPolicyKeepsBound(InputError):
+    """At the estimate every policy is more dangerous than is allowed."""
+
+
+def entering(structure: Structure, probability: FloatArray, states: BoolArray) -> FloatArray:
+    """How likely each choice leads into the states from outside, one number per choice."""
+    inside = states[structure.successor] & ~states[structure.choice_state[structure.transition_choice]]
+    weights = probability * inside
+    found = np.bincount(structure.transition_choice, weights=weights, minlength=structure.choices)
+    return found.astype(np.float64)
+
+
+def careful(ask: Oracle, bad: FloatArray) -> Oracle:
+    """The same oracle, with ties broken towards the policy that is least likely to end badly."""
+
+    def asked(reward: FloatArray) -> Answer:
+        scale = float(np.abs(reward).max(initial=0.0))
+        if scale == 0.0:
+            scale = 1.0
+        answer = ask(reward - _TIE * scale * bad)
+        value = float(answer.atom.occupancy @ reward)
+        return Answer(answer.atom, value, max(answer.upper + _TIE * scale, value))
+
+    return asked
+
+
+@dataclass(frozen=True, eq=False)
+class Bounded:
+    """An oracle whose answers keep Σ occupancy·bad ≤ `most`."""
+
+    ask: Oracle
+    bad: FloatArray
+    most: float
+
+    def safest(self) -> Atom:
+        """The policy that is least likely to end badly, at the estimate."""
+        return self.ask(-self.bad).atom
+
+    def __call__(self, reward: FloatArray) -> Answer:
+        """The most of the reward within the bound; `NoPolicyKeepsBound` where none keeps it."""
+        bold = self.ask(reward)
+        if self._risk(bold.atom) <= self.most:
+            return bold
+        safe = self.safest()
+        if self._risk(safe) > self.most:
+            raise NoPolicyKeepsBound(
+                f"every policy ends badly with probability {self._risk(safe):.4g} at least, more than the "
+                f"{self.most:.4g} that is allowed",
+                hint="allow more with `at_most`",
+            )
+        daring, upper = bold.atom, bold.upper
+        for _ in range(BOUND_ROUNDS):
+            gained = float(daring.occupancy @ reward) - float(safe.occupancy @ reward)
+            slope = max(gained, 0.0) / max(self._risk(daring) - self._risk(safe), 1e-300)
+            answer = self.ask(reward - slope * self.bad)
+            upper = min(upper, answer.upper + slope * self.most)
+            mixed = self._mix(safe, daring)
+            reached = float(mixed.occupancy @ reward)
+            line = float(safe.occupancy @ reward) - slope * self._risk(safe)
+            better = float(answer.atom.occupancy @ reward) - slope * self._risk(answer.atom)
+            if upper - reached <= CLOSE_TO_BOUND * abs(reached) or better <= line + 1e-12 * abs(line):
+                break
+            if self._risk(answer.atom) <= self.most:
+                safe = answer.atom
+            else:
+                daring = answer.atom
+        mixed = self._mix(safe, daring)
+        value = float(mixed.occupancy @ reward)
+        return Answer(mixed, value, max(upper, value))
+
+    def _risk(self, atom: Atom) -> float:
+        return float(atom.occupancy @ self.bad)
+
+    def _mix(self, safe: Atom, daring: Atom) -> Atom:
+        """The two, drawn per episode in the shares that just keep the bound."""
+        low, high = self._risk(safe), self._risk(daring)
+        share = 0.0 if high <= low else min(max((self.most - low) / (high - low), 0.0), 1.0)
+        if share == 0.0:
+            return safe
+        parts = (
+            *((share * part, policy) for part, policy in daring.parts),
+            *(((1.0 - share) * part, policy) for part, policy in safe.parts),
+        )
+        occupancy = share * daring.occupancy + (1.0 - share) * safe.occupancy
+        return replace(safe, parts=parts, occupancy=occupancy)

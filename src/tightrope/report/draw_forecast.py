@@ -14,9 +14,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
+from tightrope.design.plan import (
+    DESIGNED,
+    EVEN,
+    GIVEN,
+    OPTIMISTIC,
+    ROBUST,
+    UNIFORM,
+    Aim,
+    Target,
+    round_forecast,
+)
 from tightrope.io.documents.plan import PlanDocument, StrategyFacts
-from tightrope.learning.plan.answer import DESIGNED, EVEN, GIVEN, OPTIMISTIC, ROBUST, UNIFORM, round_forecast
-from tightrope.learning.plan.target import Aim, Target
 from tightrope.report.learning_curve import save
 from tightrope.report.style import GREY, INK, PAPER, TRUTH, Medium, columns_within, plain
 

@@ -9,10 +9,9 @@ from typing import Any
 from jinja2 import Environment
 from msgspec import UnsetType
 
+from tightrope.design.plan import Aim, round_forecast
 from tightrope.io.documents.outcome import read_verdict
 from tightrope.io.documents.plan import PlanDocument, StrategyFacts
-from tightrope.learning.plan.answer import round_forecast
-from tightrope.learning.plan.target import Aim
 from tightrope.numerics.text import text_above
 from tightrope.report.draw_forecast import aim_of, forecast_figure
 from tightrope.report.page import asset, content_rules

@@ -19,13 +19,17 @@ however small the gap.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol
 
-from tightrope.design.priced import Cost
+from tightrope.ambiguity.sets import Sets
+from tightrope.data.counts import Counts
 from tightrope.errors import InputError
+from tightrope.io.policy import Policy
 from tightrope.learning.result import Interval
-from tightrope.numerics.record import Record
+from tightrope.problem import Problem
 
 
 class Exploration(Enum):
@@ -46,55 +50,28 @@ class Exploration(Enum):
         return self in (Exploration.OPTIMISTIC, Exploration.ROBUST)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Explore(Record):
-    """A way to explore, with what a design must know.
-
-    * `cap`: the steps after which an episode is ended; needed where one need not end.
-    * `cost`: what an episode, a step or an action costs ("episode=1,step=0.01"); episodes by default.
-    * `avoid`, `at_most`: episodes meet the states of this formula, such as '"crash"', with at most this
-      probability, certified over all that the data leave possible.
-
-    >>> Explore("designed", cost="episode=1,step=0.01").price.step
-    0.01
-    """
-
-    way: Exploration | str = Exploration.OPTIMISTIC
-    cap: int | None = None
-    cost: Cost | str | None = None
-    avoid: str | None = None
-    at_most: float | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "way", exploration(self.way))
-        if (self.avoid is None) != (self.at_most is None):
-            raise InputError("`avoid` and `at_most` go together: what to avoid, and how likely it may be")
-        if self.kind is not Exploration.DESIGNED:
-            for name in ("cost", "avoid"):
-                if getattr(self, name) is not None:
-                    raise InputError(
-                        f"`{name}` goes with designed exploration, and {self.kind.value} was asked for",
-                        hint='`explore="designed"`',
-                    )
-
-    @staticmethod
-    def of(given: Explore | Exploration | str | None, until_gap: float | str | None) -> Explore:
-        """What is asked for, or what is best for the question where nothing is."""
-        if isinstance(given, Explore):
-            return given
-        return Explore(default_exploration(until_gap) if given is None else given)
+class StagePolicy(Protocol):
+    """What a stage of designed exploration executes."""
 
     @property
-    def kind(self) -> Exploration:
-        assert isinstance(self.way, Exploration)
-        return self.way
+    def policy(self) -> Policy: ...
+
+
+class StageDesigner(Protocol):
+    """Designs the next stage from the data so far, the last policies and the sets of the present region."""
+
+    def design(
+        self, counts: Counts, robust: Policy, optimistic: Policy, sets: Callable[[], Sets]
+    ) -> StagePolicy: ...
+
+
+class Explorer(Protocol):
+    """Who collects; `designer` is None where the policies of updates do (`tightrope.design.exploration`)."""
 
     @property
-    def price(self) -> Cost:
-        """What data cost."""
-        if isinstance(self.cost, Cost):
-            return self.cost
-        return Cost() if self.cost is None else Cost.parse(self.cost)
+    def kind(self) -> Exploration: ...
+
+    def designer(self, problem: Problem, delta: float, coupled: bool) -> StageDesigner | None: ...
 
 
 def exploration(given: Exploration | str) -> Exploration:

@@ -26,7 +26,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,12 +43,10 @@ from tightrope.learning import products
 from tightrope.learning.bet_policy import BetPolicy, why_no_bets
 from tightrope.learning.learn import Learner, parametric, progress_of
 from tightrope.learning.online.certified import Computed, certify_robust, digest_of, middle, near_of
-from tightrope.learning.online.designer import REDESIGN, Designer
 from tightrope.learning.online.drift_guard import STOPPED, Answer, DriftGuard, OnDrift
-from tightrope.learning.online.exploration import Exploration, Explore, GapTarget
-from tightrope.learning.online.safety import Explored
+from tightrope.learning.online.exploration import Exploration, Explorer, GapTarget, StageDesigner, StagePolicy
 from tightrope.learning.online.update import Update
-from tightrope.learning.options import LearnOptions, LearnWords, decide
+from tightrope.learning.options import LearnOptions, decide
 from tightrope.learning.policies import PolicySolver, maximises
 from tightrope.learning.result import CLOSE, LearningResult, rests_on
 from tightrope.learning.stages import Progress, Stages, silent
@@ -64,6 +62,10 @@ from tightrope.statistics.ledger import Ledger
 from tightrope.statistics.prequential import Predictions
 from tightrope.verdict import Verdict
 
+REDESIGN = 1.5
+"""Times as many episodes call for a new design. Doubling needs a tenth more of them, each look a third more
+time, measured on rover(10,10)."""
+
 ITERATIONS = 20_000
 """Of one solve. From a handful of episodes a guarantee can be finite and astronomical, and not worth more."""
 
@@ -76,7 +78,7 @@ class OnlineLearner:
             learner.observe(run_one_episode(learner.policy()))
         print(learner.result().guarantee)
 
-    The options are those of `learn`; what is left open is decided at once, from the model.
+    `tightrope.online` makes one. What the options leave open is decided at once, from the model.
     `states="index"` says that states of episodes which are numbers are the model's indices.
 
     >>> import tightrope as tr
@@ -98,24 +100,22 @@ class OnlineLearner:
         progress: Progress | bool | None = None,
         states: StateForm | str | None = None,
         planned_episodes: int | None = None,
-        explore: Explore | Exploration | str | None = None,
+        explore: Explorer | Exploration = Exploration.OPTIMISTIC,
         until_gap: float | str | None = None,
         data: Counts | None = None,
         on_drift: OnDrift | str | None = None,
-        **options: Unpack[LearnWords],
+        options: LearnOptions | None = None,
     ):
         check_delta(delta)
         ReadOptions(planned_episodes=planned_episodes)  # refuses what is no number of episodes
-        self.explore = Explore.of(explore, until_gap)
-        self.exploration = self.explore.kind
+        self.exploration = explore if isinstance(explore, Exploration) else explore.kind
         self.target = None if until_gap is None else GapTarget.of(until_gap)
         model = parametric(problem)
         if not model.parameters.names:
             raise InputError("the model has no parameters: there is nothing to learn about it")
         self.problem, self.model, self.delta = problem, model, delta
         self.objective = problem.objective
-        words: LearnWords = {"iterations": ITERATIONS, **options}
-        self.options = LearnOptions.of("online", words)
+        self.options = options or LearnOptions(iterations=ITERATIONS)
         products.require_support_of_domain(problem, self.options)
         self.progress: Progress = progress_of(progress) or silent
         self.guard = None if on_drift is None else DriftGuard(model, on_drift)
@@ -139,12 +139,11 @@ class OnlineLearner:
         self._digest = ""
         self._near: Nearby | None = None
         self._betted: BetPolicy | None = None
-        self.last_design: Explored | None = None
+        self.last_design: StagePolicy | None = None
         self._designed_at = 0
-        self._designer: Designer | None = None
-        if self.exploration is Exploration.DESIGNED:
-            coupled = self.decisions.sets is SetsKind.COUPLED
-            self._designer = Designer.of(problem, delta, coupled, self.explore)
+        self._designer: StageDesigner | None = None
+        if not isinstance(explore, Exploration):
+            self._designer = explore.designer(problem, delta, self.decisions.sets is SetsKind.COUPLED)
 
     def _facts(self) -> Facts:
         update = self.last_update

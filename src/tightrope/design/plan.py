@@ -1,4 +1,15 @@
-"""`Plan`: what a planner found out, as one record."""
+"""`Plan`: what a planner found out, as one record.
+
+What a plan is to reach: a width, a distance from the best, a guarantee; or what a budget is good for.
+
+A plan as a document, and as a directory, which appears whole or not at all.
+
+plan.json                   forecasts and the design (`tightrope.io.documents.plan`)
+exploration-policy.json     the one randomised policy to explore with
+policies/01.json …          the policies that it mixes; their shares are in plan.json
+draws.json                  how many draws of which choice, where draws are planned
+forecast.pdf .svg .png      gap against episodes
+"""
 
 from __future__ import annotations
 
@@ -10,18 +21,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import UNSET
 
 from tightrope.data.planned_draws import PlannedDraws
+from tightrope.design.directions import Combination
 from tightrope.design.forecast import Gap
-from tightrope.design.hanging import Combination
-from tightrope.errors import InputError
-from tightrope.io.documents.coding import to_plain
-from tightrope.io.documents.plan import LABEL
+from tightrope.errors import InputError, describe
+from tightrope.io.atomic import atomic_write
+from tightrope.io.documents.coding import to_plain, to_text
+from tightrope.io.documents.outcome import Span, assumed_facts
+from tightrope.io.documents.plan import (
+    FILE,
+    LABEL,
+    CombinationFacts,
+    DesignedFacts,
+    NextFacts,
+    PlanDocument,
+    StrategyFacts,
+)
+from tightrope.io.output_directory import OutputDirectory, claim
 from tightrope.io.output_file import path_of
 from tightrope.io.policy import Policy
+from tightrope.io.policy_write import write_policy
 from tightrope.learning.options import Decisions
-from tightrope.learning.plan.target import Aim, Target
 from tightrope.learning.result import Interval
+from tightrope.learning.shown import plot_forecast, write_forecast
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.numerics.text import text_above
@@ -108,7 +132,7 @@ class Strategy(Record):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Exploration(Record):
+class DesignedExploration(Record):
     """A design: one randomised `policy`, and the `policies` that it mixes with their `shares` of episodes.
 
     `optimality` is the certified share that is lost, at most, against the best exploration at the estimate;
@@ -128,7 +152,7 @@ class Exploration(Record):
     certified_drawn: float | None = None
 
     def _title_(self) -> str:
-        return f"Exploration: {len(self.shares)} policies"
+        return f"DesignedExploration: {len(self.shares)} policies"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -162,7 +186,7 @@ class Plan(Record):
     episodes_so_far: int
     steps_so_far: int
     strategies: tuple[Strategy, ...]
-    exploration: Exploration | None
+    exploration: DesignedExploration | None
     next_episodes: int
     hangs_on: tuple[Combination, ...]
     unidentifiable: tuple[str, ...]
@@ -202,21 +226,14 @@ class Plan(Record):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """The forecast: gap against episodes, one line per way to collect them, with bands."""
-        from tightrope.learning.plan.document import plan_document
-        from tightrope.learning.shown import plot_forecast
-
         return plot_forecast(plan_document(self), ax)
 
     def save(self, path: str | PathLike[str]) -> list[Path]:
         """Write the directory that `tightrope plan -o` writes; the paths of its files."""
-        from tightrope.learning.plan.document import write_plan
-
         return write_plan(path_of(path), self)
 
     def to_json(self) -> dict[str, Any]:
         """The document as JSON has it."""
-        from tightrope.learning.plan.document import plan_document
-
         plain: dict[str, Any] = to_plain(plan_document(self))
         return plain
 
@@ -254,3 +271,186 @@ def round_forecast(number: float) -> str:
 def likely(strategy: Strategy) -> str:
     """The range in words."""
     return f"{round_forecast(strategy.low)} to {round_forecast(strategy.high)}"
+
+
+class Aim(Enum):
+    """What is asked of a plan.
+
+    >>> [aim.value for aim in Aim]
+    ['gap', 'optimality', 'above', 'budget']
+    """
+
+    GAP = "gap"
+    OPTIMALITY = "optimality"
+    ABOVE = "above"
+    BUDGET = "budget"
+
+
+@dataclass(frozen=True)
+class Target:
+    """An aim and its number: a width of the policy's interval (`relative`: a share of its value), the
+    distance between guarantee and what the best policy could reach, a guarantee, or a number of episodes.
+    """
+
+    aim: Aim
+    amount: float
+    relative: bool = False
+
+    @staticmethod
+    def of(
+        gap: float | str | None, optimality: float | None, above: float | None, budget: int | None
+    ) -> Target:
+        """The one that is given."""
+        given = {Aim.GAP: gap, Aim.OPTIMALITY: optimality, Aim.ABOVE: above, Aim.BUDGET: budget}
+        named = [aim for aim, value in given.items() if value is not None]
+        if len(named) != 1:
+            raise InputError(
+                "a plan has one aim: give one of `gap`, `optimality`, `above` and `budget`"
+                if named
+                else "nothing is asked for: give `gap`, `optimality`, `above` or `budget`"
+            )
+        aim = named[0]
+        if aim is Aim.GAP:
+            return _gap(gap)
+        value = given[aim]
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise InputError(f"`{aim.value}` is {describe(value)}, not a number")
+        if aim is Aim.BUDGET and (value < 1 or value != int(value)):
+            raise InputError(f"`budget` is {value:g}, not a whole number of episodes")
+        if aim is Aim.OPTIMALITY and not value > 0.0:
+            raise InputError(f"`optimality` is {value:g}, but a distance must be positive")
+        return Target(aim, float(value))
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        if self.aim is Aim.BUDGET:
+            return f"what {self.amount:,.0f} more episodes are good for"
+        if self.aim is Aim.ABOVE:
+            return f"a guarantee of at least {self.amount:g}"
+        if self.aim is Aim.OPTIMALITY:
+            return f"guarantee and best possible value at most {self.amount:g} apart"
+        return f"gap {100 * self.amount:g} % of the value" if self.relative else f"gap {self.amount:g}"
+
+
+def _gap(given: float | str | None) -> Target:
+    text = given.strip() if isinstance(given, str) else None
+    try:
+        if isinstance(given, bool):
+            raise ValueError
+        number = float(text.removesuffix("%")) if text is not None else float(given or 0.0)
+    except (TypeError, ValueError):
+        raise InputError(f"`gap` is {given!r}, neither a width nor a share such as '5%'") from None
+    relative = text is not None and text.endswith("%")
+    if not (math.isfinite(number) and number > 0.0):
+        raise InputError(f"`gap` is {given}, but a width must be positive")
+    return Target(Aim.GAP, number / 100 if relative else number, relative)
+
+
+POLICY_FILE = "exploration-policy.json"
+DRAWS_FILE = "draws.json"
+
+
+def plan_document(plan: Plan, source: str | None = None) -> PlanDocument:
+    """The document; `source` says where the model came from."""
+    model, made = plan.problem.model, plan.exploration
+    region = plan.decisions.region
+    return PlanDocument(
+        model=source or f"a model of {model.states:,} states",
+        model_hash=model.hash(),
+        question=plan.problem.text,
+        delta=plan.delta,
+        region="" if region is None else region.value,
+        sets=plan.decisions.sets.value,
+        aim=plan.target.aim.value,
+        asked=plan.target.amount,
+        relative=plan.target.relative,
+        verdict=plan.verdict.word,
+        why=plan.verdict.why,
+        assumptions=assumed_facts(plan.verdict),
+        status=plan.status.value,
+        label=LABEL,
+        interval=Span(plan.interval.lower, plan.interval.upper),
+        value=plan.value,
+        gap_now=plan.gap_now,
+        gap_asked=plan.gap_asked,
+        episodes_so_far=plan.episodes_so_far,
+        steps_so_far=plan.steps_so_far,
+        strategies=[_strategy(one) for one in plan.strategies],
+        design=None
+        if made is None
+        else DesignedFacts(
+            optimality=made.optimality,
+            solves=made.solves,
+            shares=list(made.shares),
+            policy=POLICY_FILE,
+            steps_per_episode=made.steps,
+            loss=made.loss,
+            certified=UNSET if made.certified is None else made.certified,
+            certified_drawn=UNSET if made.certified_drawn is None else made.certified_drawn,
+        ),
+        directions=[CombinationFacts(one.text, one.share) for one in plan.hangs_on],
+        unidentifiable=list(plan.unidentifiable),
+        next=_next(plan),
+        notes=list(plan.notes),
+        unit=plan.unit,
+        draws=UNSET if plan.draws is None else plan.draws.table,
+    )
+
+
+def _next(plan: Plan) -> NextFacts | None:
+    if plan.draws is not None:
+        return NextFacts(plan.next_episodes, DRAWS_FILE)
+    return None if plan.exploration is None else NextFacts(plan.next_episodes, POLICY_FILE)
+
+
+def _strategy(one: Strategy) -> StrategyFacts:
+    finite = min(one.episodes, float(one.points[-1, 0]))
+    return StrategyFacts(
+        name=one.name,
+        episodes=one.episodes,
+        low=one.low,
+        high=one.high,
+        steps=one.total_steps,
+        steps_per_episode=one.steps,
+        cost=one.total_cost,
+        gap=one.curve(finite).expected,
+        curve=[(row[0], row[1], row[2], row[3]) for row in one.points.tolist()],
+    )
+
+
+KIND = "plan"
+"""The command that such a directory belongs to."""
+
+
+def claim_plan(path: Path) -> OutputDirectory:
+    """Refuse a place that a plan must not be written to, before anything is computed."""
+    return claim(path, KIND)
+
+
+def write_plan(
+    path: Path, plan: Plan, document: PlanDocument | None = None, claimed: OutputDirectory | None = None
+) -> list[Path]:
+    """Write the directory; the paths of its files."""
+    written = document or plan_document(plan)
+    with (claimed or claim_plan(path)).filling(FILE) as folder:
+        made = plan.exploration
+        if made is not None:
+            _write(plan, made.policy, folder / POLICY_FILE)
+            (folder / "policies").mkdir()
+            for number, policy in enumerate(made.policies, start=1):
+                _write(plan, policy, folder / "policies" / f"{number:02}.json")
+        if plan.draws is not None:
+            with atomic_write(folder / DRAWS_FILE) as file:
+                file.write(plan.draws.to_text())
+        if plan.strategies:
+            write_forecast(written, folder)
+        with atomic_write(folder / FILE) as file:
+            file.write(to_text(written) + "\n")
+        names = sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
+    return [path / name for name in names]
+
+
+def _write(plan: Plan, policy: Policy, target: Path) -> None:
+    with atomic_write(target) as file:
+        write_policy(policy, file, plan.problem.model.hash())

@@ -1,0 +1,394 @@
+"""Designed exploration of an online run: re-designed whenever the episodes have grown by half.
+
+Everything that a design depends on is in the data and the last update's policies, so a run that goes on
+after an interruption designs what it would have designed. Between two designs the policy stays.
+
+Exploration whose probability of something bad is certified, over all that the data leave possible.
+
+An episode *ends badly* when it meets one of the states to avoid before it ends otherwise. A design keeps
+the bound at the estimate (`tightrope.design.oracle`); what counts is the worst case over the present
+region. So the randomised policy that is executed is evaluated over the expression sets of that region,
+nature against it, as `learn --policy` does it: a verified upper bound that holds with the ledger's
+confidence, the same δ, for whatever was designed. As long as it lies above what is allowed, the design is
+repeated with a smaller bound at the estimate; then mixtures with the safest policy are tried, and at last
+the safest policy itself. Where even that is not certified, exploration is refused.
+
+Episodes that are cut off by a cap end badly less often than is bounded here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Unpack
+
+import numpy as np
+
+from tightrope.ambiguity.sets import Sets
+from tightrope.data.counts import Counts
+from tightrope.data.state_form import StateForm
+from tightrope.data.stopping import find_decided_states
+from tightrope.design.design import FEWEST, Design, Question, Stage
+from tightrope.design.directions import Directions
+from tightrope.design.episodes import stationary
+from tightrope.design.oracle import (
+    Bounded,
+    Cost,
+    NoPolicyKeepsBound,
+    Oracle,
+    best_episodes,
+    careful,
+    entering,
+    price_oracle,
+)
+from tightrope.errors import CannotCertify, InputError
+from tightrope.io.policy import Policy
+from tightrope.learning.online.drift_guard import OnDrift
+from tightrope.learning.online.exploration import Exploration, default_exploration, exploration
+from tightrope.learning.online.learner import ITERATIONS as ITERATIONS_ONLINE
+from tightrope.learning.online.learner import OnlineLearner
+from tightrope.learning.options import LearnOptions, LearnWords
+from tightrope.learning.stages import Progress
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.numerics.arrays import BoolArray, FloatArray
+from tightrope.numerics.record import Record
+from tightrope.problem import Problem
+from tightrope.solver.kernels.interval_kernel import IntervalKernel
+from tightrope.solver.solve import Limits
+from tightrope.solver.solve_sets import solve_sets
+from tightrope.statistics.outcomes import Outcomes
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explore(Record):
+    """A way to explore, with what a design must know.
+
+    * `cap`: the steps after which an episode is ended; needed where one need not end.
+    * `cost`: what an episode, a step or an action costs ("episode=1,step=0.01"); episodes by default.
+    * `avoid`, `at_most`: episodes meet the states of this formula, such as '"crash"', with at most this
+      probability, certified over all that the data leave possible.
+
+    >>> Explore("designed", cost="episode=1,step=0.01").price.step
+    0.01
+    """
+
+    way: Exploration | str = Exploration.OPTIMISTIC
+    cap: int | None = None
+    cost: Cost | str | None = None
+    avoid: str | None = None
+    at_most: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "way", exploration(self.way))
+        if (self.avoid is None) != (self.at_most is None):
+            raise InputError("`avoid` and `at_most` go together: what to avoid, and how likely it may be")
+        if self.kind is not Exploration.DESIGNED:
+            for name in ("cost", "avoid"):
+                if getattr(self, name) is not None:
+                    raise InputError(
+                        f"`{name}` goes with designed exploration, and {self.kind.value} was asked for",
+                        hint='`explore="designed"`',
+                    )
+
+    @staticmethod
+    def of(given: Explore | Exploration | str | None, until_gap: float | str | None) -> Explore:
+        """What is asked for, or what is best for the question where nothing is."""
+        if isinstance(given, Explore):
+            return given
+        return Explore(default_exploration(until_gap) if given is None else given)
+
+    @property
+    def kind(self) -> Exploration:
+        assert isinstance(self.way, Exploration)
+        return self.way
+
+    def designer(self, problem: Problem, delta: float, coupled: bool) -> Designer | None:
+        """Who designs the stages, where exploration is designed."""
+        return Designer.of(problem, delta, coupled, self) if self.kind is Exploration.DESIGNED else None
+
+    @property
+    def price(self) -> Cost:
+        """What data cost."""
+        if isinstance(self.cost, Cost):
+            return self.cost
+        return Cost() if self.cost is None else Cost.parse(self.cost)
+
+
+@dataclass(frozen=True, eq=False)
+class Designer:
+    """Designs stages for a learner: what exploration is for, what data cost, what is to be avoided."""
+
+    question: Question
+    cost: Cost
+    lost: BoolArray
+    safety: Safety | None
+
+    @staticmethod
+    def of(problem: Problem, delta: float, coupled: bool, asked: Explore) -> Designer:
+        """For a learner's question; an episode ends where the objective is decided, or at the cap."""
+        model, objective = problem.model, problem.objective
+        assert isinstance(model, ParametricMDP)
+        stop = find_decided_states(objective, model.states)
+        safety = None
+        if asked.avoid is not None and asked.at_most is not None:
+            safety = Safety.of(model, asked.avoid, asked.at_most, stop)
+            stop = stop | safety.bad
+        asked.price.per_choice(model.structure)
+        radius = math.sqrt(2.0 * (math.log(1.0 / delta) + 3.0 + len(model.parameters.names)))
+        question = Question(model, objective, stop, asked.cap, coupled, radius)
+        lost = safety.bad if safety is not None else bad_states(objective, model.states)
+        return Designer(question, asked.price, lost, safety)
+
+    def design(
+        self, counts: Counts, robust: Policy, optimistic: Policy, sets: Callable[[], Sets]
+    ) -> Explored:
+        """The next stage: as many episodes as there are. `sets` are those of the present region."""
+        stage = Stage.after(self.question, by_expression(self.question.model, counts))
+        criterion = stage.criterion(robust, optimistic)
+        followed = stage.episodes.occupancy(robust)
+        per_episode = self.cost_of(followed)
+        amount = max(counts.design.episodes or 0, FEWEST) * per_episode
+        if self.safety is None:
+            found = stage.design(criterion, amount, self.oracle(stage))
+            explored = Explored(found, found.policy)
+        else:
+            explored = self.keep_safe(sets(), stage, lambda ask: stage.design(criterion, amount, ask))
+        if explored.design is None or not isinstance(criterion, Directions):
+            return explored
+        matrix = stage.past + amount / per_episode * stage.information.of_visits(followed)
+        return replace(explored, greedy=criterion.value(matrix) / max(explored.design.value, 1e-300))
+
+    def oracle(self, stage: Stage, bound: float | None = None) -> Oracle:
+        """Who collects most per cost at the estimate, careful where that is free; where something is to be
+        avoided, with at most the given probability of it (the one that was asked for by default)."""
+        structure = self.question.model.structure
+        probability = stage.information.probability[self.question.model.expression]
+        bad = entering(structure, probability, self.lost)
+        ask: Oracle = careful(best_episodes(stage.episodes), bad)
+        if self.safety is not None:
+            ask = Bounded(ask, bad, self.safety.most if bound is None else bound)
+        return price_oracle(ask, self.cost, structure)
+
+    def keep_safe(self, sets: Sets, stage: Stage, designed: Callable[[Oracle], Design]) -> Explored:
+        """The best exploration that is certified over the sets; `CannotCertify` where there is none."""
+        assert self.safety is not None
+        return self.safety.explore(
+            sets, lambda bound: designed(self.oracle(stage, bound)), stage.episodes.occupancy
+        )
+
+    def cost_of(self, occupancy: FloatArray) -> float:
+        """What an episode costs."""
+        price = self.cost.per_choice(self.question.model.structure)
+        return self.cost.episode + float(occupancy @ price)
+
+
+def by_expression(model: ParametricMDP, counts: Counts) -> FloatArray:
+    """How often outcomes of each expression were seen."""
+    outcomes = Outcomes.of(model)
+    size = len(model.expressions)
+    seen = np.bincount(outcomes.expression, weights=outcomes.pooled(counts), minlength=size)
+    return seen.astype(np.float64)
+
+
+REDESIGNS = 4
+HALVINGS = 5
+ITERATIONS = 20_000
+PRECISION = 1e-4
+ROUNDING = 1e-12
+"""More than sums of shares lose."""
+
+AS_GOOD = 0.01
+"""Of the width: so near to the best the robust policy is as good to explore with."""
+
+Designed = Callable[[float], Design]
+"""A design that keeps a bound at the estimate; `NoPolicyKeepsBound` where there is none."""
+
+Occupancy = Callable[[Policy], FloatArray]
+"""How often a policy takes each choice in an episode, at the estimate."""
+
+
+@dataclass(frozen=True, eq=False)
+class Explored:
+    """What is executed, the design it comes from, and its certified probability of ending badly, where that
+    is bounded. `greedy` is the width that the robust policy's episodes would leave, relative to the
+    design's.
+    """
+
+    design: Design | None
+    policy: Policy
+    certified: float | None = None
+    greedy: float | None = None
+
+    @property
+    def greedy_is_as_good(self) -> bool:
+        """Whether there is nothing to gain from a design."""
+        return self.greedy is not None and self.greedy <= 1.0 + AS_GOOD
+
+
+@dataclass(frozen=True, eq=False)
+class Safety:
+    """The states to avoid, where episodes end otherwise, and the bound on the probability."""
+
+    text: str
+    bad: BoolArray
+    stop: BoolArray
+    most: float
+
+    @staticmethod
+    def of(model: ParametricMDP, avoid: str, at_most: float, stop: BoolArray) -> Safety:
+        """From a state formula such as '"crash"'."""
+        if not 0.0 < at_most < 1.0:
+            raise InputError(f"`at_most` is {at_most:g}, not a probability between 0 and 1")
+        target = _states_of(model, avoid)
+        if target[model.initial]:
+            raise InputError(f"episodes begin in a state to avoid: {avoid} holds in the initial state")
+        if not target.any():
+            raise InputError(f"no state is to be avoided: {avoid} holds nowhere")
+        return Safety(avoid, target, stop, at_most)
+
+    @property
+    def objective(self) -> Objective:
+        """The worst probability of ending badly, kept small by the agent."""
+        return Objective(
+            ObjectiveKind.UNTIL, Direction.MIN, Direction.MAX, target=self.bad, allowed=~self.stop | self.bad
+        )
+
+    def certified(self, sets: Sets, policy: Policy | None) -> tuple[float, Policy]:
+        """A verified upper bound for the policy, or for the best one where none is given, over the sets."""
+        found = solve_sets(
+            IntervalKernel.of(sets.interval_model()),
+            self.objective,
+            policy=policy,
+            precision=PRECISION,
+            limits=Limits(ITERATIONS),
+        )
+        return min(float(found.upper[sets.model.initial]), 1.0), policy or found.policy.at(0)
+
+    def certified_drawn(self, sets: Sets, policies: Sequence[tuple[float, Policy]], cap: int | None) -> float:
+        """A verified upper bound where one of the policies is drawn per episode, by its share: nature may do
+        its worst against each. Elsewhere than at the estimate that is not what the one randomised policy
+        meets. Policies that depend on the step are followed for `cap` steps.
+        """
+        kernel, total = IntervalKernel.of(sets.interval_model()), 0.0
+        for share, policy in policies:
+            objective = self.objective
+            if policy.depends_on_step:
+                assert cap is not None
+                objective = replace(objective, upper_steps=cap)
+            found = solve_sets(
+                kernel, objective, policy=policy, precision=PRECISION, limits=Limits(ITERATIONS)
+            )
+            total += share * min(float(found.upper[sets.model.initial]), 1.0)
+        weight = sum(share for share, _ in policies)
+        return min(total / weight * (1.0 + ROUNDING), 1.0)
+
+    def explore(self, sets: Sets, designed: Designed, occupancy: Occupancy) -> Explored:
+        """The best exploration that is certified; `CannotCertify` where none is."""
+        least, safest = self.certified(sets, None)
+        if least > self.most:
+            raise CannotCertify(
+                f"no exploration is certified to meet {self.text} with probability at most {self.most:g}: "
+                f"with the data so far the safest policy is certified at {least:.4g}\n"
+                "hint: begin with data that were collected otherwise (`data`), or allow more with `at_most`"
+            )
+        bound, found = self.most, None
+        for _ in range(REDESIGNS):
+            try:
+                found = designed(bound)
+            except NoPolicyKeepsBound:
+                break
+            reached, _ = self.certified(sets, found.policy)
+            if reached <= self.most:
+                return Explored(found, found.policy, reached)
+            bound -= 1.05 * (reached - self.most)
+            if bound <= 0.0:
+                break
+        careful = occupancy(safest)
+        low, high, best = 0.0, 1.0, Explored(found, safest, least)
+        for _ in range(HALVINGS if found is not None else 0):
+            assert found is not None
+            share = 0.5 * (low + high)
+            mixed = stationary(safest.structure, share * found.occupancy + (1.0 - share) * careful)
+            reached, _ = self.certified(sets, mixed)
+            if reached <= self.most:
+                low, best = share, Explored(found, mixed, reached)
+            else:
+                high = share
+        return best
+
+
+def bad_states(objective: Objective, states: int) -> BoolArray:
+    """States in which an objective is lost: what ties are broken against where nobody asked."""
+    nothing: BoolArray = np.zeros(states, dtype=np.bool_)
+    if objective.kind is not ObjectiveKind.UNTIL or objective.agent is not Direction.MAX:
+        return nothing
+    if objective.complement or objective.allowed is None or objective.target is None:
+        return nothing
+    return ~objective.allowed & ~objective.target
+
+
+def _states_of(model: ParametricMDP, avoid: str) -> BoolArray:
+    """The states of a formula; in brackets, so that no step bound or path is taken for one."""
+    try:
+        target = Problem(model, f"Pmax=? [ F ({avoid}) ]").objective.target
+    except InputError as error:
+        raise InputError(
+            f"`avoid` is {avoid!r}, no formula of states: {error.message}",
+            hint=error.hint or "a formula of states is '\"crash\"' or 'x=3 & !\"goal\"'",
+        ) from error
+    assert target is not None
+    return target
+
+
+def online(
+    problem: Problem,
+    *,
+    delta: float = 0.001,
+    progress: Progress | bool | None = None,
+    states: StateForm | str | None = None,
+    planned_episodes: int | None = None,
+    explore: Explore | Exploration | str | None = None,
+    until_gap: float | str | None = None,
+    data: Counts | None = None,
+    on_drift: OnDrift | str | None = None,
+    **options: Unpack[LearnWords],
+) -> OnlineLearner:
+    """A learner for a problem whose data are collected while it learns; options are those of `learn`.
+
+    `planned_episodes` is how many are meant to come, where that is known: a slab's bets are best there.
+    `explore` says who collects: "designed" (the default with `until_gap`), "optimistic" (otherwise), "robust"
+    or "uniform", or an `Explore` that says more (prices, what to avoid, the cap on an episode's length).
+    With `until_gap` (a width, or "5%" of the value) updates say how wide the robust policy's interval is,
+    and `is_reached` when that is enough. `data` are counts to begin with. `on_drift` ("warn", "stop" or
+    "restart", or an `OnDrift` that says more) lets a monitor run along, and says what follows when the
+    episodes contradict the model.
+
+    >>> import tightrope as tr
+    >>> learner = tr.online(tr.benchmark("betting(5)").problem, delta=0.01, sets="tied")
+    >>> learner.episodes, learner.policy().is_deterministic
+    (0, True)
+
+    A learner that forgets what came before a change:
+
+    >>> guarded = tr.online(tr.benchmark("betting(5)").problem, sets="tied", on_drift="restart")
+    >>> guarded.guard.monitor.events, guarded.guard.restarts
+    (0, 0)
+
+    A temporal problem (`temporal_problem`) is learned about on the product with its automaton: episodes are
+    those of the model, and `problem.controller(learner.policy())` says how to act in them, with its memory.
+    """
+    words: LearnWords = {"iterations": ITERATIONS_ONLINE, **options}
+    return OnlineLearner(
+        problem,
+        delta=delta,
+        progress=progress,
+        states=states,
+        planned_episodes=planned_episodes,
+        explore=Explore.of(explore, until_gap),
+        until_gap=until_gap,
+        data=data,
+        on_drift=on_drift,
+        options=LearnOptions.of("online", words),
+    )

@@ -1,1 +1,0 @@
-"""How much more data, collected how: the question, the answer, and its files."""

@@ -16,10 +16,10 @@ from tightrope import Parameters, build_from_function
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
+from tightrope.design.exploration import online
 from tightrope.errors import InputError
 from tightrope.learning.bet_policy import why_no_bets
 from tightrope.learning.learn import learn, learn_all
-from tightrope.design.exploration import online
 from tightrope.learning.options import LearnOptions, decide
 from tightrope.learning.policies import PolicySolver
 from tightrope.learning.result import PolicyValue

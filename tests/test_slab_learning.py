@@ -17,10 +17,10 @@ from tightrope.data.batches import batch_ends
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.read_options import ReadOptions
 from tightrope.data.reading import _with_design, read_data
+from tightrope.design.exploration import online
 from tightrope.errors import InputError
 from tightrope.io.policy_write import write_policy
 from tightrope.learning.learn import learn
-from tightrope.design.exploration import online
 from tightrope.learning.online.run import OnlineRun
 from tightrope.learning.options import LearnOptions
 from tightrope.problem import Problem

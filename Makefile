@@ -14,7 +14,7 @@
 #   make pytest      the tests alone
 #   make docs        the site, under build/site; every link and reference must lead somewhere
 #   make pages       run the code of the pages again, and write their outputs and figures anew
-#   make dist        wheel and sdist under dist/, each installed into a clean environment and tried from outside
+#   make dist        wheels and sdists of tightrope and its campaigns under dist/, each installed into a clean environment and tried from outside
 #   make format      apply the house formatting
 #   make schemas     write the JSON schemas again, after a change of io/documents
 #   make bench       every script of benchmarks/, results under bench-results/
@@ -39,13 +39,13 @@ unexport PYTHONDONTWRITEBYTECODE
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml campaigns/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "tightrope needs Python 3.11 or newer, but '$(PYTHON)' is $$($(PYTHON) -V 2>&1)." >&2; \
 	  echo "hint: make setup PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing tightrope and its development tools into $(VENV)"
-	@$(call install,$(BIN),-e '.[dev]')
+	@$(call install,$(BIN),-e '.[dev]' -e ./campaigns)
 	@touch $(STAMP)
 
 # $(call install,BIN,WHAT): by uv, which takes a third of the time, or by pip where uv cannot be had or reaches no registry.
@@ -104,7 +104,7 @@ coverage: $(STAMP)
 # environment, and the text of the schemas, which newer versions of msgspec write otherwise.
 test-lowest:
 	@test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
-	@$(call install,$(LOWEST)/bin,-e . -c tools/lowest.txt $(TEST_TOOLS))
+	@$(call install,$(LOWEST)/bin,-e . -e ./campaigns -c tools/lowest.txt $(TEST_TOOLS))
 	NUMBA_CACHE_DIR=$(LOWEST)/kernels $(LOWEST)/bin/python -m pytest -q $$(grep -v repository tests/quick.txt) \
 	  --deselect tests/test_documents.py::test_schemas_are_current $(PYTEST_ARGS)
 
@@ -117,6 +117,7 @@ test-matrix:
 dist: $(STAMP)
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m build --outdir dist campaigns
 	sh tools/try_dist.sh dist
 
 docs: $(STAMP)
@@ -137,4 +138,4 @@ bench: $(STAMP)
 
 clean:
 	rm -rf $(VENV) build dist bench-results demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src campaigns tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

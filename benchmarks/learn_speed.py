@@ -37,7 +37,6 @@ from typing import Any
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.benchmarks.instance import Instance
-from tightrope.benchmarks.published import results_of
 from tightrope.benchmarks.suite import load, parse_bench, question
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of
@@ -58,6 +57,7 @@ from tightrope.regions.region import RegionKind
 from tightrope.solver.solve import solve
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
+from tightrope_campaigns.published import results_of
 
 DELTA = 0.001
 EPISODES = 100_000

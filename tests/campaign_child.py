@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from tightrope.benchmarks.cell_process import end_with_parent
+from tightrope_campaigns.cell_process import end_with_parent
 
 OK, FOREVER, GREEDY, CRASH, EXIT, REFUSED, KILLED, FAMILY, TALKATIVE = range(1, 10)
 SLOW = 100

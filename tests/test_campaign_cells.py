@@ -5,28 +5,28 @@ from __future__ import annotations
 import pytest
 
 from tightrope.ambiguity.sets import SetsKind
-from tightrope.benchmarks.cell_data import simulate, solve_truth
-from tightrope.benchmarks.cell_measure import TINY, measure_certified_interval
-from tightrope.benchmarks.cells import (
+from tightrope.benchmarks.families import FAMILIES
+from tightrope.benchmarks.suite import load
+from tightrope.errors import InputError
+from tightrope.statistics.estimates import IntervalMethod
+from tightrope.statistics.events import Budget
+from tightrope.statistics.least_squares import EllipsoidVersion
+from tightrope_campaigns.cells import (
+    METHODS,
     QUICK_INSTANCES,
     Cell,
     CellLimits,
     Protocol,
     campaign_cells,
     choose_instances,
+    choose_methods,
     parse_duration,
     parse_seeds,
     parse_size,
     quick_selection,
 )
-from tightrope.benchmarks.families import FAMILIES
-from tightrope.benchmarks.methods import METHODS, choose_methods
-from tightrope.benchmarks.published import read_published_results
-from tightrope.benchmarks.suite import load
-from tightrope.errors import InputError
-from tightrope.statistics.estimates import IntervalMethod
-from tightrope.statistics.events import Budget
-from tightrope.statistics.least_squares import EllipsoidVersion
+from tightrope_campaigns.measurement import TINY, measure_certified_interval, simulate, solve_truth
+from tightrope_campaigns.published import read_published_results
 
 
 def test_by_default_all_rows_of_the_papers_tables() -> None:

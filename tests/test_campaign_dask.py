@@ -15,13 +15,12 @@ import pytest
 
 import campaign_child as child
 from dask_cluster import cluster, mute_listener
-from tightrope.benchmarks.campaign import Campaign
-from tightrope.benchmarks.cells import Cell, CellLimits
-from tightrope.benchmarks.engines import Engine, parse_engine
-from tightrope.benchmarks.records import Record, read_records
 from tightrope.cli.app import run
 from tightrope.data.cluster import connect, parse_place
 from tightrope.errors import CannotCertify, InputError
+from tightrope_campaigns.campaign import Campaign, Engine, parse_engine
+from tightrope_campaigns.cells import Cell, CellLimits
+from tightrope_campaigns.records import Record, read_records
 
 COMMAND = (sys.executable, child.__file__)
 LIMITS = CellLimits(60.0, 1 << 30)

@@ -8,8 +8,13 @@ from threading import Thread
 
 import pytest
 
-from tightrope.benchmarks import cell_data
-from tightrope.benchmarks.cell_data import (
+from tightrope.benchmarks.suite import load
+from tightrope.data.counts import Counts
+from tightrope.errors import InputError
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope_campaigns import measurement
+from tightrope_campaigns.cells import Cell, Protocol
+from tightrope_campaigns.measurement import (
     counts_path,
     is_prepared,
     prepare,
@@ -19,11 +24,6 @@ from tightrope.benchmarks.cell_data import (
     truth_path,
     write_truth,
 )
-from tightrope.benchmarks.cells import Cell, Protocol
-from tightrope.benchmarks.suite import load
-from tightrope.data.counts import Counts
-from tightrope.errors import InputError
-from tightrope.model.parametric_mdp import ParametricMDP
 
 CELL = Cell("betting(3)", "tied", 7, Protocol(300))
 
@@ -34,13 +34,13 @@ def model() -> ParametricMDP:
 
 
 def test_cells_that_come_at_once_simulate_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    simulate, calls = cell_data.simulate, []
+    simulate, calls = measurement.simulate, []
 
     def counted(cell: Cell, model: ParametricMDP) -> Counts:
         calls.append(cell)
         return simulate(cell, model)
 
-    monkeypatch.setattr(cell_data, "simulate", counted)
+    monkeypatch.setattr(measurement, "simulate", counted)
     assert not is_prepared(tmp_path, CELL)
     threads = [Thread(target=prepare, args=(tmp_path, CELL)) for _ in range(3)]
     for thread in threads:
@@ -61,7 +61,7 @@ def test_data_depend_on_the_seed_and_not_on_the_method(tmp_path: Path, model: Pa
     for cell in (CELL, other_seed):
         prepare(tmp_path, cell)
     first, second = (read_cell_counts(counts_path(tmp_path, cell), model) for cell in (CELL, other_seed))
-    assert first == cell_data.simulate(CELL, model)
+    assert first == measurement.simulate(CELL, model)
     assert first != second
     assert first.design.episodes == 300 and first.batches is not None
 

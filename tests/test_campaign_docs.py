@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tightrope.benchmarks.cells import Protocol
-from tightrope.benchmarks.online_cells import ONLINE_FILE, read_online
-from tightrope.benchmarks.records import read_records
-from tightrope.benchmarks.results_page import online_section, results_page
+from tightrope_campaigns.cells import Protocol
+from tightrope_campaigns.records import ONLINE_FILE, read_online, read_records
+from tightrope_campaigns.results_page import online_section, results_page
 
 DOCS = Path(__file__).parent.parent / "docs"
 RECORDS = DOCS / "results" / "records.jsonl"

@@ -14,11 +14,9 @@ from pathlib import Path
 import pytest
 
 import campaign_child as child
-from tightrope.benchmarks.campaign import Campaign
-from tightrope.benchmarks.cells import Cell, CellLimits
-from tightrope.benchmarks.engines import Engine
-from tightrope.benchmarks.isolation import run_cell
-from tightrope.benchmarks.records import Record, read_records
+from tightrope_campaigns.campaign import Campaign, Engine, run_cell
+from tightrope_campaigns.cells import Cell, CellLimits
+from tightrope_campaigns.records import Record, read_records
 
 COMMAND = (sys.executable, child.__file__)
 LIMITS = CellLimits(1.5, 150 << 20)
@@ -84,9 +82,9 @@ INTERRUPTED = """
 import signal, sys
 from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of shells start deaf to it
-from tightrope.benchmarks.campaign import Campaign
-from tightrope.benchmarks.cells import Cell, CellLimits
-from tightrope.benchmarks.engines import Engine
+from tightrope_campaigns.campaign import Campaign
+from tightrope_campaigns.cells import Cell, CellLimits
+from tightrope_campaigns.campaign import Engine
 cells = [Cell("betting(5)", "tied", seed) for seed in (1, 101, 2)]
 engine = Engine("local", jobs=1, command=(sys.executable, sys.argv[1]))
 Campaign(cells, CellLimits(), engine, Path(sys.argv[2])).run()

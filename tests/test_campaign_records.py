@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tightrope.benchmarks.cells import Cell, CellLimits, Protocol
-from tightrope.benchmarks.records import Record, RecordFile, Status, read_records
 from tightrope.errors import InputError
+from tightrope_campaigns.cells import Cell, CellLimits, Protocol
+from tightrope_campaigns.records import Record, RecordFile, Status, read_records
 
 MACHINE = {"cores": 2, "memory": 24 << 30, "cpu": "a CPU"}
 VERSIONS = {"python": "3.11.7", "tightrope": "0.1"}

@@ -8,13 +8,24 @@ from typing import Any
 
 import pytest
 
-from tightrope.benchmarks.cells import Cell, CellLimits, Protocol
-from tightrope.benchmarks.comparison import ratios, summary, verdicts
-from tightrope.benchmarks.figures import bound_text, gap_text, interval_text, seconds_text
-from tightrope.benchmarks.records import Record, Status
 from tightrope.benchmarks.suite import parse_bench
-from tightrope.benchmarks.table_formats import latex_tables, markdown_tables, text_summary, text_tables
-from tightrope.benchmarks.tables import instance_tables, papers_cells
+from tightrope_campaigns.cells import Cell, CellLimits, Protocol
+from tightrope_campaigns.records import Record, Status
+from tightrope_campaigns.tables import (
+    bound_text,
+    gap_text,
+    instance_tables,
+    interval_text,
+    latex_tables,
+    markdown_tables,
+    papers_cells,
+    ratios,
+    seconds_text,
+    summary,
+    text_summary,
+    text_tables,
+    verdicts,
+)
 
 
 def record(

@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
-from tightrope.benchmarks import isolation
-from tightrope.benchmarks.cell_data import read_cell_counts, simulate, solve_truth
-from tightrope.benchmarks.cell_measure import measure
-from tightrope.benchmarks.cells import Cell, CellLimits, Protocol
-from tightrope.benchmarks.records import read_records
 from tightrope.benchmarks.suite import load, question
 from tightrope.cli.app import run
 from tightrope.learning.learn import learn
 from tightrope.problem import Problem
+from tightrope_campaigns import campaign as campaigns
+from tightrope_campaigns.cells import Cell, CellLimits, Protocol
+from tightrope_campaigns.measurement import measure, read_cell_counts, simulate, solve_truth
+from tightrope_campaigns.records import read_records
 
 ARGUMENTS = [
     "bench",
@@ -35,12 +34,12 @@ ARGUMENTS = [
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("campaign") / "results"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(isolation, "_run_task", _run_task_mostly_here)
+        patch.setattr(campaigns, "_run_task", _run_task_mostly_here)
         assert run([*ARGUMENTS, "-o", str(directory)]) == 0
     return directory
 
 
-_run_task = isolation._run_task
+_run_task = campaigns._run_task
 
 
 def _run_task_mostly_here(task: str, cell: Cell, limits: CellLimits, directory: Path, command: Any) -> Any:
@@ -48,7 +47,7 @@ def _run_task_mostly_here(task: str, cell: Cell, limits: CellLimits, directory: 
     if cell.method == "tied":
         return _run_task(task, cell, limits, directory, command)
     assert task == "measure", "the data of both were drawn for the first"
-    return isolation._Ending("ok", result=measure(directory, cell, limits.seconds, lambda phase: None))
+    return campaigns._Ending("ok", result=measure(directory, cell, limits.seconds, lambda phase: None))
 
 
 def test_the_figures_are_those_of_learn(campaign: Path) -> None:

@@ -10,28 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tightrope.benchmarks.online_campaign import run_online_campaign, run_online_cell
-from tightrope.benchmarks.online_cells import (
-    ONLINE_EPISODES,
-    ONLINE_FILE,
-    ONLINE_INSTANCES,
-    OnlineCell,
-    OnlineRecord,
-    online_cells,
-    read_online,
-    thin,
-)
-from tightrope.benchmarks.online_tables import (
-    groups,
-    make_kept_table,
-    make_reached_table,
-    soon_table,
-    summary_lines,
-)
-from tightrope.benchmarks.results_page import online_section
 from tightrope.cli.app import run
 from tightrope.errors import InputError
 from tightrope.report.learning_curve import Panel, RunCurve, Series, curves
+from tightrope_campaigns.campaign import run_online_campaign, run_online_cell
+from tightrope_campaigns.cells import ONLINE_EPISODES, ONLINE_INSTANCES, OnlineCell, online_cells
+from tightrope_campaigns.records import ONLINE_FILE, OnlineRecord, read_online, thin
+from tightrope_campaigns.results_page import (
+    groups,
+    make_kept_table,
+    make_reached_table,
+    online_section,
+    soon_table,
+    summary_lines,
+)
 
 RECORDED = Path(__file__).parent.parent / "docs" / "results" / ONLINE_FILE
 

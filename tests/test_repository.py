@@ -15,12 +15,14 @@ from pathlib import Path
 import pytest
 
 import tightrope
+import tightrope_campaigns
 from tightrope.cli.commands import COMMANDS
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "tightrope"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-MODULES = sorted(SOURCE.rglob("*.py"))
+CAMPAIGNS = ROOT / "campaigns" / "src" / "tightrope_campaigns"
+MODULES = sorted(SOURCE.rglob("*.py")) + sorted(CAMPAIGNS.rglob("*.py"))
 
 
 @cache
@@ -117,7 +119,7 @@ def test_functions_take_few_parameters() -> None:
             given = [each.arg for each in (*own, *node.args.kwonlyargs) if each.arg not in ("self", "cls")]
             if len(given) <= MOST_PARAMETERS:
                 continue
-            file = path.relative_to(SOURCE).as_posix()
+            file = path.relative_to(SOURCE if SOURCE in path.parents else CAMPAIGNS.parent).as_posix()
             many.add(file if file in MORE_PARAMETERS else f"{file}: {node.name}")
             if MORE_PARAMETERS.get(f"{file}: {node.name}", "").startswith("options"):
                 public.add((f"{file}: {node.name}", len(own) <= MOST_PARAMETERS))
@@ -128,7 +130,9 @@ def test_functions_take_few_parameters() -> None:
 
 def test_commands_are_thin() -> None:
     for command in COMMANDS:
-        assert (SOURCE / "cli" / f"{command.name.replace('-', '_')}.py").is_file()
+        in_core = SOURCE / "cli" / f"{command.name.replace('-', '_')}.py"
+        assert in_core.is_file() == (command.module is None)
+        assert command.module is None or command.extra in PROJECT["project"]["optional-dependencies"]
         assert command.summary.endswith(".")
         assert len(command.summary) <= 60
 
@@ -158,6 +162,7 @@ def test_the_version_is_said_once() -> None:
     cited = (ROOT / "CITATION.cff").read_text()
     assert f"\nversion: {tightrope.__version__.partition('.dev')[0]}\n" in cited
     assert f"\n## {tightrope.__version__.partition('.dev')[0]} – " in (ROOT / "CHANGELOG.md").read_text()
+    assert tightrope_campaigns.__version__ == tightrope.__version__
 
 
 def test_the_layers_are_the_packages() -> None:
@@ -191,7 +196,9 @@ def test_changelog_has_a_section_for_what_is_to_come() -> None:
 def test_no_two_files_import_each_other() -> None:
     """Not even inside functions; what only type checkers read does not count."""
     names = {
-        ".".join(("tightrope", *path.relative_to(SOURCE).with_suffix("").parts)): path for path in MODULES
+        ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts): path
+        for path in MODULES
+        if SOURCE in path.parents
     }
     imports = {name: _imported(path) & set(names) for name, path in names.items()}
     circles = {

@@ -7,8 +7,8 @@ from pathlib import Path
 from size_table import infer_optima, sizes_table
 
 from tightrope.benchmarks.families import FAMILIES
-from tightrope.benchmarks.published import NOTES
 from tightrope.benchmarks.suite import parse_bench
+from tightrope_campaigns.published import NOTES
 
 DOCS = (Path(__file__).parents[1] / "docs" / "benchmarks.md").read_text(encoding="utf-8")
 

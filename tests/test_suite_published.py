@@ -12,8 +12,9 @@ from hashlib import sha256
 
 import pytest
 
-from tightrope.benchmarks import published
-from tightrope.benchmarks.published import (
+from tightrope.benchmarks.suite import list_instances, parse_bench
+from tightrope_campaigns import published
+from tightrope_campaigns.published import (
     NOTES,
     RESULT_TABLES,
     SIZES_TABLES,
@@ -24,7 +25,6 @@ from tightrope.benchmarks.published import (
     results_of,
     sizes_of,
 )
-from tightrope.benchmarks.suite import list_instances, parse_bench
 
 TOTAL, SPLIT, BIG = RESULT_TABLES
 CHECKSUMS = {

@@ -169,7 +169,7 @@ def test_decimals_are_exact_or_stay_quotients() -> None:
 
 def test_the_registry_is_cheap_to_import() -> None:
     code = (
-        "import sys, tightrope.benchmarks.suite, tightrope.benchmarks.published\n"
+        "import sys, tightrope.benchmarks.suite, tightrope_campaigns.published\n"
         "heavy = {'numpy', 'scipy', 'numba', 'pyarrow', 'matplotlib', 'lark'} & set(sys.modules)\n"
         "sys.exit(', '.join(sorted(heavy)) or 0)"
     )

@@ -11,8 +11,8 @@ from __future__ import annotations
 from math import ceil, floor
 
 from tightrope.benchmarks.instance import Instance
-from tightrope.benchmarks.published import RESULT_TABLES, results_of, sizes_of
 from tightrope.benchmarks.suite import list_instances
+from tightrope_campaigns.published import RESULT_TABLES, results_of, sizes_of
 
 Range = tuple[float, float]
 

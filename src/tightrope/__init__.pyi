@@ -101,7 +101,6 @@ from .regions.region import Region as Region
 from .regions.region import RegionKind as RegionKind
 from .regions.region import Relaxation as Relaxation
 from .report.draw_curve import plot_curve as plot_curve
-from .report.plotting import plot_campaign as plot_campaign
 from .report.plotting import plot_learning_curve as plot_learning_curve
 from .report.saved import SavedResult as SavedResult
 from .report.saved import load_result as load_result

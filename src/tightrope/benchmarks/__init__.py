@@ -1,1 +1,1 @@
-"""The benchmark families, campaigns over them, and the published figures beside ours."""
+"""The benchmark families, and the instances of them that `bench:NAME(ARGS)` names."""

@@ -1,8 +1,8 @@
 """The commands of the command line, in the order `tightrope --help` lists them.
 
-A command `some-name` is the function `some_name` of the module `tightrope.cli.some_name`; its
-docstring is its help. The module is imported only when the command is the one that is run, so
-a command may import whatever it needs. To add one: write that file and add a line here.
+A command `some-name` is the function `some_name` of the module `tightrope.cli.some_name`, or of a package
+that is installed apart; its docstring is its help. The module is imported only when the command is the one
+that is run, so a command may import whatever it needs. To add one: write that file and add a line here.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import cast
 
+from tightrope.errors import InputError
+
 
 @dataclass(frozen=True)
 class Command:
@@ -19,11 +21,25 @@ class Command:
 
     name: str
     summary: str
+    module: str | None = None
+    """Where it is not in `tightrope.cli`."""
+
+    extra: str | None = None
+    """The extra of tightrope that installs this module."""
 
     def load(self) -> Callable[..., None]:
         """The function behind the command; imports its module."""
         identifier = self.name.replace("-", "_")
-        return cast(Callable[..., None], getattr(import_module(f"tightrope.cli.{identifier}"), identifier))
+        module = self.module or f"tightrope.cli.{identifier}"
+        try:
+            return cast(Callable[..., None], getattr(import_module(module), identifier))
+        except ModuleNotFoundError as error:
+            if self.extra is None or error.name != module.partition(".")[0]:
+                raise
+            raise InputError(
+                f"the command {self.name} is not installed",
+                hint=f"pip install 'tightrope[{self.extra}]', or pip install ./{self.extra} in a clone",
+            ) from None
 
 
 COMMANDS = (
@@ -37,7 +53,12 @@ COMMANDS = (
     Command("online", "Explore, certify a robust policy, repeat."),
     Command("watch", "Whether a model still fits the data, and what has changed."),
     Command("report", "A result as one page that opens offline, and as figures."),
-    Command("bench", "The paper's tables, run here, beside its figures."),
+    Command(
+        "bench",
+        "The paper's tables, run here, beside its figures.",
+        module="tightrope_campaigns.command",
+        extra="campaigns",
+    ),
     Command("export", "Write a model in another format."),
     Command("warmup", "Compile all kernels ahead, so that no first run waits."),
     Command("demo", "The rover story end to end on an embedded model."),

@@ -3,8 +3,6 @@
 As in the paper's figures: performance solid, guarantee dashed, episodes on a logarithmic axis, runtimes
 below, one panel a family. Several seeds are drawn as their median, with bands from the smallest to the
 largest and between the quartiles. Between two updates the last one counts.
-
-The figure of a whole campaign is drawn from its records.
 """
 
 from __future__ import annotations
@@ -20,13 +18,9 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
-from tightrope.benchmarks.online_cells import OnlineRecord
-from tightrope.benchmarks.online_tables import Group, groups
-from tightrope.benchmarks.suite import parse_bench
 from tightrope.io.atomic import atomic_path
 from tightrope.io.written_by import figure_metadata
 from tightrope.numerics.arrays import FloatArray
-from tightrope.report.question_words import quantity_of
 from tightrope.report.style import GREY, PAPER, SETS, TRUTH, WIDTH, plain
 
 POINTS = 240
@@ -204,24 +198,3 @@ def _keys(panels: Sequence[Panel]) -> list[Line2D]:
     if any(panel.optimum is not None for panel in panels):
         keys.append(Line2D([], [], color=TRUTH, linestyle=":", label="best possible"))
     return keys
-
-
-def write_campaign_curves(records: Sequence[OnlineRecord], stem: Path) -> list[Path]:
-    """Draw all instances and write the figure in all formats."""
-    return save(curves(panels_of(records)), stem)
-
-
-def panels_of(records: Sequence[OnlineRecord]) -> list[Panel]:
-    """A panel per instance."""
-    return [_panel(group) for group in groups(records)]
-
-
-def _panel(group: Group) -> Panel:
-    series = [Series(method, [_curve(record) for record in runs]) for method, runs in group.by_method.items()]
-    value = parse_bench(group.instance).property_text
-    return Panel(group.instance, quantity_of(value, "min=" not in value), series, group.sample.optimum)
-
-
-def _curve(record: OnlineRecord) -> RunCurve:
-    columns = record.columns
-    return RunCurve(columns["episode"], columns["guarantee"], columns["performance"], columns["elapsed"])

@@ -23,7 +23,6 @@ from matplotlib.lines import Line2D
 
 from tightrope.errors import InputError, describe
 from tightrope.io.documents.plan import PlanDocument
-from tightrope.io.output_file import path_of
 from tightrope.report.draw_events import EVENTS
 from tightrope.report.draw_fit import EVIDENCE, WORST
 from tightrope.report.draw_forecast import HEIGHT, draw_forecast, write_forecast
@@ -158,28 +157,6 @@ def plot_forecast(plan: PlanDocument, ax: Axes | None) -> Axes:
         draw_forecast(plan, axes)
         legend_below(axes)
     return axes
-
-
-def plot_campaign(path: str | PathLike[str]) -> Figure:
-    """The learning curves of a campaign (`tightrope bench --online -o DIR`): one panel per instance.
-
-    >>> import tightrope as tr
-    >>> try:
-    ...     tr.plot_campaign("no-such-campaign")
-    ... except tr.InputError as error:
-    ...     print(error)
-    there are no records: no file no-such-campaign
-    """
-    from tightrope.benchmarks.online_cells import ONLINE_FILE, read_online
-    from tightrope.report.learning_curve import panels_of
-
-    place = path_of(path)
-    panels = panels_of(read_online(place / ONLINE_FILE if place.is_dir() else place))
-    columns = min(len(panels), 2)
-    figure = _new_figure((WIDTH if columns == 1 else 1.25 * WIDTH, 3.5 * -(-len(panels) // columns) + 0.5))
-    with PAPER.style():
-        draw_curves(panels, figure)
-    return figure
 
 
 def report(run: Run, policies: PolicyMap | None, path: Path, overwrite: bool) -> Path:

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tightrope.cli import options
-from tightrope.cli.bench_tables import print_online, print_records, show_tables
 from tightrope.cli.options import option
 from tightrope.cli.output import print_json, say
 from tightrope.cli.records import takes
 from tightrope.errors import InputError
+from tightrope.io.output_file import OutputFile, claim_file
+from tightrope.io.written_by import FIGURE, GENERATED, TABLES
 
 if TYPE_CHECKING:
-    from tightrope.benchmarks.campaign import Campaign
-    from tightrope.benchmarks.online_cells import OnlineRecord
-    from tightrope.benchmarks.records import Record
+    from tightrope_campaigns.campaign import Campaign
+    from tightrope_campaigns.records import OnlineRecord, Record
 
 
 TIME_LIMIT, MEMORY_LIMIT = "2h", "20GiB"
@@ -137,19 +137,18 @@ def bench(asked: Request) -> None:
 
 
 def _build_campaign(asked: Request, output: Path) -> Campaign:
-    from tightrope.benchmarks.campaign import Campaign
-    from tightrope.benchmarks.cells import (
+    from tightrope_campaigns.campaign import Campaign, parse_engine
+    from tightrope_campaigns.cells import (
         CellLimits,
         Protocol,
         campaign_cells,
         choose_instances,
+        choose_methods,
         parse_duration,
         parse_seeds,
         parse_size,
         quick_selection,
     )
-    from tightrope.benchmarks.engines import parse_engine
-    from tightrope.benchmarks.methods import choose_methods
 
     quick_instances, quick_methods = quick_selection()
     instances = quick_instances if asked.quick and not asked.names else choose_instances(asked.names or ())
@@ -165,9 +164,8 @@ def _build_campaign(asked: Request, output: Path) -> Campaign:
 
 def _run_curves(asked: Request, output: Path) -> None:
     """Run the learning curves that have no record yet, and print the tables."""
-    from tightrope.benchmarks.cells import parse_seeds
-    from tightrope.benchmarks.online_campaign import run_online_campaign
-    from tightrope.benchmarks.online_cells import online_cells
+    from tightrope_campaigns.campaign import run_online_campaign
+    from tightrope_campaigns.cells import online_cells, parse_seeds
 
     seeds = parse_seeds(asked.seeds)
     cells = online_cells(asked.names or (), asked.methods, seeds, asked.episodes, asked.delta)
@@ -180,7 +178,7 @@ def _run_curves(asked: Request, output: Path) -> None:
 
 def _show_curve(record: OnlineRecord, done: int, total: int) -> None:
     """One line per learning curve on stderr."""
-    from tightrope.benchmarks.figures import seconds_text
+    from tightrope_campaigns.tables import seconds_text
 
     last = record.last
     say(
@@ -192,8 +190,8 @@ def _show_curve(record: OnlineRecord, done: int, total: int) -> None:
 
 def _show_cell(record: Record, done: int, total: int) -> None:
     """One line per cell on stderr."""
-    from tightrope.benchmarks.figures import gap_text, interval_text, seconds_text
-    from tightrope.benchmarks.records import OK
+    from tightrope_campaigns.records import OK
+    from tightrope_campaigns.tables import gap_text, interval_text, seconds_text
 
     if record.status == OK:
         shown = (
@@ -203,3 +201,104 @@ def _show_cell(record: Record, done: int, total: int) -> None:
     else:
         shown = f"{record.status}: {record.message}"
     say(f"[{done}/{total}] {record.cell}: {shown}")
+
+
+def print_records(records: list[Record], as_json: bool) -> None:
+    """Tables and a summary for people, rows for programs."""
+    from tightrope_campaigns.tables import instance_tables, summary, text_summary, text_tables
+
+    if as_json:
+        print_json({"rows": [record.to_json() for record in records]})
+        return
+    shown = instance_tables(records)
+    typer.echo(text_tables(shown))
+    typer.echo(text_summary(summary(shown)), nl=False)
+
+
+def show_tables(directory: Path, output: Path | None, as_json: bool, overwrite: bool = False) -> None:
+    """The tables of a directory's records, on stdout or in a file."""
+    from tightrope_campaigns.records import FILE_NAME, ONLINE_FILE, read_online, read_records
+
+    claimed = None if output is None else claim_file(output, TABLES, overwrite)
+    curves = directory / ONLINE_FILE
+    online = read_online(curves) if curves.is_file() else []
+    path = directory if directory.is_file() else directory / FILE_NAME
+    records = read_records(path) if path.is_file() or not online else []
+    if claimed is None:
+        if as_json:
+            rows = [record.to_json() for record in records]
+            print_json({"rows": rows, "online": [record.to_json() for record in online]})
+            return
+        if records:
+            print_records(records, False)
+        if online:
+            print_online(online)
+        return
+    from tightrope.io.atomic import atomic_write
+
+    text = _render(records, online, directory, claimed)
+    claimed.check()
+    with atomic_write(claimed.path) as file:
+        file.write(text)
+    say(f"{claimed.path} written from {len(records) + len(online)} records")
+
+
+def print_online(online: list[OnlineRecord]) -> None:
+    """The tables of learning curves for people."""
+    from tightrope.cli.output import print_table
+    from tightrope_campaigns.results_page import (
+        groups,
+        make_kept_table,
+        make_reached_table,
+        soon_table,
+        summary_lines,
+    )
+
+    shown = groups(online)
+    for title, table in (
+        ("Episodes to the guarantee that tied sets end with", soon_table(shown)),
+        ("Whether the guarantees were kept", make_kept_table(shown)),
+        ("After all episodes", make_reached_table(shown)),
+    ):
+        print_table(title, table.columns, [[cell.strip("`") for cell in row] for row in table.rows])
+    for line in summary_lines(shown):
+        typer.echo(line)
+
+
+def _render(records: list[Record], online: list[OnlineRecord], directory: Path, claimed: OutputFile) -> str:
+    """The tables in the format that the file's name asks for."""
+    output = claimed.path
+    from tightrope_campaigns.results_page import online_section, results_page
+    from tightrope_campaigns.tables import instance_tables, latex_tables, summary, text_summary, text_tables
+
+    shown = instance_tables(records, with_missing=True)
+    match output.suffix:
+        case ".md":
+            section = online_section(online, _draw(online, claimed)) if online else None
+            return results_page(records, directory.as_posix(), output.as_posix(), section)
+        case ".tex" | ".txt" if not records:
+            raise InputError(
+                f"{directory} holds learning curves alone, and these are shown on pages",
+                hint="end the file's name in .md",
+            )
+        case ".tex":
+            return latex_tables(shown)
+        case ".txt":
+            return f"{GENERATED}`\n\n{text_tables(shown)}\n{text_summary(summary(shown))}"
+    raise InputError(
+        f"cannot tell what {output} should be", hint="end its name in .md (Markdown), .tex (LaTeX) or .txt"
+    )
+
+
+def _draw(online: list[OnlineRecord], page: OutputFile) -> str:
+    """Draw the curves into `images` beside the page; where the page finds them."""
+    from tightrope.report.learning_curve import SUFFIXES
+    from tightrope_campaigns.curves import write_campaign_curves
+    from tightrope_campaigns.results_page import CURVES
+
+    images = page.path.parent / "images"
+    images.mkdir(exist_ok=True)
+    for suffix in SUFFIXES:
+        claim_file(images / f"{CURVES}.{suffix}", FIGURE, page.overwrite)
+    write_campaign_curves(online, images / CURVES)
+    return f"images/{CURVES}.svg"

@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tightrope.benchmarks.cells import Cell, Protocol
 from tightrope.errors import CannotCertify, InputError
+from tightrope_campaigns.cells import Cell, Protocol
 
 ADDRESS_SPACE_SLACK = 8 << 30
 """Address space is more than memory: libraries and thread stacks reserve what they never touch."""
@@ -57,8 +57,7 @@ def end_with_parent() -> None:
 
 def perform(task: dict[str, Any], progress: Any) -> dict[str, object]:
     """`prepare` the shared files of a cell, or `measure` it."""
-    from tightrope.benchmarks.cell_data import prepare
-    from tightrope.benchmarks.cell_measure import measure
+    from tightrope_campaigns.measurement import measure, prepare
 
     cell = Cell(task["instance"], task["method"], task["seed"], Protocol(task["episodes"], task["delta"]))
     directory = Path(task["directory"])

@@ -368,8 +368,8 @@ def run_online_cell(cell: OnlineCell) -> OnlineRecord:
     """One run from beginning to end, in this process."""
     from tightrope.data.simulator import Simulator
     from tightrope.data.stopping import find_decided_states
-    from tightrope.learning.learn import parametric
     from tightrope.design.exploration import online
+    from tightrope.learning.learn import parametric
     from tightrope.learning.online.run import OnlineRun, SimulatedEpisodes, Truth
     from tightrope.learning.policies import maximises
     from tightrope.learning.result import CLOSE

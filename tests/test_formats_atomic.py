@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tightrope.atomic import atomic_path, atomic_write, atomic_write_bytes
 from tightrope.errors import InputError
-from tightrope.io.atomic import atomic_path, atomic_write, atomic_write_bytes
 
 
 def test_text_and_bytes_arrive(tmp_path: Path) -> None:

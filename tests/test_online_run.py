@@ -17,7 +17,7 @@ import pytest
 from online_cases import learner, source, truth
 from tightrope.cli.app import run
 from tightrope.errors import InputError
-from tightrope.io.manifest import Manifest
+from tightrope.io.output import Manifest
 from tightrope.learning.online.journal import CHECKPOINT, RECORDS, Journal
 from tightrope.learning.online.run import OnlineRun
 

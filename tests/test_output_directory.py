@@ -12,8 +12,7 @@ import pytest
 
 from tightrope.cli.app import run
 from tightrope.errors import InputError
-from tightrope.io.manifest import MANIFEST, Manifest, read_manifest
-from tightrope.io.output_directory import add_file, claim
+from tightrope.io.output import MANIFEST, Manifest, add_file, claim, read_manifest
 
 pytestmark = pytest.mark.usefixtures("empty_pictures")
 MODEL = "bench:betting(8)"

@@ -15,11 +15,21 @@ import pytest
 import tightrope
 from tightrope.cli.app import run
 from tightrope.errors import InputError
-from tightrope.io import written_by
+from tightrope.io import output
 from tightrope.io.explicit import read_explicit
-from tightrope.io.explicit.output import claim_explicit
-from tightrope.io.output_file import claim_file
-from tightrope.io.written_by import CERTIFICATE, DATA, DRN, FIGURE, POLICY, REPORT, TABLES, UMB, FileKind
+from tightrope.io.explicit.write import claim_explicit
+from tightrope.io.output import (
+    CERTIFICATE,
+    DATA,
+    DRN,
+    FIGURE,
+    POLICY,
+    REPORT,
+    TABLES,
+    UMB,
+    FileKind,
+    claim_file,
+)
 
 pytestmark = pytest.mark.usefixtures("empty_pictures")
 MODEL = "bench:betting(3)"
@@ -112,7 +122,7 @@ def test_a_foreign_file_is_replaced_where_the_user_says_so_and_then_its_own(comm
     assert run([*words(command, made), "--overwrite"]) == 0
     assert b"years of work" not in file.read_bytes()
     kinds = (CERTIFICATE, DATA, DRN, FIGURE, POLICY, REPORT, TABLES, UMB)
-    assert kind is None or [k for k in kinds if written_by.has_mark(file, k)] == [kind]
+    assert kind is None or [k for k in kinds if output.has_mark(file, k)] == [kind]
     first = file.stat().st_ino
     os.link(file, "kept")  # so that the number is not given to the next file
     assert run(words(command, made)) == 0
@@ -137,7 +147,7 @@ def test_a_foreign_file_is_replaced_where_the_user_says_so_and_then_its_own(comm
 )
 def test_files_of_others_have_no_mark(kind: FileKind, content: bytes) -> None:
     Path("file").write_bytes(content)
-    assert not written_by.has_mark(Path("file"), kind)
+    assert not output.has_mark(Path("file"), kind)
     with pytest.raises(InputError, match="left alone"):
         claim_file("file", kind)
 
@@ -188,7 +198,7 @@ def test_a_file_that_cannot_be_read_is_refused(monkeypatch: pytest.MonkeyPatch) 
     def denied(path: Path, size: int = 0) -> bytes:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(written_by, "_head", denied)
+    monkeypatch.setattr(output, "_head", denied)
     with pytest.raises(InputError, match=r"cannot be read \(Permission denied\), so that nobody can tell"):
         claim_file("policy.json", POLICY)
     claim_file("policy.json", POLICY, overwrite=True)
@@ -220,7 +230,7 @@ def test_a_changed_report_beside_a_result_is_replaced_only_with_overwrite(made: 
     assert page.read_text() == "my notes"
     assert run(["report", str(made / "result"), "--overwrite"]) == 0
     assert run(["report", str(made / "result")]) == 0
-    assert written_by.has_mark(page, REPORT)
+    assert output.has_mark(page, REPORT)
 
 
 def test_foreign_figures_are_refused_before_the_report_is_written(made: Path) -> None:
@@ -253,9 +263,9 @@ def test_standard_output_is_appended_to_where_it_leads_to_a_file(place: str) -> 
     Path("all.txt").write_text("years of work\n")
     before = Path("all.txt").stat().st_ino
     script = (
-        "from tightrope.io.atomic import atomic_write\n"
-        "from tightrope.io.output_file import claim_file\n"
-        "from tightrope.io.written_by import POLICY\n"
+        "from tightrope.atomic import atomic_write\n"
+        "from tightrope.io.output import claim_file\n"
+        "from tightrope.io.output import POLICY\n"
         f"claim_file({place!r}, POLICY).check()\n"
         "print('answer')\n"
         f"with atomic_write({place!r}) as file:\n    file.write('policy\\n')\n"

@@ -13,8 +13,7 @@ from tightrope.cli.options import option
 from tightrope.cli.output import print_json, say
 from tightrope.cli.records import takes
 from tightrope.errors import InputError
-from tightrope.io.output_file import OutputFile, claim_file
-from tightrope.io.written_by import FIGURE, GENERATED, TABLES
+from tightrope.io.output import FIGURE, GENERATED, TABLES, OutputFile, claim_file
 
 if TYPE_CHECKING:
     from tightrope_campaigns.campaign import Campaign
@@ -234,7 +233,7 @@ def show_tables(directory: Path, output: Path | None, as_json: bool, overwrite: 
         if online:
             print_online(online)
         return
-    from tightrope.io.atomic import atomic_write
+    from tightrope.atomic import atomic_write
 
     text = _render(records, online, directory, claimed)
     claimed.check()

@@ -9,7 +9,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from tightrope.benchmarks.suite import parse_bench
-from tightrope.io.output_file import path_of
+from tightrope.io.output import path_of
 from tightrope.report.learning_curve import Panel, RunCurve, Series, curves, draw_curves, save
 from tightrope.report.question_words import quantity_of
 from tightrope.report.style import PAPER, WIDTH

@@ -30,11 +30,11 @@ from pathlib import Path
 import numpy as np
 
 from tightrope.ambiguity.sets import SetsKind
+from tightrope.atomic import atomic_write_bytes
 from tightrope.benchmarks.families import FAMILIES
 from tightrope.benchmarks.suite import instance_of, load, question
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
-from tightrope.io.atomic import atomic_write_bytes
 from tightrope.io.policy import Policy
 from tightrope.learning.bet_policy import BetPolicy
 from tightrope.learning.coupled import Coupler

@@ -26,10 +26,9 @@ from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
+from tightrope.atomic import explain_errors
 from tightrope.errors import InputError, Location
-from tightrope.io.atomic import explain_errors
-from tightrope.io.manifest import Manifest, read_manifest
-from tightrope.io.output_directory import refuse_other_kind
+from tightrope.io.output import Manifest, read_manifest, refuse_other_kind
 from tightrope.numerics.arrays import FloatArray
 from tightrope_campaigns.cells import METHODS, ONLINE_METHODS, Cell, CellLimits, OnlineCell, Protocol
 

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from tightrope.io.written_by import GENERATED
+from tightrope.io.output import GENERATED
 from tightrope_campaigns.cells import METHODS, ONLINE_BASELINE, ONLINE_INSTANCES, ONLINE_METHODS, Protocol
 from tightrope_campaigns.published import NOTES, RESULT_TABLES
 from tightrope_campaigns.records import OnlineRecord, Record, describe

@@ -30,7 +30,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 from tightrope.benchmarks.instance import Instance
 from tightrope.benchmarks.suite import list_instances, parse_bench
-from tightrope.io.written_by import GENERATED
+from tightrope.io.output import GENERATED
 from tightrope_campaigns.cells import METHODS, Method, Protocol
 from tightrope_campaigns.published import PublishedResult, disagreements, results_of
 from tightrope_campaigns.records import OK, Record

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.atomic import atomic_write_bytes
 from tightrope.certificate.claim import Certificate
 from tightrope.certificate.format.archive import FORMAT, TYPES, digest_of, most_memory, unpacked_size
 from tightrope.certificate.format.fields import list_fields, validate
-from tightrope.io.atomic import atomic_write_bytes
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,9 +17,8 @@ from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.problem import provable, to_problem
 from tightrope.certify.solved import refuse_steps, to_certificate
 from tightrope.errors import InputError, ReadingWarning
-from tightrope.io.output_file import claim_file
+from tightrope.io.output import CERTIFICATE, claim_file
 from tightrope.io.policy import as_policy
-from tightrope.io.written_by import CERTIFICATE
 from tightrope.model.factored import JOINT_BOUNDS
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Point

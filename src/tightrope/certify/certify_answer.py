@@ -18,9 +18,8 @@ from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.problem import to_problem
 from tightrope.certify.temporal import temporal_certificate
 from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number, check_type
-from tightrope.io.output_file import claim_file
+from tightrope.io.output import CERTIFICATE, claim_file
 from tightrope.io.policy import Policy
-from tightrope.io.written_by import CERTIFICATE
 from tightrope.model.factored import JOINT_BOUNDS
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import Number

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated
 
 from tightrope import __version__
+from tightrope.atomic import atomic_write
 from tightrope.cli import options
 from tightrope.cli.check_answer import PlainAnswer
 from tightrope.cli.check_composed import (
@@ -35,10 +36,8 @@ from tightrope.cli.progress import phase_progress
 from tightrope.cli.questions import read_own_properties, read_properties
 from tightrope.cli.records import ModelOptions, list_given, refuse, refuse_options, takes
 from tightrope.errors import InputError
-from tightrope.io.atomic import atomic_write
-from tightrope.io.output_file import OutputFile, claim_file, refuse_same
+from tightrope.io.output import CERTIFICATE, POLICY, OutputFile, claim_file, refuse_same
 from tightrope.io.policy import Policy
-from tightrope.io.written_by import CERTIFICATE, POLICY
 from tightrope.loading import ModelRequest, is_continuous, is_markov_automaton
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tightrope.cli.check_answer import PlainAnswer
     from tightrope.cli.model_source import LoadedModel, TimedModel
     from tightrope.cli.questions import AskedProperty
-    from tightrope.io.output_file import OutputFile
+    from tightrope.io.output import OutputFile
     from tightrope.logic.answer import Answer
     from tightrope.model.continuous import CTMC
     from tightrope.model.mdp import MDP, IntervalMDP

@@ -21,7 +21,7 @@ from tightrope.problem import Problem
 
 if TYPE_CHECKING:
     from tightrope.cli.questions import AskedProperty
-    from tightrope.io.output_file import OutputFile
+    from tightrope.io.output import OutputFile
     from tightrope.io.policy import Policy
     from tightrope.learning.options import LearnOptions
     from tightrope.learning.result import LearningResult
@@ -57,11 +57,11 @@ def check_domain(
 ) -> None:
     """Compute, print the interval, write what is wanted."""
     from tightrope.ambiguity.sets import SetsKind
+    from tightrope.atomic import atomic_write
     from tightrope.certify.certificate_file import as_file
     from tightrope.certify.learned import domain_certificate
     from tightrope.certify.quotients import refuse_quotients
     from tightrope.cli.progress import phase_progress
-    from tightrope.io.atomic import atomic_write
     from tightrope.io.policy_write import write_policy
     from tightrope.learning.domain import over_domain
     from tightrope.logic.product_problem import ProductProblem

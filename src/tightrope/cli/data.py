@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from tightrope.atomic import atomic_write
 from tightrope.cli import options
 from tightrope.cli.data_display import print_description
 from tightrope.cli.model_source import load_model
@@ -19,11 +20,9 @@ from tightrope.cli.output import print_json, warn
 from tightrope.cli.progress import reading_progress
 from tightrope.cli.records import CountedLogOptions, takes
 from tightrope.data.saved_reading import reading_text
-from tightrope.io.atomic import atomic_write
 from tightrope.io.documents.answers import DataAnswer
 from tightrope.io.documents.coding import from_plain, to_plain
-from tightrope.io.output_file import claim_file
-from tightrope.io.written_by import FIGURE, READING
+from tightrope.io.output import FIGURE, READING, claim_file
 from tightrope.learning.log_description import LogDescription, describe_log, describe_reading
 from tightrope.statistics.estimates import check_delta
 

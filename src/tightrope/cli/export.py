@@ -18,11 +18,11 @@ from tightrope.cli.options import At, Const, Domain, Json, Model, Overwrite, Par
 from tightrope.cli.output import group, print_facts, print_json, warn
 from tightrope.errors import InputError
 from tightrope.io.documents.answers import ExportAnswer
-from tightrope.io.explicit.output import ExplicitOutput, claim_explicit
-from tightrope.io.output_file import OutputFile, claim_file
-from tightrope.io.written_by import DRN as DRN_FILE
-from tightrope.io.written_by import JANI as JANI_FILE
-from tightrope.io.written_by import UMB as UMB_FILE
+from tightrope.io.explicit.write import ExplicitOutput, claim_explicit
+from tightrope.io.output import DRN as DRN_FILE
+from tightrope.io.output import JANI as JANI_FILE
+from tightrope.io.output import UMB as UMB_FILE
+from tightrope.io.output import OutputFile, claim_file
 from tightrope.loading import BENCHMARK, PRISM_SUFFIXES, is_continuous
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.text_reading import plain_suffix

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from tightrope.atomic import atomic_write
 from tightrope.cli.log_source import print_reading
 from tightrope.cli.model_source import load_model
 from tightrope.cli.options import parse_constants
@@ -12,12 +13,10 @@ from tightrope.cli.output import leave, memory_text, peak_memory, print_facts, p
 from tightrope.cli.progress import phase_progress
 from tightrope.cli.questions import Asked, read_properties
 from tightrope.errors import InputError
-from tightrope.io.atomic import atomic_write
 from tightrope.io.documents.files import CertifiedFacts
 from tightrope.io.documents.outcome import AverageAnswer, Span, assumed_facts
-from tightrope.io.output_file import claim_file
+from tightrope.io.output import POLICY, claim_file
 from tightrope.io.policy_write import write_policy
-from tightrope.io.written_by import POLICY
 from tightrope.learning.averages import LearnedAverage, is_average, learn_average_of
 from tightrope.learning.outcome import ledger_facts
 from tightrope.learning.result import CLOSE

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 def learn_timed(request: Request) -> None:
     """Learn, print, write."""
     from tightrope.data.exposure import read_exposure
-    from tightrope.io.output_file import claim_file
-    from tightrope.io.written_by import DRN as DRN_FILE
+    from tightrope.io.output import DRN as DRN_FILE
+    from tightrope.io.output import claim_file
     from tightrope.learning.rates import learn_value
     from tightrope.logic.operators import Effort
     from tightrope.prism.properties.resolve import PropertyOptions

@@ -149,9 +149,8 @@ def sample(asked: Request) -> None:
     from tightrope.data.mixed_episodes import MixedEpisodes
     from tightrope.data.simulator import Simulator
     from tightrope.data.writing import write_counts, write_trajectories
-    from tightrope.io.output_file import claim_file
+    from tightrope.io.output import DATA, claim_file
     from tightrope.io.table.data_table import is_parquet
-    from tightrope.io.written_by import DATA
 
     output = asked.output or asked.append
     if output is None:

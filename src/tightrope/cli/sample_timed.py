@@ -23,10 +23,9 @@ def sample_timed(asked: Request, output: Path, episodes: int, duration: float) -
     from tightrope.benchmarks.instance import decimal_text
     from tightrope.data.timed_simulator import simulate_times
     from tightrope.io.documents.answers import SampleAnswer
-    from tightrope.io.output_file import claim_file
+    from tightrope.io.output import DATA, claim_file
     from tightrope.io.table.data_table import is_parquet
     from tightrope.io.table.writer import write_table
-    from tightrope.io.written_by import DATA
 
     is_parquet(output)
     if not 0 < duration < float("inf"):

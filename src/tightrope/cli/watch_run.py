@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from tightrope.atomic import check_target
 from tightrope.cli.model_source import load_model
 from tightrope.cli.output import leave, print_json, print_table
 from tightrope.cli.watch_promise import Promised, read_promise
 from tightrope.data.event_stream import Events, Excluded, split_at_excluded
 from tightrope.errors import InputError, shown
-from tightrope.io.atomic import check_target
 from tightrope.io.documents.outcome import (
     MovedFacts,
     ReturnsFacts,

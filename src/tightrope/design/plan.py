@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import UNSET
 
+from tightrope.atomic import atomic_write
 from tightrope.data.planned_draws import PlannedDraws
 from tightrope.design.directions import Combination
 from tightrope.design.forecast import Gap
 from tightrope.errors import InputError, describe
-from tightrope.io.atomic import atomic_write
 from tightrope.io.documents.coding import to_plain, to_text
 from tightrope.io.documents.outcome import Span, assumed_facts
 from tightrope.io.documents.plan import (
@@ -39,8 +39,7 @@ from tightrope.io.documents.plan import (
     PlanDocument,
     StrategyFacts,
 )
-from tightrope.io.output_directory import OutputDirectory, claim
-from tightrope.io.output_file import path_of
+from tightrope.io.output import OutputDirectory, claim, path_of
 from tightrope.io.policy import Policy
 from tightrope.io.policy_write import write_policy
 from tightrope.learning.options import Decisions

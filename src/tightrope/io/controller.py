@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.atomic import atomic_write
 from tightrope.errors import InputError
-from tightrope.io.atomic import atomic_write
 from tightrope.io.documents.coding import to_plain
 from tightrope.io.documents.files import CONTROLLER_FORMAT, CertifiedFacts
 from tightrope.io.policy import HasStructure, Policy

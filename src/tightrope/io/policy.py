@@ -25,8 +25,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from tightrope.atomic import atomic_write
 from tightrope.errors import InputError, describe
-from tightrope.io.atomic import atomic_write
 from tightrope.io.policy_given import Said, read_given, refuse_other_model
 from tightrope.io.policy_write import write_policy
 from tightrope.io.table.frames import action_column, to_pandas, with_states

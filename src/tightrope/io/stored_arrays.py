@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
-from tightrope.io.atomic import atomic_write_bytes
+from tightrope.atomic import atomic_write_bytes
 
 MOST_ARRAYS = 10_000
 MOST_HEAD = 1 << 24

@@ -37,9 +37,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope import __version__
+from tightrope.atomic import atomic_path
 from tightrope.errors import InputError, Location
-from tightrope.io.atomic import atomic_path
-from tightrope.io.written_by import NAME
+from tightrope.io.output import NAME
 from tightrope.model import door
 from tightrope.model.builder import settled_model
 from tightrope.model.mdp import MDP, IntervalMDP

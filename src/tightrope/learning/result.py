@@ -18,7 +18,7 @@ from tightrope.data.event_stream import EXCLUDED
 from tightrope.errors import InputError
 from tightrope.io.controller import Controller
 from tightrope.io.documents.coding import to_plain
-from tightrope.io.output_file import path_of
+from tightrope.io.output import path_of
 from tightrope.io.policy import Policy
 from tightrope.io.table.frames import to_pandas
 from tightrope.learning.binding import Binding

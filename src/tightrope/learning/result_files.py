@@ -19,7 +19,7 @@ policies alone.
 
 All is written to a hidden directory first and takes its place in the end, so that Ctrl-C leaves nothing
 behind. Only files that an earlier run of the same kind wrote, and that nobody has changed since, are replaced
-(`tightrope.io.output_directory`).
+(`tightrope.io.output`).
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tightrope.ambiguity.sets import SetsKind
+from tightrope.atomic import atomic_write
 from tightrope.errors import InputError, choose
-from tightrope.io.atomic import atomic_write
 from tightrope.io.controller import MOST_DRAWN
 from tightrope.io.documents.coding import to_text
 from tightrope.io.documents.result import FILE, ResultDocument
 from tightrope.io.drn import write_drn
 from tightrope.io.explicit import write_explicit
-from tightrope.io.output_directory import claim
+from tightrope.io.output import claim
 from tightrope.io.policy_write import write_policy
 from tightrope.io.umb import umb_is_available, write_umb
 from tightrope.learning.document import Setting, document

@@ -13,8 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tightrope.io.output_file import claim_file, path_of
-from tightrope.io.written_by import CERTIFICATE
+from tightrope.io.output import CERTIFICATE, claim_file, path_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tightrope.errors import InputError, check_type, describe
-from tightrope.io.output_file import OutputFile
+from tightrope.io.output import OutputFile
 from tightrope.logic.answer import Answer
 from tightrope.logic.multi import Achieved
 from tightrope.numerics.arrays import FloatArray

@@ -11,11 +11,9 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from tightrope.atomic import atomic_path
 from tightrope.errors import InputError
-from tightrope.io.atomic import atomic_path
-from tightrope.io.output_directory import add_file, check_added
-from tightrope.io.output_file import OutputFile, claim_file
-from tightrope.io.written_by import FIGURE, figure_metadata
+from tightrope.io.output import FIGURE, OutputFile, add_file, check_added, claim_file, figure_metadata
 from tightrope.report.draw_events import EVENTS
 from tightrope.report.draw_fit import EVIDENCE, WORST
 from tightrope.report.draw_intervals import INTERVALS, draw_intervals

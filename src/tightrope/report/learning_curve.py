@@ -18,8 +18,8 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
-from tightrope.io.atomic import atomic_path
-from tightrope.io.written_by import figure_metadata
+from tightrope.atomic import atomic_path
+from tightrope.io.output import figure_metadata
 from tightrope.numerics.arrays import FloatArray
 from tightrope.report.style import GREY, PAPER, SETS, TRUTH, WIDTH, plain
 

@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from tightrope.atomic import atomic_path
 from tightrope.data.coverage import ActionCoverage, Coverage
 from tightrope.errors import InputError
-from tightrope.io.atomic import atomic_path
-from tightrope.io.written_by import figure_metadata
+from tightrope.io.output import figure_metadata
 from tightrope.learning.point_estimates import PointEstimates
 from tightrope.report.picture import shorten
 from tightrope.report.style import ACTIONS, GREY, PAPER, SETS, WIDTH, name_axes, plain

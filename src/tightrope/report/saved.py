@@ -25,7 +25,7 @@ from tightrope.errors import InputError, Location, TightropeError
 from tightrope.io.documents.coding import to_plain
 from tightrope.io.documents.outcome import FitFacts, LedgerFacts, Outcome
 from tightrope.io.documents.result import ResultDocument, read_result, result_file
-from tightrope.io.output_file import path_of
+from tightrope.io.output import path_of
 from tightrope.io.policy import Policy
 from tightrope.learning.outcome import outcome_of
 from tightrope.learning.result import Interval, LearningResult

@@ -8,14 +8,12 @@ from pathlib import Path
 
 from msgspec import UnsetType
 
+from tightrope.atomic import atomic_write
 from tightrope.certificate.format.archive import load
 from tightrope.errors import InputError
-from tightrope.io.atomic import atomic_write
 from tightrope.io.documents.plan import plan_file, read_plan
-from tightrope.io.manifest import read_manifest
-from tightrope.io.output_directory import add_file, check_added
-from tightrope.io.output_file import OutputFile, claim_file
-from tightrope.io.written_by import REPORT as REPORT_FILE
+from tightrope.io.output import REPORT as REPORT_FILE
+from tightrope.io.output import OutputFile, add_file, check_added, claim_file, read_manifest
 from tightrope.report.page import page
 from tightrope.report.picture import interval_text
 from tightrope.report.plan_page import plan_page

@@ -102,7 +102,7 @@ class DrawsDocument(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class ManifestDocument(msgspec.Struct, kw_only=True, frozen=True):
-    """Which files of a directory are tightrope's, with their SHA-256 (`tightrope.io.manifest`)."""
+    """Which files of a directory are tightrope's, with their SHA-256 (`tightrope.io.output`)."""
 
     format: str = MANIFEST_FORMAT
     version: int = MANIFEST_VERSION

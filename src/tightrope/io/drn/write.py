@@ -17,12 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
+from tightrope.atomic import atomic_write
 from tightrope.errors import InputError
-from tightrope.io.atomic import atomic_write
 from tightrope.io.drn.parse import NO_LABEL, Model, Notes, valuation_text
+from tightrope.io.output import DRN_MARK
 from tightrope.io.rate_rewards import exit_rewards
 from tightrope.io.text import decimal_text
-from tightrope.io.written_by import DRN_MARK
 from tightrope.model.continuous import CTMC, Continuous, IntervalCTMC, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Parameters

@@ -24,12 +24,12 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.atomic import atomic_write
 from tightrope.errors import InputError
-from tightrope.io.atomic import atomic_write
 from tightrope.io.jani.nodes import name_in_comment
+from tightrope.io.output import JANI_MARK
 from tightrope.io.rate_rewards import exit_rewards
 from tightrope.io.text import decimal_text
-from tightrope.io.written_by import JANI_MARK
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP

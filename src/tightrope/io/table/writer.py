@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.io.atomic import atomic_write_bytes
+from tightrope.atomic import atomic_write_bytes
 from tightrope.io.table.data_table import CSV_PREFIX, KEY, Metadata, encode, is_parquet
 
 Columns = Mapping[str, npt.NDArray[Any]]

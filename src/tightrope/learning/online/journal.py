@@ -26,12 +26,11 @@ from typing import Any, Self
 import msgspec
 import numpy.typing as npt
 
+from tightrope.atomic import explain_errors
 from tightrope.errors import InputError
-from tightrope.io.atomic import explain_errors
 from tightrope.io.documents.answers import OnlineRecord
 from tightrope.io.documents.coding import from_text, to_plain
-from tightrope.io.manifest import MANIFEST, Manifest
-from tightrope.io.output_directory import OutputDirectory, claim
+from tightrope.io.output import MANIFEST, Manifest, OutputDirectory, claim
 from tightrope.io.stored_arrays import DAMAGE, load_arrays, save_arrays
 from tightrope.learning.online.learner import OnlineLearner
 

@@ -1,0 +1,647 @@
+"""Files and directories that are written: never over somebody else's work.
+
+`tightrope.atomic` gives each file its place in one step; this module decides whether it may.
+
+**The manifest** of an output directory says which files tightrope wrote there, and what was in them:
+
+    {"format": "tightrope manifest", "version": 1, "kind": "learn",
+     "files": {"result.json": "9f2c…", "robust-policy.json": "77ab…"},
+     "added": {"report.html": "01fe…"}, "replacing": {}}
+
+* `kind` is the command whose run the directory holds; another command never writes over it.
+* `files` are the run's own, with their SHA-256; null stands for a file that the run itself goes on changing.
+* `added` are files that later commands put beside them, such as a report.
+* `replacing` is not empty only while files are being replaced: what was there before. A process that dies in
+  between leaves a directory in which old and new files are both known as ours.
+
+A file whose content is not the recorded one was changed by somebody else, and is not ours to replace.
+
+**Directories** that commands write results into are theirs alone:
+
+    claimed = claim("results", "learn")          # refuses here, before anything is computed
+    ...
+    with claimed.filling() as folder:            # a hidden directory to fill
+        (folder / "result.json").write_text(...)
+
+A directory is written to if it does not exist, is empty, or holds an earlier run of the same kind in which
+every file is as tightrope left it. Anything else is refused with the files named:
+nothing foreign, and nothing that a user has changed, is ever replaced or removed.
+
+A new directory appears whole, by one rename. In one that exists the files take their places one by one: the
+manifest first names old and new ones, then files are moved, the manifest last. `first_gone` is removed
+before and written after all others, so that a process killed in between leaves no result that mixes two
+runs. A lock on the directory keeps two runs from doing so at the same time, and a directory that has changed
+since it was claimed is left alone.
+
+**Single files** that commands write where the user says are known by marks:
+
+| kind | mark |
+|---|---|
+| certificate | a zip archive with a certificate's header (`header.json`, in earlier formats `header.npy`) |
+| policy | the first words of the JSON object |
+| data | our metadata (`io.table.data_table`) in Parquet or on the first line of CSV |
+| DRN | the comment on the first line |
+| JANI | the description in its metadata |
+| UMB | the tool that the index names |
+| report | `<meta name="generator">` |
+| figure | the creator in the metadata of PNG, SVG and PDF |
+| tables | the first line of text that says which command generated them |
+
+PRISM's explicit files have no place for a mark that PRISM skips; see `io.explicit.write`.
+A file that cannot be understood has no mark. Only a few kilobytes of a file are read.
+
+    claimed = claim_file("goal.cert", CERTIFICATE)     # refuses here, before anything is computed
+    ...
+    claimed.check()                                    # nothing has come there meanwhile
+
+A file that exists is replaced only where
+
+* it is recognisably one of the same kind that tightrope wrote and belongs to no run
+  in a directory of results, or
+* it is empty, or
+* the user said `--overwrite`.
+
+Links are followed, and what they lead to is judged by its content. Devices, pipes and the standard streams
+hold nothing that could be lost, and are written directly.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+
+from tightrope.atomic import atomic_write, check_target, explain_errors, is_stream, sync
+from tightrope.errors import InputError, Location, describe
+from tightrope.io.documents.coding import from_text, to_plain
+from tightrope.io.documents.files import (
+    CONTROLLER_FORMAT,
+    MANIFEST_FORMAT,
+    MANIFEST_VERSION,
+    POLICY_FORMAT,
+    ManifestDocument,
+)
+
+MANIFEST = "tightrope-manifest.json"
+
+TORN = re.compile(r"\.(.+)\.[0-9a-f]{16}\.part")
+"""The names under which files are written before they take their place."""
+
+Digests = Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What is known of a directory; names are relative to it, with slashes."""
+
+    kind: str
+    files: Digests = field(default_factory=dict)
+    added: Digests = field(default_factory=dict)
+    replacing: Digests = field(default_factory=dict)
+
+    @property
+    def names(self) -> set[str]:
+        """Every name that may be ours."""
+        return {*self.files, *self.added, *self.replacing}
+
+    def owns(self, folder: Path, name: str) -> bool:
+        """Whether the file of this name is as tightrope left it."""
+        known = [digests[name] for digests in (self.files, self.added, self.replacing) if name in digests]
+        if not known or not _is_plain(folder, name):
+            return False
+        return None in known or file_digest(folder / name) in known
+
+    def strangers(self, folder: Path) -> tuple[list[str], list[str]]:
+        """What lies in the folder and is not ours: (foreign files, files of ours that were changed)."""
+        foreign: list[str] = []
+        changed: list[str] = []
+        for name in entries(folder):
+            if name == MANIFEST or self._is_torn(name) or self.owns(folder, name):
+                continue
+            (changed if name in self.names else foreign).append(name)
+        return sorted(foreign), sorted(changed)
+
+    def _is_torn(self, name: str) -> bool:
+        """Whether it is what a process left that was killed while it wrote one of our files."""
+        inside, _, last = name.rpartition("/")
+        torn = TORN.fullmatch(last)
+        known = {MANIFEST, *self.names}
+        return torn is not None and (f"{inside}/{torn[1]}" if inside else torn[1]) in known
+
+    def save(self, folder: Path) -> None:
+        content = ManifestDocument(
+            kind=self.kind, files=dict(self.files), added=dict(self.added), replacing=dict(self.replacing)
+        )
+        with atomic_write(folder / MANIFEST) as file:
+            file.write(json.dumps(to_plain(content), indent=1) + "\n")
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """The folder's manifest; None where there is none."""
+    path = folder / MANIFEST
+    if not _is_plain(folder, MANIFEST):
+        return None
+    try:
+        content = from_text(path.read_bytes(), ManifestDocument)
+        if content.format != MANIFEST_FORMAT or content.version != MANIFEST_VERSION:
+            raise ValueError(f"version {content.version} of '{content.format}'")
+        _refuse_outside((*content.files, *content.added, *content.replacing))
+        return Manifest(content.kind, content.files, content.added, content.replacing)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"this is no manifest that says which files are tightrope's: {error}",
+            Location(str(path)),
+            hint="name another directory",
+        ) from None
+
+
+def entries(folder: Path, inside: str = "") -> Iterator[str]:
+    """Everything below the folder but directories that hold something; links are not followed."""
+    with os.scandir(folder / inside) as found:
+        for entry in sorted(found, key=lambda entry: entry.name):
+            name = f"{inside}{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                below = list(entries(folder, f"{name}/"))
+                yield from below or [f"{name}/"]
+            else:
+                yield name
+
+
+def file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _refuse_outside(names: Iterable[str]) -> None:
+    for name in names:
+        if os.path.isabs(name) or ".." in name.split("/"):
+            raise ValueError(f"an entry {name!r}")
+
+
+def _is_plain(folder: Path, name: str) -> bool:
+    """Whether the name is a regular file that no link leads to."""
+    path = folder / name
+    inner = [folder.joinpath(*name.split("/")[:depth]) for depth in range(1, name.count("/") + 1)]
+    return path.is_file() and not path.is_symlink() and not any(step.is_symlink() for step in inner)
+
+
+PART = re.compile(r"\.tightrope-[0-9a-f]{16}\.part")
+"""Hidden directories inside, in which files wait for their place."""
+
+MOST_NAMED = 5
+ANOTHER_DIRECTORY = "name another directory, or move or delete them"
+
+
+@dataclass(frozen=True)
+class OutputDirectory:
+    """A directory that may be written to, and what was known of it when it was claimed."""
+
+    path: Path
+    kind: str
+    known: Manifest | None
+
+    @contextmanager
+    def filling(self, first_gone: str | None = None, live: Sequence[str] = ()) -> Iterator[Path]:
+        """A folder to fill, whose files take their places when the block ends without an error.
+
+        Files of an earlier run that are not written again are removed; `live` ones stay as they are.
+        """
+        token = secrets.token_hex(8)
+        inside = self.path.is_dir()
+        part = self.path / f".tightrope-{token}.part" if inside else _beside(self.path, token)
+        with explain_errors(self.path), _room(part):
+            yield part
+            files = {name: file_digest(part / name) for name in entries(part)}
+            for name in files:
+                sync(part / name)
+            new = Manifest(self.kind, {**files, **dict.fromkeys(live)})
+            if inside:
+                self._replace(part, new, first_gone)
+            else:
+                new.save(part)
+                self._appear(part)
+
+    def _appear(self, part: Path) -> None:
+        try:
+            os.rename(part, self.path)
+        except OSError:
+            if self.path.exists():
+                raise self._refuse_changed() from None
+            raise
+        sync(self.path.parent)
+
+    def _replace(self, part: Path, new: Manifest, first_gone: str | None) -> None:
+        with _lock(self.path):
+            _remove_abandoned(self.path)
+            if read_manifest(self.path) != self.known:
+                raise self._refuse_changed()
+            _refuse_strangers(self.path, self.known or Manifest(self.kind))
+            old = _merge(self.known) if self.known is not None else {}
+            replace(new, replacing=old).save(self.path)
+            order = sorted(entries(part), key=lambda name: name == first_gone)
+            stale = [name for name in old if name not in new.files]
+            for name in [*([first_gone] if first_gone in old else []), *stale]:
+                (self.path / name).unlink(missing_ok=True)
+            for name in order:
+                (self.path / name).parent.mkdir(parents=True, exist_ok=True)
+                os.replace(part / name, self.path / name)
+            for name in stale:
+                _remove_empty(self.path, name)
+            new.save(self.path)
+            sync(self.path)
+
+    def _refuse_changed(self) -> InputError:
+        return InputError(
+            f"{self.path} has changed since this run began, and is left alone",
+            hint="another run may have written to it; name another directory",
+        )
+
+
+def claim(path: str | Path, kind: str) -> OutputDirectory:
+    """Refuse a place that this kind of run must not write to, before anything is computed."""
+    real = Path(os.path.realpath(path))
+    _refuse_place(path, real)
+    if not real.exists():
+        return OutputDirectory(real, kind, None)
+    with explain_errors(real):
+        known = read_manifest(real)
+        if known is None:
+            _refuse_unknown(real)
+        else:
+            refuse_other_kind(real, known, kind)
+            _refuse_strangers(real, known)
+    return OutputDirectory(real, kind, known)
+
+
+@contextmanager
+def add_file(path: str | Path, kind: str | None = None, *, overwrite: bool = False) -> Iterator[Path]:
+    """A path to write one more file to, beside a run's own; it takes its place when the block ends.
+
+    Where the directory has a manifest the file is added to it; where it has none, `kind` begins one. A file
+    that is there already is replaced only if an earlier command added it and nobody has changed it, or if the
+    user wants that (`overwrite`); never one of the run's own.
+    """
+    folder, name = Path(os.path.realpath(Path(path).parent)), Path(path).name
+    check_added(path, overwrite)
+    with explain_errors(path):
+        part = folder / f".tightrope-{secrets.token_hex(8)}.part"
+        with _room(part):
+            yield part / name
+            digest = file_digest(part / name)
+            sync(part / name)
+            with _lock(folder):
+                now = read_manifest(folder) or (None if kind is None else Manifest(kind))
+                if now is not None:
+                    had = {name: now.added[name]} if name in now.added else {}
+                    grown = replace(now, added={**now.added, name: digest})
+                    replace(grown, replacing={**now.replacing, **had}).save(folder)
+                    os.replace(part / name, folder / name)
+                    grown.save(folder)
+                else:
+                    os.replace(part / name, folder / name)
+
+
+def check_added(path: str | Path, overwrite: bool = False) -> None:
+    """Refuse a file that must not be added to a directory, before anything is computed."""
+    folder, name = Path(os.path.realpath(Path(path).parent)), Path(path).name
+    with explain_errors(path):
+        known = read_manifest(folder)
+        if not os.path.lexists(folder / name):
+            return
+        if known is not None and (name in known.files or name == MANIFEST):
+            raise InputError(
+                f"{path} is part of what 'tightrope {known.kind}' wrote, and is left alone",
+                hint="name another file",
+            )
+        ours = known is not None and name in known.added and known.owns(folder, name)
+        if not ours and not overwrite:
+            raise InputError(
+                f"{path} was not written by tightrope, or was changed since, and is left alone",
+                hint="name another file, or replace it with `overwrite=True`",
+            )
+
+
+def refuse_other_kind(path: Path, known: Manifest, kind: str) -> None:
+    """Different kinds of runs never write over each other."""
+    if known.kind != kind:
+        raise InputError(
+            f"{path} holds what 'tightrope {known.kind}' wrote, and 'tightrope {kind}' "
+            "does not write over it",
+            hint="name another directory",
+        )
+
+
+def _refuse_place(path: str | Path, real: Path) -> None:
+    if real == Path.cwd() or real in Path.cwd().parents:
+        raise InputError(
+            f"cannot write results to {path}: it is where the program runs", hint="name a new directory"
+        )
+    if real == Path(os.path.realpath(os.path.expanduser("~"))):
+        raise InputError(f"cannot write results to {path}: it is your home", hint="name a new directory")
+    if not real.exists() and not real.parent.is_dir():
+        raise InputError(f"cannot write {path}: there is no directory {real.parent}")
+    if real.exists() and not real.is_dir():
+        raise InputError(f"cannot write {path}: it is a file, but results go into a directory")
+    if not os.access(real if real.exists() else real.parent, os.W_OK | os.X_OK):
+        raise InputError(f"cannot write {path}: no permission", hint="name another directory")
+
+
+def _refuse_unknown(real: Path) -> None:
+    """Without a manifest nothing in a directory is known to be ours."""
+    names = [name for name in sorted(os.listdir(real)) if not PART.fullmatch(name)]
+    if names:
+        raise InputError(
+            f"{real} holds files that tightrope does not know to be its own: {_list_names(names)}; "
+            "it is left alone",
+            hint=f"{ANOTHER_DIRECTORY}. Results of versions before manifests are such files, too",
+        )
+
+
+def _refuse_strangers(real: Path, known: Manifest) -> None:
+    foreign, changed = known.strangers(real)
+    foreign = [name for name in foreign if not PART.fullmatch(name.split("/")[0])]
+    said = []
+    if foreign:
+        said.append(f"files that tightrope did not write: {_list_names(foreign)}")
+    if changed:
+        said.append(f"files that were changed since: {_list_names(changed)}")
+    if said:
+        raise InputError(f"{real} holds {' and '.join(said)}; it is left alone", hint=ANOTHER_DIRECTORY)
+
+
+def _list_names(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _merge(known: Manifest) -> dict[str, str | None]:
+    """The files that may be replaced; those that a run goes on changing stay."""
+    known_files = {**known.replacing, **known.files, **known.added}
+    return {name: digest for name, digest in known_files.items() if digest is not None}
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Hidden directories of processes that were killed; those of living ones are locked."""
+    for entry in list(os.scandir(folder)):
+        if PART.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
+            with contextlib.suppress(OSError), _lock(Path(entry.path), fcntl.LOCK_EX | fcntl.LOCK_NB):
+                shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _remove_empty(folder: Path, name: str) -> None:
+    for parent in Path(name).parents[:-1]:
+        with contextlib.suppress(OSError):
+            (folder / parent).rmdir()
+
+
+def _beside(path: Path, token: str) -> Path:
+    return path.with_name(f".{path.name[:100]}.{token}.part")
+
+
+@contextmanager
+def _room(part: Path) -> Iterator[None]:
+    """A new hidden directory, locked as long as its process lives; it is gone at the end of the block."""
+    with ExitStack() as held:
+        # nobody takes it for an abandoned one before it is locked
+        with _lock(part.parent) if PART.fullmatch(part.name) else nullcontext():
+            held.callback(shutil.rmtree, part, ignore_errors=True)
+            part.mkdir()
+            held.enter_context(_lock(part))
+        yield
+
+
+@contextmanager
+def _lock(folder: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, how)
+        except BlockingIOError:
+            raise
+        except OSError:  # a file system without locks
+            pass
+        yield
+    finally:
+        os.close(descriptor)
+
+
+NAME = "tightrope"
+JANI_MARK = "written by tightrope"
+DRN_MARK = "// Written by tightrope"
+GENERATED = "Generated by `tightrope bench --tables"
+TABLE_MARKS = (f"# Results\n\n{GENERATED} ", f"% {GENERATED}`", f"{GENERATED}`")
+"""How pages, LaTeX tables and texts of tables begin."""
+
+HEAD = 1 << 13
+"""Bytes within which a mark stands at the beginning of a file."""
+TAIL = 1 << 16
+"""Bytes within which a PDF names its creator at the end."""
+MOST_INDEX = 1 << 24
+"""Bytes of the index of an archive that are read."""
+
+
+@dataclass(frozen=True)
+class FileKind:
+    """A kind of file: what it is called, and whether a file is one that tightrope wrote."""
+
+    name: str
+    is_ours: Callable[[Path], bool]
+
+
+def figure_metadata(kind: str) -> dict[str, str | None]:
+    """What matplotlib writes into a figure ("png", "svg" or "pdf"): who made it, and no date.
+
+    Without dates the same content gives the same file.
+    """
+    known: dict[str, dict[str, str | None]] = {
+        "png": {"Software": NAME},
+        "svg": {"Creator": NAME, "Date": None},
+        "pdf": {"Creator": NAME, "CreationDate": None},
+    }
+    return known[kind]
+
+
+def _head(path: Path, size: int = HEAD) -> bytes:
+    with path.open("rb") as file:
+        return file.read(size)
+
+
+def _is_certificate(path: Path) -> bool:
+    if _head(path, 2) != b"PK":
+        return False
+    with zipfile.ZipFile(path) as archive:
+        names = set(archive.namelist())
+        if {"header.json", "digest"} <= names:
+            with archive.open("header.json") as file:
+                return file.read(HEAD).startswith(b'{"format": ')
+        if "header.npy" in names:
+            with archive.open("header.npy") as file:
+                begins = file.read(HEAD)
+            return begins.startswith(b"\x93NUMPY") and b'{"format": ' in begins and b'"kind": ' in begins
+    return False
+
+
+def _is_policy(path: Path) -> bool:
+    begins = (json.dumps({"format": name})[:-1].encode() for name in (POLICY_FORMAT, CONTROLLER_FORMAT))
+    return any(_head(path).startswith(words) for words in begins)
+
+
+def _is_data(path: Path) -> bool:
+    from tightrope.io.table.data_table import CSV_PREFIX, KEY
+
+    begins = _head(path, 64)
+    if begins.startswith(CSV_PREFIX.encode()):
+        return True
+    if not begins.startswith(b"PAR1"):
+        return False
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return KEY.encode() in (pq.read_metadata(path).metadata or {})
+    except pa.ArrowInvalid:
+        return False
+
+
+def _is_drn(path: Path) -> bool:
+    return _head(path).startswith(f"{DRN_MARK}\n".encode())
+
+
+def _is_jani(path: Path) -> bool:
+    return f'"description": "{JANI_MARK}"'.encode() in _head(path)
+
+
+def _is_umb(path: Path) -> bool:
+    with tarfile.open(path) as archive:
+        member = archive.next()
+        while member is not None and member.name != "index.json":
+            member = archive.next()
+        found = None if member is None or member.size > MOST_INDEX else archive.extractfile(member)
+        if found is None:
+            return False
+        index = json.loads(found.read())
+    about = index.get("file-data") if isinstance(index, dict) else None
+    return isinstance(about, dict) and about.get("tool") == NAME
+
+
+def _is_report(path: Path) -> bool:
+    begins = _head(path)
+    return begins.startswith(b"<!DOCTYPE html>") and b'<meta name="generator" content="tightrope ' in begins
+
+
+def _is_figure(path: Path) -> bool:
+    begins = _head(path)
+    if begins.startswith(b"\x89PNG\r\n"):
+        return b"tEXtSoftware\x00tightrope" in begins
+    if begins.startswith(b"%PDF-"):
+        with path.open("rb") as file:
+            file.seek(-min(TAIL, path.stat().st_size), os.SEEK_END)
+            return b"/Creator (tightrope)" in file.read()
+    return b"<svg" in begins and b"<dc:title>tightrope</dc:title>" in begins
+
+
+def _is_tables(path: Path) -> bool:
+    return _head(path).startswith(tuple(mark.encode() for mark in TABLE_MARKS))
+
+
+CERTIFICATE = FileKind("certificate", _is_certificate)
+POLICY = FileKind("policy", _is_policy)
+DATA = FileKind("data file", _is_data)
+DRN = FileKind("DRN file", _is_drn)
+JANI = FileKind("JANI file", _is_jani)
+UMB = FileKind("UMB file", _is_umb)
+REPORT = FileKind("report", _is_report)
+FIGURE = FileKind("figure", _is_figure)
+TABLES = FileKind("file of tables", _is_tables)
+READING = FileKind("saved reading", lambda path: _head(path).startswith(b"reading = "))
+
+NOT_UNDERSTOOD = (ValueError, LookupError, EOFError, zipfile.BadZipFile, tarfile.TarError, RuntimeError)
+"""What readers of archives say of a file that is none, or is damaged or encrypted."""
+
+
+def has_mark(path: Path, kind: FileKind) -> bool:
+    """Whether the file is recognisably one of this kind that tightrope wrote; it must be readable."""
+    try:
+        return kind.is_ours(path)
+    except (*NOT_UNDERSTOOD, NotImplementedError):
+        return False
+
+
+OTHERWISE = "name another file, or replace it with `overwrite=True`"
+
+
+def path_of(given: str | PathLike[str]) -> Path:
+    """The path that is given; an `InputError` for anything else."""
+    if not isinstance(given, str | PathLike):
+        raise InputError(f"`path` is {describe(given)}, not the name of a file or directory")
+    return Path(given)
+
+
+@dataclass(frozen=True)
+class OutputFile:
+    """A file that may be written, as far as is known."""
+
+    path: Path
+    kind: FileKind
+    overwrite: bool = False
+
+    def check(self) -> None:
+        """Refuse what must not or cannot be written; asked before computing, and again before writing."""
+        check_target(self.path)
+        real = Path(os.path.realpath(self.path))
+        if self.overwrite or is_stream(self.path) or not real.exists():
+            return
+        refuse_results(self.path, real)
+        try:
+            if real.stat().st_size == 0 or has_mark(real, self.kind):
+                return
+        except OSError as error:
+            raise InputError(
+                f"{self.path} exists and cannot be read ({error.strerror or error}), so that nobody can tell "
+                "whether tightrope wrote it; it is left alone",
+                hint=OTHERWISE,
+            ) from error
+        raise foreign(self.path, f"no {self.kind.name} that tightrope wrote")
+
+
+def claim_file(path: str | Path, kind: FileKind, overwrite: bool = False) -> OutputFile:
+    """Refuse a file that must not be written, before anything is computed."""
+    claimed = OutputFile(Path(path), kind, overwrite)
+    claimed.check()
+    return claimed
+
+
+def foreign(path: Path, what: str) -> InputError:
+    """The refusal of a file that is somebody else's."""
+    leads = f", a link to {os.path.realpath(path)}," if path.is_symlink() else ""
+    return InputError(f"{path}{leads} exists and is {what}; it is left alone", hint=OTHERWISE)
+
+
+def refuse_results(path: Path, real: Path) -> None:
+    """Refuse a file that is listed in the manifest of its directory: it belongs to a run."""
+    known = read_manifest(real.parent)
+    if known is not None and real.name in known.names:
+        raise foreign(path, f"part of what 'tightrope {known.kind}' wrote to {real.parent}")
+
+
+def refuse_same(paths: Iterable[Path | None]) -> None:
+    """Refuse one name for two outputs, of which the second would replace the first."""
+    seen: set[str] = set()
+    for path in paths:
+        if path is not None and not is_stream(path):
+            real = os.path.realpath(path)
+            if real in seen:
+                raise InputError(f"{path} is named for two outputs", hint="name two files")
+            seen.add(real)

@@ -16,7 +16,7 @@
 #   make pages       run the code of the pages again, and write their outputs and figures anew
 #   make dist        wheels and sdists of tightrope and its campaigns under dist/, each installed into a clean environment and tried from outside
 #   make format      apply the house formatting
-#   make schemas     write the JSON schemas again, after a change of io/documents
+#   make schemas     write the JSON schemas again, after a change of a record in io
 #   make bench       every script of benchmarks/, results under bench-results/
 #   make clean       remove what the above created
 
@@ -128,7 +128,7 @@ pages: $(STAMP)
 	$(BIN)/python docs/_tools/run_pages.py --write docs/start/*.md docs/tutorials/*.md docs/how-to/*.md
 
 schemas: $(STAMP)
-	$(BIN)/python -m tightrope.io.documents.schemas docs/schemas
+	$(BIN)/python -m tightrope.io.answers docs/schemas
 
 bench: $(STAMP)
 	@mkdir -p bench-results

@@ -13,7 +13,8 @@ import pytest
 from report_cases import STORED
 from tightrope.cli.app import run as command
 from tightrope.errors import InputError
-from tightrope.io.documents.answers import (
+from tightrope.io.answers import (
+    DOCUMENTS,
     CheckAnswer,
     DataAnswer,
     DomainAnswer,
@@ -23,12 +24,10 @@ from tightrope.io.documents.answers import (
     OnlineRecord,
     SampleAnswer,
     VerifyAnswer,
+    schema_texts,
 )
-from tightrope.io.documents.coding import from_text, read_document, to_text
-from tightrope.io.documents.files import ManifestDocument, PolicyDocument
-from tightrope.io.documents.outcome import Span
-from tightrope.io.documents.result import ResultDocument
-from tightrope.io.documents.schemas import DOCUMENTS, schema_texts
+from tightrope.io.coding import from_text, read_document, to_text
+from tightrope.io.results import ManifestDocument, PolicyDocument, ResultDocument, Span
 
 SCHEMAS = Path(__file__).parent.parent / "docs" / "schemas"
 
@@ -113,7 +112,7 @@ def test_files_written_by_an_earlier_version_are_the_same_when_written_again() -
 
 def test_schemas_are_current() -> None:
     published = {path.name: path.read_text() for path in SCHEMAS.glob("*.json")}
-    assert published == schema_texts(), "run: python -m tightrope.io.documents.schemas docs/schemas"
+    assert published == schema_texts(), "run: python -m tightrope.io.answers docs/schemas"
     assert len(published) == len(DOCUMENTS)
 
 

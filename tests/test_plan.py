@@ -32,8 +32,8 @@ from tightrope.design.forecast import (
 )
 from tightrope.design.information import Information
 from tightrope.design.plan import plan_document, round_forecast
-from tightrope.io.documents.coding import read_document
-from tightrope.io.documents.plan import PlanDocument
+from tightrope.io.coding import read_document
+from tightrope.io.results import PlanDocument
 from tightrope.report.draw_forecast import forecast_figure
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.outcomes import Outcomes

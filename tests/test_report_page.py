@@ -27,7 +27,7 @@ from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_certificate
 from tightrope.cli.app import run as command
 from tightrope.errors import InputError
-from tightrope.io.documents.result import Projection
+from tightrope.io.results import Projection
 from tightrope.model.ranges import ranges_over_box
 from tightrope.report.draw_regions import pairs_of
 from tightrope.report.draw_widths import ranges_before_data

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 import tightrope as tr
 from cases.coins import counted, two_coins
 from report_cases import STORED
-from tightrope.io.documents.coding import to_text
+from tightrope.io.coding import to_text
 from tightrope.report.plotting import small_figure
 
 PROPERTY = 'Pmax=? [ F "won" ]'

@@ -12,8 +12,8 @@ import pytest
 
 from tightrope.cli.app import run
 from tightrope.errors import InputError
-from tightrope.io.documents.coding import from_text
-from tightrope.io.documents.outcome import WatchRecord
+from tightrope.io.answers import WatchRecord
+from tightrope.io.coding import from_text
 from tightrope.io.policy import Policy
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.episode_returns import CUT, ELSEWHERE, LEFT, SHOWN, EpisodeReturns, Scoring

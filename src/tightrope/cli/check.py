@@ -312,8 +312,8 @@ def _write_policy(
     target: OutputFile, loaded: LoadedModel, answer: PlainAnswer, given: Policy | None, workspace: Workspace
 ) -> None:
     """The policy with the interval that it attains, computed anew."""
-    from tightrope.io.documents.files import CertifiedFacts
     from tightrope.io.policy_write import write_policy
+    from tightrope.io.results import CertifiedFacts
     from tightrope.solver.attained import attained
 
     solution = answer.solution

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from msgspec import UNSET, UnsetType
 
-from tightrope.io.documents.answers import InitialFacts, PropertyAnswer, StateValue
-from tightrope.io.documents.outcome import Span, assumed_facts
+from tightrope.io.answers import InitialFacts, PropertyAnswer, StateValue
+from tightrope.io.results import Span, assumed_facts
 from tightrope.model.factored import JOINT_BOUNDS
 from tightrope.model.initial_values import InitialValues
 from tightrope.numerics.text import interval_text, text_above, text_below

@@ -22,8 +22,8 @@ from tightrope.cli.output import (
     warn,
 )
 from tightrope.errors import InputError
-from tightrope.io.documents.answers import Built, CheckAnswer, PropertyAnswer, StateValue
-from tightrope.io.documents.outcome import assumed_facts
+from tightrope.io.answers import Built, CheckAnswer, PropertyAnswer, StateValue
+from tightrope.io.results import assumed_facts
 from tightrope.model.initial_values import InitialValues
 from tightrope.numerics.text import interval_text, text_above, text_below
 from tightrope.verdict import Assumed, Kept, Verdict
@@ -226,7 +226,7 @@ def write_figure(target: OutputFile, found: PlainAnswer | ComposedAnswer) -> Non
 
 def write_controller(target: OutputFile, found: ComposedAnswer, model_hash: str, over: str) -> None:
     """The policy of a temporal formula, with the interval that it attains."""
-    from tightrope.io.documents.files import CertifiedFacts
+    from tightrope.io.results import CertifiedFacts
 
     answer = found.answer
     if answer.controller is None or answer.attained is None:

@@ -12,8 +12,8 @@ from tightrope import __version__
 from tightrope.cli.model_source import LoadedModel
 from tightrope.cli.output import leave, memory_text, peak_memory, print_facts, print_json, print_verdict, warn
 from tightrope.errors import InputError
-from tightrope.io.documents.answers import DomainAnswer
-from tightrope.io.documents.outcome import Span, assumed_facts
+from tightrope.io.answers import DomainAnswer
+from tightrope.io.results import Span, assumed_facts
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.text import interval_text
 from tightrope.prism.properties.question import Question

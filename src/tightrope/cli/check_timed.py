@@ -14,7 +14,7 @@ from tightrope.cli.output import leave, peak_memory, print_facts, print_json, pr
 from tightrope.cli.progress import phase_progress
 from tightrope.cli.questions import Asked, AskedProperty
 from tightrope.errors import InputError
-from tightrope.io.documents.answers import DomainAnswer
+from tightrope.io.answers import DomainAnswer
 from tightrope.numerics.text import interval_text
 from tightrope.prism.properties.resolve import PropertyOptions
 from tightrope.verdict import Verdict

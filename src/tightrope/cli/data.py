@@ -20,8 +20,8 @@ from tightrope.cli.output import print_json, warn
 from tightrope.cli.progress import reading_progress
 from tightrope.cli.records import CountedLogOptions, takes
 from tightrope.data.saved_reading import reading_text
-from tightrope.io.documents.answers import DataAnswer
-from tightrope.io.documents.coding import from_plain, to_plain
+from tightrope.io.answers import DataAnswer
+from tightrope.io.coding import from_plain, to_plain
 from tightrope.io.output import FIGURE, READING, claim_file
 from tightrope.learning.log_description import LogDescription, describe_log, describe_reading
 from tightrope.statistics.estimates import check_delta

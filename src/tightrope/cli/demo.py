@@ -43,8 +43,8 @@ def demo(
     from tightrope.data.simulator import Simulator
     from tightrope.data.stopping import find_decided_states
     from tightrope.data.writing import write_counts
-    from tightrope.io.documents.result import CertificateFacts
     from tightrope.io.output import claim
+    from tightrope.io.results import CertificateFacts
     from tightrope.learning.document import Setting, document
     from tightrope.learning.learn import ALL_KINDS, learn_all
     from tightrope.learning.options import LearnOptions

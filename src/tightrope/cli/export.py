@@ -17,7 +17,7 @@ from tightrope.cli.model_source import LoadedModel, load_model
 from tightrope.cli.options import At, Const, Domain, Json, Model, Overwrite, Param, option, parse_constants
 from tightrope.cli.output import group, print_facts, print_json, warn
 from tightrope.errors import InputError
-from tightrope.io.documents.answers import ExportAnswer
+from tightrope.io.answers import ExportAnswer
 from tightrope.io.explicit.write import ExplicitOutput, claim_explicit
 from tightrope.io.output import DRN as DRN_FILE
 from tightrope.io.output import JANI as JANI_FILE
@@ -82,7 +82,7 @@ def export(
     written = _write(_at_point(loaded, at, output.suffix != DRN), claimed)
     structure = loaded.model.structure
     if json:
-        from tightrope.io.documents.answers import ExportAnswer
+        from tightrope.io.answers import ExportAnswer
 
         answer = ExportAnswer(
             files=[str(file) for file in written],
@@ -112,7 +112,7 @@ def _export_rates(
 ) -> None:
     """A chain in continuous time, as DRN or explicit files."""
     from tightrope.cli.model_source import load_timed
-    from tightrope.io.documents.answers import ExportAnswer
+    from tightrope.io.answers import ExportAnswer
     from tightrope.io.drn.write import write_rates
 
     if output.suffix == UMB:

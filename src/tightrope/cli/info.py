@@ -8,7 +8,7 @@ from tightrope.benchmarks.instance import decimal_text
 from tightrope.cli.model_source import load_model, load_timed
 from tightrope.cli.options import Const, Domain, Json, Model, Param
 from tightrope.cli.output import group, print_facts, print_json
-from tightrope.io.documents.answers import InfoAnswer
+from tightrope.io.answers import InfoAnswer
 from tightrope.loading import is_continuous
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.mdp import IntervalMDP

@@ -13,10 +13,10 @@ from tightrope.cli.output import leave, memory_text, peak_memory, print_facts, p
 from tightrope.cli.progress import phase_progress
 from tightrope.cli.questions import Asked, read_properties
 from tightrope.errors import InputError
-from tightrope.io.documents.files import CertifiedFacts
-from tightrope.io.documents.outcome import AverageAnswer, Span, assumed_facts
+from tightrope.io.answers import AverageAnswer
 from tightrope.io.output import POLICY, claim_file
 from tightrope.io.policy_write import write_policy
+from tightrope.io.results import CertifiedFacts, Span, assumed_facts
 from tightrope.learning.averages import LearnedAverage, is_average, learn_average_of
 from tightrope.learning.outcome import ledger_facts
 from tightrope.learning.result import CLOSE

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from tightrope.cli.progress import PhaseProgress
 from tightrope.errors import InputError
-from tightrope.io.documents.result import CertificateFacts, ResultDocument
 from tightrope.io.output import CERTIFICATE, OutputDirectory, OutputFile, claim, claim_file
+from tightrope.io.results import CertificateFacts, ResultDocument
 from tightrope.learning.result_files import KIND, RESULT, Export, fill_results
 
 if TYPE_CHECKING:

@@ -23,11 +23,11 @@ from tightrope.cli.progress import PhaseProgress, phase_progress
 from tightrope.cli.subject import Subject, load_subject
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
+from tightrope.io.answers import EmptyAnswer, LearnAnswer, ProvedFacts, ReadingFacts
+from tightrope.io.coding import from_plain, to_plain
 from tightrope.io.controller import Controller
-from tightrope.io.documents.answers import EmptyAnswer, LearnAnswer, ProvedFacts, ReadingFacts
-from tightrope.io.documents.coding import from_plain, to_plain
-from tightrope.io.documents.outcome import assumed_facts
 from tightrope.io.policy import Policy
+from tightrope.io.results import assumed_facts
 from tightrope.learning.document import Setting, document
 from tightrope.learning.learn import Learner, comparable_kinds
 from tightrope.learning.options import LearnOptions, decide

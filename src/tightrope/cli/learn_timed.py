@@ -24,7 +24,7 @@ from tightrope.numerics.text import interval_text, text_above, text_below
 
 if TYPE_CHECKING:
     from tightrope.cli.learn import Request
-    from tightrope.io.documents.answers import RateAnswer
+    from tightrope.io.answers import RateAnswer
     from tightrope.learning.rates import RateResult
 
 
@@ -89,8 +89,8 @@ def learn_timed(request: Request) -> None:
 
 def rate_answer(loaded: TimedModel, result: RateResult) -> RateAnswer:
     """The document of a result."""
-    from tightrope.io.documents.answers import RateAnswer, RateFacts, TimedLogFacts
-    from tightrope.io.documents.outcome import Span, WidthFacts, assumed_facts
+    from tightrope.io.answers import RateAnswer, RateFacts, TimedLogFacts
+    from tightrope.io.results import Span, WidthFacts, assumed_facts
     from tightrope.learning.outcome import ledger_facts
     from tightrope.learning.result import CLOSE
     from tightrope.regions.rate_box import box_of

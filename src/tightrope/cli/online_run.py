@@ -20,9 +20,9 @@ from tightrope.data.simulator import DEFAULT_CAP, Simulator
 from tightrope.data.stopping import deciding_steps, find_decided_states
 from tightrope.design.exploration import Explore, Explored, online
 from tightrope.errors import CannotCertify, InputError
-from tightrope.io.documents.coding import from_plain
-from tightrope.io.documents.outcome import AssumedFacts, read_verdict
+from tightrope.io.coding import from_plain
 from tightrope.io.output import file_digest
+from tightrope.io.results import AssumedFacts, read_verdict
 from tightrope.learning.document import Setting, document
 from tightrope.learning.online.drift_guard import drift_answer
 from tightrope.learning.online.journal import LIVE, Journal, claim_run

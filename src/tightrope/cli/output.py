@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def print_json(result: Struct | Mapping[str, object]) -> None:
     """One JSON object on one line of stdout: a record of `tightrope.io.documents`, or a mapping."""
-    from tightrope.io.documents.coding import to_plain
+    from tightrope.io.coding import to_plain
 
     typer.echo(json.dumps(to_plain(result), allow_nan=False))
 

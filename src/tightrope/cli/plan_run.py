@@ -30,9 +30,8 @@ from tightrope.design.plan import (
 )
 from tightrope.design.planner import plan
 from tightrope.errors import CannotCertify
-from tightrope.io.documents.files import SignatureDraws
-from tightrope.io.documents.plan import LABEL
 from tightrope.io.policy import read_policy
+from tightrope.io.results import LABEL, SignatureDraws
 from tightrope.numerics.text import interval_text, text_above
 from tightrope.statistics.estimates import check_delta
 

@@ -50,8 +50,8 @@ def report(
 
     Example: tightrope report results -o report.html
     """
-    from tightrope.io.documents.plan import plan_file
     from tightrope.io.output import refuse_same
+    from tightrope.io.results import plan_file
     from tightrope.report.write import refuse_beside_plans, write_report
 
     others = beside or []
@@ -71,7 +71,7 @@ def report(
     if picture is not None:
         written.append(write_picture(result, picture, beside=others, overwrite=overwrite))
     if json:
-        from tightrope.io.documents.answers import ReportAnswer
+        from tightrope.io.answers import ReportAnswer
 
         print_json(ReportAnswer(report=str(written[0]), files=[str(file) for file in written]))
     else:

@@ -265,8 +265,8 @@ def _plan_bets(counts: Counts, loaded: LoadedModel, bet_on: Sequence[Path] | Non
 
 def _read_mixture(policy: str, loaded: LoadedModel) -> tuple[list[float], list[Policy]] | None:
     """The shares and policies of a plan's directory; None where the policy is a file."""
-    from tightrope.io.documents.plan import plan_file, read_plan
     from tightrope.io.policy import read_policy
+    from tightrope.io.results import plan_file, read_plan
 
     folder = Path(policy)
     if not folder.is_dir():
@@ -345,7 +345,7 @@ def _report(
     if counts.steps == 0:
         warn("no step was taken: the property is decided in the initial state, or it is absorbing")
     if as_json:
-        from tightrope.io.documents.answers import SampleAnswer
+        from tightrope.io.answers import SampleAnswer
 
         answer = SampleAnswer(
             episodes=design.episodes,

@@ -22,7 +22,7 @@ def sample_timed(asked: Request, output: Path, episodes: int, duration: float) -
     """Simulate so many episodes of this duration, and write their jumps."""
     from tightrope.benchmarks.instance import decimal_text
     from tightrope.data.timed_simulator import simulate_times
-    from tightrope.io.documents.answers import SampleAnswer
+    from tightrope.io.answers import SampleAnswer
     from tightrope.io.output import DATA, claim_file
     from tightrope.io.table.data_table import is_parquet
     from tightrope.io.table.writer import write_table

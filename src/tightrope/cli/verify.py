@@ -22,8 +22,8 @@ from tightrope.cli.options import option
 from tightrope.cli.output import leave, print_json, print_table
 from tightrope.cli.records import DesignedLogOptions, list_given, takes
 from tightrope.errors import CannotCertify, InputError, shown
-from tightrope.io.documents.answers import CheckedFacts, VerifyAnswer
-from tightrope.io.documents.outcome import Span
+from tightrope.io.answers import CheckedFacts, VerifyAnswer
+from tightrope.io.results import Span
 from tightrope.numerics.text import interval_text
 from tightrope.verdict import Assumed, Kept
 from tightrope.verdict import Verdict as Worth

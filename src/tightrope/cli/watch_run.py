@@ -16,14 +16,8 @@ from tightrope.cli.output import leave, print_json, print_table
 from tightrope.cli.watch_promise import Promised, read_promise
 from tightrope.data.event_stream import Events, Excluded, split_at_excluded
 from tightrope.errors import InputError, shown
-from tightrope.io.documents.outcome import (
-    MovedFacts,
-    ReturnsFacts,
-    SeenFacts,
-    SuspectFacts,
-    WatchRecord,
-    assumed_facts,
-)
+from tightrope.io.answers import ReturnsFacts, WatchRecord
+from tightrope.io.results import MovedFacts, SeenFacts, SuspectFacts, assumed_facts
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.checkpoint import load_monitor, save_monitor
 from tightrope.monitoring.following import Following

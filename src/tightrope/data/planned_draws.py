@@ -19,13 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from tightrope.errors import InputError, Location
-from tightrope.io.documents.coding import read_document, to_text
-from tightrope.io.documents.files import (
-    DRAWS_FORMAT,
-    DRAWS_VERSION,
-    DrawsDocument,
-    SignatureDraws,
-)
+from tightrope.io.coding import read_document, to_text
+from tightrope.io.results import DRAWS_FORMAT, DRAWS_VERSION, DrawsDocument, SignatureDraws
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields

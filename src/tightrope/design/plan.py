@@ -4,7 +4,7 @@ What a plan is to reach: a width, a distance from the best, a guarantee; or what
 
 A plan as a document, and as a directory, which appears whole or not at all.
 
-plan.json                   forecasts and the design (`tightrope.io.documents.plan`)
+plan.json                   forecasts and the design (`tightrope.io.results`)
 exploration-policy.json     the one randomised policy to explore with
 policies/01.json …          the policies that it mixes; their shares are in plan.json
 draws.json                  how many draws of which choice, where draws are planned
@@ -28,20 +28,21 @@ from tightrope.data.planned_draws import PlannedDraws
 from tightrope.design.directions import Combination
 from tightrope.design.forecast import Gap
 from tightrope.errors import InputError, describe
-from tightrope.io.documents.coding import to_plain, to_text
-from tightrope.io.documents.outcome import Span, assumed_facts
-from tightrope.io.documents.plan import (
-    FILE,
+from tightrope.io.coding import to_plain, to_text
+from tightrope.io.output import OutputDirectory, claim, path_of
+from tightrope.io.policy import Policy
+from tightrope.io.policy_write import write_policy
+from tightrope.io.results import (
     LABEL,
+    PLAN_FILE,
     CombinationFacts,
     DesignedFacts,
     NextFacts,
     PlanDocument,
+    Span,
     StrategyFacts,
+    assumed_facts,
 )
-from tightrope.io.output import OutputDirectory, claim, path_of
-from tightrope.io.policy import Policy
-from tightrope.io.policy_write import write_policy
 from tightrope.learning.options import Decisions
 from tightrope.learning.result import Interval
 from tightrope.learning.shown import plot_forecast, write_forecast
@@ -432,7 +433,7 @@ def write_plan(
 ) -> list[Path]:
     """Write the directory; the paths of its files."""
     written = document or plan_document(plan)
-    with (claimed or claim_plan(path)).filling(FILE) as folder:
+    with (claimed or claim_plan(path)).filling(PLAN_FILE) as folder:
         made = plan.exploration
         if made is not None:
             _write(plan, made.policy, folder / POLICY_FILE)
@@ -444,7 +445,7 @@ def write_plan(
                 file.write(plan.draws.to_text())
         if plan.strategies:
             write_forecast(written, folder)
-        with atomic_write(folder / FILE) as file:
+        with atomic_write(folder / PLAN_FILE) as file:
             file.write(to_text(written) + "\n")
         names = sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
     return [path / name for name in names]

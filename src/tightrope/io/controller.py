@@ -23,11 +23,11 @@ import numpy as np
 
 from tightrope.atomic import atomic_write
 from tightrope.errors import InputError
-from tightrope.io.documents.coding import to_plain
-from tightrope.io.documents.files import CONTROLLER_FORMAT, CertifiedFacts
+from tightrope.io.coding import to_plain
 from tightrope.io.policy import HasStructure, Policy
 from tightrope.io.policy_read import PolicyReader
 from tightrope.io.policy_write import INDEX, list_own_states, state_texts
+from tightrope.io.results import CONTROLLER_FORMAT, CertifiedFacts
 from tightrope.model.automaton import Automaton
 from tightrope.model.graph.support import Support
 from tightrope.model.product import MOST_PAIRS, Letters, Product, product_of

@@ -85,8 +85,8 @@ from pathlib import Path
 
 from tightrope.atomic import atomic_write, check_target, explain_errors, is_stream, sync
 from tightrope.errors import InputError, Location, describe
-from tightrope.io.documents.coding import from_text, to_plain
-from tightrope.io.documents.files import (
+from tightrope.io.coding import from_text, to_plain
+from tightrope.io.results import (
     CONTROLLER_FORMAT,
     MANIFEST_FORMAT,
     MANIFEST_VERSION,

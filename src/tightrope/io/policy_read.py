@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from tightrope.errors import InputError, Location
-from tightrope.io.documents.files import POLICY_VERSIONS
 from tightrope.io.policy_write import FORMAT, INDEX, VERSION
+from tightrope.io.results import POLICY_VERSIONS
 from tightrope.model.step_choices import StepChoices
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray

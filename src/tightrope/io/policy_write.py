@@ -31,8 +31,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import UNSET
 
-from tightrope.io.documents.coding import to_plain
-from tightrope.io.documents.files import POLICY_FORMAT, POLICY_VERSION, CertifiedFacts, PolicyHead
+from tightrope.io.coding import to_plain
+from tightrope.io.results import POLICY_FORMAT, POLICY_VERSION, CertifiedFacts, PolicyHead
 from tightrope.model.step_choices import StepChoices
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import OffsetArray

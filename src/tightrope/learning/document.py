@@ -1,4 +1,4 @@
-"""The document of a learning run (`tightrope.io.documents.result`): everything a report needs.
+"""The document of a learning run (`tightrope.io.results`): everything a report needs.
 
 Pictures need the shadows of a region on pairs of parameters: outer polygons, from the support function alone.
 For directions u_1, …, u_n around the circle the region lies in every half-plane u_i·θ ≤ h(u_i). Neighbouring
@@ -19,9 +19,9 @@ from msgspec import UNSET, structs
 
 from tightrope import __version__
 from tightrope.data.counts import Counts
-from tightrope.io.documents.coding import from_plain, to_plain
-from tightrope.io.documents.outcome import Bounds, StoredOutcome
-from tightrope.io.documents.result import (
+from tightrope.io.coding import from_plain, to_plain
+from tightrope.io.results import (
+    Bounds,
     DataFacts,
     DesignFacts,
     EventTable,
@@ -32,6 +32,7 @@ from tightrope.io.documents.result import (
     Projection,
     RegionShape,
     ResultDocument,
+    StoredOutcome,
     TruthFacts,
 )
 from tightrope.learning.options import LearnOptions

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tightrope.io.documents.files import CertifiedFacts
 from tightrope.io.policy import Policy
+from tightrope.io.results import CertifiedFacts
 from tightrope.learning.policies import maximises
 from tightrope.learning.result import Interval, LearningResult
 from tightrope.solver.attained import Attained, attained

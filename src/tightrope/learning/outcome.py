@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.coupled import CoupledValue, Witness
-from tightrope.io.documents.coding import from_plain, to_plain
-from tightrope.io.documents.outcome import (
+from tightrope.io.coding import from_plain, to_plain
+from tightrope.io.results import (
     BindingFacts,
     BoundEvent,
     CandidateFacts,

@@ -16,8 +16,8 @@ from tightrope.coupled import CoupledStatus, CoupledSynthesis, CoupledValue
 from tightrope.data.counts import Counts
 from tightrope.data.event_stream import EXCLUDED
 from tightrope.errors import InputError
+from tightrope.io.coding import to_plain
 from tightrope.io.controller import Controller
-from tightrope.io.documents.coding import to_plain
 from tightrope.io.output import path_of
 from tightrope.io.policy import Policy
 from tightrope.io.table.frames import to_pandas

@@ -32,13 +32,13 @@ from typing import TYPE_CHECKING
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.atomic import atomic_write
 from tightrope.errors import InputError, choose
+from tightrope.io.coding import to_text
 from tightrope.io.controller import MOST_DRAWN
-from tightrope.io.documents.coding import to_text
-from tightrope.io.documents.result import FILE, ResultDocument
 from tightrope.io.drn import write_drn
 from tightrope.io.explicit import write_explicit
 from tightrope.io.output import claim
 from tightrope.io.policy_write import write_policy
+from tightrope.io.results import RESULT_FILE, ResultDocument
 from tightrope.io.umb import umb_is_available, write_umb
 from tightrope.learning.document import Setting, document
 from tightrope.learning.exported import export_policies
@@ -48,7 +48,7 @@ from tightrope.prism.properties.question import with_letters
 if TYPE_CHECKING:
     from tightrope.learning.result import LearningResult
 
-RESULT = FILE
+RESULT = RESULT_FILE
 LEARNED = "learned"
 
 KIND = "learn"

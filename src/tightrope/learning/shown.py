@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from tightrope.io.documents.plan import PlanDocument
-    from tightrope.io.documents.result import ResultDocument
+    from tightrope.io.results import PlanDocument, ResultDocument
     from tightrope.learning.result import LearningResult
     from tightrope.report.policy_map import PolicyMap
     from tightrope.report.run import Run

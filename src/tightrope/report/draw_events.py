@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from tightrope.io.documents.outcome import Span
+from tightrope.io.results import Span
 from tightrope.report.picture import Picture, Table, interval_text, shorten, span_of
 from tightrope.report.run import ObservedEvent, Run
 from tightrope.report.style import FAINT, INK, SETS, TRUTH, legend_below, name_axes, plain, tell

@@ -16,7 +16,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullFormatter
 from msgspec import UnsetType
 
-from tightrope.io.documents.outcome import FitFacts, SeenFacts, SuspectFacts
+from tightrope.io.results import FitFacts, SeenFacts, SuspectFacts
 from tightrope.monitoring.model_fit import FITS
 from tightrope.report.picture import Picture, Table, number, shorten
 from tightrope.report.run import Run

@@ -25,7 +25,7 @@ from tightrope.design.plan import (
     Target,
     round_forecast,
 )
-from tightrope.io.documents.plan import PlanDocument, StrategyFacts
+from tightrope.io.results import PlanDocument, StrategyFacts
 from tightrope.report.learning_curve import save
 from tightrope.report.style import GREY, INK, PAPER, TRUTH, Medium, columns_within, plain
 

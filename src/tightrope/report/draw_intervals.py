@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from tightrope.io.documents.outcome import Span, StoredOutcome
+from tightrope.io.results import Span, StoredOutcome
 from tightrope.report.picture import Picture, Table, at_least, at_most, interval_text, number, span_of
 from tightrope.report.run import Run
 from tightrope.report.statement import best_case, quantity

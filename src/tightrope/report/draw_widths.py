@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from tightrope.io.documents.outcome import Span
+from tightrope.io.results import Span
 from tightrope.io.text import PolynomialSyntaxError, parse_polynomial
 from tightrope.model.expression_table import ExpressionTable
 from tightrope.model.ranges import ranges_over_box

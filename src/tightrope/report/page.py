@@ -19,7 +19,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from tightrope.io.documents.coding import to_plain
+from tightrope.io.coding import to_plain
 from tightrope.report.draw_events import EVENTS, binding_remark, binding_table
 from tightrope.report.draw_fit import EVIDENCE, WORST
 from tightrope.report.draw_intervals import INTERVALS

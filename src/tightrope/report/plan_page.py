@@ -10,8 +10,7 @@ from jinja2 import Environment
 from msgspec import UnsetType
 
 from tightrope.design.plan import Aim, round_forecast
-from tightrope.io.documents.outcome import read_verdict
-from tightrope.io.documents.plan import PlanDocument, StrategyFacts
+from tightrope.io.results import PlanDocument, StrategyFacts, read_verdict
 from tightrope.numerics.text import text_above
 from tightrope.report.draw_forecast import aim_of, forecast_figure
 from tightrope.report.page import asset, content_rules

@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from tightrope.errors import InputError, describe
-from tightrope.io.documents.plan import PlanDocument
+from tightrope.io.results import PlanDocument
 from tightrope.report.draw_events import EVENTS
 from tightrope.report.draw_fit import EVIDENCE, WORST
 from tightrope.report.draw_forecast import HEIGHT, draw_forecast, write_forecast

@@ -19,9 +19,9 @@ import numpy as np
 from msgspec import UnsetType
 
 from tightrope.errors import InputError, Location
-from tightrope.io.documents.coding import from_text
-from tightrope.io.documents.files import PolicyDocument, PolicyEntry, TakenChoice
+from tightrope.io.coding import from_text
 from tightrope.io.policy_write import write_policy
+from tightrope.io.results import PolicyDocument, PolicyEntry, TakenChoice
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 MOST_BINS = 48

@@ -13,7 +13,7 @@ from dataclasses import replace
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.errors import TightropeError
-from tightrope.io.documents.result import RegionShape
+from tightrope.io.results import RegionShape
 from tightrope.learning.document import region_shape
 from tightrope.learning.options import LearnOptions, decide
 from tightrope.model.parametric_mdp import ParametricMDP

@@ -14,9 +14,8 @@ from pathlib import Path
 import msgspec
 
 from tightrope.errors import InputError
-from tightrope.io.documents.coding import to_plain
-from tightrope.io.documents.outcome import Span, StoredOutcome
-from tightrope.io.documents.result import RegionShape, ResultDocument, read_result, result_file
+from tightrope.io.coding import to_plain
+from tightrope.io.results import RegionShape, ResultDocument, Span, StoredOutcome, read_result, result_file
 
 
 @dataclass(frozen=True)

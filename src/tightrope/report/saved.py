@@ -22,11 +22,10 @@ from msgspec import UnsetType, structs
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.errors import InputError, Location, TightropeError
-from tightrope.io.documents.coding import to_plain
-from tightrope.io.documents.outcome import FitFacts, LedgerFacts, Outcome
-from tightrope.io.documents.result import ResultDocument, read_result, result_file
+from tightrope.io.coding import to_plain
 from tightrope.io.output import path_of
 from tightrope.io.policy import Policy
+from tightrope.io.results import FitFacts, LedgerFacts, Outcome, ResultDocument, read_result, result_file
 from tightrope.learning.outcome import outcome_of
 from tightrope.learning.result import Interval, LearningResult
 from tightrope.learning.shown import Shown

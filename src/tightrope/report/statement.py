@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 
-from tightrope.io.documents.outcome import Outcome
+from tightrope.io.results import Outcome
 from tightrope.report.picture import at_least, at_most, interval_text, number
 from tightrope.report.question_words import quantity_of, question_sentence
 from tightrope.report.run import Run

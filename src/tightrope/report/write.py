@@ -11,9 +11,9 @@ from msgspec import UnsetType
 from tightrope.atomic import atomic_write
 from tightrope.certificate.format.archive import load
 from tightrope.errors import InputError
-from tightrope.io.documents.plan import plan_file, read_plan
 from tightrope.io.output import REPORT as REPORT_FILE
 from tightrope.io.output import OutputFile, add_file, check_added, claim_file, read_manifest
+from tightrope.io.results import plan_file, read_plan
 from tightrope.report.page import page
 from tightrope.report.picture import interval_text
 from tightrope.report.plan_page import plan_page

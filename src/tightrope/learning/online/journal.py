@@ -28,8 +28,8 @@ import numpy.typing as npt
 
 from tightrope.atomic import explain_errors
 from tightrope.errors import InputError
-from tightrope.io.documents.answers import OnlineRecord
-from tightrope.io.documents.coding import from_text, to_plain
+from tightrope.io.answers import OnlineRecord
+from tightrope.io.coding import from_text, to_plain
 from tightrope.io.output import MANIFEST, Manifest, OutputDirectory, claim
 from tightrope.io.stored_arrays import DAMAGE, load_arrays, save_arrays
 from tightrope.learning.online.learner import OnlineLearner

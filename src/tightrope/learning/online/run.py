@@ -26,10 +26,10 @@ from tightrope.data.growing import GrowingCounts
 from tightrope.data.simulator import Simulator
 from tightrope.data.until_doubled import simulate_until_doubled
 from tightrope.errors import InputError
-from tightrope.io.documents.answers import DriftFacts, OnlineRecord
-from tightrope.io.documents.coding import from_plain, to_plain
-from tightrope.io.documents.outcome import assumed_facts
+from tightrope.io.answers import DriftFacts, OnlineRecord
+from tightrope.io.coding import from_plain, to_plain
 from tightrope.io.policy import Policy
+from tightrope.io.results import assumed_facts
 from tightrope.learning.online.drift_guard import STOPPED, Answer, next_portion
 from tightrope.learning.online.journal import Journal
 from tightrope.learning.online.learner import OnlineLearner

@@ -1,26 +1,43 @@
-"""What the commands print with `--json`, one record each; their schemas are published (`schemas`).
+"""What the commands print with `--json`, one record each; with the JSON schemas of all records.
 
 Keys that an answer has in some cases only are left out of the others (`UNSET`).
+
+Schemas are made from the records themselves:
+
+    python -m tightrope.io.answers docs/schemas
+
+writes one file per document; a test keeps them current. The number in a name is the major version: within it
+keys are added, never removed or given another meaning.
 """
 
 from __future__ import annotations
 
+import json
+import sys
+from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from tightrope.io.documents.coding import Real
-from tightrope.io.documents.outcome import (
+from tightrope.io.coding import Real, json_schema
+from tightrope.io.results import (
     AssumedFacts,
     CoupledValueFacts,
+    DesignFacts,
+    DrawsDocument,
+    KeptFacts,
     LedgerFacts,
+    ManifestDocument,
     Outcome,
+    PlanDocument,
+    PolicyDocument,
+    ResultDocument,
     Span,
+    SuspectFacts,
     WidthFacts,
     WitnessFacts,
 )
-from tightrope.io.documents.result import DesignFacts, KeptFacts
 from tightrope.verdict import Word
 
 
@@ -428,3 +445,123 @@ class ReportAnswer(msgspec.Struct, frozen=True):
 
     report: str
     files: list[str]
+
+
+class AverageAnswer(msgspec.Struct, kw_only=True, frozen=True):
+    """`learn` for a long-run average: the robust policy's interval, and what no policy exceeds."""
+
+    model: str
+    question: str = msgspec.field(name="property")
+    verdict: Word
+    why: str
+    assumptions: list[AssumedFacts]
+    robust_policy: Span
+    guarantee: float
+    optimistic: float
+    sets: str
+    ledger: LedgerFacts
+    status: str
+    notes: list[str]
+    peak_memory: int
+    seconds: dict[str, float]
+
+
+class ReturnsFacts(msgspec.Struct, frozen=True):
+    """A promise about a policy, beside the returns of its episodes.
+
+    Of the `episodes` that were weighed some left the policy and some were cut off; what they do not show
+    counts as good as it can be. Those that began `elsewhere` than in the initial state are not among them.
+    `first_alarm` is the number of the event at which the evidence had reached 1/`alpha`.
+    """
+
+    policy: str
+    promised: Real
+    at_least: bool
+    episodes: int
+    left_policy: int
+    cut_off: int
+    elsewhere: int
+    mean: float | None
+    log_e_value: Real
+    alpha: float
+    alarm: bool
+    first_alarm: int | None
+    nominal: bool
+
+
+class WatchRecord(msgspec.Struct, kw_only=True, frozen=True):
+    """A line of `watch --json`.
+
+    With `--result` an `alarm` is one of the model or of the returns, each at half of `alpha`; `model_alpha`
+    is the model's part. `e_value` and `log_e_value` are the evidence against the model, `first_alarm` the
+    number of the event of the first alarm; `first_warning` that of the detector of changes, which has a rate
+    of false alarms only. `nominal`: rows were left out, or their order or ends are not known, so that the
+    level holds in name only. `verdict`: contradicted where there is an alarm, limit where nothing was read,
+    nominal where the level holds in name only; proved says that the test is valid and raised no alarm.
+    """
+
+    verdict: Word
+    why: str
+    assumptions: list[AssumedFacts]
+    alarm: bool
+    e_value: Real
+    log_e_value: Real
+    alpha: float
+    model_alpha: float
+    events: int
+    first_alarm: int | None
+    first_warning: int | None
+    suspects: list[SuspectFacts]
+    parameters: dict[str, float]
+    returns: ReturnsFacts | None
+    read: dict[str, int]
+    dropped: dict[str, int]
+    nominal: bool
+    final: bool
+    seconds: float
+
+
+DOCUMENTS: dict[str, type] = {
+    "result-2": ResultDocument,
+    "policy-2": PolicyDocument,
+    "draws-1": DrawsDocument,
+    "manifest-1": ManifestDocument,
+    "plan-2": PlanDocument,
+    "check-1": CheckAnswer,
+    "check-domain-1": DomainAnswer,
+    "data-1": DataAnswer,
+    "export-1": ExportAnswer,
+    "info-1": InfoAnswer,
+    "learn-2": LearnAnswer,
+    "learn-average-1": AverageAnswer,
+    "learn-empty-2": EmptyAnswer,
+    "learn-rates-1": RateAnswer,
+    "online-1": OnlineRecord,
+    "report-1": ReportAnswer,
+    "sample-1": SampleAnswer,
+    "verify-1": VerifyAnswer,
+    "watch-1": WatchRecord,
+}
+"""By the name of the schema: files first, then the answers of commands."""
+
+
+def schema_texts() -> dict[str, str]:
+    """The files of schemas by name."""
+    return {
+        f"{name}.schema.json": json.dumps(json_schema(kind), indent=1, ensure_ascii=False) + "\n"
+        for name, kind in DOCUMENTS.items()
+    }
+
+
+def write_schemas(folder: Path) -> list[Path]:
+    """Write all schemas into a folder; their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, text in schema_texts().items():
+        (folder / name).write_text(text, encoding="utf-8")
+        written.append(folder / name)
+    return written
+
+
+if __name__ == "__main__":
+    write_schemas(Path(sys.argv[1] if len(sys.argv) > 1 else "docs/schemas"))

@@ -1,0 +1,712 @@
+"""The records of files that are JSON: results, plans, policies, draws and manifests.
+
+`result.json` holds everything that reports, figures and loaded results need; an entry of it, for one kind
+of sets, has the keys of `tightrope learn --json`. Tables of very many expressions or events are thinned out
+evenly; `total` says how many there are.
+
+`plan.json` is what `tightrope plan --json` prints as well. Everything in it is a forecast, not a guarantee;
+the `verdict` is about `gap_now` and `interval`, which follow from the data so far.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from tightrope.errors import InputError
+from tightrope.io.coding import Real, read_document
+from tightrope.verdict import Assumed, Kept, Verdict, Word
+
+
+class AssumedFacts(msgspec.Struct, frozen=True):
+    """An assumption: whether it is kept (yes, stated, no, unknown), and how that is known."""
+
+    name: str
+    kept: Kept
+    why: str
+
+
+def assumed_facts(verdict: Verdict) -> list[AssumedFacts]:
+    """What a verdict rests on."""
+    return [AssumedFacts(one.name, one.kept, one.why) for one in verdict.assumptions]
+
+
+def read_verdict(word: Word, assumptions: list[AssumedFacts], why: str) -> Verdict:
+    """The verdict that was written; never better than what it rests on."""
+    rests_on = tuple(Assumed(one.name, one.kept, one.why) for one in assumptions)
+    return Verdict.of(rests_on) if word is Word.PROVED else Verdict(word, rests_on, why)
+
+
+class Span(msgspec.Struct, frozen=True):
+    """lower ≤ value ≤ upper."""
+
+    lower: Real
+    upper: Real
+
+    @property
+    def width(self) -> float:
+        """How much is left open; 0 for a single value, ∞ included."""
+        return self.upper - self.lower if self.upper != self.lower else 0.0
+
+
+class WidthFacts(msgspec.Struct, frozen=True):
+    """How much the data leave open: over all unknown expressions, and of each parameter."""
+
+    mean: float
+    max: float
+    expressions: int
+    parameters: dict[str, tuple[float, float]]
+
+
+class BoundEvent(msgspec.Struct, frozen=True):
+    """An event that holds the region in place, with the side that does."""
+
+    event: int
+    side: str
+    text: str
+
+
+class BindingFacts(msgspec.Struct, frozen=True):
+    """The events that bind; of very many the first ones are listed."""
+
+    total: int
+    events: list[BoundEvent]
+
+
+class LedgerFacts(msgspec.Struct, frozen=True):
+    """How δ is spent and what is assumed of the data; `lines` says it in words."""
+
+    delta: float
+    holds: bool
+    lines: list[str]
+    events: int = 0
+    gamma: Real = 0.0
+    method: str = ""
+    budget: str = ""
+    assumption: str = ""
+    censored: list[str] = []
+
+
+class WitnessFacts(msgspec.Struct, frozen=True):
+    """A point of the region, and the value there."""
+
+    at: dict[str, float]
+    lower: Real
+    upper: Real
+
+
+class CoupledValueFacts(msgspec.Struct, frozen=True):
+    """A value over one parameter vector for the whole run: how it ended, and points next to its ends."""
+
+    lower: Real
+    upper: Real
+    rectangular: Span
+    status: str
+    reason: str | None
+    gap: Real
+    rectangular_lost_nothing: bool
+    witness: dict[str, WitnessFacts | None]
+    cells: int
+
+
+class CandidateFacts(msgspec.Struct, frozen=True):
+    """A policy that was considered for coupled sets."""
+
+    origin: str
+    guarantee: Real
+
+
+class CoupledFacts(msgspec.Struct, frozen=True):
+    """How the robust policy over coupled sets was found, and how far from the best it can be."""
+
+    robust_policy: CoupledValueFacts | None
+    value: CoupledValueFacts | None
+    limit: Real | None = None
+    optimality_gap: Real | None = None
+    candidates: list[CandidateFacts] = []
+
+
+class SeenFacts(msgspec.Struct, frozen=True):
+    """An outcome: how often it was seen, and the frequency beside what the best fit expects."""
+
+    outcome: str
+    count: int
+    observed: float
+    expected: float
+
+
+class MovedFacts(msgspec.Struct, frozen=True):
+    """A parameter before and after a change, and by how many standard errors it moved."""
+
+    parameter: str
+    before: float
+    after: float
+    standard_errors: float
+
+
+class SuspectFacts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A departure from the model: `kind` is expression, tie, drift, excluded or returns.
+
+    `log_e_value` is the natural logarithm of its own evidence, before it is weighed against the others; null
+    where it is infinite. `since` are the events before a change.
+    """
+
+    kind: str
+    text: str
+    log_e_value: Real | None
+    outcomes: list[SeenFacts] = []
+    since: int | None = None
+    moved: list[MovedFacts] = []
+
+
+class LookFacts(msgspec.Struct, frozen=True):
+    """What the evidence was after so many events."""
+
+    events: int
+    log_e_value: Real
+
+
+class FitFacts(msgspec.Struct, frozen=True):
+    """Do the data fit the model? An e-value, at a level `alpha` of its own.
+
+    `verdict` is fits, evidence growing, model contradicted or not tested; `text` says it with its numbers.
+    Under the model the e-value ever reaches 1/alpha with probability at most alpha; where `nominal` names
+    what is missing from the data, in name only. `ordered`: whether the data are batched in time.
+    """
+
+    verdict: str
+    alarm: bool
+    e_value: Real
+    log_e_value: Real
+    alpha: float
+    events: int
+    first_alarm: int | None
+    ordered: bool
+    nominal: list[str]
+    text: str
+    looks: list[LookFacts]
+    suspects: list[SuspectFacts]
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """The bounds of the listed expressions in the sets."""
+
+    lower: list[float]
+    upper: list[float]
+
+
+class Outcome(msgspec.Struct, kw_only=True):
+    """A result of `learn`. `value` is the given policy's interval, `robust_policy` the synthesised one's.
+
+    `verdict`: proved, nominal, contradicted or limit; it rests on the `assumptions`, and `why` says what
+    keeps it from being proved. `contradiction` are words about an empty region, `conflict` the observations
+    that contradict each other there, `misfit` words about a test of the model that has raised an alarm.
+    """
+
+    verdict: Word
+    why: str
+    assumptions: list[AssumedFacts]
+    empty: bool
+    fallback: bool
+    contradiction: str | None = None
+    conflict: list[str] | None = None
+    misfit: str | None = None
+    fit: FitFacts | UnsetType | None = UNSET
+    region: str | None = None
+    sets: str
+    relaxation: str
+    value: Span | None = None
+    robust_policy: Span
+    guarantee: Real
+    optimistic: Real
+    coupled: CoupledFacts | None = None
+    widths: WidthFacts
+    binding: BindingFacts
+    ledger: LedgerFacts
+    reasons: list[str]
+    notes: list[str]
+    status: str
+    seconds: dict[str, float]
+
+    @property
+    def label(self) -> str:
+        """The kind of sets, with a word where it is not the one asked for."""
+        return f"{self.sets} (fallback)" if self.fallback else self.sets
+
+    @property
+    def judged(self) -> Verdict:
+        """The verdict with what it rests on."""
+        return read_verdict(self.verdict, self.assumptions, self.why)
+
+    @property
+    def shown(self) -> Span:
+        """The given policy's interval where there is one, as `tightrope learn` prints it."""
+        return self.value if self.value is not None else self.robust_policy
+
+
+class StoredOutcome(Outcome, kw_only=True):
+    """The same in a result's document, with the bounds of its expressions and the files beside it."""
+
+    bounds: Bounds
+    files: list[str] | UnsetType = UNSET
+
+    @property
+    def spans(self) -> list[Span]:
+        """The bounds of the listed expressions, one by one."""
+        return [Span(low, high) for low, high in zip(self.bounds.lower, self.bounds.upper, strict=True)]
+
+
+RESULT_FORMAT = "tightrope result"
+RESULT_VERSION = 2
+RESULT_FILE = "result.json"
+
+HINT = "write results with 'tightrope learn … -o DIR' or result.save(DIR), and name DIR or DIR/result.json"
+
+
+class ParameterRange(msgspec.Struct, frozen=True):
+    """A parameter and the range of it in the domain."""
+
+    name: str
+    lower: float
+    upper: float
+
+
+class ModelFacts(msgspec.Struct, frozen=True):
+    """Which model it was: where it came from, its hash and its size."""
+
+    source: str
+    constants: dict[str, str]
+    hash: str
+    states: int
+    choices: int
+    transitions: int
+    expressions: int
+    domain: str
+    parameters: list[ParameterRange]
+    degree: int = 0
+
+    @property
+    def title(self) -> str:
+        """The source with its constants."""
+        given = ", ".join(f"{name}={value}" for name, value in self.constants.items())
+        return f"{self.source} with {given}" if given else self.source
+
+
+class DesignFacts(msgspec.Struct, frozen=True):
+    """How the data were collected."""
+
+    kind: str
+    episodes: int | None = None
+    steps: int = 0
+    repeats: bool = True
+    planned: int | UnsetType = UNSET
+    censored: list[str] | UnsetType = UNSET
+    open_end: bool | UnsetType = UNSET
+    late_plan: bool | UnsetType = UNSET
+    bet_on: list[str] | UnsetType = UNSET
+    anytime: bool | UnsetType = UNSET
+    planned_from: str | UnsetType = UNSET
+
+
+class DataFile(msgspec.Struct, frozen=True):
+    """A file of data with its digest."""
+
+    file: str
+    sha256: str
+
+
+class KeptFacts(msgspec.Struct, frozen=True):
+    """Which events were counted, where the first ones were left out.
+
+    `chosen_at` events had been seen when that was decided, null where nobody said so; `holds`: they are all
+    before `first`, so that what is kept is fresh.
+    """
+
+    first: int
+    last: int
+    left_out: int
+    chosen_at: int | None
+    holds: bool
+
+
+class DataFacts(msgspec.Struct, kw_only=True, frozen=True):
+    """Where the data came from, how they were read, and what is in them."""
+
+    file: str | UnsetType = UNSET
+    sha256: str | UnsetType = UNSET
+    files: list[DataFile] | UnsetType = UNSET
+    rows: int | UnsetType = UNSET
+    read_as: list[str] | UnsetType = UNSET
+    notes: list[str] | UnsetType = UNSET
+    dropped: dict[str, int] | UnsetType = UNSET
+    censored: list[str] | UnsetType = UNSET
+    kept: KeptFacts | UnsetType = UNSET
+    sampled: dict[str, Any] | UnsetType = UNSET
+    source: str | UnsetType = UNSET
+    seed: int | UnsetType | None = UNSET
+    updates: int | UnsetType = UNSET
+    forgotten_episodes: int | UnsetType = UNSET
+    steps: int
+    design: DesignFacts
+    batches: int | None = None
+    transitions_seen: int = 0
+    choices_visited: int = 0
+
+
+class OptionFacts(msgspec.Struct, kw_only=True, frozen=True):
+    """The options of `learn`; None where the choice was left open."""
+
+    region: str | None = None
+    sets: str | None = None
+    interval: str | None = None
+    budget: str | None = None
+    ellipsoid: str | None = None
+    intersect: bool = False
+    fallback: bool = True
+    precision: float = 1e-6
+    assume_support: float | None = None
+    time_limit: Real | None = None
+    iteration_limit: int | None = None
+    coupled_gap: float | None = None
+    cost_range: tuple[float, float] | UnsetType = UNSET
+    cost_sd: float | UnsetType = UNSET
+
+
+class TruthFacts(msgspec.Struct, frozen=True):
+    """The true point where it is known, and the best value there."""
+
+    at: dict[str, str]
+    value: Span | None = None
+
+    def __post_init__(self) -> None:
+        for name, text in self.at.items():
+            try:
+                Fraction(text)
+            except (ValueError, ZeroDivisionError):
+                raise ValueError(f"Expected a number for {name}, got {text!r}") from None
+
+    @property
+    def point(self) -> dict[str, float]:
+        return {name: float(Fraction(text)) for name, text in self.at.items()}
+
+
+class ExpressionTexts(msgspec.Struct, frozen=True):
+    """The unknown expressions: their numbers in the model, and their texts."""
+
+    total: int
+    index: list[int]
+    text: list[str]
+
+
+class EventTable(msgspec.Struct, frozen=True):
+    """How often each event was seen, and its interval; one column per field."""
+
+    total: int
+    index: list[int]
+    text: list[str]
+    successes: list[int]
+    trials: list[int]
+    lower: list[float]
+    upper: list[float]
+
+    def __post_init__(self) -> None:
+        sizes = {len(getattr(self, name)) for name in self.__struct_fields__ if name != "total"}
+        if len(sizes) > 1:
+            raise ValueError("Expected columns of one length")
+
+
+class Projection(msgspec.Struct, frozen=True):
+    """An outer polygon around a region's values of two parameters."""
+
+    x: str
+    y: str
+    polygon: list[tuple[Real, Real]]
+
+
+class RegionShape(msgspec.Struct, frozen=True):
+    """A region: the box of its parameters, and polygons around its shadows on pairs of them."""
+
+    kind: str
+    relaxation: str
+    empty: bool
+    box: dict[str, tuple[Real, Real]]
+    projections: list[Projection]
+    notes: list[str] = []
+
+    @property
+    def polygons(self) -> dict[tuple[str, str], list[tuple[float, float]]]:
+        return {(shadow.x, shadow.y): shadow.polygon for shadow in self.projections}
+
+
+class CertificateFacts(msgspec.Struct, frozen=True):
+    """The certificate that was written with the result."""
+
+    digest: str
+    file: str
+
+
+class ResultDocument(msgspec.Struct, kw_only=True):
+    """The whole document; the answer is that of the last entry of `results`."""
+
+    format: str = RESULT_FORMAT
+    version: int = RESULT_VERSION
+    versions: dict[str, str]
+    command: list[str]
+    model: ModelFacts
+    question: str = msgspec.field(name="property")
+    maximises: bool
+    delta: float
+    data: DataFacts
+    options: OptionFacts
+    policy: str | None = None
+    truth: TruthFacts | None = None
+    expressions: ExpressionTexts
+    events: EventTable | None = None
+    regions: list[RegionShape]
+    results: list[StoredOutcome]
+    certificate: CertificateFacts | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if not self.results:
+            raise ValueError("Expected at least one entry in 'results'")
+        size = len(self.expressions.text)
+        for outcome in self.results:
+            if not len(outcome.bounds.lower) == len(outcome.bounds.upper) == size:
+                raise ValueError(f"Expected the bounds of {size} expressions in 'bounds' of 'results'")
+
+    @property
+    def main(self) -> StoredOutcome:
+        """The outcome that the answer is taken from: the last one, as `tightrope learn` does."""
+        return self.results[-1]
+
+
+def result_file(path: str | Path) -> Path:
+    """The document of a result directory, or the file itself; refused where there is none."""
+    path = Path(path)
+    file = path / RESULT_FILE if path.is_dir() else path
+    if not file.is_file():
+        raise InputError(
+            f"there is no result {file}",
+            hint="write one with 'tightrope learn … -o DIR'; 'tightrope demo' makes an example",
+        )
+    return file
+
+
+def read_result(path: str | Path) -> ResultDocument:
+    """The document of a result directory, or of a `result.json`."""
+    return read_document(result_file(path), ResultDocument, RESULT_FORMAT, RESULT_VERSION, HINT)
+
+
+PLAN_FORMAT = "tightrope plan"
+PLAN_VERSION = 2
+PLAN_FILE = "plan.json"
+LABEL = "a forecast, not a guarantee: the guarantee is what `learn` says about the data once they are there"
+
+
+class StrategyFacts(msgspec.Struct, kw_only=True, frozen=True):
+    """One way to collect data: more episodes until the aim, with a likely range, the steps they take, and the
+    curve (more episodes, gap, low, high). Infinite numbers mean more than can be forecast.
+    """
+
+    name: str
+    episodes: Real
+    low: Real
+    high: Real
+    steps: Real
+    steps_per_episode: float
+    cost: Real
+    gap: Real
+    curve: list[tuple[float, Real, Real, Real]]
+
+
+class DesignedFacts(msgspec.Struct, kw_only=True, frozen=True):
+    """The exploration of the next stage: certified to lose at most the share `optimality` against the best at
+    the estimate; `shares` of episodes belong to the policies 01, 02, … of the directory. `certified` bounds
+    the probability of what is to be avoided, `certified_drawn` that where one of the policies is drawn per
+    episode.
+    """
+
+    optimality: Real
+    solves: int
+    shares: list[float]
+    policy: str
+    steps_per_episode: float
+    loss: float
+    certified: float | UnsetType = UNSET
+    certified_drawn: float | UnsetType = UNSET
+
+
+class CombinationFacts(msgspec.Struct, frozen=True):
+    """A combination of parameters and its share of the gap."""
+
+    combination: str
+    share: float
+
+
+class NextFacts(msgspec.Struct, frozen=True):
+    """What to run next."""
+
+    episodes: int
+    policy: str
+
+
+class PlanDocument(msgspec.Struct, kw_only=True):
+    """What a plan says; `design` and `next` are null where there is nothing to collect. Where `unit` is
+    "draws", what is said of episodes is about draws of single choices, and `draws` says how many of which.
+    """
+
+    format: str = PLAN_FORMAT
+    version: int = PLAN_VERSION
+    model: str
+    model_hash: str
+    question: str = msgspec.field(name="property")
+    delta: float
+    region: str
+    sets: str
+    aim: str
+    asked: float
+    relative: bool
+    verdict: Word
+    why: str
+    assumptions: list[AssumedFacts]
+    status: str
+    forecast: bool = True
+    label: str
+    interval: Span
+    value: Real
+    gap_now: Real
+    gap_asked: Real | None
+    episodes_so_far: int
+    steps_so_far: int
+    strategies: list[StrategyFacts]
+    design: DesignedFacts | None
+    directions: list[CombinationFacts]
+    unidentifiable: list[str]
+    next: NextFacts | None
+    notes: list[str]
+    unit: str = "episodes"
+    draws: list[SignatureDraws] | UnsetType = UNSET
+    data: dict[str, Any] | UnsetType = UNSET
+    seconds: float | UnsetType = UNSET
+    output: str | UnsetType = UNSET
+
+
+def plan_file(path: str | Path) -> Path | None:
+    """The document of a plan's directory, or the file itself; None where it is no plan's."""
+    path = Path(path)
+    file = path / PLAN_FILE if path.is_dir() else path
+    return file if file.name == PLAN_FILE and file.is_file() else None
+
+
+def read_plan(file: Path) -> PlanDocument:
+    """The document in a file."""
+    return read_document(
+        file, PlanDocument, PLAN_FORMAT, PLAN_VERSION, "write one with 'tightrope plan … -o DIR'"
+    )
+
+
+POLICY_FORMAT = "tightrope policy"
+CONTROLLER_FORMAT = "tightrope controller"
+POLICY_VERSION = 2
+POLICY_VERSIONS = (1, POLICY_VERSION)
+"""Version 1 had objects as entries, which version 2 still reads."""
+
+DRAWS_FORMAT = "tightrope draws"
+DRAWS_VERSION = 1
+
+MANIFEST_FORMAT = "tightrope manifest"
+MANIFEST_VERSION = 1
+
+
+class CertifiedFacts(msgspec.Struct, kw_only=True, frozen=True):
+    """What the policy of a file attains, and what it speaks of."""
+
+    question: str = msgspec.field(name="property")
+    lower: Real
+    upper: Real
+    over: str
+    status: str
+    confidence: float | UnsetType | None = UNSET
+    holds: bool | UnsetType = UNSET
+
+
+class PolicyHead(msgspec.Struct, kw_only=True, frozen=True):
+    """How a policy file begins: the model's hash, and how states are named.
+
+    `variables` are those whose values name a state; `states` is "index" where numbers are indices.
+    """
+
+    format: str = POLICY_FORMAT
+    version: int = POLICY_VERSION
+    model: str | None = None
+    variables: list[str] | UnsetType = UNSET
+    states: str | UnsetType = UNSET
+    certified: CertifiedFacts | UnsetType = UNSET
+
+
+class TakenChoice(msgspec.Struct, kw_only=True, frozen=True):
+    """A choice by its action, and by its number within the state where several have the same action."""
+
+    action: str | UnsetType = UNSET
+    choice: int | UnsetType = UNSET
+
+
+class LikelyChoice(TakenChoice, kw_only=True, frozen=True):
+    """One of the choices that are taken at random."""
+
+    probability: float
+
+
+class LaterChoice(TakenChoice, kw_only=True, frozen=True):
+    """What is done from a step on."""
+
+    since: int = msgspec.field(name="from")
+
+
+class PolicyEntry(TakenChoice, kw_only=True, frozen=True):
+    """A state and what is done there: one choice, several at random, or one per step."""
+
+    state: Any
+    choices: list[LikelyChoice] | UnsetType = UNSET
+    steps: list[LaterChoice] | UnsetType = UNSET
+
+
+class PolicyDocument(PolicyHead, kw_only=True, frozen=True):
+    """A policy file. An entry is an object, or a list: [state, action, number of the choice], or
+    [state, [[from step, action, number], …]]."""
+
+    policy: list[list[Any] | PolicyEntry]
+
+
+class SignatureDraws(msgspec.Struct, kw_only=True, frozen=True):
+    """How often choices of one signature are drawn altogether; `choices` and `example` say which they are."""
+
+    signature: list[str]
+    draws: int
+    choices: int | UnsetType = UNSET
+    example: str | UnsetType = UNSET
+
+
+class DrawsDocument(msgspec.Struct, kw_only=True, frozen=True):
+    """How many draws of which choice were planned (`tightrope.data.planned_draws`)."""
+
+    format: str = DRAWS_FORMAT
+    version: int = DRAWS_VERSION
+    model: str | None = None
+    planned_from: str | None = None
+    draws: list[SignatureDraws]
+
+
+class ManifestDocument(msgspec.Struct, kw_only=True, frozen=True):
+    """Which files of a directory are tightrope's, with their SHA-256 (`tightrope.io.output`)."""
+
+    format: str = MANIFEST_FORMAT
+    version: int = MANIFEST_VERSION
+    kind: str
+    files: dict[str, str | None]
+    added: dict[str, str | None]
+    replacing: dict[str, str | None]

@@ -90,7 +90,7 @@ def with_tightrope(path: Path, constants: str, asked: str) -> Row:
     built = loaded.model
     assert isinstance(built, ParametricMDP)
     model = built.instantiate(())
-    question = properties.questions(loaded, {})[0]
+    question = properties.queries(loaded, {})[0]
     build = time.process_time() - begin
     begin = time.process_time()
     solution = solve(model, question.objective, precision=PRECISION, threads=1)

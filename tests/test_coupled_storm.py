@@ -18,7 +18,7 @@ from tightrope.ambiguity.sets import rectangular
 from tightrope.cli.model_source import load_model
 from tightrope.coupled import CoupledStatus, bound_coupled_value
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.prism.properties.resolve import ask
+from tightrope.prism.properties.query import parse_query
 from tightrope.regions.build import domain_region
 
 MODELS = Path(__file__).parent / "models"
@@ -84,7 +84,7 @@ def test_parameter_lifting_finds_the_same_range(
     loaded = load_model(str(path), [constants] if constants else None, bounds)
     model = loaded.model
     assert isinstance(model, ParametricMDP) and model.choices == model.states
-    objective = ask(text, model.structure).objective
+    objective = parse_query(text, model.structure).objective
     value = bound_coupled_value(
         rectangular(domain_region(model), model), objective, np.zeros(model.states, dtype=np.int64)
     )

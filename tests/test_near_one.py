@@ -28,7 +28,8 @@ from tightrope.model.objective import Direction, ObjectiveKind
 from tightrope.model.structure import Structure
 from tightrope.numerics.unit_sums import distil
 from tightrope.prism.load import load_prism_text
-from tightrope.prism.properties.resolve import PropertyOptions, ask
+from tightrope.prism.properties.query import parse_query
+from tightrope.prism.properties.resolve import PropertyOptions
 from tightrope.solver import Solution, solve
 from tightrope.solver.equations.system import SystemArrays
 from tightrope.solver.kernels.backups import answers, optimal, safe_choice_values
@@ -221,7 +222,7 @@ def test_the_gpu_reads_bounds_near_one_the_same_way(seed: int) -> None:
 def solved(text: str, prop: str) -> Solution:
     """The property of a PRISM text."""
     model = load_prism_text(text, "near.prism")
-    objective = ask(prop, model.structure, PropertyOptions(is_interval=True)).objective
+    objective = parse_query(prop, model.structure, PropertyOptions(is_interval=True)).objective
     return solve(model, objective, limits=FEW_ITERATIONS)
 
 

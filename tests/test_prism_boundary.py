@@ -11,7 +11,7 @@ from tightrope.cli.app import run
 from tightrope.prism.load import build_model, read_text
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.properties.boundary import BoundaryOf
-from tightrope.prism.properties.resolve import resolve
+from tightrope.prism.properties.query import read_query
 from tightrope.solver.solve import solve
 
 MODEL = """mdp
@@ -54,7 +54,7 @@ def answer(text: str, boundary: bool) -> tuple[int, bool, float, float]:
     file = parse_properties(text, "--prop")
     read = build_model(read_text(MODEL), boundary=BoundaryOf((file,), {}) if boundary else None)
     structure = read.model.structure
-    question = resolve(file.properties[0], file, structure)
+    question = read_query(file.properties[0], file, structure)
     solution = solve(read.model.instantiate(()), question.objective)
     return structure.states, read.is_partial, float(solution.lower[0]), float(solution.upper[0])
 

@@ -29,7 +29,8 @@ from tightrope.prism.explore.search import explore
 from tightrope.prism.parse.diagnostics import Complaint
 from tightrope.prism.parse.parser import parse_expression, parse_model, parse_properties
 from tightrope.prism.parse.syntax import Type
-from tightrope.prism.properties.resolve import PropertyOptions, resolve
+from tightrope.prism.properties.query import read_query
+from tightrope.prism.properties.resolve import PropertyOptions
 
 MOST_STATES = 2000
 """Larger state spaces are not explored here."""
@@ -279,7 +280,7 @@ def answer(text: str) -> None:
     try:
         file = parse_properties(text, "fuzz.props")
         for property_ in file.properties:
-            resolve(property_, file, STRUCTURE, PropertyOptions(constants={"u": "0.7"}))
+            read_query(property_, file, STRUCTURE, PropertyOptions(constants={"u": "0.7"}))
     except InputError as error:
         assert error.exit_code == 2
         assert str(error)

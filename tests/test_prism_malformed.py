@@ -12,7 +12,7 @@ from tightrope.errors import InputError
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.prism.expand.model import expand
 from tightrope.prism.parse.parser import parse_model, parse_properties
-from tightrope.prism.properties.resolve import pick, resolve
+from tightrope.prism.properties.query import pick, read_query
 
 
 def unmarked(text: str) -> tuple[str, tuple[int, int] | None]:
@@ -311,5 +311,7 @@ def test_wrong_properties(text: str, message: str) -> None:
     )
     with pytest.raises(InputError) as caught:
         file = parse_properties(property_text, "p.props")
-        resolve(pick(file), file, chain)
+        query = read_query(pick(file), file, chain)
+        if not query.is_plain:
+            raise query.refusal()
     check(caught.value, message, place, "p.props")

@@ -16,7 +16,8 @@ from tightrope.model.structure import RewardStructure, Structure
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Definitions
 from tightrope.prism.parse.parser import parse_model, parse_properties
-from tightrope.prism.properties.resolve import PropertyOptions, ask, pick, resolve
+from tightrope.prism.properties.query import parse_query, pick, read_query
+from tightrope.prism.properties.resolve import PropertyOptions
 
 MAX, MIN = Direction.MAX, Direction.MIN
 X = np.array([0, 1, 2, 3, 1], dtype=np.int32)
@@ -47,7 +48,7 @@ INTERVAL = PropertyOptions(is_interval=True)
 
 
 def objective(text: str, where: Structure = CHAIN, options: PropertyOptions | None = None) -> Objective:
-    return ask(text, where, options).objective
+    return parse_query(text, where, options).objective
 
 
 # --- directions --------------------------------------------------------------------------------
@@ -220,7 +221,7 @@ def test_state_formulas(formula: str, states: list[int]) -> None:
     )
     text = f'const int k = N-1; label "near" = "goal" | x=1 & !b | "bad"; P=? [ F {formula} ]'
     options = PropertyOptions(definitions=Definitions.of(expand(model)))
-    target = ask(text, CHAIN, options).objective.target
+    target = parse_query(text, CHAIN, options).objective.target
     assert target is not None
     assert np.flatnonzero(target).tolist() == states
 
@@ -228,7 +229,7 @@ def test_state_formulas(formula: str, states: list[int]) -> None:
 def test_property_constants_come_from_const() -> None:
     file = parse_properties("const int k; const double u; P>=u [ F<=k b ]", "p")
     given = {"k": "7", "u": "1/3", "N": "4"}
-    question = resolve(file.properties[0], file, CHAIN, PropertyOptions(constants=given))
+    question = read_query(file.properties[0], file, CHAIN, PropertyOptions(constants=given))
     assert (question.objective.upper_steps, question.threshold) == (7, Fraction(1, 3))
 
 
@@ -326,17 +327,17 @@ def test_options_that_do_not_fit(text: str, options: PropertyOptions, message: s
 def test_thresholds_are_answered_from_bounds(
     comparison: str, lower: float, upper: float, answer: str
 ) -> None:
-    question = ask(f"P{comparison}0.5 [ F b ]", CHAIN)
+    question = parse_query(f"P{comparison}0.5 [ F b ]", CHAIN)
     assert question.is_threshold
     assert question.answer(lower, upper) == answer
 
 
 def test_thresholds_are_exact() -> None:
-    question = ask("P>=0.1 [ F b ]", CHAIN)
+    question = parse_query("P>=0.1 [ F b ]", CHAIN)
     assert question.threshold == Fraction(1, 10)
     assert question.answer(0.1, 0.1) == "true"  # the double 0.1 is a little more than 1/10
-    assert ask("P<=0.1 [ F b ]", CHAIN).answer(0.1, 0.1) == "false"
-    assert ask("R>=3 [ C ]", CHAIN).answer(math.inf, math.inf) == "true"
-    assert ask("R<3 [ C ]", CHAIN).answer(0.0, math.inf) == "not certified"
+    assert parse_query("P<=0.1 [ F b ]", CHAIN).answer(0.1, 0.1) == "false"
+    assert parse_query("R>=3 [ C ]", CHAIN).answer(math.inf, math.inf) == "true"
+    assert parse_query("R<3 [ C ]", CHAIN).answer(0.0, math.inf) == "not certified"
     with pytest.raises(ValueError, match="threshold"):
-        ask("P=? [ F b ]", CHAIN).answer(0, 1)
+        parse_query("P=? [ F b ]", CHAIN).answer(0, 1)

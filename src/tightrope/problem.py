@@ -22,8 +22,8 @@ from tightrope.model.numbers import Number, number_text
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.record import Facts, Record
-from tightrope.prism.properties.question import Answer, Question
-from tightrope.prism.properties.resolve import PropertyOptions, ask
+from tightrope.prism.properties.query import Query, TruthValue, parse_query
+from tightrope.prism.properties.resolve import PropertyOptions
 
 Model = ParametricMDP | IntervalMDP | MDP
 """Any model: with parameters, with intervals, or with plain numbers on its transitions."""
@@ -48,22 +48,22 @@ class Problem(Record):
     """
 
     model: Model
-    question: Question = field(repr=False)
+    query: Query = field(repr=False)
 
     def __init__(
         self,
         model: Model,
-        property: str | Objective | Question,
+        property: str | Objective | Query,
         *,
         const: Mapping[str, Number | bool] | None = None,
         discount: float | None = None,
         terminal_reward: str | None = None,
     ):
         object.__setattr__(self, "model", require_model(model))
-        asked = _question(self.model, property, const, discount, terminal_reward)
-        object.__setattr__(self, "question", asked)
-        if asked.reading is not None and not isinstance(property, Question):
-            warnings.warn(asked.reading.warning, ReadingWarning, stacklevel=2)
+        query = _query(self.model, property, const, discount, terminal_reward)
+        object.__setattr__(self, "query", query)
+        if query.reading is not None and not isinstance(property, Query):
+            warnings.warn(query.reading.warning, ReadingWarning, stacklevel=2)
 
     def _title_(self) -> str:
         return f"Problem: {self.text}"
@@ -74,12 +74,12 @@ class Problem(Record):
     @property
     def objective(self) -> Objective:
         """What is computed, on the states of the model."""
-        return self.question.objective
+        return self.query.objective
 
     @property
     def text(self) -> str:
         """The property as it was written."""
-        return self.question.text
+        return self.query.text
 
     @property
     def maximises(self) -> bool:
@@ -100,13 +100,13 @@ class Problem(Record):
 
     def with_model(self, model: Model) -> Problem:
         """The same question about another model over the same states."""
-        return Problem(model, self.question)
+        return Problem(model, self.query)
 
-    def answer(self, lower: float, upper: float) -> Answer:
+    def answer(self, lower: float, upper: float) -> TruthValue:
         """Whether bounds of the value meet the property's threshold: 'true', 'false' or 'not certified'."""
-        if not self.question.is_threshold:
+        if not self.query.is_threshold:
             raise InputError(f"{self.text} asks for a value: it is neither true nor false")
-        return self.question.answer(lower, upper)
+        return self.query.answer(lower, upper)
 
 
 def require_model(model: Any) -> Model:
@@ -151,7 +151,7 @@ def learnable(problem: Problem | Any) -> Problem:
         raise InputError(
             "instantaneous rewards, and what the last of some steps is worth, are not learned about"
         )
-    if found.question.is_threshold:
+    if found.query.is_threshold:
         raise InputError(
             f"{found.text} is true or false, but learning needs a value to optimise",
             hint="ask for the value: Pmax=? [ … ]",
@@ -159,21 +159,21 @@ def learnable(problem: Problem | Any) -> Problem:
     return found
 
 
-def _question(
+def _query(
     model: Model,
     property: Any,
     const: Mapping[str, Number | bool] | None,
     discount: float | None,
     terminal_reward: str | None,
-) -> Question:
-    if isinstance(property, Question | Objective):
+) -> Query:
+    if isinstance(property, Query | Objective):
         for name, value in (("const", const), ("discount", discount), ("terminal_reward", terminal_reward)):
             if value is not None:
                 raise InputError(f"`{name}` goes with a property's text, and an objective is given")
-        if isinstance(property, Question):
+        if isinstance(property, Query):
             return property
         _check_size(property, model)
-        return Question(property, None, None, property.kind.value, None)
+        return Query.of_objective(property, model.structure)
     if not isinstance(property, str):
         raise InputError(
             f"`property` is {describe(property)}, not a property's text", hint=f"write it as {EXAMPLE}"
@@ -184,7 +184,10 @@ def _question(
         discount=discount,
         terminal_reward=terminal_reward,
     )
-    return ask(property, model.structure, options, file="`property`")
+    query = parse_query(property, model.structure, options)
+    if not query.is_plain:
+        raise query.refusal()
+    return query
 
 
 def _check_size(objective: Objective, model: Model) -> None:

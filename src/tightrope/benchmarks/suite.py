@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tightrope.model.parametric_mdp import ParametricMDP
     from tightrope.model.structure import Structure
     from tightrope.prism.explore.search import Progress
-    from tightrope.prism.properties.question import Question
+    from tightrope.prism.properties.query import Query
 
 PREFIX = "bench:"
 
@@ -131,12 +131,14 @@ def load(instance: Instance, progress: Progress | None = None) -> ParametricMDP:
     return model
 
 
-def question(instance: Instance, structure: Structure) -> Question:
+def question(instance: Instance, structure: Structure) -> Query:
     """What the default property of an instance asks of its model, terminal reward included."""
-    from tightrope.prism.properties.resolve import PropertyOptions, ask
+    from tightrope.prism.properties.query import parse_query
+    from tightrope.prism.properties.resolve import PropertyOptions
 
     options = PropertyOptions(terminal_reward=instance.terminal_reward)
-    return ask(instance.property_text, structure, options, file=f"the property of bench:{instance.name}")
+    where = f"the property of bench:{instance.name}"
+    return parse_query(instance.property_text, structure, options, where)
 
 
 def _signatures() -> str:

@@ -12,35 +12,20 @@ from tightrope.certificate import problem as certified
 from tightrope.certificate.game.product import Automaton as CertifiedAutomaton
 from tightrope.errors import InputError
 from tightrope.logic.external import translate
-from tightrope.logic.product_problem import is_temporal
-from tightrope.logic.solving import Directions, opposite
+from tightrope.logic.long_run import read_average
+from tightrope.logic.solving import opposite
 from tightrope.logic.temporal import Translator, sought_formula
 from tightrope.logic.translation import is_co_safe
 from tightrope.logic.whole import whole_automaton
 from tightrope.model.automaton import Automaton, RabinPair
 from tightrope.model.product import Letters
-from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray
-from tightrope.prism.parse.diagnostics import Complaint, Source
-from tightrope.prism.parse.property_syntax import (
-    Property,
-    PropertyFile,
-    RewardFormula,
-    RewardOperator,
-    ValueOperator,
-)
+from tightrope.prism.parse.diagnostics import Complaint
+from tightrope.prism.parse.property_syntax import RewardFormula
 from tightrope.prism.parse.spelling import spell
-from tightrope.prism.properties.question import Reading
-from tightrope.prism.properties.resolve import (
-    PropertyOptions,
-    formulas_of,
-    read_directions,
-    refuse_reward_options,
-    reward_structure_of,
-    threshold_of,
-)
-from tightrope.prism.properties.shape import has_operators
-from tightrope.prism.properties.state_formulas import StateFormulas
+from tightrope.prism.properties.capabilities import QueryKind
+from tightrope.prism.properties.query import Query
+from tightrope.prism.properties.resolve import Reading, refuse_reward_options
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,51 +41,38 @@ class Asked:
     limit: tuple[str, Fraction] | None = None
 
 
-def is_average(property_: Property) -> bool:
-    """Whether a property is one long-run average, or share of time, without operators inside."""
-    asked = property_.formula
-    if not isinstance(asked, ValueOperator) or not isinstance(asked.path, RewardFormula):
-        return False
-    target = asked.path.target
-    inside = target is not None and has_operators(target)
-    return asked.condition is None and asked.path.operator is RewardOperator.LONG_RUN and not inside
+CERTIFIABLE = (QueryKind.LTL, QueryKind.LONG_RUN)
+"""Queries that certificates cover although they are no single objective of the solver's."""
 
 
-def is_certifiable(property_: Property) -> bool:
-    """Whether certificates cover a property that is no single objective of the solver's."""
-    return is_temporal(property_) or is_average(property_)
-
-
-def asked_of(
-    property_: Property,
-    file: PropertyFile,
-    structure: Structure,
-    options: PropertyOptions,
-    translator: str | None = None,
-) -> Asked:
-    """What is asked, read on a model; `translator` is the command of another program, whose automata of
-    formulas that are neither safe nor co-safe are taken."""
-    operator, source = property_.formula, Source(file.source, file.file)
-    if not is_certifiable(property_) or not isinstance(operator, ValueOperator):
+def asked_of(query: Query, translator: str | None = None) -> Asked:
+    """What is asked, in the words of a certificate; `translator` is the command of another program, whose
+    automata of formulas that are neither safe nor co-safe are taken."""
+    if query.kind not in CERTIFIABLE:
         raise InputError(
-            f"no certificate is about {property_.text}: they are about one P or R over a simple path or a "
+            f"no certificate is about {query.text}: they are about one P or R over a simple path or a "
             "reward, one long-run average, or one P over a temporal formula"
         )
+    structure, options = query.structure, query.options
+    if query.kind is QueryKind.LONG_RUN:
+        reward, (agent, nature) = read_average(query)
+        average = certified.Objective(
+            kind="AVERAGE",
+            agent=agent.name,
+            nature=nature.name if options.is_interval else "ANY",
+            complement=False,
+            lower_steps=0,
+            reward=reward.per_choice(structure),
+        )
+        return Asked(average, sides=query.reading, limit=query.limit)
+    path, directions = query.operator.path, query.directions
+    assert directions is not None and not isinstance(path, RewardFormula)
     try:
-        *sides, one_direction = read_directions(operator, file, structure, options)
-        directions = sides[0], sides[1]
-        formulas = formulas_of(file, structure, options)
-        threshold = threshold_of(operator, formulas)
-        limit = None if operator.comparison is None or threshold is None else (operator.comparison, threshold)
-        if is_average(property_):
-            average = _average(operator, structure, options, directions, formulas)
-            return Asked(average, sides=one_direction, limit=limit)
         refuse_reward_options(options)
-        atoms = Translator(formulas)
-        assert not isinstance(operator.path, RewardFormula)
-        sought = sought_formula(atoms.both_ways(operator.path), directions)
+        atoms = Translator(query.state_formulas())
+        sought = sought_formula(atoms.both_ways(path), directions)
     except Complaint as complaint:
-        raise complaint.in_source(source) from None
+        raise complaint.in_source(query.source) from None
     letters = Letters.of(atoms.atoms, structure.states)
     believed = translator is not None and not is_co_safe(sought.formula)
     if translator is not None and believed:
@@ -116,32 +88,8 @@ def asked_of(
         lower_steps=0,
     )
     made = to_automaton(automaton, pairs, atoms.atoms, structure.states, believed)
-    return Asked(objective, made, f"the path is read as  {spell(operator.path, file)}", one_direction, limit)
-
-
-def _average(
-    operator: ValueOperator,
-    structure: Structure,
-    options: PropertyOptions,
-    directions: Directions,
-    formulas: StateFormulas,
-) -> certified.Objective:
-    agent, nature = directions
-    if options.discount is not None or options.terminal_reward is not None:
-        raise Complaint("discounts and terminal rewards do not go with long-run averages", operator.position)
-    if operator.is_reward:
-        reward = reward_structure_of(operator, structure)
-    else:
-        assert isinstance(operator.path, RewardFormula) and operator.path.target is not None
-        reward = RewardStructure(formulas.states(operator.path.target).astype(np.float64))
-    return certified.Objective(
-        kind="AVERAGE",
-        agent=agent.name,
-        nature=nature.name if options.is_interval else "ANY",
-        complement=False,
-        lower_steps=0,
-        reward=reward.per_choice(structure),
-    )
+    reading = f"the path is read as  {spell(path, query.syntax)}"
+    return Asked(objective, made, reading, query.reading, query.limit)
 
 
 def to_automaton(

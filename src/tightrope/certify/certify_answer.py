@@ -26,8 +26,8 @@ from tightrope.model.numbers import Number
 from tightrope.model.objective import Objective
 from tightrope.model.parameters import Point
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.prism.parse.parser import parse_properties
-from tightrope.prism.properties.resolve import PropertyOptions, pick
+from tightrope.prism.properties.query import parse_query
+from tightrope.prism.properties.resolve import PropertyOptions
 from tightrope.problem import Model, constant_texts, require_model
 from tightrope.solver.equations.assumed_support import assume_support as with_support
 from tightrope.solver.solution import Solution
@@ -76,11 +76,11 @@ def certify_answer(
         raise InputError("`at` goes with parametric models, and this one has no parameters")
     assert not isinstance(solved, ParametricMDP)
     claimed = claim_file(Path(path), CERTIFICATE, words.get("overwrite", False))
-    file = parse_properties(property, "`property`")
     read = PropertyOptions(
         constants=constant_texts(words.get("const")), is_interval=isinstance(own, IntervalMDP)
     )
-    asked = asked_of(pick(file), file, own.structure, read, words.get("ltl_translator"))
+    query = parse_query(property, own.structure, read)
+    asked = asked_of(query, words.get("ltl_translator"))
     if asked.reading is not None:
         warnings.warn(asked.reading, ReadingWarning, stacklevel=2)
     if isinstance(own, IntervalMDP) and own.factored is not None:
@@ -89,7 +89,7 @@ def certify_answer(
     problem = to_problem(
         own, asked, theta=theta, assumed_support=support if isinstance(own, IntervalMDP) else None
     )
-    about = {"tightrope": __version__, "model_hash": own.hash(), "property": pick(file).text}
+    about = {"tightrope": __version__, "model_hash": own.hash(), "property": query.text}
     proof = certificate_of_asked(problem, solved, Effort(precision, assume_support=support), about)
     claimed.check()
     save_certificate(proof, claimed.path)

@@ -50,8 +50,7 @@ def learn_again(result: LearningResult, counts: Counts) -> tuple[LearningResult,
             "a slab bets on a policy, and certificates of temporal formulas do not cover its memory",
             hint="leave the certificate out, or take --region polytope",
         )
-    again = problem.asked
-    asked = asked_of(again.what, again.file, problem.base.structure, again.options)
+    asked = asked_of(problem.asked)
     made = _certified_product(problem, asked)
     options = replace(result.options, sets=decisions.sets, region=decisions.region)
     if decisions.sets is SetsKind.COUPLED:
@@ -94,5 +93,5 @@ def _certified_product(problem: ProductProblem, asked: Asked) -> ProductProblem:
         found.choice,
         found.transition,
     )
-    question = replace(problem.question, objective=objective_of(found))
-    return ProductProblem(base, product, question, needs_support=problem.needs_support, asked=problem.asked)
+    query = problem.query.with_objective(objective_of(found), product.structure)
+    return ProductProblem(base, product, query, needs_support=problem.needs_support, asked=problem.asked)

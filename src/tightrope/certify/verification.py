@@ -132,7 +132,7 @@ def tie_verdict(
 def _answer(certificate: Certificate, own: Own) -> str:
     """Whether the value meets the user's threshold: that of the user's policy, or of the best one, which no
     policy betters."""
-    from tightrope.prism.properties.question import decide
+    from tightrope.prism.properties.query import decide
 
     assert own.limit is not None
     objective = certificate.problem.objective
@@ -216,29 +216,30 @@ def _objective(
     """What a property asks of a model, and its threshold; a long-run average or a temporal formula is read
     for itself. `timed`: the model is the jumps of a chain in continuous time, of which nothing that speaks of
     time is asked."""
-    from tightrope.certify.asked import asked_of, is_certifiable
+    from tightrope.certify.asked import CERTIFIABLE, asked_of
     from tightrope.model.factored import counts_steps
     from tightrope.model.mdp import IntervalMDP
     from tightrope.prism.parse.parser import parse_properties
-    from tightrope.prism.properties.resolve import PropertyOptions, pick
-    from tightrope.prism.properties.shape import EMBEDDED, refuse_time
+    from tightrope.prism.properties.query import pick, read_query
+    from tightrope.prism.properties.resolve import PropertyOptions
+    from tightrope.prism.properties.shape import EMBEDDED, kind_of, refuse_time
     from tightrope.problem import Problem
 
     if isinstance(property, str):
         file = parse_properties(property, "`property`")
         if timed:
             refuse_time(file, EMBEDDED)
-        if is_certifiable(pick(file)):
-            options = PropertyOptions(constants={}, is_interval=isinstance(model, IntervalMDP))
-            asked = asked_of(pick(file), file, model.structure, options, translator)
+        if kind_of(pick(file).formula, file) in CERTIFIABLE:
+            options = PropertyOptions(is_interval=isinstance(model, IntervalMDP))
+            asked = asked_of(read_query(pick(file), file, model.structure, options), translator)
             if asked.sides is not None:
                 warnings.warn(asked.sides.warning, ReadingWarning, stacklevel=4)
             return asked, asked.limit
-    question = Problem(model, property).question
-    objective = question.objective
+    query = Problem(model, property).query
+    objective = query.objective
     if timed and counts_steps(objective):
         raise InputError("the objective counts steps: of a chain in continuous time they are jumps, not time")
-    return objective, question.limit
+    return objective, query.limit
 
 
 def compare(certificate: Certificate, own: Own) -> tuple[dict[str, bool | None], str | None]:

@@ -42,8 +42,7 @@ from tightrope.loading import ModelRequest, is_continuous, is_markov_automaton
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.jit import interpreting, stop_interpreting
-from tightrope.prism.properties.question import Question
-from tightrope.prism.properties.resolve import resolve
+from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.shape import refuse_time
 from tightrope.solver.solve import Limits, solve
 from tightrope.solver.workspace import Workspace
@@ -168,17 +167,16 @@ def check(asked: Request) -> None:
         loaded, at = load_embedded(request, at, properties.files), None
     else:
         loaded = load_model(asked.model, given_constants, asked.param, asked.domain, boundary, untimed)
-    parts = properties.parts(loaded, constants, asked.discount, asked.terminal_reward)
-    refuse_composed(parts, list_given(asked, "certificate policy_out policy sets"))
+    queries = properties.queries(loaded, constants, asked.discount, asked.terminal_reward)
+    refuse_composed(queries, list_given(asked, "certificate policy_out policy sets"))
     if asked.figure is not None:
-        require_curve(parts)
+        require_curve(queries)
     structure = loaded.model.structure
-    questions = [resolve(p.what, p.file, structure, p.options) if p.is_plain else p for p in parts]
-    for question in questions:
-        if isinstance(question, Question) and question.reading is not None:
-            warn(question.reading.warning)
-    if len(questions) > 1 and (certificate or policy_out):
-        raise InputError(f"--certificate and --policy-out go with one property, not {len(questions)}")
+    for query in queries:
+        if query.is_plain and query.reading is not None:
+            warn(query.reading.warning)
+    if len(queries) > 1 and (certificate or policy_out):
+        raise InputError(f"--certificate and --policy-out go with one property, not {len(queries)}")
     given = None if asked.policy is None else Policy(loaded.model, asked.policy)
     if asked.sets is not None:
         if asked.absolute or asked.all_states:
@@ -196,7 +194,7 @@ def check(asked: Request) -> None:
             threads=asked.threads,
             coupled_gap=COUPLED_GAP if asked.coupled_gap is None else asked.coupled_gap,
         )
-        over = DomainQuestion(asked.model, loaded, questions, asked.sets, given, at)
+        over = DomainQuestion(asked.model, loaded, queries, asked.sets, given, at)
         check_domain(over, wanted, constants, proof_file, policy_file, asked.json)
         return
     subject, point = _subject(loaded, at)
@@ -205,23 +203,23 @@ def check(asked: Request) -> None:
             f"certificates are about one initial state, and the model has {len(structure.initial_states):,}",
             hint="leave --certificate out, or let one state be initial",
         )
-    if certificate is not None and given is not None and isinstance(questions[0], Question):
+    if certificate is not None and given is not None and queries[0].is_plain:
         from tightrope.certify.solved import refuse_steps
 
-        refuse_steps(given, questions[0].objective)
+        refuse_steps(given, queries[0].objective)
     workspace = Workspace(how.device, how.threads)
     answers: list[PlainAnswer | ComposedAnswer] = []
-    for question in questions:
+    for query in queries:
         begin = time.perf_counter()
         with phase_progress() as progress:
             progress("solve")
-            if not isinstance(question, Question):
+            if not query.is_plain:
                 controlled = policy_file is not None
-                answers.append(answer_composed(question, subject, how, asked.all_states, controlled))
+                answers.append(answer_composed(query, subject, how, asked.all_states, controlled))
                 continue
             solution = solve(
-                _provable(subject, question, certificate, asked.assume_support),
-                question.objective,
+                _provable(subject, query, certificate, asked.assume_support),
+                query.objective,
                 policy=given,
                 precision=how.precision,
                 relative=how.relative,
@@ -232,7 +230,7 @@ def check(asked: Request) -> None:
         seconds = time.perf_counter() - begin
         factors = isinstance(subject, IntervalMDP) and subject.factored is not None
         assumed = support_assumed(asked.assume_support)
-        answers.append(PlainAnswer(question, solution, seconds, asked.all_states, factors, assumed))
+        answers.append(PlainAnswer(query, solution, seconds, asked.all_states, factors, assumed))
     for answered in answers:
         if isinstance(answered, ComposedAnswer):
             for reading in answered.answer.readings:
@@ -256,14 +254,14 @@ def check(asked: Request) -> None:
         at_point = point if isinstance(loaded.model, ParametricMDP) else None
         if isinstance(first, ComposedAnswer):
             whole = loaded.model
-            certify_composed(proof_file, first, parts[0], subject, whole, at_point, how, about)
+            certify_composed(proof_file, first, queries[0], subject, whole, at_point, how, about)
     if proof_file is not None and isinstance(first, PlainAnswer):
         from tightrope.certify.certificate_file import save_certificate
         from tightrope.certify.problem import to_problem
         from tightrope.certify.solved import to_certificate
 
         support = asked.assume_support if isinstance(loaded.model, IntervalMDP) else None
-        problem = to_problem(loaded.model, first.question.objective, theta=at_point, assumed_support=support)
+        problem = to_problem(loaded.model, first.query.objective, theta=at_point, assumed_support=support)
         proof = to_certificate(problem, first.solution, given, about)
         proof_file.check()
         save_certificate(proof, proof_file.path)
@@ -298,14 +296,14 @@ def _subject(loaded: LoadedModel, at: str | None) -> tuple[MDP | IntervalMDP, Se
 
 
 def _provable(
-    subject: MDP | IntervalMDP, question: Question, certificate: Path | None, assume_support: float | None
+    subject: MDP | IntervalMDP, query: Query, certificate: Path | None, assume_support: float | None
 ) -> MDP | IntervalMDP:
     """What is solved for a question, and proved where a certificate is wanted."""
     if certificate is None or not isinstance(subject, IntervalMDP):
         return subject
     from tightrope.certify.problem import provable
 
-    return provable(subject, question.objective, assume_support)
+    return provable(subject, query.objective, assume_support)
 
 
 def _write_policy(
@@ -320,7 +318,7 @@ def _write_policy(
     chosen = given or solution.policy
     found = attained(solution, chosen, workspace)
     certified = CertifiedFacts(
-        question=answer.question.text,
+        question=answer.query.text,
         lower=found.lower,
         upper=found.upper,
         over="the interval model" if isinstance(loaded.model, IntervalMDP) else "the model",

@@ -11,7 +11,7 @@ from tightrope.io.results import Span, assumed_facts
 from tightrope.model.factored import JOINT_BOUNDS
 from tightrope.model.initial_values import InitialValues
 from tightrope.numerics.text import interval_text, text_above, text_below
-from tightrope.prism.properties.question import Question
+from tightrope.prism.properties.query import Query
 from tightrope.solver.solution import Solution, Status
 from tightrope.verdict import Assumed, Verdict
 
@@ -20,7 +20,7 @@ from tightrope.verdict import Assumed, Verdict
 class PlainAnswer:
     """A question with its solution."""
 
-    question: Question
+    query: Query
     solution: Solution
     seconds: float
     of_all_states: bool = False
@@ -30,7 +30,7 @@ class PlainAnswer:
 
     @property
     def text(self) -> str:
-        return self.question.text
+        return self.query.text
 
     @property
     def value(self) -> InitialValues:
@@ -49,10 +49,10 @@ class PlainAnswer:
     @property
     def truth(self) -> str | None:
         """True where it is true in every initial state: the least or the greatest value decides."""
-        if self.question.comparison is None:
+        if self.query.comparison is None:
             return None
-        decides = self.value.least if self.question.comparison.startswith(">") else self.value.greatest
-        return self.question.answer(*decides)
+        decides = self.value.least if self.query.comparison.startswith(">") else self.value.greatest
+        return self.query.answer(*decides)
 
     @property
     def is_answered(self) -> bool:
@@ -72,7 +72,7 @@ class PlainAnswer:
 
     @property
     def trouble(self) -> str:
-        return f"{self.question.text}: {self._status.value}"
+        return f"{self.query.text}: {self._status.value}"
 
     @property
     def notes(self) -> list[str]:
@@ -81,13 +81,13 @@ class PlainAnswer:
 
     def record(self) -> PropertyAnswer:
         value = self.value
-        reading = self.question.reading
+        reading = self.query.reading
         return PropertyAnswer(
             verdict=self.verdict.word,
             why=self.verdict.why,
             assumptions=assumed_facts(self.verdict),
-            question=self.question.text,
-            name=self.question.name or UNSET,
+            question=self.query.text,
+            name=self.query.name or UNSET,
             read_as=UNSET if reading is None else reading.taken,
             robust_form=UNSET if reading is None else reading.robust,
             lower=value.lower,
@@ -104,7 +104,7 @@ class PlainAnswer:
         """What is printed of the initial states."""
         facts = initial_facts(self.value)
         facts = [*(("note", note) for note in self.notes), *facts]
-        if (reading := self.question.reading) is not None:
+        if (reading := self.query.reading) is not None:
             facts.insert(0, ("read as", f"{reading.taken}: nature for the agent; robust: {reading.robust}"))
         if self.truth is not None:
             facts.insert(0, ("answer", self.truth))

@@ -31,22 +31,14 @@ from tightrope.verdict import Assumed, Kept, Verdict
 if TYPE_CHECKING:
     from tightrope.cli.check_answer import PlainAnswer
     from tightrope.cli.model_source import LoadedModel, TimedModel
-    from tightrope.cli.questions import AskedProperty
     from tightrope.io.output import OutputFile
     from tightrope.logic.answer import Answer
     from tightrope.model.continuous import CTMC
     from tightrope.model.mdp import MDP, IntervalMDP
     from tightrope.numerics.arrays import BoolArray
+    from tightrope.prism.properties.query import Query
     from tightrope.problem import Model
     from tightrope.solver.solve import Limits
-
-_WHY_NOT = {
-    "--certificate": "certificates are about one P or R over a path or a reward, without operators inside",
-    "--policy-out": "such an answer comes from several policies, or from one with memory",
-    "--policy": "policies are evaluated for one P or R over a simple path or a reward",
-    "--sets": "bounds over a whole domain are about one P over any path, or one R over a reward",
-}
-
 
 MOST_POINTS = 20
 """Of a trade-off, that are printed."""
@@ -178,24 +170,13 @@ class ComposedAnswer:
         ]
 
 
-def refuse_composed(asked: Sequence[AskedProperty], given: Sequence[str]) -> None:
-    """Refuse options that go with plain properties only, of those that are given."""
-    composed = [one for one in asked if not one.is_plain]
-    if not composed or not given:
-        return
-    from tightrope.certify.asked import is_certifiable
-    from tightrope.logic.product_problem import is_temporal
+def refuse_composed(queries: Sequence[Query], given: Sequence[str]) -> None:
+    """Refuse options that do not go with a query, of those that are given."""
+    from tightrope.prism.properties.capabilities import Task
 
-    for one in composed:
+    for query in queries:
         for option in given:
-            if option in ("--policy-out", "--sets") and is_temporal(one.what):
-                continue
-            if option == "--certificate" and is_certifiable(one.what):
-                continue
-            raise InputError(
-                f"{option} does not go with {one.what.text}: {_WHY_NOT[option]}",
-                hint=f"leave {option} out",
-            )
+            query.require(Task(f"check {option}"))
 
 
 def claim_figure(target: Path, overwrite: bool) -> OutputFile:
@@ -205,11 +186,11 @@ def claim_figure(target: Path, overwrite: bool) -> OutputFile:
     return check_picture(target, overwrite)
 
 
-def require_curve(asked: Sequence[AskedProperty]) -> None:
+def require_curve(queries: Sequence[Query]) -> None:
     """A figure is that of two objectives which are both asked for."""
     from tightrope.logic.answer import is_curve
 
-    if len(asked) != 1 or not is_curve(asked[0].what.formula):
+    if len(queries) != 1 or not is_curve(queries[0].formula):
         raise InputError(
             "--figure goes with one property that asks for two objectives",
             hint='multi(Pmax=? [ F "a" ], Pmin=? [ F "b" ])',
@@ -245,7 +226,7 @@ def write_controller(target: OutputFile, found: ComposedAnswer, model_hash: str,
 def certify_composed(
     target: OutputFile,
     found: ComposedAnswer,
-    asked: AskedProperty,
+    query: Query,
     model: MDP | IntervalMDP,
     whole: Model,
     theta: Sequence[Fraction] | None,
@@ -259,7 +240,7 @@ def certify_composed(
     from tightrope.certify.problem import to_problem
     from tightrope.model.mdp import IntervalMDP
 
-    question = asked_of(asked.what, asked.file, whole.structure, asked.options, options.translator)
+    question = asked_of(query, options.translator)
     support = options.assume_support if isinstance(whole, IntervalMDP) else None
     problem = to_problem(whole, question, theta=theta, assumed_support=support)
     effort = Effort(
@@ -280,14 +261,14 @@ def certify_composed(
 
 
 def answer_composed(
-    asked: AskedProperty,
+    query: Query,
     model: MDP | IntervalMDP | CTMC,
     options: SolveOptions,
     all_states: bool,
     controller: bool = False,
 ) -> ComposedAnswer:
     """Answer a property that is not plain."""
-    from tightrope.logic.answer import answer_property
+    from tightrope.logic.answer import check_query
     from tightrope.logic.operators import Effort
 
     effort = Effort(
@@ -295,11 +276,9 @@ def answer_composed(
         translator=options.translator,
         controller=controller,
     )
-    found = answer_property(
-        asked.what, asked.file, model, asked.options, effort, options.assume_support, all_states
-    )
+    found = check_query(query, model, effort, options.assume_support, all_states)
     shown = np.ones(model.states, np.bool_) if all_states else found.listed
-    return ComposedAnswer(found, asked.what.name, shown, support_assumed(options.assume_support))
+    return ComposedAnswer(found, query.name, shown, support_assumed(options.assume_support))
 
 
 def support_assumed(least: float | None) -> tuple[Assumed, ...]:

@@ -16,11 +16,10 @@ from tightrope.io.answers import DomainAnswer
 from tightrope.io.results import Span, assumed_facts
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.text import interval_text
-from tightrope.prism.properties.question import Question
+from tightrope.prism.properties.query import Query
 from tightrope.problem import Problem
 
 if TYPE_CHECKING:
-    from tightrope.cli.questions import AskedProperty
     from tightrope.io.output import OutputFile
     from tightrope.io.policy import Policy
     from tightrope.learning.options import LearnOptions
@@ -41,7 +40,7 @@ class DomainQuestion:
 
     source: str
     loaded: LoadedModel
-    questions: list[Question | AskedProperty]
+    queries: list[Query]
     sets: DomainSets
     policy: Policy | None
     at: str | None
@@ -67,7 +66,7 @@ def check_domain(
     from tightrope.logic.product_problem import ProductProblem
 
     model, problem = _subject(asked)
-    question = problem.question
+    query = problem.query
     if certificate is not None and isinstance(problem, ProductProblem):
         raise InputError(
             "--certificate does not go with a temporal formula over a domain", hint="leave --certificate out"
@@ -85,13 +84,11 @@ def check_domain(
                 "model": asked.source,
                 "model_hash": model.hash(),
                 "constants": dict(constants),
-                "property": question.text,
+                "property": query.text,
                 "policy": whose,
             }
             proof = as_file(domain_certificate(result, about))
-    _report(
-        asked, question, result, whose, None if proof is None else next(iter(proof.values.values())), json
-    )
+    _report(asked, query, result, whose, None if proof is None else next(iter(proof.values.values())), json)
     sys.stdout.flush()  # the answer comes before files, which may fail
     if proof is not None and certificate is not None:
         certificate.check()
@@ -102,13 +99,13 @@ def check_domain(
         found = robust_policy(result)
         policy_out.check()
         if isinstance(problem, ProductProblem):
-            certified = found.certified(result, question.text)
+            certified = found.certified(result, query.text)
             problem.controller(found.policy).save(policy_out.path, model.hash(), certified)
         else:
             with atomic_write(policy_out.path) as file:
-                certified = found.certified(result, question.text)
+                certified = found.certified(result, query.text)
                 write_policy(asked.policy or found.policy, file, model.hash(), certified)
-    leave(result.verdict, about=question.text)
+    leave(result.verdict, about=query.text)
 
 
 def _subject(asked: DomainQuestion) -> tuple[ParametricMDP, Problem]:
@@ -121,24 +118,24 @@ def _subject(asked: DomainQuestion) -> tuple[ParametricMDP, Problem]:
             f"--sets speaks of a domain of parameters, and {asked.source} has none",
             hint="leave --sets out: plain and interval models have one value",
         )
-    if len(asked.questions) != 1:
-        raise InputError(f"--sets goes with one property, not {len(asked.questions)}")
-    first = asked.questions[0]
+    if len(asked.queries) != 1:
+        raise InputError(f"--sets goes with one property, not {len(asked.queries)}")
+    first = asked.queries[0]
     problem: Problem
-    if isinstance(first, Question):
+    if first.is_plain:
         problem = Problem(model, first)
     else:
         if asked.policy is not None:
             raise InputError(
-                f"--policy does not go with {first.what.text} over a domain: a policy with memory is wanted",
+                f"--policy does not go with {first.text} over a domain: a policy with memory is wanted",
                 hint="leave --policy out, or ask at a point",
             )
-        problem, reading = product_problem(model, first.what, first.file, first.options)
+        problem, reading = product_problem(model, first)
         warn(reading)
-    question = problem.question
-    if question.is_threshold:
+    query = problem.query
+    if query.is_threshold:
         raise InputError(
-            f"{question.text} is true or false, and may be true at some instantiations only",
+            f"{query.text} is true or false, and may be true at some instantiations only",
             hint="ask for the value, Pmax=? [ … ], and compare its bounds",
         )
     return model, problem
@@ -162,7 +159,7 @@ def _policy(asked: DomainQuestion, problem: Problem) -> tuple[Policy | None, str
 
 def _report(
     asked: DomainQuestion,
-    question: Question,
+    query: Query,
     result: LearningResult,
     whose: str,
     proved: tuple[float, float] | None,
@@ -180,7 +177,7 @@ def _report(
         synthesis = result.synthesis
         answer = DomainAnswer(
             model=asked.source,
-            question=question.text,
+            question=query.text,
             verdict=verdict.word,
             why=verdict.why,
             assumptions=assumed_facts(verdict),
@@ -214,4 +211,4 @@ def _report(
         shown.append(("certificate", f"proves {interval_text(*proved)}"))
     shown += [("note", note) for note in result.notes]
     spent = f"{asked.loaded.seconds:.3g} to build, {sum(result.seconds.values()):.3g} to solve"
-    print_facts(question.text, [*shown, ("seconds", spent), ("memory", memory_text())])
+    print_facts(query.text, [*shown, ("seconds", spent), ("memory", memory_text())])

@@ -12,10 +12,11 @@ from tightrope.cli.model_source import TimedModel, load_timed
 from tightrope.cli.options import parse_constants
 from tightrope.cli.output import leave, peak_memory, print_facts, print_json, print_verdict, warn
 from tightrope.cli.progress import phase_progress
-from tightrope.cli.questions import Asked, AskedProperty
+from tightrope.cli.questions import PropertyTexts
 from tightrope.errors import InputError
 from tightrope.io.answers import DomainAnswer
 from tightrope.numerics.text import interval_text
+from tightrope.prism.properties.query import Query, read_query
 from tightrope.prism.properties.resolve import PropertyOptions
 from tightrope.verdict import Verdict
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from tightrope.cli.check import Request
 
 
-def check_timed(asked: Request, properties: Asked, how: SolveOptions) -> None:
+def check_timed(asked: Request, properties: PropertyTexts, how: SolveOptions) -> None:
     """Compute and print."""
     if not properties.files:
         raise InputError(
@@ -36,19 +37,21 @@ def check_timed(asked: Request, properties: Asked, how: SolveOptions) -> None:
     stop = None if asked.build_all or over_domain else properties.boundary(constants)
     given = properties.model_constants(constants)
     loaded = load_timed(asked.model, given, asked.param, asked.domain, stop, quiet=asked.at is not None)
-    options = PropertyOptions(constants=constants)
-    parts = [AskedProperty(p, file, options) for file in properties.files for p in file.properties]
-    if not parts:
+    options, structure = PropertyOptions(constants=constants, is_timed=True), loaded.model.structure
+    queries = [
+        read_query(one, file, structure, options) for file in properties.files for one in file.properties
+    ]
+    if not queries:
         raise InputError("there is no property to check")
     if over_domain:
-        _check_domain(asked, loaded, parts, how)
+        _check_domain(asked, loaded, queries, how)
         return
     chain = loaded.model.instantiate(loaded.point(asked.at))
     answers: list[ComposedAnswer] = []
-    for part in parts:
+    for query in queries:
         with phase_progress() as progress:
             progress("solve")
-            answers.append(answer_composed(part, chain, how, asked.all_states))
+            answers.append(answer_composed(query, chain, how, asked.all_states))
     for answered in answers:
         for reading in answered.answer.readings:
             warn(reading)
@@ -57,16 +60,14 @@ def check_timed(asked: Request, properties: Asked, how: SolveOptions) -> None:
     leave(Verdict.worst([answer.verdict for answer in answers]))
 
 
-def _check_domain(
-    asked: Request, loaded: TimedModel, parts: Sequence[AskedProperty], how: SolveOptions
-) -> None:
+def _check_domain(asked: Request, loaded: TimedModel, queries: Sequence[Query], how: SolveOptions) -> None:
     """Bounds that hold for every point of the domain: rates in intervals, picked anew at every moment."""
     from tightrope.logic.operators import Effort
     from tightrope.logic.over_rates import bound_over_rates
     from tightrope.model.continuous import over_box
 
-    if len(parts) != 1:
-        raise InputError(f"--sets goes with one property, not {len(parts)}")
+    if len(queries) != 1:
+        raise InputError(f"--sets goes with one property, not {len(queries)}")
     parameters = loaded.model.parameters
     if asked.sets not in (None, DomainSets.EXPRESSION):
         raise InputError(
@@ -83,14 +84,14 @@ def _check_domain(
     effort = Effort(how.precision, how.relative, how.limits, how.threads, how.device)
     with phase_progress() as progress:
         progress("solve")
-        found = bound_over_rates(chain, parts[0].what, parts[0].file, parts[0].options, effort)
+        found = bound_over_rates(chain, queries[0], effort)
     seconds = {"build": round(loaded.seconds, 6), "solve": round(time.perf_counter() - begin, 6)}
     verdict = Verdict.of(limit="; ".join(found.missed) or None)
     if asked.json:
         print_json(
             DomainAnswer(
                 model=loaded.source,
-                question=parts[0].what.text,
+                question=queries[0].text,
                 verdict=verdict.word,
                 why=verdict.why,
                 assumptions=[],
@@ -115,6 +116,6 @@ def _check_domain(
         facts = [("value", f"{interval_text(found.lower, found.upper)} over the domain (expression sets)")]
         facts += [("note", note) for note in found.notes]
         facts.append(("seconds", f"{seconds['build']:.3g} to build, {seconds['solve']:.3g} to solve"))
-        print_facts(parts[0].what.text, facts)
+        print_facts(queries[0].text, facts)
     sys.stdout.flush()
     leave(verdict)

@@ -11,16 +11,18 @@ from tightrope.cli.model_source import load_model
 from tightrope.cli.options import parse_constants
 from tightrope.cli.output import leave, memory_text, peak_memory, print_facts, print_json, print_verdict
 from tightrope.cli.progress import phase_progress
-from tightrope.cli.questions import Asked, read_properties
+from tightrope.cli.questions import read_properties
 from tightrope.errors import InputError
 from tightrope.io.answers import AverageAnswer
 from tightrope.io.output import POLICY, claim_file
 from tightrope.io.policy_write import write_policy
 from tightrope.io.results import CertifiedFacts, Span, assumed_facts
-from tightrope.learning.averages import LearnedAverage, is_average, learn_average_of
+from tightrope.learning.averages import LearnedAverage, learn_average_of
 from tightrope.learning.outcome import ledger_facts
 from tightrope.learning.result import CLOSE
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.prism.properties.capabilities import QueryKind
+from tightrope.prism.properties.shape import kind_of
 
 if TYPE_CHECKING:
     from tightrope.cli.learn import Request
@@ -30,8 +32,9 @@ def asks_average(prop: str | None) -> bool:
     """Whether one long-run average is asked for."""
     if prop is None:
         return False
-    found = [one for file in read_properties([prop]).files for one in file.properties]
-    return len(found) == 1 and is_average(found[0])
+    files = read_properties([prop]).files
+    kinds = [kind_of(one.formula, file) for file in files for one in file.properties]
+    return kinds == [QueryKind.LONG_RUN]
 
 
 def run_average(asked: Request) -> None:
@@ -55,20 +58,18 @@ def run_average(asked: Request) -> None:
         raise InputError("of a long-run average the policy is written, as one file", hint="-o policy.json")
     claimed = None if asked.output is None else claim_file(asked.output, POLICY, asked.overwrite)
     files, constants = asked.log.files(), parse_constants(asked.const)
-    properties: Asked = read_properties([] if asked.prop is None else [asked.prop])
+    properties = read_properties([] if asked.prop is None else [asked.prop])
     loaded = load_model(asked.model, properties.model_constants(constants), asked.param, asked.domain)
     if not isinstance(loaded.model, ParametricMDP) or not loaded.model.parameters.names:
         raise InputError(
             f"{asked.model} has no parameters: there is nothing to learn about it",
             hint="'tightrope check' computes the values of such a model",
         )
-    (one,) = properties.parts(loaded, constants)
+    (query,) = properties.queries(loaded, constants)
     reading = asked.log.read(loaded.model, files)
     with phase_progress() as progress:
         progress("solve")
-        found = learn_average_of(
-            loaded.model, one.what, one.file, one.options, reading.counts, asked.delta, asked.learn_options()
-        )
+        found = learn_average_of(loaded.model, query, reading.counts, asked.delta, asked.learn_options())
     if asked.json:
         print_json(_answer(asked.model, found))
     else:

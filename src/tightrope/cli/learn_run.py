@@ -82,7 +82,7 @@ def run(asked: Request) -> None:
             "automaton",
             hint="leave --export out",
         )
-    loaded, question = subject.loaded, subject.question
+    loaded, question = subject.loaded, subject.query
     with phase_progress() as progress:
         given = _read_given_policy(subject, asked.policy, asked.at, progress)
         steering = None if given is None else given.policy
@@ -222,7 +222,7 @@ def _proof(
     from tightrope.certify.learned import certificate_of
 
     progress("the certificate")
-    about = {"model": subject.source, "model_hash": subject.model.hash(), "property": subject.question.text}
+    about = {"model": subject.source, "model_hash": subject.model.hash(), "property": subject.query.text}
     return as_file(certificate_of(result, counts, about))
 
 
@@ -251,9 +251,9 @@ def _print(
     print_verdict(results[-1].verdict, results[-1].headline())
     print_reading(reading)
     if asked.compares:
-        print_comparison(subject.question.text, results, true_value, written)
+        print_comparison(subject.query.text, results, true_value, written)
     else:
-        print_result(subject.question.text, results[0], true_value, written, proved)
+        print_result(subject.query.text, results[0], true_value, written, proved)
     sys.stdout.flush()
 
 

@@ -35,6 +35,7 @@ def learn_timed(request: Request) -> None:
     from tightrope.io.output import claim_file
     from tightrope.learning.rates import learn_value
     from tightrope.logic.operators import Effort
+    from tightrope.prism.properties.query import read_query
     from tightrope.prism.properties.resolve import PropertyOptions
 
     if request.prop is None:
@@ -55,7 +56,8 @@ def learn_timed(request: Request) -> None:
     if len(properties) != 1:
         raise InputError(f"learning goes with one property, not {len(properties)}")
     loaded = load_timed(request.model, asked.model_constants(constants), request.param, request.domain)
-    what, file = properties[0]
+    options = PropertyOptions(constants=constants, is_timed=True)
+    query = read_query(*properties[0], loaded.model.structure, options)
     with phase_progress() as progress:
         progress("data")
         said = request.reading
@@ -69,9 +71,8 @@ def learn_timed(request: Request) -> None:
             drop_duplicates=said.drop_duplicates,
         )
         progress("solve")
-        effort, options = Effort(request.precision), PropertyOptions(constants=constants)
-        given = (exposure, request.delta, effort, options, request.region)
-        result = learn_value(loaded.model, what, file, *given)
+        effort = Effort(request.precision)
+        result = learn_value(loaded.model, query, exposure, request.delta, effort, request.region)
     answer = rate_answer(loaded, result)
     if request.json:
         print_json(answer)

@@ -92,7 +92,7 @@ def print_run(
         ]
         for record in choose_records(records)
     ]
-    print_table(subject.question.text, columns, rows)
+    print_table(subject.query.text, columns, rows)
     robust = result.robust.interval
     last = records[-1]
     facts = [

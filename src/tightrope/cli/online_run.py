@@ -48,7 +48,7 @@ def run(asked: Request) -> None:
     subject = load_subject(asked, temporal=True)
     if subject.product is not None and asked.env is not None:
         raise InputError(
-            f"--env does not go with temporal formulas such as {subject.question.text}: what collects "
+            f"--env does not go with temporal formulas such as {subject.query.text}: what collects "
             "has a memory",
             hint="in Python tr.online takes episodes; problem.controller(learner.policy()) says how to act",
         )
@@ -103,7 +103,7 @@ def _verdict(records: list[dict[str, Any]], result: LearningResult | None) -> Ve
 
 def _source(asked: Request, subject: Subject) -> tuple[Source, Truth | None, int]:
     """Where episodes come from, the true model where it is known, and the cap on an episode's length."""
-    model, objective = subject.problem.model, subject.question.objective
+    model, objective = subject.problem.model, subject.query.objective
     assert isinstance(model, ParametricMDP)
     benchmark = subject.loaded.benchmark
     cap = asked.cap or (benchmark.episode_cap if benchmark is not None else DEFAULT_CAP)
@@ -133,7 +133,7 @@ def _question(asked: Request, subject: Subject, learner: OnlineLearner, cap: int
     return {
         "model": asked.model,
         "model hash": subject.model.hash(),
-        "property": subject.question.text,
+        "property": subject.query.text,
         "discount": asked.discount,
         "terminal reward": asked.terminal_reward,
         "delta": asked.delta,
@@ -174,7 +174,7 @@ def _write(
     assert asked.output is not None
     setting = Setting(
         model=asked.model,
-        property=subject.question.text,
+        property=subject.query.text,
         delta=asked.delta,
         constants=parse_constants(asked.const),
         data={
@@ -190,7 +190,7 @@ def _write(
         [result], project_counts(learner.problem, learner.data.counts()), learner.options, setting
     )
     about = {
-        "title": f"{asked.model.removeprefix('bench:')}: {subject.question.text}",
+        "title": f"{asked.model.removeprefix('bench:')}: {subject.query.text}",
         "value": "value",
         "sets": result.kind.value,
     }

@@ -16,31 +16,16 @@ from tightrope.errors import InputError, Location
 from tightrope.model.mdp import IntervalMDP
 from tightrope.numerics.text_reading import plain_suffix
 from tightrope.prism.parse.parser import parse_properties
-from tightrope.prism.parse.property_syntax import Property, PropertyFile
+from tightrope.prism.parse.property_syntax import PropertyFile
 from tightrope.prism.properties.boundary import BoundaryOf
-from tightrope.prism.properties.question import Question
-from tightrope.prism.properties.resolve import PropertyOptions, resolve
-from tightrope.prism.properties.shape import is_plain
+from tightrope.prism.properties.query import Query, read_query
+from tightrope.prism.properties.resolve import PropertyOptions
 
 PROPERTY_SUFFIXES = (".props", ".prop", ".pctl", ".prctl")
 
 
 @dataclass(frozen=True)
-class AskedProperty:
-    """A property, its file, and what else it depends on."""
-
-    what: Property
-    file: PropertyFile
-    options: PropertyOptions
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is one objective: what policies and certificates are about."""
-        return is_plain(self.what.formula, self.file)
-
-
-@dataclass(frozen=True)
-class Asked:
+class PropertyTexts:
     """Parsed properties, before there is a model to ask."""
 
     files: tuple[PropertyFile, ...]
@@ -54,27 +39,15 @@ class Asked:
         """Where a build for these properties may stop."""
         return BoundaryOf(self.files, constants)
 
-    def questions(
+    def queries(
         self,
         loaded: LoadedModel,
         constants: Mapping[str, str],
         discount: float | None = None,
         terminal_reward: str | None = None,
         is_uncertain: bool = False,
-    ) -> list[Question]:
-        """Every property resolved on the model; a benchmark's own where none was given."""
-        parts = self.parts(loaded, constants, discount, terminal_reward, is_uncertain)
-        return [resolve(one.what, one.file, loaded.model.structure, one.options) for one in parts]
-
-    def parts(
-        self,
-        loaded: LoadedModel,
-        constants: Mapping[str, str],
-        discount: float | None = None,
-        terminal_reward: str | None = None,
-        is_uncertain: bool = False,
-    ) -> list[AskedProperty]:
-        """Every property with what its meaning depends on; a benchmark's own where none was given."""
+    ) -> list[Query]:
+        """What every property asks of the model; a benchmark's own where none was given."""
         files = self.files
         if not files:
             files = (parse_properties(loaded.property_text(None), "the benchmark's property"),)
@@ -86,16 +59,17 @@ class Asked:
             discount=discount,
             terminal_reward=terminal_reward,
         )
-        asked = [AskedProperty(property_, file, options) for file in files for property_ in file.properties]
-        if not asked:
+        structure = loaded.model.structure
+        queries = [read_query(one, file, structure, options) for file in files for one in file.properties]
+        if not queries:
             raise InputError("there is no property to check", Location(files[0].file))
-        return asked
+        return queries
 
 
-def read_own_properties(source: str) -> Asked:
+def read_own_properties(source: str) -> PropertyTexts:
     """The properties that a JANI file brings along, each with how it was read; none for other models."""
     if not is_jani(source):
-        return Asked(())
+        return PropertyTexts(())
     from tightrope.io.jani import read_properties as read_jani_properties
 
     files = []
@@ -105,7 +79,7 @@ def read_own_properties(source: str) -> Asked:
             continue
         warn(f"the property '{found.name}' of {source} is read as  {found.text}")
         files.append(parse_properties(found.text, f"property '{found.name}'"))
-    return Asked(tuple(files))
+    return PropertyTexts(tuple(files))
 
 
 def is_jani(source: str) -> bool:
@@ -113,7 +87,7 @@ def is_jani(source: str) -> bool:
     return plain_suffix(Path(source)) == ".jani" and Path(source).is_file()
 
 
-def read_properties(texts: Sequence[str] | None) -> Asked:
+def read_properties(texts: Sequence[str] | None) -> PropertyTexts:
     """Parse every `--prop`: a property file by its name, anything else as a property."""
     files = []
     for text in texts or ():
@@ -128,4 +102,4 @@ def read_properties(texts: Sequence[str] | None) -> Asked:
             files.append(parse_properties(source, text))
         else:
             files.append(parse_properties(text, "--prop"))
-    return Asked(tuple(files))
+    return PropertyTexts(tuple(files))

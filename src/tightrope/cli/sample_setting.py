@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tightrope.cli.model_source import LoadedModel
-from tightrope.cli.questions import Asked
+from tightrope.cli.questions import PropertyTexts
 from tightrope.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Setting:
 
 
 def setting_of(
-    loaded: LoadedModel, asked: Asked, constants: Mapping[str, str], cap: int | None, policy: str
+    loaded: LoadedModel, asked: PropertyTexts, constants: Mapping[str, str], cap: int | None, policy: str
 ) -> Setting:
     from tightrope.data.stopping import deciding_steps, find_decided_states
     from tightrope.io.controller import read_steering
@@ -47,7 +47,7 @@ def setting_of(
     taken = None if policy == UNIFORM else read_steering(policy, structure)
     if not asked.files and benchmark is None:
         return Setting(taken, None, limit, None)
-    questions = asked.questions(loaded, constants)
+    questions = asked.queries(loaded, constants)
     if len(questions) != 1:
         raise InputError(f"one property decides when an episode ends, not {len(questions)}")
     objective = questions[0].objective
@@ -87,7 +87,12 @@ def _at_point(loaded: LoadedModel, at: str | None) -> tuple[MDP, dict[str, str]]
 
 
 def cost_source(
-    text: str, loaded: LoadedModel, asked: Asked, constants: Mapping[str, str], at: str | None, seed: int
+    text: str,
+    loaded: LoadedModel,
+    asked: PropertyTexts,
+    constants: Mapping[str, str],
+    at: str | None,
+    seed: int,
 ) -> CostSource:
     """Costs around the rewards that the property asks for, or the only ones of the model."""
     from tightrope.data.sampled_costs import CostNoise, CostSource, mean_costs, reward_of
@@ -95,7 +100,7 @@ def cost_source(
     structure = loaded.model.structure
     wanted = None
     if asked.files or loaded.benchmark is not None:
-        objective = asked.questions(loaded, constants)[0].objective
+        objective = asked.queries(loaded, constants)[0].objective
         wanted = objective.reward if objective.is_reward else None
     reward = wanted if wanted is not None else reward_of(structure.rewards)
     point = list(loaded.point(at))

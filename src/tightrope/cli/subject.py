@@ -10,10 +10,10 @@ from tightrope.cli.output import warn
 from tightrope.cli.questions import read_properties
 from tightrope.cli.records import SubjectOptions
 from tightrope.errors import InputError
-from tightrope.logic.product_problem import ProductProblem, is_temporal, product_problem
+from tightrope.logic.product_problem import ProductProblem, product_problem
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.prism.properties.question import Question
-from tightrope.prism.properties.resolve import resolve
+from tightrope.prism.properties.capabilities import QueryKind
+from tightrope.prism.properties.query import Query
 from tightrope.problem import Problem
 
 
@@ -24,14 +24,14 @@ class Subject:
     source: str
     loaded: LoadedModel
     model: ParametricMDP
-    question: Question
+    query: Query
     product: ProductProblem | None = None
     """The question as one about a product, where it is temporal."""
 
     @property
     def problem(self) -> Problem:
         """Both together."""
-        return self.product or Problem(self.model, self.question)
+        return self.product or Problem(self.model, self.query)
 
     def point_text(self, at: str | None) -> dict[str, str] | None:
         """The true parameters, where they are known."""
@@ -50,19 +50,19 @@ def load_subject(asked: SubjectOptions, temporal: bool = False) -> Subject:
     constants = parse_constants(asked.const)
     properties = read_properties([] if asked.prop is None else [asked.prop])
     loaded = load_model(asked.model, properties.model_constants(constants), asked.param, asked.domain)
-    parts = properties.parts(loaded, constants, asked.discount, asked.terminal_reward)
-    if len(parts) != 1:
-        raise InputError(f"learning goes with one property, not {len(parts)}")
-    one, product = parts[0], None
-    if temporal and is_temporal(one.what) and isinstance(loaded.model, ParametricMDP):
-        product, reading = product_problem(loaded.model, one.what, one.file, one.options)
+    queries = properties.queries(loaded, constants, asked.discount, asked.terminal_reward)
+    if len(queries) != 1:
+        raise InputError(f"learning goes with one property, not {len(queries)}")
+    query, product = queries[0], None
+    if temporal and query.kind is QueryKind.LTL and isinstance(loaded.model, ParametricMDP):
+        product, reading = product_problem(loaded.model, query)
         warn(reading)
-        question = product.question
-    else:
-        question = resolve(one.what, one.file, loaded.model.structure, one.options)
-    if question.is_threshold:
+        query = product.query
+    elif not query.is_plain:
+        raise query.refusal()
+    if query.is_threshold:
         raise InputError(
-            f"{question.text} is true or false, but learning needs a value to optimise",
+            f"{query.text} is true or false, but learning needs a value to optimise",
             hint="ask for the value: Pmax=? [ … ]",
         )
     if not isinstance(loaded.model, ParametricMDP) or not loaded.model.parameters.names:
@@ -70,4 +70,4 @@ def load_subject(asked: SubjectOptions, temporal: bool = False) -> Subject:
             f"{asked.model} has no parameters: there is nothing to learn about it",
             hint="'tightrope check' computes the values of such a model",
         )
-    return Subject(asked.model, loaded, loaded.model, question, product)
+    return Subject(asked.model, loaded, loaded.model, query, product)

@@ -18,7 +18,6 @@ from tightrope.io.policy import Policy
 from tightrope.loading import ModelRequest, is_continuous
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.prism.properties.resolve import resolve
 
 if TYPE_CHECKING:
     from tightrope.cli.verify import Request
@@ -68,12 +67,12 @@ def _load(
         loaded = load_model(model_name, given, asked.param, asked.domain)
     if asked.prop is None and loaded.benchmark is None:
         return loaded, None, None
-    parts = properties.parts(loaded, constants, asked.discount, asked.terminal_reward)
-    if len(parts) != 1:
-        raise InputError(f"a certificate is about one property, not {len(parts)}")
-    one, structure = parts[0], loaded.model.structure
-    if not one.is_plain:
-        temporal = asked_of(one.what, one.file, structure, one.options, asked.ltl_translator)
+    queries = properties.queries(loaded, constants, asked.discount, asked.terminal_reward)
+    if len(queries) != 1:
+        raise InputError(f"a certificate is about one property, not {len(queries)}")
+    query = queries[0]
+    if not query.is_plain:
+        temporal = asked_of(query, asked.ltl_translator)
         if temporal.reading is not None:
             warn(temporal.reading)
         if temporal.sides is not None:
@@ -81,7 +80,6 @@ def _load(
         return loaded, temporal, temporal.limit
     if asked.ltl_translator is not None:
         raise InputError("--ltl-translator goes with temporal formulas: leave it out")
-    question = resolve(one.what, one.file, structure, one.options)
-    if question.reading is not None:
-        warn(question.reading.warning)
-    return loaded, question.objective, question.limit
+    if query.reading is not None:
+        warn(query.reading.warning)
+    return loaded, query.objective, query.limit

@@ -14,7 +14,7 @@ from tightrope.io.policy import read_policy
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.promise import Promise
 from tightrope.numerics.text import bound_text
-from tightrope.prism.properties.question import Question
+from tightrope.prism.properties.query import Query
 from tightrope.report.saved import SavedResult, load_result
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def read_promise(asked: Request, directory: Path, loaded: LoadedModel) -> Promis
     return Promised(promise, words, not verdict.is_proved)
 
 
-def _question(asked: Request, loaded: LoadedModel, result: SavedResult) -> Question:
+def _question(asked: Request, loaded: LoadedModel, result: SavedResult) -> Query:
     """The result's property on the model."""
     document = result.document
     own = loaded.benchmark is not None and loaded.benchmark.property_text == document.question
@@ -76,7 +76,7 @@ def _question(asked: Request, loaded: LoadedModel, result: SavedResult) -> Quest
         raise InputError(
             "discounted rewards never show in full within an episode", Location(str(result.file))
         )
-    questions = read_properties(None if own else [document.question]).questions(
+    questions = read_properties(None if own else [document.question]).queries(
         loaded, parse_constants(asked.const), None, asked.terminal_reward
     )
     return questions[0]

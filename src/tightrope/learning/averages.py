@@ -24,7 +24,7 @@ from tightrope.learning.learn import counts_of
 from tightrope.learning.options import Decisions, LearnOptions, LearnWords, decide
 from tightrope.learning.result import Interval, rests_on
 from tightrope.learning.stages import Prepared, Stages
-from tightrope.logic.long_run import LongRun, average_policy, bound_average
+from tightrope.logic.long_run import LongRun, average_policy, bound_average, read_average
 from tightrope.logic.solving import Directions
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import Number
@@ -33,20 +33,13 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.product import ranges
 from tightrope.model.ranges import ranges_over_box
 from tightrope.model.rewards import ParametricReward
-from tightrope.model.structure import RewardStructure, Structure
+from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import bound_text
-from tightrope.prism.parse import property_syntax as formulas
-from tightrope.prism.parse.diagnostics import Complaint, Source
-from tightrope.prism.parse.parser import parse_properties
-from tightrope.prism.properties.resolve import (
-    PropertyOptions,
-    formulas_of,
-    pick,
-    read_directions,
-    reward_structure_of,
-)
+from tightrope.prism.properties.capabilities import QueryKind
+from tightrope.prism.properties.query import Query, parse_query
+from tightrope.prism.properties.resolve import PropertyOptions
 from tightrope.problem import constant_texts
 from tightrope.regions.region import RegionKind
 from tightrope.solver.equations.assumed_support import assume_support
@@ -124,13 +117,6 @@ class LearnedAverage(Record):
         ]
 
 
-def is_average(property_: formulas.Property) -> bool:
-    """Whether a property is one long-run average or share of time."""
-    asked = property_.formula
-    path = asked.path if isinstance(asked, formulas.ValueOperator) else None
-    return isinstance(path, formulas.RewardFormula) and path.operator is formulas.RewardOperator.LONG_RUN
-
-
 def learn_average(
     model: ParametricMDP,
     property: str,
@@ -158,23 +144,20 @@ def learn_average(
     True
     """
     asked = LearnOptions.of("learn_average", options)
-    parsed = parse_properties(property, "`property`")
-    read = PropertyOptions(constants=constant_texts(const))
-    return learn_average_of(model, pick(parsed), parsed, read, counts_of(data, model), delta, asked)
+    query = parse_query(property, model.structure, PropertyOptions(constants=constant_texts(const)))
+    return learn_average_of(model, query, counts_of(data, model), delta, asked)
 
 
 def learn_average_of(
     model: ParametricMDP,
-    property_: formulas.Property,
-    file: formulas.PropertyFile,
-    read: PropertyOptions,
+    query: Query,
     counts: Counts,
     delta: float,
     options: LearnOptions,
 ) -> LearnedAverage:
-    """The same for a property of a file."""
+    """The same for a query that is parsed."""
     begin = time.perf_counter()
-    reward, directions = _find_reward(model, property_, file, read)
+    reward, directions = _find_reward(query)
     decisions = decide(model, counts, options)
     if decisions.sets in (SetsKind.UNTIED, SetsKind.COUPLED) or decisions.region is RegionKind.SLAB:
         raise InputError(
@@ -182,7 +165,7 @@ def learn_average_of(
             hint="--sets tied, parameter, expression or rectangular",
         )
     prepared = Stages(model, counts, delta, options).prepare(decisions, sets_only=True)
-    hull = _hull(prepared, options, property_.text)
+    hull = _hull(prepared, options, query.text)
     precision, limits = options.precision, Limits(seconds=options.seconds)
 
     def solved(part: MDP | IntervalMDP, objective: Objective) -> Solution:
@@ -199,7 +182,7 @@ def learn_average_of(
     at, maximises = model.initial, agent is Direction.MAX
     interval = Interval(float(ends[0].bounds.lower[at]), float(ends[1].bounds.upper[at]))
     return LearnedAverage(
-        property_.text,
+        query.text,
         interval,
         interval.lower if maximises else interval.upper,
         float((best.bounds.upper if maximises else best.bounds.lower)[at]),
@@ -213,30 +196,16 @@ def learn_average_of(
     )
 
 
-def _find_reward(
-    model: ParametricMDP, property_: formulas.Property, file: formulas.PropertyFile, read: PropertyOptions
-) -> tuple[FloatArray, Directions]:
-    source, operator = Source(file.source, file.file), property_.formula
-    if not is_average(property_) or not isinstance(operator, formulas.ValueOperator):
-        raise source.error("a long-run average is wanted here: R=? [ S ] or S=? [ … ]", property_.position)
-    assert isinstance(operator.path, formulas.RewardFormula)
-    try:
-        if operator.comparison is not None:
-            raise Complaint("learning needs a value to optimise, not a threshold", operator.position)
-        if read.discount is not None or read.terminal_reward is not None:
-            raise Complaint("discounts and terminal rewards do not go with averages", operator.position)
-        agent, nature, _ = read_directions(operator, file, model.structure, read)
-        if operator.is_reward:
-            reward = reward_structure_of(operator, model.structure)
-        else:
-            assert operator.path.target is not None
-            states = formulas_of(file, model.structure, read).states(operator.path.target)
-            reward = RewardStructure(states.astype(np.float64))
-        if isinstance(reward, ParametricReward):
-            raise Complaint("averages of rewards with parameters are not learned about", operator.position)
-        return reward.per_choice(model.structure), (agent, nature)
-    except Complaint as complaint:
-        raise complaint.in_source(source) from None
+def _find_reward(query: Query) -> tuple[FloatArray, Directions]:
+    if query.kind is not QueryKind.LONG_RUN:
+        raise query.error("a long-run average is wanted here: R=? [ S ] or S=? [ … ]", query.position)
+    position = query.operator.position
+    if query.is_threshold:
+        raise query.error("learning needs a value to optimise, not a threshold", position)
+    reward, directions = read_average(query)
+    if isinstance(reward, ParametricReward):
+        raise query.error("averages of rewards with parameters are not learned about", position)
+    return reward.per_choice(query.structure), directions
 
 
 def _hull(prepared: Prepared, options: LearnOptions, text: str) -> IntervalMDP:

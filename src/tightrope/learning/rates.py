@@ -29,9 +29,8 @@ from tightrope.model.continuous import IntervalCTMC, ParametricCTMC
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import interval_text
-from tightrope.prism.parse.parser import parse_properties
-from tightrope.prism.parse.property_syntax import Property, PropertyFile
-from tightrope.prism.properties.resolve import PropertyOptions, pick
+from tightrope.prism.properties.query import Query, parse_query
+from tightrope.prism.properties.resolve import PropertyOptions
 from tightrope.regions.rate_box import RateRegion, region_of_rates
 from tightrope.regions.rate_likelihood import estimate_jointly
 from tightrope.regions.region import RegionKind
@@ -164,8 +163,7 @@ def learn_rates(
         )
     check_number("delta", delta, 0, 1)
     kind = region_kind(region, model)
-    parsed = parse_properties(property, "`property`")
-    effort, options = Effort(precision), PropertyOptions()
+    query = parse_query(property, model.structure, PropertyOptions(is_timed=True))
     if not isinstance(data, Exposure):
         data = read_exposure(
             data,
@@ -175,22 +173,20 @@ def learn_rates(
             until_now=until_now,
             drop_duplicates=drop_duplicates,
         )
-    return learn_value(model, pick(parsed), parsed, data, delta, effort, options, kind)
+    return learn_value(model, query, data, delta, Effort(precision), kind)
 
 
 def learn_value(
     model: ParametricCTMC,
-    property_: Property,
-    file: PropertyFile,
+    query: Query,
     data: Any,
     delta: float,
     effort: Effort,
-    options: PropertyOptions,
     kind: RegionKind | None = None,
 ) -> RateResult:
     """As `learn_rates`, for a property that is read already."""
     kind = region_kind(kind, model)
-    value_operator(property_, file)
+    value_operator(query)
     if not model.parameters.names:
         raise InputError(
             "the model has no parameters: there is nothing to learn about it",
@@ -205,13 +201,13 @@ def learn_value(
     if not region.is_empty:
         chain = interval_chain(model, events, region)
     if chain is not None:
-        value = bound_over_rates(chain, property_, file, options, effort)
+        value = bound_over_rates(chain, query, effort)
     seconds = {
         "read": read - begin,
         "statistics": learned - read,
         "solve": time.perf_counter() - learned,
     }
-    return RateResult(property_.text, model, exposure, events, region, chain, value, ledger, seconds)
+    return RateResult(query.text, model, exposure, events, region, chain, value, ledger, seconds)
 
 
 def region_kind(region: str | RegionKind | None, model: ParametricCTMC) -> RegionKind:

@@ -43,7 +43,7 @@ from tightrope.io.umb import umb_is_available, write_umb
 from tightrope.learning.document import Setting, document
 from tightrope.learning.exported import export_policies
 from tightrope.logic.product_problem import ProductProblem
-from tightrope.prism.properties.question import with_letters
+from tightrope.prism.properties.resolve import with_letters
 
 if TYPE_CHECKING:
     from tightrope.learning.result import LearningResult

@@ -29,9 +29,10 @@ from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.numerics.text import interval_text
 from tightrope.prism.parse.parser import parse_properties
-from tightrope.prism.parse.property_syntax import Filter, Multi, Property, PropertyFile, ValueOperator
+from tightrope.prism.parse.property_syntax import Filter, Multi, ValueOperator
 from tightrope.prism.parse.syntax import Binary, Call, Expression
-from tightrope.prism.properties.resolve import PropertyOptions, pick
+from tightrope.prism.properties.query import Query, pick, read_query
+from tightrope.prism.properties.resolve import PropertyOptions
 from tightrope.prism.properties.shape import refuse_time
 from tightrope.problem import Model, constant_texts, require_model
 from tightrope.solver.solution import width
@@ -197,6 +198,7 @@ def answer(
     read = PropertyOptions(
         constants=constant_texts(const),
         is_interval=isinstance(plain, IntervalMDP | IntervalCTMC),
+        is_timed=isinstance(plain, CTMC | IntervalCTMC),
         discount=words.get("discount"),
         terminal_reward=words.get("terminal_reward"),
     )
@@ -209,30 +211,30 @@ def answer(
         translator=translator,
         controller=words.get("controller", False),
     )
-    found = answer_property(pick(parsed), parsed, plain, read, effort, words.get("assume_support"))
+    query = read_query(pick(parsed), parsed, plain.structure, read)
+    found = check_query(query, plain, effort, words.get("assume_support"))
     for reading in found.readings:
         warnings.warn(reading, ReadingWarning, stacklevel=2)
     return found
 
 
-def answer_property(
-    property_: Property,
-    file: PropertyFile,
+def check_query(
+    query: Query,
     model: MDP | IntervalMDP | CTMC | IntervalCTMC,
-    options: PropertyOptions,
     effort: Effort,
     assume_support: float | None = None,
     everywhere: bool = True,
 ) -> Answer:
-    """The answer to one property of a file; `everywhere`: for every state, not the initial one alone."""
+    """The answer to a query about a model; `everywhere`: for every state, not the initial one alone."""
     begin = time.perf_counter()
-    formula = property_.formula
+    formula = query.formula
+    assert formula is not None
     finer = replace(effort, precision=effort.precision / SPARE) if _computes(formula) else effort
     evaluation: Evaluation
     if isinstance(model, CTMC | IntervalCTMC):
-        evaluation = TimedEvaluation(model, file, options, finer)
+        evaluation = TimedEvaluation(model, query, finer)
     else:
-        evaluation = Evaluation(model, file, options, finer, assume_support)
+        evaluation = Evaluation(model, query, finer, assume_support)
     lower = upper = holds = fails = achieved = value = None
     gap = 0.0
     if isinstance(formula, Multi):
@@ -263,7 +265,7 @@ def answer_property(
     found = evaluation.operators
     steered = found.find_controller
     return Answer(
-        text=property_.text,
+        text=query.text,
         structure=model.structure,
         lower=lower,
         upper=upper,
@@ -290,7 +292,7 @@ def _range_gap(formula: Filter, evaluation: Evaluation, relative: bool) -> float
     return max(float(width(e.lower, e.upper, relative).max()) for e in ends if isinstance(e, Bounds))
 
 
-def is_curve(formula: Expression) -> bool:
+def is_curve(formula: Expression | None) -> bool:
     """Whether it asks for two objectives at once."""
     if not isinstance(formula, Multi):
         return False

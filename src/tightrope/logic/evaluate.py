@@ -34,7 +34,7 @@ from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse.diagnostics import Complaint, Source, position_of
 from tightrope.prism.parse.spelling import spell
 from tightrope.prism.parse.syntax import Call, Expression, Type
-from tightrope.prism.properties.resolve import PropertyOptions, formulas_of
+from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.shape import has_operators
 from tightrope.prism.properties.state_formulas import StateFormulas
 from tightrope.solver.equations.assumed_support import assume_support as with_support
@@ -50,21 +50,20 @@ class UndecidedError(CannotCertify):
 
 
 class Evaluation:
-    """The formulas of one property file on one model; `operators` has what a reader must be told of them."""
+    """The formulas of one query on one model; `operators` has what a reader must be told of them."""
 
     def __init__(
         self,
         model: MDP | IntervalMDP,
-        file: formulas.PropertyFile,
-        options: PropertyOptions,
+        query: Query,
         effort: Effort,
         assume_support: float | None = None,
     ):
         self.model = model if assume_support is None else with_support(model, assume_support)
         self.structure = model.structure
-        self.file, self.options, self.effort = file, options, effort
+        self.query, self.file, self.options, self.effort = query, query.syntax, query.options, effort
         self._support = Support.of(self.model)
-        self._formulas: StateFormulas = formulas_of(file, self.structure, options, self._decide_states)
+        self._formulas: StateFormulas = query.state_formulas(self._decide_states)
         self.operators = self._make_operators()
         if isinstance(model, IntervalMDP) and model.factored is not None and assume_support is not None:
             self.operators.tell(JOINT_BOUNDS)
@@ -73,8 +72,7 @@ class Evaluation:
         self._done: dict[int, tuple[Expression, Truth | Bounds]] = {}
 
     def _make_operators(self) -> Operators:
-        made = (self.file, self.options, self.effort, self._formulas, self._decide_states)
-        return Operators(self.model, *made)
+        return Operators(self.model, self.query, self.effort, self._formulas, self._decide_states)
 
     def value(self, expression: Expression, everywhere: bool = True) -> Truth | Bounds:
         """What an expression is worth in every state, or at least in the initial one."""

@@ -49,6 +49,10 @@ from tightrope.model.product import part_of, ranges
 from tightrope.model.structure import RewardStructure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.rounding import down, up
+from tightrope.prism.parse.diagnostics import Complaint
+from tightrope.prism.parse.property_syntax import RewardFormula
+from tightrope.prism.properties.query import Query
+from tightrope.prism.properties.resolve import reward_structure_of
 from tightrope.solver.kernels.frozen import LARGEST_FACTORISATION
 from tightrope.solver.solution import Solution
 
@@ -134,6 +138,22 @@ class Gains:
     high: FloatArray
     bias: FloatArray
     rounds: int
+
+
+def read_average(query: Query) -> tuple[RewardStructure, Directions]:
+    """The reward whose average a query asks for, that of being in some states where it is a share of time."""
+    operator, path, directions = query.operator, query.operator.path, query.directions
+    assert directions is not None and isinstance(path, RewardFormula)
+    try:
+        if query.options.discount is not None or query.options.terminal_reward is not None:
+            raise Complaint("discounts and terminal rewards do not go with averages", operator.position)
+        if operator.is_reward:
+            return reward_structure_of(operator, query.structure), directions
+        assert path.target is not None
+        states = query.state_formulas().states(path.target)
+        return RewardStructure(states.astype(np.float64)), directions
+    except Complaint as complaint:
+        raise complaint.in_source(query.source) from None
 
 
 def bound_average(

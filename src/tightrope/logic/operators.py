@@ -28,19 +28,20 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.prism.parse.diagnostics import Complaint, position_of
-from tightrope.prism.parse.property_syntax import PropertyFile, RewardFormula, RewardOperator, ValueOperator
+from tightrope.prism.parse.property_syntax import RewardFormula, ValueOperator
 from tightrope.prism.parse.spelling import spell
 from tightrope.prism.parse.syntax import Expression, Type
-from tightrope.prism.properties.paths import steps_of
+from tightrope.prism.properties.capabilities import QueryKind
+from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.resolve import (
-    PropertyOptions,
     read_directions,
+    read_objective,
     refuse_reward_options,
-    resolve_operator,
     reward_structure_of,
+    steps_of,
     threshold_of,
 )
-from tightrope.prism.properties.shape import check_is_path, co_safe_path, is_simple_path
+from tightrope.prism.properties.shape import check_is_path, co_safe_path, operator_kind
 from tightrope.prism.properties.state_formulas import StateFormulas
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import Limits, solve
@@ -73,19 +74,18 @@ class Asked:
 
 
 class Operators:
-    """The operators of one property file on one model. `readings` are what a reader must be told."""
+    """The operators of one query on one model. `readings` are what a reader must be told."""
 
     def __init__(
         self,
         model: MDP | IntervalMDP,
-        file: PropertyFile,
-        options: PropertyOptions,
+        query: Query,
         effort: Effort,
         formulas: StateFormulas,
         nested: Callable[[Expression], BoolArray],
     ):
         self.model, self.structure = model, model.structure
-        self.file, self.options, self.effort = file, options, effort
+        self.file, self.options, self.effort = query.syntax, query.options, effort
         self._formulas, self._nested = formulas, nested
         self.readings: list[str] = []
         self.iterations = 0
@@ -98,7 +98,7 @@ class Operators:
     ) -> tuple[Bounds, Fraction | None]:
         """Certified bounds of the value that an operator is about, and what it is compared with."""
         path = operator.path
-        answer = self._kind(operator)
+        answer = self._answers(operator_kind(operator))
         if isinstance(path, RewardFormula) and answer != self._plain:
             self._refuse_options(operator)
         elif answer != self._plain:
@@ -144,21 +144,18 @@ class Operators:
         if reading not in self.readings:
             self.readings.append(reading)
 
-    def _kind(self, operator: ValueOperator) -> Callable[[Asked], Bounds]:
-        path = operator.path
-        if operator.tail is not None:
-            return self._tail
-        if operator.condition is not None:
-            return self._conditional
-        if not isinstance(path, RewardFormula):
-            if expand_reward_bound(path, self._formulas, self.structure) is not None:
-                return self._solve_reward
-            return self._plain if is_simple_path(path) else self._temporal
-        if path.operator is RewardOperator.LONG_RUN:
-            return self._long_run
-        if path.operator is RewardOperator.WINDOW:
-            return self._window
-        return self._plain if co_safe_path(path) is None else self._co_safe
+    def _answers(self, kind: QueryKind) -> Callable[[Asked], Bounds]:
+        """Which method answers operators of a kind."""
+        answers = {
+            QueryKind.CVAR: self._cvar,
+            QueryKind.CONDITIONAL: self._conditional,
+            QueryKind.REWARD_BOUNDED: self._solve_reward,
+            QueryKind.LTL: self._temporal,
+            QueryKind.LONG_RUN: self._long_run,
+            QueryKind.LATE_REWARD: self._window,
+            QueryKind.CO_SAFE_REWARD: self._co_safe,
+        }
+        return answers.get(kind, self._plain)
 
     def _solver(self, precision: float) -> Solve:
         return lambda model, objective: self.solve(model, objective, precision)
@@ -189,8 +186,8 @@ class Operators:
     # --- the kinds -------------------------------------------------------------------------
 
     def _plain(self, asked: Asked) -> Bounds:
-        question = resolve_operator(asked.operator, self.file, self.structure, self.options, self._nested)
-        solution = self.solve(self.model, question.objective, asked.precision)
+        objective = read_objective(asked.operator, self.file, self.structure, self.options, self._nested)
+        solution = self.solve(self.model, objective, asked.precision)
         self._noted_factors(asked, solution)
         return Bounds(solution.lower, solution.upper)
 
@@ -342,7 +339,7 @@ class Operators:
             lower, upper = np.maximum(lower, 0.0), np.minimum(upper, 1.0)
         return Bounds(lower, upper, found.bounds.unit)
 
-    def _tail(self, asked: Asked) -> Bounds:
+    def _cvar(self, asked: Asked) -> Bounds:
         """The mean of the worst part of all plays."""
         operator = asked.operator
         assert operator.tail is not None
@@ -363,17 +360,17 @@ class Operators:
             )
         if not is_interval and not has_choices:
             agent = nature = Direction.MIN
-        question = resolve_operator(operator, self.file, self.structure, self.options, self._nested)
-        reward = question.objective.reward
+        costs = read_objective(operator, self.file, self.structure, self.options, self._nested)
+        reward = costs.reward
         assert reward is not None
         cost = reward.per_choice(self.structure)
         require_whole(cost, "of this CVaR", "as it needs", operator.position)
         objective = Objective(
-            question.objective.kind,
+            costs.kind,
             agent,
             nature,
-            target=question.objective.target,
-            upper_steps=question.objective.upper_steps,
+            target=costs.target,
+            upper_steps=costs.upper_steps,
             reward=RewardStructure(choice=cost),
         )
         problem = TailProblem(self._joint, objective, level, self._solver(asked.precision / 10))

@@ -6,7 +6,7 @@ the rates alone. With intervals of rates that number lies between its bounds for
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tightrope.errors import InputError
 from tightrope.logic.operators import Effort
@@ -15,9 +15,8 @@ from tightrope.logic.values import Bounds
 from tightrope.model.continuous import IntervalCTMC
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import interval_text
-from tightrope.prism.parse.diagnostics import Source
-from tightrope.prism.parse.property_syntax import Property, PropertyFile, ValueOperator
-from tightrope.prism.properties.resolve import PropertyOptions
+from tightrope.prism.parse.property_syntax import ValueOperator
+from tightrope.prism.properties.query import Query
 
 NATURE = (
     "nature picks rates within their intervals at every moment anew: the bounds hold for all fixed rates "
@@ -47,31 +46,27 @@ class RateBounds(Record):
         return [("missed", text) for text in self.missed]
 
 
-def value_operator(property_: Property, file: PropertyFile) -> ValueOperator:
-    """The one P, R or S of a property that asks for a number."""
-    operator = property_.formula
-    if not isinstance(operator, ValueOperator):
-        raise Source(file.source, file.file).error("one P, R or S is wanted here", property_.position)
-    if operator.comparison is not None:
+def value_operator(query: Query) -> ValueOperator:
+    """The one P, R or S of a query that asks for a number."""
+    operator = query.operator
+    if query.is_threshold:
         raise InputError(
-            f"{property_.text} is true or false, and may be true for some rates only",
+            f"{query.text} is true or false, and may be true for some rates only",
             hint="ask for the value, P=? [ … ], and compare its bounds",
         )
     return operator
 
 
-def bound_over_rates(
-    chain: IntervalCTMC, property_: Property, file: PropertyFile, options: PropertyOptions, effort: Effort
-) -> RateBounds:
+def bound_over_rates(chain: IntervalCTMC, query: Query, effort: Effort) -> RateBounds:
     """Bounds on the value of a property over all rates of an interval chain."""
-    operator = value_operator(property_, file)
+    value_operator(query)
     ends: list[Bounds] = []
     missed: list[str] = []
     steps = 0
     for direction in ("min", "max"):
-        asked = replace(operator, agent=direction, nature=direction)
-        evaluation = TimedEvaluation(chain, file, replace(options, is_interval=True), effort)
-        found = evaluation.value(asked, everywhere=False)
+        directed = query.with_nature(direction)
+        evaluation = TimedEvaluation(chain, directed, effort)
+        found = evaluation.value(directed.operator, everywhere=False)
         assert isinstance(found, Bounds)
         ends.append(found)
         missed += evaluation.operators.missed

@@ -35,40 +35,13 @@ from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.prism.parse.diagnostics import Complaint, Source
 from tightrope.prism.parse.parser import parse_properties
-from tightrope.prism.parse.property_syntax import (
-    PathFormula,
-    Property,
-    PropertyFile,
-    RewardFormula,
-    ValueOperator,
-)
+from tightrope.prism.parse.property_syntax import RewardFormula, ValueOperator
 from tightrope.prism.parse.spelling import spell
-from tightrope.prism.properties.question import Question
-from tightrope.prism.properties.resolve import (
-    PropertyOptions,
-    formulas_of,
-    pick,
-    read_directions,
-    refuse_reward_options,
-    threshold_of,
-)
-from tightrope.prism.properties.shape import (
-    check_is_path,
-    has_operators,
-    is_path,
-    is_simple_path,
-    without_negation,
-)
+from tightrope.prism.properties.capabilities import QueryKind
+from tightrope.prism.properties.query import Query, parse_query, pick
+from tightrope.prism.properties.resolve import PropertyOptions, formulas_of, refuse_reward_options
+from tightrope.prism.properties.shape import check_is_path
 from tightrope.problem import Model, Problem, constant_texts
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A property as it was written, to be read again on another model."""
-
-    what: Property
-    file: PropertyFile
-    options: PropertyOptions
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -94,28 +67,28 @@ class ProductProblem(Problem):
     needs_support: bool
     reach: Reachability | None = field(repr=False, compare=False)
     letters: Letters | None = field(repr=False, compare=False)
-    asked: Asked | None = field(repr=False, compare=False)
+    asked: Query | None = field(repr=False, compare=False)
+    """The temporal query, to be read again on another model."""
 
     def __init__(
         self,
         base: ParametricMDP,
         product: Product,
-        question: Question,
+        query: Query,
         *,
         needs_support: bool = False,
         reach: Reachability | None = None,
         letters: Letters | None = None,
-        asked: Asked | None = None,
+        asked: Query | None = None,
     ):
-        super().__init__(lift_model(base, product), question)
+        super().__init__(lift_model(base, product), query)
         fields = {"base": base, "product": product, "needs_support": needs_support}
         for name, value in {**fields, "reach": reach, "letters": letters, "asked": asked}.items():
             object.__setattr__(self, name, value)
 
     def with_model(self, model: Model) -> Problem:
         """Reaching what satisfies the formula, in another model over the states of the product."""
-        named = replace(self.question, text=f"reaching what satisfies {self.text}")
-        return Problem(model, named)
+        return Problem(model, replace(self.query, text=f"reaching what satisfies {self.text}"))
 
     def lift(self, counts: Counts) -> Counts:
         """Counts of the model as counts of the product, each at one copy of its transition."""
@@ -186,9 +159,8 @@ def temporal_problem(
     >>> tr.learn(problem, data, delta=0.01).guarantee
     1.0
     """
-    parsed = parse_properties(property, "`property`")
-    options = PropertyOptions(constants=constant_texts(const))
-    made, reading = product_problem(model, pick(parsed), parsed, options)
+    query = parse_query(property, model.structure, PropertyOptions(constants=constant_texts(const)))
+    made, reading = product_problem(model, query)
     warnings.warn(reading, ReadingWarning, stacklevel=2)
     return made
 
@@ -204,59 +176,39 @@ def to_hoa(model: Model, property: str, *, const: Mapping[str, Number | bool] | 
     ['Acceptance: 2 (Fin(0)&Inf(1))']
     """
     parsed = parse_properties(property, "`property`")
-    source, asked = Source(parsed.source, parsed.file), pick(parsed).formula
-    if not isinstance(asked, ValueOperator) or isinstance(asked.path, RewardFormula):
+    source, operator = Source(parsed.source, parsed.file), pick(parsed).formula
+    if not isinstance(operator, ValueOperator) or isinstance(operator.path, RewardFormula):
         raise source.error("one P over a path is wanted here", pick(parsed).position)
     options = PropertyOptions(constants=constant_texts(const))
     try:
-        check_is_path(asked.path)
+        check_is_path(operator.path)
         translator = Translator(formulas_of(parsed, model.structure, options))
-        formula, _ = translator.both_ways(asked.path)
+        formula, _ = translator.both_ways(operator.path)
     except Complaint as complaint:
         raise complaint.in_source(source) from None
     names = [spell(atom, parsed) for atom in translator.written]
     return hoa_text(formula, len(translator.atoms), names)
 
 
-def is_temporal(property_: Property) -> bool:
-    """Whether a property is one P over a path that is no until problem, without operators inside."""
-    asked = property_.formula
-    if not isinstance(asked, ValueOperator) or asked.is_reward or isinstance(asked.path, RewardFormula):
-        return False
-    if asked.condition is not None:
-        return False
-    path, _ = without_negation(asked.path)
-    if isinstance(path, PathFormula) and path.bound is not None and path.bound.reward is not None:
-        return False
-    return is_path(asked.path) and not is_simple_path(asked.path) and not has_operators(asked.path)
-
-
 def product_problem(
-    model: ParametricMDP,
-    property_: Property,
-    file: PropertyFile,
-    options: PropertyOptions,
-    policy: Policy | None = None,
+    model: ParametricMDP, query: Query, policy: Policy | None = None
 ) -> tuple[ProductProblem, str]:
-    """The problem of a temporal property, and how its path was read.
+    """The problem of a temporal query, and how its path was read.
 
     With a `policy` of the model it is about that policy alone: won are the components in which it stays for
     ever and satisfies the formula, whatever others could do there."""
-    source, operator = Source(file.source, file.file), property_.formula
-    if not is_temporal(property_) or not isinstance(operator, ValueOperator):
-        raise source.error("a temporal formula in P is wanted here, without operators inside", None)
+    if query.kind is not QueryKind.LTL:
+        raise query.error("a temporal formula in P is wanted here, without operators inside", None)
     if not isinstance(model, ParametricMDP):
         raise InputError("temporal problems are about models with parameters", hint="`answer` takes others")
+    operator, directions = query.operator, query.directions
+    assert directions is not None and not isinstance(operator.path, RewardFormula)
     try:
-        refuse_reward_options(options)
-        directions = read_directions(operator, file, model.structure, options)[:2]
-        formulas = formulas_of(file, model.structure, options)
-        threshold = threshold_of(operator, formulas)
-        translator = Translator(formulas)
-        assert not isinstance(operator.path, RewardFormula)
+        refuse_reward_options(query.options)
+        translator = Translator(query.state_formulas())
         path = translator.both_ways(operator.path)
     except Complaint as complaint:
-        raise complaint.in_source(source) from None
+        raise complaint.in_source(query.source) from None
     sought = sought_formula(path, directions)
     letters = Letters.of(translator.atoms, model.states)
     stand_in, start = every_transition(model.structure), np.array([model.initial])
@@ -266,19 +218,17 @@ def product_problem(
         reach = reach_by_progression(_chain(policy), sought.formula, letters, start)
         whole = product_of(Support.of(stand_in), letters, reach.automaton, start)
         reach = _among_all(reach, whole, model.states)
-    question = Question(
-        sought.objective(reach), operator.comparison, threshold, property_.text, property_.name
-    )
+    reaching = query.with_objective(sought.objective(reach), reach.product.structure)
     made = ProductProblem(
         model,
         reach.product,
-        question,
+        reaching,
         needs_support=not is_co_safe(sought.formula),
         reach=reach,
         letters=letters,
-        asked=Asked(property_, file, options),
+        asked=query,
     )
-    return made, f"the path is read as  {spell(operator.path, file)}"
+    return made, f"the path is read as  {spell(operator.path, query.syntax)}"
 
 
 def steer(
@@ -290,8 +240,8 @@ def steer(
     assert isinstance(base, ParametricMDP)
     if isinstance(steering, Controller):
         product, follows = steering.beside(base, Support.of(every_transition(base.structure)))
-        question = replace(problem.question, objective=_lift_objective(problem, product))
-        beside = ProductProblem(base, product, question)
+        query = problem.query.with_objective(_lift_objective(problem, product), product.structure)
+        beside = ProductProblem(base, product, query)
         counts, policy = beside.lift(counts), Policy(beside.model, follows.probability)
         if not isinstance(problem, ProductProblem):
             return beside, policy, counts
@@ -301,10 +251,9 @@ def steer(
         if policy.depends_on_step:
             raise InputError("a policy that depends on the step does not go with a temporal formula")
     assert isinstance(model, ParametricMDP) and isinstance(problem, ProductProblem)
-    again = problem.asked
-    assert again is not None
-    asked, _ = product_problem(model, again.what, again.file, again.options, policy)
-    return asked, Policy(asked.model, policy.probability[asked.product.choice]), asked.lift(counts)
+    assert problem.asked is not None
+    made, _ = product_problem(model, problem.asked.on(model.structure), policy)
+    return made, Policy(made.model, policy.probability[made.product.choice]), made.lift(counts)
 
 
 def _chain(policy: Policy) -> MDP:

@@ -41,7 +41,7 @@ from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.prism.parse.diagnostics import Complaint, position_of
 from tightrope.prism.parse.property_syntax import PathFormula, PathOperator, StepBound
 from tightrope.prism.parse.syntax import Binary, Expression, Unary
-from tightrope.prism.properties.paths import steps_of
+from tightrope.prism.properties.resolve import steps_of
 from tightrope.prism.properties.shape import is_path
 from tightrope.prism.properties.state_formulas import StateFormulas
 from tightrope.solver.attained import Attained, attained

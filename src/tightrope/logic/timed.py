@@ -35,7 +35,6 @@ from tightrope.prism.parse.property_syntax import (
     Multi,
     PathFormula,
     PathOperator,
-    PropertyFile,
     Quantile,
     RewardFormula,
     RewardOperator,
@@ -43,9 +42,10 @@ from tightrope.prism.parse.property_syntax import (
     ValueOperator,
 )
 from tightrope.prism.parse.syntax import Expression, Type
-from tightrope.prism.properties.paths import PathProblem, path_problem
+from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.resolve import (
-    PropertyOptions,
+    PathProblem,
+    path_problem,
     read_directions,
     refuse_reward_options,
     reward_structure_of,
@@ -74,20 +74,17 @@ class TimedEvaluation(Evaluation):
     def __init__(
         self,
         chain: CTMC | IntervalCTMC,
-        file: PropertyFile,
-        options: PropertyOptions,
+        query: Query,
         effort: Effort,
     ):
         self.chain = chain
-        if options.discount is not None:
+        if query.options.discount is not None:
             raise Complaint("discounts per step do not go with continuous time", None)
         model = embed(chain) if isinstance(chain, CTMC) else embed_robustly(chain, True)
-        super().__init__(model, file, options, effort)
+        super().__init__(model, query, effort)
 
     def _make_operators(self) -> Operators:
-        return TimedOperators(
-            self.chain, self.file, self.options, self.effort, self._formulas, self._decide_states
-        )
+        return TimedOperators(self.chain, self.query, self.effort, self._formulas, self._decide_states)
 
     def _quantile(self, asked: Quantile) -> Bounds:
         raise Complaint("quantiles are not supported in continuous time", asked.position)
@@ -99,15 +96,14 @@ class TimedOperators(Operators):
     def __init__(
         self,
         chain: CTMC | IntervalCTMC,
-        file: PropertyFile,
-        options: PropertyOptions,
+        query: Query,
         effort: Effort,
         formulas: StateFormulas,
         nested: Callable[[Expression], BoolArray],
     ):
         self.chain = chain
         self._deadline = monotonic() + effort.limits.seconds
-        super().__init__(self._embed(True), file, options, effort, formulas, nested)
+        super().__init__(self._embed(True), query, effort, formulas, nested)
 
     def _embed(self, highest_rewards: bool) -> MDP | IntervalMDP:
         if isinstance(self.chain, CTMC):

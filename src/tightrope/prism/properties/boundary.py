@@ -37,7 +37,8 @@ from tightrope.prism.parse.property_syntax import (
     ValueOperator,
 )
 from tightrope.prism.parse.syntax import Binary, Expression, Label, ModelType, Type, Unary
-from tightrope.prism.properties.shape import is_plain, without_negation
+from tightrope.prism.properties.capabilities import QueryKind
+from tightrope.prism.properties.shape import kind_of, without_negation
 from tightrope.prism.properties.state_formulas import StateFormulas
 
 Boundary = Callable[[Program], Expression | None]
@@ -74,7 +75,7 @@ def _boundary(
     property_: Property, file: PropertyFile, program: Program, constants: Mapping[str, str]
 ) -> Expression | None:
     operator = property_.formula
-    if not is_plain(operator, file):
+    if kind_of(operator, file) is not QueryKind.PLAIN:
         return None
     assert isinstance(operator, ValueOperator)
     formulas = StateFormulas(file, _no_states(program), Definitions.of(program), constants)
@@ -82,8 +83,9 @@ def _boundary(
     path = operator.path if isinstance(operator.path, RewardFormula) else without_negation(operator.path)[0]
     if isinstance(path, RewardFormula):
         return writer.write(path.target) if path.operator is RewardOperator.REACH and path.target else None
-    assert isinstance(path, PathFormula)
-    if path.operator is PathOperator.NEXT or (path.bound is not None and path.bound.lower is not None):
+    if not isinstance(path, PathFormula) or path.operator is PathOperator.NEXT:
+        return None
+    if path.bound is not None and path.bound.lower is not None:
         return None
     right = writer.write(path.right)
     if path.operator is PathOperator.EVENTUALLY:

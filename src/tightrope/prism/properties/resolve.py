@@ -4,18 +4,26 @@
 open: intervals, learned sets). `Pmaxmin` names both, agent first. Otherwise:
 
 * `Pmax=?`, `Rmin>=3` on an interval model: nature is *for* the agent (`Pmaxmax`), as in PRISM. On a chain,
-  where there is no agent, that is all there is to say; on an MDP the `Question` says how it was read and
+  where there is no agent, that is all there is to say; on an MDP the `Query` says how it was read and
   names the robust form. On a parametric model, whose probabilities are learned, nature is against the agent
   (`Pmaxmin`): the value is a guarantee.
 * `P=?`, `R=?`: only where nobody decides anything. Elsewhere the answer depends on who decides.
 * `P>=x`, `P>x`: for all policies and all of nature, so both minimise; `P<=x`, `P<x`: both
   maximise. That is how PRISM and Storm read a bound without letters.
 
-**Paths.** See `paths`. Step bounds of a DTMC or MDP count steps.
+**Paths.** With a for `left` and b for `right`, and bounds on the step at which the formula is decided:
+
+* `F b` is `true U b`; `G b` is the complement of `F !b`, with the same bounds;
+* `a W b` is the complement of `(a & !b) U (!a & !b)`, and so is `a W<=k b` of the bounded one;
+* `a R b` is the complement of `!a U !b`, with the same bounds; `!` is the complement of what follows it;
+* `<k` is `<=k-1`, `>k` is `>=k+1`, `=k` is `[k,k]`: time is discrete.
+
+The complement of a maximum is a minimum, so the caller turns both directions round.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -28,25 +36,19 @@ from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.prism.expand.program import Definitions
 from tightrope.prism.parse.diagnostics import Complaint, Source, position_of, suggestion
-from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import (
-    Property,
+    PathFormula,
+    PathOperator,
     PropertyFile,
     RewardFormula,
     RewardOperator,
+    StepBound,
     ValueOperator,
 )
-from tightrope.prism.parse.syntax import Expression, Type
-from tightrope.prism.properties.paths import path_problem, whole_steps
-from tightrope.prism.properties.question import Question, Reading
-from tightrope.prism.properties.shape import co_safe_path
+from tightrope.prism.parse.syntax import Expression, Position, Type
+from tightrope.prism.properties.capabilities import CAPABILITIES, QueryKind
+from tightrope.prism.properties.shape import check_is_path, first_temporal, is_simple_path, without_negation
 from tightrope.prism.properties.state_formulas import StateFormulas
-
-_NOT_PLAIN = {
-    RewardOperator.INSTANTANEOUS: "instantaneous rewards I=k",
-    RewardOperator.LONG_RUN: "long-run averages",
-    RewardOperator.WINDOW: "rewards from a step on, C>=k and C[a,b],",
-}
 
 
 @dataclass(frozen=True)
@@ -63,68 +65,57 @@ class PropertyOptions:
     definitions: Definitions | None = None
     constants: Mapping[str, str] = field(default_factory=dict)
     is_interval: bool = False
+    is_timed: bool = False
+    """Bounds on paths and rewards are times, not steps."""
     discount: float | None = None
     terminal_reward: str | None = None
 
 
-def resolve(
-    property_: Property, file: PropertyFile, structure: Structure, options: PropertyOptions | None = None
-) -> Question:
-    """What a property of a file asks of a structure; only one P or R is one objective."""
-    operator, source = property_.formula, Source(file.source, file.file)
-    if not isinstance(operator, ValueOperator):
-        raise source.error(
-            "one P or R is wanted here, not a formula made of several or of none",
-            property_.position,
-            "`check` and tr.answer take it",
-        )
-    if operator.condition is not None:
-        raise source.error(
-            "conditional probabilities are not supported here",
-            operator.position,
-            "`check` and tr.answer take them",
-        )
-    if operator.tail is not None:
-        raise source.error("CVaR is not supported here", operator.position, "`check` and tr.answer take it")
-    if isinstance(operator.path, RewardFormula) and co_safe_path(operator.path) is not None:
-        raise source.error(
-            "rewards until a path formula is satisfied are not supported here",
-            operator.path.position,
-            "`check` and tr.answer take them; elsewhere use F with a state formula",
-        )
-    if isinstance(operator.path, RewardFormula) and operator.path.operator in _NOT_PLAIN:
-        raise source.error(
-            f"{_NOT_PLAIN[operator.path.operator]} are not supported here",
-            operator.path.position,
-            "`check` and tr.answer take them; elsewhere use F, C<=k or C",
-        )
-    return replace(resolve_operator(operator, file, structure, options), name=property_.name)
+_OPERATOR = re.compile(r"(LRA|[PRS])((?:\s*\{[^}]*\})?)\s*(?:max|min)?(?:max|min)?(?=\s*(?:=|<|>))")
 
 
-def resolve_operator(
+def with_letters(text: str, agent: Direction, nature: Direction) -> str:
+    """The property with both directions spelled out, the agent's first: `Pmaxmin=? [ … ]`."""
+    letters = f"{agent.value.lower()}{nature.value.lower()}"
+    return _OPERATOR.sub(lambda match: f"{match.group(1)}{match.group(2)}{letters}", text, count=1)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a property with one direction was read on a model in which agent and nature both decide."""
+
+    taken: str
+    """The property as it was read, with two directions."""
+    robust: str
+    """The same with nature against the agent."""
+
+    @property
+    def warning(self) -> str:
+        return (
+            "one direction on an interval MDP means nature for the agent, as in PRISM: read as "
+            f"{self.taken}; the value that is guaranteed whatever nature does is {self.robust}"
+        )
+
+
+def read_objective(
     operator: ValueOperator,
     file: PropertyFile,
     structure: Structure,
-    options: PropertyOptions | None = None,
+    options: PropertyOptions,
     nested: Callable[[Expression], BoolArray] | None = None,
-) -> Question:
-    """What one P or R asks of a structure; `nested` evaluates operators inside its state formulas."""
-    options = options or PropertyOptions()
+) -> Objective:
+    """The objective of one P or R over a simple path or a reward; `nested` evaluates operators inside its
+    state formulas."""
     try:
         formulas = formulas_of(file, structure, options, nested)
-        agent, nature, reading = read_directions(operator, file, structure, options)
+        agent, nature, _ = read_directions(operator, file, structure, options)
         if isinstance(operator.path, RewardFormula):
             reward = reward_structure_of(operator, structure)
-            objective = _reward_objective(
-                operator.path, reward, formulas, structure, (agent, nature), options
-            )
-        else:
-            refuse_reward_options(options)
-            objective = _path_objective(operator.path, formulas, agent, nature)
-        threshold = threshold_of(operator, formulas)
+            return _reward_objective(operator.path, reward, formulas, structure, (agent, nature), options)
+        refuse_reward_options(options)
+        return _path_objective(operator.path, formulas, agent, nature)
     except Complaint as complaint:
         raise complaint.in_source(Source(file.source, file.file)) from None
-    return Question(objective, operator.comparison, threshold, file.text_of(operator), None, reading)
 
 
 def formulas_of(
@@ -145,40 +136,9 @@ def read_directions(
     agent, nature = _directions(operator, structure, options.is_interval)
     if not options.is_interval or operator.agent is None or operator.nature is not None or structure.is_chain:
         return agent, nature, None
-    return agent, nature, Reading.of(file.text_of(operator), agent, nature)
-
-
-def ask(
-    text: str, structure: Structure, options: PropertyOptions | None = None, file: str = "`property`"
-) -> Question:
-    """The question of a text with one property, such as an option's."""
-    parsed = parse_properties(text, file)
-    return resolve(pick(parsed), parsed, structure, options)
-
-
-def pick(file: PropertyFile, name: str | None = None) -> Property:
-    """The property with a name (or number, from 1); without one, the only property of the file."""
-    by_name: dict[str, Property] = {}
-    for number, property_ in enumerate(file.properties, start=1):
-        if property_.name is not None and property_.name in by_name:
-            raise Source(file.source, file.file).error(
-                f'there are two properties "{property_.name}"', property_.position
-            )
-        by_name[property_.name or str(number)] = property_
-        by_name.setdefault(str(number), property_)
-    if name is None and len(file.properties) == 1:
-        return file.properties[0]
-    if name in by_name:
-        return by_name[name]
-    if name is not None:
-        raise InputError(
-            f"there is no property '{name}'", Location(file.file), suggestion(name, by_name, "properties")
-        )
-    raise InputError(
-        f"one property is wanted, not {len(file.properties)}",
-        Location(file.file),
-        "pick one by its name or number" if by_name else 'a property looks like  Pmax=? [ F "goal" ]',
-    )
+    written = file.text_of(operator)
+    robust = with_letters(written, agent, agent.opposite)
+    return agent, nature, Reading(with_letters(written, agent, nature), robust)
 
 
 def _directions(
@@ -327,3 +287,77 @@ def refuse_reward_options(options: PropertyOptions) -> None:
         raise InputError("a discount factor goes with rewards only", Location("`discount`"))
     if options.terminal_reward is not None:
         raise InputError("a terminal reward goes with rewards only", Location("`terminal_reward`"))
+
+
+@dataclass(frozen=True)
+class PathProblem:
+    """The fields of an `Objective` that a path formula determines."""
+
+    kind: ObjectiveKind
+    target: BoolArray
+    allowed: BoolArray | None
+    lower_steps: int
+    upper_steps: int | None
+    complement: bool
+
+
+def path_problem(expression: Expression, formulas: StateFormulas) -> PathProblem:
+    """The problem whose value, or whose complement's, is the probability of a simple path formula."""
+    check_is_path(expression)
+    path, negated = without_negation(expression)
+    if not isinstance(path, PathFormula) or not is_simple_path(path):
+        subject = CAPABILITIES[QueryKind.LTL].subject
+        raise Complaint(f"{subject} not supported here", first_temporal(expression))
+    problem = _problem(path, formulas)
+    return replace(problem, complement=not problem.complement) if negated else problem
+
+
+def _problem(path: PathFormula, formulas: StateFormulas) -> PathProblem:
+    right = formulas.states(path.right)
+    lower, upper = steps_of(path.bound, formulas, path.position)
+    if path.operator is PathOperator.NEXT:
+        return PathProblem(ObjectiveKind.NEXT, right, None, 0, None, False)
+    if path.operator is PathOperator.EVENTUALLY:
+        return PathProblem(ObjectiveKind.UNTIL, right, None, lower, upper, False)
+    if path.operator is PathOperator.GLOBALLY:
+        return PathProblem(ObjectiveKind.UNTIL, ~right, None, lower, upper, True)
+    assert path.left is not None
+    left = formulas.states(path.left)
+    if path.operator is PathOperator.UNTIL:
+        return PathProblem(ObjectiveKind.UNTIL, right, left, lower, upper, False)
+    if path.operator is PathOperator.RELEASE:
+        return PathProblem(ObjectiveKind.UNTIL, ~right, ~left, lower, upper, True)
+    if lower > 0:
+        raise Complaint(
+            "W with a lower bound on its steps is not supported",
+            path.position,
+            "it has no agreed meaning; say it with U and G",
+        )
+    return PathProblem(ObjectiveKind.UNTIL, ~left & ~right, left & ~right, 0, upper, True)
+
+
+def whole_steps(expression: Expression, formulas: StateFormulas, is_strict: bool) -> int:
+    """An upper bound on steps, inclusive."""
+    steps = int(formulas.number(expression, Type.INT, "a step bound")) - is_strict
+    if steps < 0:
+        raise Complaint(
+            f"no step is {'<' if is_strict else '<='} {steps + is_strict}", position_of(expression)
+        )
+    return steps
+
+
+def steps_of(bound: StepBound | None, formulas: StateFormulas, position: Position) -> tuple[int, int | None]:
+    if bound is None:
+        return 0, None
+    lower, upper = 0, None
+    if bound.lower is not None:
+        lower = int(formulas.number(bound.lower, Type.INT, "a step bound")) + bound.lower_strict
+        if lower - bound.lower_strict < 0:
+            raise Complaint("a step bound cannot be negative", position_of(bound.lower))
+    if bound.upper is not None:
+        upper = whole_steps(bound.upper, formulas, bound.upper_strict)
+        if upper < lower:
+            raise Complaint(
+                f"the step bound [{lower},{upper}] is empty", position_of(bound.upper) or position
+            )
+    return lower, upper

@@ -22,6 +22,7 @@ from tightrope.prism.expand.traverse import children
 from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse.diagnostics import Complaint, Source, position_of
 from tightrope.prism.parse.syntax import Expression, Position, Unary
+from tightrope.prism.properties.capabilities import QueryKind
 
 STATE_OPERATORS = (
     formulas.ValueOperator,
@@ -73,24 +74,52 @@ def is_simple_path(expression: Expression) -> bool:
     return not is_path(path.right) and not (path.left is not None and is_path(path.left))
 
 
-def is_plain(formula: Expression, file: formulas.PropertyFile) -> bool:
-    """Whether a property is one objective."""
-    if not isinstance(formula, formulas.ValueOperator) or any(
-        has_operators(label.expression) for label in file.labels
-    ):
-        return False
-    path = formula.path
-    if formula.condition is not None or formula.tail is not None:
-        return False
+def kind_of(formula: Expression, file: formulas.PropertyFile) -> QueryKind:
+    """The kind of a property of a file, from its syntax alone."""
+    if isinstance(formula, formulas.Multi):
+        return QueryKind.MULTI_OBJECTIVE
+    if isinstance(formula, formulas.Quantile):
+        return QueryKind.QUANTILE
+    if isinstance(formula, formulas.Branching):
+        return QueryKind.CTL
+    if not isinstance(formula, formulas.ValueOperator):
+        return QueryKind.COMPOSED
+    inside = [
+        formula.path if isinstance(formula.path, Expression) else formula.path.target,
+        formula.condition,
+    ]
+    inside += [label.expression for label in file.labels]
+    if any(part is not None and has_operators(part) for part in inside):
+        return QueryKind.NESTED
+    return operator_kind(formula)
+
+
+def operator_kind(operator: formulas.ValueOperator) -> QueryKind:
+    """Which problem one P, R, S or CVaR is, whatever its state formulas are made of."""
+    path = operator.path
+    if operator.tail is not None:
+        return QueryKind.CVAR
+    if operator.condition is not None:
+        return QueryKind.CONDITIONAL
     if isinstance(path, Expression):
-        return is_simple_path(path) and not has_operators(path)
-    if path.operator not in (
-        formulas.RewardOperator.REACH,
-        formulas.RewardOperator.CUMULATIVE,
-        formulas.RewardOperator.TOTAL,
-    ):
-        return False
-    return path.target is None or not (has_operators(path.target) or is_path(path.target))
+        inner, _ = without_negation(path)
+        if (
+            isinstance(inner, formulas.PathFormula)
+            and inner.bound is not None
+            and inner.bound.reward is not None
+        ):
+            return QueryKind.REWARD_BOUNDED
+        return QueryKind.LTL if is_path(path) and not is_simple_path(path) else QueryKind.PLAIN
+    if co_safe_path(path) is not None:
+        return QueryKind.CO_SAFE_REWARD
+    return _REWARDS.get(path.operator, QueryKind.PLAIN)
+
+
+_REWARDS = {
+    formulas.RewardOperator.LONG_RUN: QueryKind.LONG_RUN,
+    formulas.RewardOperator.WINDOW: QueryKind.LATE_REWARD,
+    formulas.RewardOperator.INSTANTANEOUS: QueryKind.INSTANTANEOUS,
+}
 
 
 def co_safe_path(path: formulas.RewardFormula) -> Expression | None:

@@ -1,0 +1,222 @@
+"""What works with what: the kinds of queries, and the models and tasks that take each of them.
+
+The table is the only place that says so. Refusals take their words from it, `tightrope questions` and the
+page on properties show it, and tests walk through it. A new kind of query is a member of `QueryKind`, a row
+here, its reading in `shape.kind_of`, and the file that answers it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from tightrope.errors import InputError
+
+
+class QueryKind(Enum):
+    """What a property asks for."""
+
+    PLAIN = "plain"
+    LTL = "LTL"
+    LONG_RUN = "long-run average, steady state"
+    INSTANTANEOUS = "reward of one moment"
+    LATE_REWARD = "late rewards"
+    CO_SAFE_REWARD = "rewards until a path is satisfied"
+    REWARD_BOUNDED = "bounds on what is earned"
+    CONDITIONAL = "conditional probability"
+    QUANTILE = "quantiles"
+    CVAR = "CVaR of costs"
+    MULTI_OBJECTIVE = "several objectives"
+    CTL = "CTL"
+    NESTED = "operators inside formulas"
+    COMPOSED = "filters, arithmetic, state expressions"
+
+
+class Task(Enum):
+    """What is done with a query, by the command and option that does it."""
+
+    CHECK = "check"
+    POLICY = "check --policy"
+    POLICY_OUT = "check --policy-out"
+    CERTIFICATE = "check --certificate"
+    DOMAIN = "check --sets"
+    LEARN = "learn"
+    LEARN_CERTIFICATE = "learn --certificate"
+    ONLINE = "online"
+    PLAN = "plan"
+
+    @property
+    def word(self) -> str:
+        """The option, or the command where there is none."""
+        return self.value.rpartition(" ")[2]
+
+
+class ModelKind(Enum):
+    """What a query is about; a parametric model is a plain one at a point."""
+
+    PLAIN = "plain models"
+    INTERVAL = "interval models"
+    CONTINUOUS = "continuous time"
+    RATE_INTERVALS = "intervals of rates"
+
+
+_NEEDS = {
+    Task.CHECK: "`check` takes every property of the language",
+    Task.POLICY: "policies are evaluated for one P or R over a simple path or a reward",
+    Task.POLICY_OUT: "such an answer comes from several policies, or from one with memory",
+    Task.CERTIFICATE: ("certificates are about one P or R over a path or a reward, without operators inside"),
+    Task.DOMAIN: "bounds over a whole domain are about one P over any path, or one R over a reward",
+    Task.LEARN: "learning is about one P over any path, one R over a reward, or one long-run average",
+    Task.LEARN_CERTIFICATE: "certificates of learned results are about one P over any path, or one R",
+    Task.ONLINE: "learning online is about one P over any path, or one R over a reward",
+    Task.PLAN: "plans of data are about one P or R over a simple path or a reward",
+}
+
+_LEARNED = (Task.LEARN, Task.LEARN_CERTIFICATE, Task.ONLINE)
+_DISCRETE = (ModelKind.PLAIN, ModelKind.INTERVAL)
+
+
+@dataclass(frozen=True)
+class Capability:
+    """A kind of query: `subject` is how a refusal begins, `answered_by` the module of `logic` that answers
+    it, `tasks` and `models` those that take it, besides `check` and models in discrete
+    time, which take all."""
+
+    kind: QueryKind
+    subject: str
+    answered_by: str
+    examples: tuple[str, ...]
+    exactness: str = "certified bounds"
+    tasks: tuple[Task, ...] = ()
+    models: tuple[ModelKind, ...] = tuple(ModelKind)
+
+    def takes(self, task: Task) -> bool:
+        """Whether a task goes with such queries."""
+        return task is Task.CHECK or task in self.tasks
+
+
+CAPABILITIES = {
+    row.kind: row
+    for row in (
+        Capability(
+            QueryKind.PLAIN,
+            "one P or R over a simple path or a reward is",
+            "operators",
+            ('Pmax=? [ F "goal" ]', 'R{"cost"}min=? [ F "goal" ]', "R=? [ C<=10 ]"),
+            "certified bounds, certificate",
+            tuple(Task),
+        ),
+        Capability(
+            QueryKind.LTL,
+            "general LTL (temporal operators inside others, or combined) is",
+            "temporal",
+            ('Pmax=? [ (G F "a") & (F G "b") ]', 'P=? [ F ("a" & (X "b")) ]'),
+            "certified bounds, certificate",
+            (Task.POLICY_OUT, Task.CERTIFICATE, Task.DOMAIN, *_LEARNED),
+        ),
+        Capability(
+            QueryKind.LONG_RUN,
+            "long-run averages are",
+            "long_run",
+            ('R{"cost"}max=? [ S ]', 'S=? [ "up" ]'),
+            "certified bounds, certificate",
+            (Task.CERTIFICATE, Task.LEARN),
+        ),
+        Capability(QueryKind.INSTANTANEOUS, "instantaneous rewards I=k are", "operators", ("R=? [ I=10 ]",)),
+        Capability(
+            QueryKind.LATE_REWARD,
+            "rewards from a step on, C>=k and C[a,b], are",
+            "reward_bounds",
+            ("R=? [ C[2,5] ]", "R=? [ C>=2 ]"),
+            models=_DISCRETE,
+        ),
+        Capability(
+            QueryKind.CO_SAFE_REWARD,
+            "rewards until a path formula is satisfied are",
+            "temporal",
+            ('R=? [ (F "a") & (F "b") ]',),
+        ),
+        Capability(
+            QueryKind.REWARD_BOUNDED,
+            "bounds on rewards are",
+            "reward_bounds",
+            ('Pmax=? [ F{"cost"}<=5 "goal" ]',),
+            models=_DISCRETE,
+        ),
+        Capability(
+            QueryKind.CONDITIONAL,
+            "conditional probabilities are",
+            "conditional",
+            ('Pmax=? [ F "a" || F "b" ]',),
+        ),
+        Capability(
+            QueryKind.QUANTILE,
+            "quantiles are",
+            "quantile",
+            ('quantile(min k, Pmax>=0.9 [ F{"cost"}<=k "goal" ])',),
+            "certified bounds on k",
+            models=_DISCRETE,
+        ),
+        Capability(
+            QueryKind.CVAR,
+            "CVaR is",
+            "cvar",
+            ('CVaR{"cost",0.9}min=? [ F "goal" ]',),
+            models=_DISCRETE,
+        ),
+        Capability(
+            QueryKind.MULTI_OBJECTIVE,
+            "several objectives, multi(…), are",
+            "multi_objective",
+            ('multi(Pmax=? [ G (F "a") ], P<=0.05 [ F "crash" ])',),
+            "certified bounds, true or false, a curve",
+            models=(*_DISCRETE, ModelKind.CONTINUOUS),
+        ),
+        Capability(
+            QueryKind.CTL,
+            "A and E are",
+            "evaluate",
+            ('A [ G !"crash" ]', "E [ a U b ]"),
+            "exact, by the graph",
+        ),
+        Capability(
+            QueryKind.NESTED,
+            "operators inside other formulas are",
+            "evaluate",
+            ('Pmax=? [ F P>=0.5 [ X "goal" ] ]',),
+            "exact or *not decided*",
+        ),
+        Capability(
+            QueryKind.COMPOSED,
+            "filters, arithmetic and state expressions are",
+            "evaluate",
+            ('filter(avg, P=? [ F "goal" ], x>2)', "1 - P=? [ F a ] * 2", "x + 1"),
+            "bounds of the parts, carried through",
+        ),
+    )
+}
+
+
+def supports(kind: QueryKind, task: Task) -> bool:
+    """Whether a task takes queries of a kind."""
+    return CAPABILITIES[kind].takes(task)
+
+
+def require_task(kind: QueryKind, text: str, task: Task) -> None:
+    """Refuse a query, in the words of the table, where a task does not take its kind."""
+    if not supports(kind, task):
+        raise InputError(
+            f"{task.word} does not go with {text}: {_NEEDS[task]}",
+            hint=f"leave {task.word} out" if task.word.startswith("--") else "`check` takes it",
+        )
+
+
+def capability_rows() -> list[dict[str, str]]:
+    """The table in words, a row per kind of query: what the page and the command show."""
+    rows = []
+    for row in CAPABILITIES.values():
+        cells = {"property": row.kind.value, "example": row.examples[0]}
+        cells |= {task.value: "yes" if row.takes(task) else "–" for task in Task}
+        cells |= {model.value: "yes" if model in row.models else "–" for model in ModelKind}
+        rows.append({**cells, "answer": row.exactness})
+    return rows

@@ -1,0 +1,251 @@
+"""A property parsed once: what its text asks of one model, of which kind, and in which directions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Literal
+
+from tightrope.errors import InputError, Location
+from tightrope.model.objective import Direction, Objective
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import BoolArray
+from tightrope.prism.parse.diagnostics import Complaint, Source, suggestion
+from tightrope.prism.parse.parser import parse_properties
+from tightrope.prism.parse.property_syntax import Property, PropertyFile, RewardFormula, ValueOperator
+from tightrope.prism.parse.syntax import Expression, Position
+from tightrope.prism.properties.capabilities import CAPABILITIES, QueryKind, Task, require_task, supports
+from tightrope.prism.properties.resolve import (
+    PropertyOptions,
+    Reading,
+    formulas_of,
+    read_directions,
+    read_objective,
+    threshold_of,
+)
+from tightrope.prism.properties.shape import first_temporal, kind_of
+from tightrope.prism.properties.state_formulas import StateFormulas
+
+TruthValue = Literal["true", "false", "not certified"]
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """What a property asks of a model with a `structure`.
+
+    * `kind` says who answers it (`capabilities`).
+    * `directions`: the agent's and nature's, of one P, R, S or CVaR; `reading` tells how one direction was
+      read where both decide.
+    * `comparison` and `threshold` are None where a number is asked for.
+    * `plain_objective`: what is solved, of plain queries in discrete time.
+    * `formula`, `file` and `options` are what was parsed; queries made of an `Objective` have no formula.
+    """
+
+    text: str
+    kind: QueryKind
+    structure: Structure = field(repr=False)
+    plain_objective: Objective | None = None
+    directions: tuple[Direction, Direction] | None = None
+    comparison: str | None = None
+    threshold: Fraction | None = None
+    reading: Reading | None = None
+    name: str | None = None
+    formula: Expression | None = field(default=None, repr=False)
+    file: PropertyFile | None = field(default=None, repr=False)
+    options: PropertyOptions = field(default_factory=PropertyOptions, repr=False)
+    position: Position | None = field(default=None, repr=False)
+
+    @staticmethod
+    def of_objective(objective: Objective, structure: Structure) -> Query:
+        """The query of an objective that nobody wrote down."""
+        directions = objective.agent, objective.nature
+        return Query(objective.kind.value, QueryKind.PLAIN, structure, objective, directions)
+
+    @property
+    def objective(self) -> Objective:
+        """What is solved; queries of other kinds are refused, in the words of the table."""
+        if self.plain_objective is None:
+            raise self.refusal()
+        return self.plain_objective
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is one objective."""
+        return self.kind is QueryKind.PLAIN
+
+    @property
+    def is_threshold(self) -> bool:
+        return self.comparison is not None
+
+    @property
+    def limit(self) -> tuple[str, Fraction] | None:
+        """The comparison and the threshold, where there is one."""
+        return (
+            None if self.comparison is None or self.threshold is None else (self.comparison, self.threshold)
+        )
+
+    @property
+    def operator(self) -> ValueOperator:
+        """The one P, R, S or CVaR that it is."""
+        if not isinstance(self.formula, ValueOperator):
+            raise self.error("one P, R or S is wanted here", self.position)
+        return self.formula
+
+    @property
+    def syntax(self) -> PropertyFile:
+        """The file behind it, whose labels and constants it may use."""
+        if self.file is None:
+            raise InputError(f"the objective {self.text} has no text", hint="write it as a property")
+        return self.file
+
+    @property
+    def source(self) -> Source:
+        """Where complaints about it point to."""
+        return Source(self.syntax.source, self.syntax.file)
+
+    def state_formulas(self, nested: Callable[[Expression], BoolArray] | None = None) -> StateFormulas:
+        """Its labels and constants on the model; `nested` evaluates operators inside state formulas."""
+        return formulas_of(self.syntax, self.structure, self.options, nested)
+
+    def supports(self, task: Task) -> bool:
+        """Whether a task takes it."""
+        return supports(self.kind, task)
+
+    def require(self, task: Task) -> None:
+        """Refuse it, in the words of the table, where a task does not take it."""
+        require_task(self.kind, self.text, task)
+
+    def with_objective(self, objective: Objective, structure: Structure) -> Query:
+        """The same question, of which an objective on another structure is what remains to be solved."""
+        return replace(self, kind=QueryKind.PLAIN, structure=structure, plain_objective=objective)
+
+    def on(self, structure: Structure) -> Query:
+        """The same text, read on another model."""
+        assert self.formula is not None
+        property_ = Property(self.name, self.formula, self.text, self.position)
+        return read_query(property_, self.syntax, structure, self.options)
+
+    def with_nature(self, direction: str) -> Query:
+        """The same text with "min" or "max" for both directions: nature picks probabilities or rates."""
+        directed = replace(self.operator, agent=direction, nature=direction)
+        property_ = Property(self.name, directed, self.text, self.position)
+        return read_query(property_, self.syntax, self.structure, replace(self.options, is_interval=True))
+
+    def answer(self, lower: float, upper: float) -> TruthValue:
+        """Whether the value meets the threshold, from certified bounds of the value.
+
+        The comparisons are exact: a float is the rational it stands for.
+        """
+        if self.comparison is None or self.threshold is None:
+            raise ValueError("only a property with a threshold is true or false")
+        return decide(self.comparison, self.threshold, lower, upper)
+
+    def error(self, message: str, position: Position | None, hint: str | None = None) -> InputError:
+        """An error about its text."""
+        return self.source.error(message, position, hint)
+
+    def refusal(self) -> InputError:
+        """Why it is not one objective."""
+        if self.kind is QueryKind.NESTED:
+            try:  # the objective's own words say which operator stands inside
+                read_objective(self.operator, self.syntax, self.structure, self.options)
+            except InputError as error:
+                return error
+        if not isinstance(self.formula, ValueOperator):
+            return self.error(
+                "one P or R is wanted here, not a formula made of several or of none",
+                self.position,
+                "`check` and tr.answer take it",
+            )
+        path, position = self.formula.path, self.formula.position
+        if isinstance(path, RewardFormula) and self.kind is not QueryKind.CVAR:
+            position = path.position
+        elif self.kind in (QueryKind.LTL, QueryKind.REWARD_BOUNDED) and not isinstance(path, RewardFormula):
+            position = first_temporal(path) or position
+        return self.error(
+            f"{CAPABILITIES[self.kind].subject} not supported here",
+            position,
+            "`check` and tr.answer take it; elsewhere one P or R stands over a simple path (one of F G U X W "
+            "R) or a reward (F, C<=k, C)",
+        )
+
+
+def parse_query(
+    text: str, structure: Structure, options: PropertyOptions | None = None, file: str = "`property`"
+) -> Query:
+    """The query of a text with one property, such as an option's."""
+    parsed = parse_properties(text, file)
+    return read_query(pick(parsed), parsed, structure, options)
+
+
+def read_query(
+    property_: Property, file: PropertyFile, structure: Structure, options: PropertyOptions | None = None
+) -> Query:
+    """What one property of a file asks of a model with this structure."""
+    options = options or PropertyOptions()
+    formula = property_.formula
+    query = Query(
+        property_.text,
+        kind_of(formula, file),
+        structure,
+        name=property_.name,
+        formula=formula,
+        file=file,
+        options=options,
+        position=property_.position,
+    )
+    if not isinstance(formula, ValueOperator):
+        return query
+    try:
+        agent, nature, reading = read_directions(formula, file, structure, options)
+        threshold = threshold_of(formula, query.state_formulas())
+    except Complaint as complaint:
+        raise complaint.in_source(query.source) from None
+    objective = None
+    if query.is_plain and not options.is_timed:
+        objective = read_objective(formula, file, structure, options)
+    return replace(
+        query,
+        plain_objective=objective,
+        directions=(agent, nature),
+        comparison=formula.comparison,
+        threshold=threshold,
+        reading=reading,
+    )
+
+
+def pick(file: PropertyFile, name: str | None = None) -> Property:
+    """The property with a name (or number, from 1); without one, the only property of the file."""
+    by_name: dict[str, Property] = {}
+    for number, property_ in enumerate(file.properties, start=1):
+        if property_.name is not None and property_.name in by_name:
+            raise Source(file.source, file.file).error(
+                f'there are two properties "{property_.name}"', property_.position
+            )
+        by_name[property_.name or str(number)] = property_
+        by_name.setdefault(str(number), property_)
+    if name is None and len(file.properties) == 1:
+        return file.properties[0]
+    if name in by_name:
+        return by_name[name]
+    if name is not None:
+        raise InputError(
+            f"there is no property '{name}'", Location(file.file), suggestion(name, by_name, "properties")
+        )
+    raise InputError(
+        f"one property is wanted, not {len(file.properties)}",
+        Location(file.file),
+        "pick one by its name or number" if by_name else 'a property looks like  Pmax=? [ F "goal" ]',
+    )
+
+
+def decide(comparison: str, threshold: Fraction, lower: float, upper: float) -> TruthValue:
+    """Whether a value within certified bounds meets a threshold."""
+    holds, fails = {
+        ">=": (lower >= threshold, upper < threshold),
+        ">": (lower > threshold, upper <= threshold),
+        "<=": (upper <= threshold, lower > threshold),
+        "<": (upper < threshold, lower >= threshold),
+    }[comparison]
+    return "true" if holds else "false" if fails else "not certified"

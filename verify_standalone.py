@@ -1241,8 +1241,16 @@ class Likelihood:
         self.forms = {e: space.affine(about.polynomials[e]) for e in self.unknown}
         pilot, number = pilot_of(data)
         self.planned = number is None and data.design != "adaptive"
-        price = 0 if number is None else log_of(Fraction((number + 1) * (number + 2)))[1]
-        threshold: Fraction | None = log_of(data.delta)[0] - price
+        chosen = about.pilot_share
+        require(chosen is None or number is not None, "shares of pilots where a plan decides", 1)
+        threshold: Fraction | None = log_of(data.delta)[0]
+        shares = {pilot: 1}
+        if number is not None:
+            # Mixed with weights 1/((j+1)(j+2)), in whole shares; everything is multiplied by their sum.
+            mixed = {number: 1} if chosen is None else {j: n for j, n in enumerate(chosen) if n}
+            shares, total = {10 * j: n for j, n in mixed.items()}, sum(mixed.values())
+            prices = [n * log_of(Fraction(n * (j + 1) * (j + 2), total))[1] for j, n in mixed.items()]
+            threshold = total * log_of(data.delta)[0] - sum(prices)
         search = Search(space, [self.forms[e] for e in self.unknown])
         so_far, self.weight = dict.fromkeys(self.unknown, 0), dict.fromkeys(self.unknown, 0)
         for place, batch in enumerate(data.batches):
@@ -1250,10 +1258,11 @@ class Likelihood:
             for t, count in batch:
                 if about.expression[t] in seen:
                     seen[about.expression[t]] += count
-            if place >= pilot and any(seen.values()):
+            times = sum(n for batches, n in shares.items() if batches <= place)
+            if times and any(seen.values()):
                 score = self._score(search.estimate([so_far[e] for e in self.unknown]), seen)
-                threshold = None if threshold is None or score is None else threshold + score
-                self.weight = {e: self.weight[e] + seen[e] for e in seen}
+                threshold = None if threshold is None or score is None else threshold + times * score
+                self.weight = {e: self.weight[e] + times * seen[e] for e in seen}
             so_far = {e: so_far[e] + seen[e] for e in seen}
         self.threshold = threshold
 
@@ -1445,6 +1454,11 @@ class Learned:
         lower, upper = own.reals("lower", None, 0.0, 1.0), own.reals("upper", None, 0.0, 1.0)
         costs = [own.reals(name) for name in ("cost_lower", "cost_upper")]
         require(costs == [None, None], "costs that were seen are not read by this checker", NOT_READ)
+        self.pilot_share = own.integers("pilot_share", most=4096)
+        fits = self.pilot_share is None or 0 < sum(self.pilot_share) <= 4096
+        require(fits, "shares of pilots that are none, or too many")
+        likely = data is not None and data.method == "likelihood"
+        require(self.pilot_share is None or likely, "shares of pilots where there are none", 1)
         wanted = data is not None and data.intervals
         require((lower is not None) == (upper is not None) == wanted, "intervals do not fit the method", 1)
         require(len(lower or ()) == len(upper or ()), "intervals without one of their ends")

@@ -5,9 +5,9 @@
     python benchmarks/pilot_shares.py --smoke                  one small instance, in seconds
 
 10^5 uniform trajectories, δ = 0.001; the value is that of the policy that is optimal at the true point. A
-share is fixed by the plan; *tens* is the rule where nothing was planned: pilots of 0, 10, 20, … batches share
-δ. Printed are mean widths relative to that rule, and how many times fewer episodes the same width takes, the
-square of the inverse.
+share is fixed by the plan; *mixed* is the rule where nothing was planned: pilots of 0, 10, 20, … batches are
+mixed. Printed are mean widths relative to the one among these that covers at most a tenth, and how many times
+fewer episodes the same width takes, the square of the inverse.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
+import math
 import sys
 from dataclasses import replace
 
@@ -29,6 +30,7 @@ from tightrope.data.design import SamplingKind
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import find_decided_states
 from tightrope.learning.bet_policy import BetPolicy
+from tightrope.numerics.arrays import FloatArray
 from tightrope.regions.build import likelihood_region
 from tightrope.regions.value_cuts import cut_along, wants_value_cuts
 from tightrope.solver.solve import solve
@@ -41,7 +43,7 @@ SHARES = (0.05, 0.1, 0.2, 0.3)
 
 
 def widths(name: str, seed: int, episodes: int) -> list[float]:
-    """The region's width along the value for every share, last for pilots in tens."""
+    """The region's width along the value for every share, for mixed pilots, and for one pilot in tens."""
     instance = parse_bench(f"bench:{name}")
     model = load(instance)
     objective = question(instance, model.structure).objective
@@ -58,8 +60,20 @@ def widths(name: str, seed: int, episodes: int) -> list[float]:
     for share, data in (*((share, planned) for share in SHARES), (usual, open_ended)):
         prequential.PILOT_SHARE = share
         found.append(width_along(gradient, data))
-    prequential.PILOT_SHARE = usual
+    prequential.PILOT_SHARE, mix = usual, prequential._mix
+    prequential._mix = alone
+    found.append(width_along(gradient, open_ended))
+    prequential._mix = mix
     return found
+
+
+def alone(
+    first: int, usual: int, excess: FloatArray, visits: FloatArray, delta: float
+) -> tuple[FloatArray, float]:
+    """In the place of the mixture: the pilot that covers at most a tenth, and its price."""
+    shares = np.zeros((first + len(visits) - 1) // prequential.PILOT_STEP + 1)
+    shares[usual] = 1.0
+    return shares, math.log((usual + 1.0) * (usual + 2.0))
 
 
 def width_along(gradient: BetPolicy, counts: Counts) -> float:
@@ -86,7 +100,7 @@ def main() -> int:
     names = options.names or (["betting(8)"] if options.smoke else list(NAMES))
     first, last = (1, 1) if options.smoke else options.seeds
     episodes = 3000 if options.smoke else 100_000
-    print(f"{'instance':<18}" + "".join(f"{share:>7.0%}" for share in SHARES) + "   of tens; episodes")
+    print(f"{'instance':<18}" + "".join(f"{share:>7.0%}" for share in SHARES) + "  mixed   episodes")
     for name in names:
         mean = np.mean([widths(name, seed, episodes) for seed in range(first, last + 1)], axis=0)
         of_tens = mean[:-1] / mean[-1]

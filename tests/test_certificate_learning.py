@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
+from adversary.second import second_verdict
 from cases.learned_certificates import added, certified, changed, failures, moved, proved, values
 from learning_cases import FAMILIES, case, counts_of
 from tightrope.certificate.checker import check
@@ -346,7 +347,7 @@ def test_events_are_the_models_own():
     """An event that is no outcome of the model, [0, 1] for 1 − p with multiplicity −1, proved p ≥ 1 once."""
     _, certificate = certified(SMALL, "polytope", "expression", "clopper-pearson")
     names = {field.name for field in fields(certificate.learned)}
-    assert names == {"lower", "upper", "cost_lower", "cost_upper", "region", "coupled", "slab"}
+    assert names == {"lower", "upper", "cost_lower", "cost_upper", "pilot_share", "region", "coupled", "slab"}
     bogus = replace(
         certificate.learned,
         lower=np.append(certificate.learned.lower, 0.0),
@@ -383,6 +384,43 @@ def test_plug_ins_are_a_function_of_earlier_batches():
     early[0] += 50
     other = likelihood_of(moved(certificate, f"{DATA}.batch_count", early))
     assert not np.array_equal(other.plug_ins, found.plug_ins)
+
+
+def unplanned_certificate():
+    """Of adaptive data of which nobody planned the amount, from the small instance."""
+    subject, counts = case(SMALL), counts_of(SMALL)
+    counts = replace(counts, design=SamplingDesign(SamplingKind.ADAPTIVE))
+    result = learn(subject.problem, counts, delta=0.05, region="likelihood", sets="rectangular")
+    return result, certificate_of(result, counts)
+
+
+def test_shares_of_pilots_are_hints(tmp_path):
+    """Any shares give a valid region, at a price that the checkers work out; where a plan decides, none."""
+    result, certificate = unplanned_certificate()
+    shares = certificate.learned.pilot_share
+    assert shares.sum() == 1024 and failures(certificate) == [] and failures(certificate, exactly=True) == []
+    assert np.array_equal(shares / 1024, result.region.evidence.shares)
+    found = likelihood_of(certificate)
+    assert float(found.threshold) / 1024 == pytest.approx(result.region.evidence.threshold, abs=1e-6)
+    single = likelihood_of(moved(certificate, "learned.pilot_share", None))
+    assert single.pilot == 10 * (single.pilot // 10) and single.weight.sum() < found.weight.sum()
+    alone = np.zeros(single.pilot // 10 + 1, dtype=np.int64)
+    alone[-1] = 7
+    same = likelihood_of(moved(certificate, "learned.pilot_share", alone))
+    assert float(same.threshold) == pytest.approx(7 * float(single.threshold), rel=1e-12)
+    assert np.array_equal(same.weight, 7 * single.weight)
+    nothing = likelihood_of(moved(certificate, "learned.pilot_share", np.append(np.zeros(50, np.int64), 1)))
+    assert len(nothing.weight) == 0
+    assert failures(moved(certificate, "learned.pilot_share", np.zeros(3, dtype=np.int64)))
+    assert failures(moved(certificate, "learned.pilot_share", np.array([4000, 4000])))
+    assert failures(moved(certificate, "learned.pilot_share", np.array([0, 0, 0, 0, 0, 1])))
+    save_certificate(certificate, tmp_path / "mixed.cert")
+    assert second_verdict(tmp_path / "mixed.cert") == 0
+    _, planned = certified(SMALL, "likelihood", "rectangular")
+    assert planned.learned.pilot_share is None
+    assert failures(moved(planned, "learned.pilot_share", shares))
+    _, other = certified(SMALL, "polytope", "expression")
+    assert failures(moved(other, "learned.pilot_share", shares))
 
 
 def likelihood_of(certificate):

@@ -26,7 +26,7 @@ from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.ledger import Assumption
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.statistics.prequential import Evidence, prequential
+from tightrope.statistics.prequential import Evidence, Predictions, prequential
 
 F = Fraction
 P, Q, R = (Polynomial.variable(i) for i in range(3))
@@ -178,8 +178,63 @@ def test_pilots_follow_the_plan_or_are_paid_for() -> None:
         planned.batches, planned.transition_start, SamplingDesign(SamplingKind.ADAPTIVE), planned.model_hash
     )
     paid = evidence_of(model, adaptive, 0.05)
-    assert paid.pilot == 20 and paid.assumption is Assumption.ADAPTIVE_ANYTIME
-    assert likelihood_region(model, adaptive, 0.05).ledger.holds
+    assert paid.shares is not None and paid.assumption is Assumption.ADAPTIVE_ANYTIME
+    assert paid.pilot == 10 * np.flatnonzero(paid.shares)[0]
+    region = likelihood_region(model, adaptive, 0.05)
+    assert region.ledger.holds and region.ledger.notes == (paid.note(),)
+
+
+def test_pilots_are_mixed_where_nothing_was_planned() -> None:
+    """The threshold by hand: batches count by the shares of the pilots that end before them, at KL(π‖w)."""
+    model = coins(Parameters.unit_box(("p",)), [P])
+    rng = np.random.default_rng(8)
+    sizes = [max(1, round(1.25**b)) for b in range(34)]
+    heads = [int(rng.binomial(n, 0.3)) for n in sizes]
+    batches = [[k, n - k, 0, 0] for k, n in zip(heads, sizes, strict=True)]
+    evidence = evidence_of(model, in_batches(model, batches, SamplingKind.ADAPTIVE), 0.05)
+    shares = evidence.shares
+    assert shares is not None and shares.sum() == 1.0 and np.count_nonzero(shares) >= 2
+    assert np.array_equal(shares * 1024, np.rint(shares * 1024))
+    expected = -math.log(20) - sum(
+        share * math.log(share * (j + 1) * (j + 2)) for j, share in enumerate(shares) if share
+    )
+    known, seen, weight = [0, 0], np.zeros(2), np.zeros(2)
+    for number, (k, n) in enumerate(zip(heads, sizes, strict=True)):
+        counted = float(shares[: number // 10 + 1].sum())
+        guess = (known[0] + 0.5) / (sum(known) + 1)
+        expected += counted * (k * math.log(guess) + (n - k) * math.log(1 - guess))
+        seen = np.array([k, n - k])
+        weight += counted * seen
+        known = [known[0] + k, known[1] + n - k]
+    assert evidence.threshold <= expected + 1e-9
+    assert evidence.threshold == pytest.approx(expected, abs=1e-3)
+    head = model.expressions.index_of(P)
+    assert [evidence.weight[head], evidence.weight[model.expressions.complement[head]]] == weight.tolist()
+    assert "pilots, mixed: the first" in evidence.note()
+    likelihood_region(model, in_batches(model, batches, SamplingKind.ADAPTIVE), 0.05)
+
+
+def test_mixed_pilots_cover_at_all_times_at_once() -> None:
+    """Whoever stops as soon as the truth is left out succeeds with probability at most δ."""
+    model = coins(Parameters.unit_box(("p",)), [P])
+    coordinates = Coordinates.of(model.expressions, model.parameters)
+    functions, outcomes = coordinates.functions(model.expressions), Outcomes.of(model)
+    head = model.expressions.index_of(P)
+    tail = model.expressions.complement[head]
+    sizes = [max(1, round(1.25**b)) for b in range(28)]
+    delta, truth, missed, repeats = 0.2, 0.15, 0, 60
+    rng = np.random.default_rng(17)
+    for _ in range(repeats):
+        batches = [[int(k), n - int(k), 0, 0] for n, k in zip(sizes, rng.binomial(sizes, truth), strict=True)]
+        predictions = Predictions()
+        for looks in range(10, len(batches) + 1):
+            counts = in_batches(model, batches[:looks], SamplingKind.ADAPTIVE)
+            evidence = prequential(coordinates, functions, outcomes, counts, delta, predictions)
+            value = evidence.weight[head] * math.log(truth) + evidence.weight[tail] * math.log(1 - truth)
+            if value < evidence.threshold:
+                missed += 1
+                break
+    assert missed <= delta * repeats
 
 
 def test_without_batches_the_region_is_refused_and_without_data_it_is_the_domain() -> None:

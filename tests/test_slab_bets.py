@@ -27,8 +27,9 @@ from tightrope.statistics.bet_schedule import schedule
 from tightrope.statistics.bets import Ends
 from tightrope.statistics.coordinates import Coordinates, _substitute
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
+from tightrope.statistics.mixtures import best_shares, price_of_shares
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.statistics.slab import Levels, allowance, best_shares, place_bets, scales
+from tightrope.statistics.slab import Levels, place_bets, scales
 
 PRODUCTS, PLAIN = "glider(5,5)", "betting(4)"
 EPISODES = 2000
@@ -281,11 +282,12 @@ def test_shares_of_scales_sum_to_one_and_their_price_is_that_of_the_best():
     every = scales(None)
     assert sum(scale.weight for scale in every) < 1
     wealth = np.linspace(-30.0, 3.0, len(every))
-    share = best_shares(every, wealth)
+    weight = np.array([scale.weight for scale in every])
+    share = best_shares(weight, wealth)
     assert share.sum() == 1.0
-    mixture = np.logaddexp.reduce(np.log([scale.weight for scale in every]) + wealth)
-    assert share @ wealth - allowance(every, share) == pytest.approx(mixture, abs=0.05)
-    assert share @ wealth - allowance(every, share) <= mixture
+    mixture = np.logaddexp.reduce(np.log(weight) + wealth)
+    assert share @ wealth - price_of_shares(weight, share) == pytest.approx(mixture, abs=0.05)
+    assert share @ wealth - price_of_shares(weight, share) <= mixture
     assert [scale.weight for scale in scales(100.0)] == [1.0]
 
 

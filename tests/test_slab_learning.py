@@ -184,7 +184,10 @@ def test_a_plan_fixes_the_pilot_of_adaptive_data_and_certificates_follow_it():
     pilot = {words: result.region.evidence.pilot for words, result in found.items()}
     ends = batch_ends(3000)
     assert pilot["plan"] == pilot["fixed"] == np.searchsorted(ends, 300, side="right")
-    assert pilot["none"] == pilot["late"] == 20
+    shares = {words: result.region.evidence.shares for words, result in found.items()}
+    assert shares["plan"] is None and shares["fixed"] is None
+    assert shares["none"].sum() == 1 and np.array_equal(shares["none"], shares["late"])
+    assert pilot["none"] == pilot["late"] == 10 * np.flatnonzero(shares["none"])[0]
     width = {words: result.robust.interval.width for words, result in found.items()}
     assert width["plan"] == width["fixed"] < 0.97 * width["none"] == 0.97 * width["late"]
     assert found["plan"].ledger.holds and "any stopping rule" in "".join(found["plan"].ledger.lines)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 MOST_CODES = 2**31
 MOST_ENTRIES = 5 * 10**7
 MOST_WORK = 10**9
+MOST_SHARES = 4096
+"""Times the counts of `tightrope.certificate.evidence.MOST_COUNTS` they stay within int64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +69,14 @@ class SlabHints:
 
 @dataclass(frozen=True, eq=False)
 class LearnedHints:
-    """Intervals of events (of transitions, where these share δ), of rewards by their costs, a slab's stages,
-    proofs from a region."""
+    """Intervals of events (of transitions, where these share δ), of rewards by their costs, shares of pilots
+    of 0, 10, 20, … batches where no plan decides on one, a slab's stages, proofs from a region."""
 
     lower: FloatArray | None = fields.reals("intervals", least=0.0, most=1.0, optional=True)
     upper: FloatArray | None = fields.reals("intervals", least=0.0, most=1.0, optional=True)
     cost_lower: FloatArray | None = fields.reals("rewards", optional=True)
     cost_upper: FloatArray | None = fields.reals("rewards", optional=True)
+    pilot_share: OffsetArray | None = fields.integers("pilots", most=MOST_SHARES, optional=True)
     region: RegionHints | None = fields.part(RegionHints, optional=True)
     coupled: tuple[CoupledHints, ...] = fields.parts("coupled.hints.CoupledHints", 4)
     slab: tuple[SlabHints, ...] = fields.parts(SlabHints, 8)
@@ -81,5 +84,7 @@ class LearnedHints:
     def trouble(self) -> str | None:
         if (self.lower is None) != (self.upper is None):
             return "intervals without one of their ends"
+        if self.pilot_share is not None and not 0 < self.pilot_share.astype(object).sum() <= MOST_SHARES:
+            return "shares of pilots that are none, or too many"
         crossed = self.lower is not None and self.upper is not None and (self.lower > self.upper).any()
         return "an interval whose lower end is above the upper one" if crossed else None

@@ -131,6 +131,8 @@ class Learned:
         betted = data is not None and data.method == "slab"
         if (hints.region is not None and self.is_untied) or (hints.slab and not betted):
             raise ValueError("the region does not fit the statement")
+        if hints.pilot_share is not None and (data is None or data.method not in ("likelihood", "slab")):
+            raise ValueError("shares of pilots where there are none")
         if data is None:
             words = "the bounds hold for every instantiation in the domain"
             return Statements(Check("no data", True, words))

@@ -62,6 +62,7 @@ from tightrope.regions.region import RegionKind
 from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
 from tightrope.statistics.estimates import IntervalMethod, transition_intervals
 from tightrope.statistics.ledger import Assumption
+from tightrope.statistics.mixtures import PARTS
 from tightrope.verdict import Kept
 
 RewardEnds = tuple[RewardStructure, RewardStructure]
@@ -202,6 +203,10 @@ def _draft(
         if costs.contradiction is not None:
             raise InputError(f"there is nothing to prove: {costs.contradiction}", hint="write no certificate")
         hints = LearnedHints(cost_lower=costs.lower, cost_upper=costs.upper)
+    if isinstance(result.region, Polytope) and result.region.evidence is not None:
+        shares = result.region.evidence.shares
+        if shares is not None:
+            hints = replace(hints, pilot_share=(shares * PARTS).astype(np.int64))
     draft = Certificate(problem, claims=claims, learned=hints)
     if data is None or not data.has_intervals:
         return draft, None

@@ -20,6 +20,7 @@ The other part is where the estimate will be by then (`tightrope.design.forecast
 multiplied by the mean ratio between widths there and here, and the range widened by its spread.
 
 Batches end where they always do, so K rises within a pilot and falls where the next pilot begins. A *plan*
+<<<<<<< HEAD
 (a number of episodes stated before the first one) fixes the pilot and costs no price; otherwise pilots come
 in tens of batches (`PILOT_STEP`).
 
@@ -56,6 +57,10 @@ that the data so far leave, and for every signature a multinomial draw of as man
 added to the counts so far. The region of each is built as `learn` builds it, and the
 width of what matters measured over it. The mean is the forecast, and its edges are two standard deviations
 of the draws away. Draws are seeded: the same data give the same forecast.
+=======
+(a number of episodes stated before the first one) fixes the pilot and costs no price; otherwise pilots in
+tens of batches (`PILOT_STEP`) are mixed, in the shares that will be best if all comes as expected.
+>>>>>>> 1e7bf64 (statistics: pilots of the likelihood region are mixed where nothing was planned)
 """
 
 from __future__ import annotations
@@ -77,8 +82,9 @@ from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.cone_program import ConeProgram
 from tightrope.regions.region import Region
 from tightrope.statistics.bet_schedule import count_planned_episodes
+from tightrope.statistics.mixtures import price_of_shares
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.statistics.prequential import PILOT_SHARE, PILOT_STEP, Evidence, Predictions
+from tightrope.statistics.prequential import PILOT_SHARE, PILOT_STEP, Evidence, Predictions, mix_pilots
 
 MOST_EPISODES = 10**9
 """Beyond so many episodes a forecast is not worth a number."""
@@ -116,6 +122,8 @@ class Past:
     matrices: FloatArray
     excess: FloatArray
     planned_pilot: int | None
+    shares: FloatArray | None = None
+    """Of pilots of 0, 10, 20, … batches, where the evidence of now mixes them."""
 
     @staticmethod
     def of(information: Information, counts: Counts, evidence: Evidence | None = None) -> Past:
@@ -142,23 +150,22 @@ class Past:
             np.array(matrices).reshape(-1, size, size),
             excess,
             pilot,
+            None if evidence is None else evidence.shares,
         )
 
-    def pilot(self, visits: FloatArray) -> tuple[int, float]:
-        """(batches of the pilot, its price) of batches with so many visits, as
-        `tightrope.statistics.prequential` will choose it.
-        """
+    def pilot(self, visits: FloatArray) -> int:
+        """The batches of the pilot of batches with so many visits, or of the one in tens within a tenth."""
         if self.planned_pilot is not None:
-            return self.planned_pilot, 0.0
+            return self.planned_pilot
         ends = np.cumsum(visits)
         number = int(np.searchsorted(ends, PILOT_SHARE * ends[-1], side="right")) // PILOT_STEP
-        return number * PILOT_STEP, math.log((number + 1.0) * (number + 2.0))
+        return number * PILOT_STEP
 
     def kept(self, visits: float) -> FloatArray:
         """The information of the data so far that still counts after so many more visits: the pilot has
         grown by then. A design that built on the rest would have no information there in the end.
         """
-        pilot, _ = self.pilot(np.append(self.visits, visits))
+        pilot = self.pilot(np.append(self.visits, visits))
         result: FloatArray = self.matrices[min(pilot, len(self.visits)) :].sum(axis=0)
         return result
 
@@ -270,12 +277,39 @@ class Curve:
         return self._regions[count]
 
     def _find_region(self, count: int) -> tuple[FloatArray, float, float]:
-        past, size = self.past, self.information.size
+        past = self.past
         last = int(np.searchsorted(self._ends, past.episodes + count, side="left"))
         ends = np.append(self._ends[:last], past.episodes + count)
         episodes = np.diff(ends)
         visits = np.concatenate([past.visits, episodes * self.steps])
-        pilot, price = past.pilot(visits)
+        usual = past.pilot(visits)
+        certain = math.log(1.0 / self.delta)
+        if past.planned_pilot is not None:
+            total, bracket, variance = self._after(usual, count, episodes)
+            return total, 2.0 * (bracket + certain), math.sqrt(max(variance, 0.0))
+        if count == 0 and past.shares is not None:
+            number = np.flatnonzero(past.shares)
+            share = past.shares[number]
+            price = price_of_shares(1.0 / ((number + 1.0) * (number + 2.0)), share)
+            after = [self._after(PILOT_STEP * j, count, episodes) for j in number.tolist()]
+        else:
+            middle = usual // PILOT_STEP
+            number = np.arange(max(middle - 2, 0), middle + 2)
+            number = number[(number <= middle) | (PILOT_STEP * number < len(visits))]
+            after = [self._after(PILOT_STEP * j, count, episodes) for j in number.tolist()]
+            size = np.array([max(float(visits[PILOT_STEP * j :].sum()), 1e-9) for j in number.tolist()])
+            share, price = mix_pilots(number, np.array([one[1] for one in after]), size, self.delta)
+        matrix: FloatArray = np.tensordot(share, np.array([one[0] for one in after]), axes=1)
+        bracket = float(share @ [one[1] for one in after])
+        # Shares are chosen after looking: what batches of some pilots cost beyond expectation is passed over.
+        variance = min(one[2] for one in after)
+        return matrix, 2.0 * (bracket + certain + price), math.sqrt(max(variance, 0.0))
+
+    def _after(self, pilot: int, count: int, episodes: FloatArray) -> tuple[FloatArray, float, float]:
+        """(information, what the plug-ins cost, its variance) of the batches after a pilot, of which those to
+        come have so many episodes.
+        """
+        past, size = self.past, self.information.size
         old = slice(min(pilot, len(past.visits)), None)
         skipped = max(pilot - len(past.visits), 0)
         new = episodes[skipped:]
@@ -283,15 +317,15 @@ class Curve:
         rates, second = self._rates[: len(episodes)][skipped:], self._second[: len(episodes)][skipped:]
         cost, variance = self._past_cost(old)
         taken_back = np.linalg.lstsq(self._now, before, rcond=None)[0]
-        bracket = math.log(1.0 / self.delta) + price + cost + 0.5 * float(new @ rates)
+        cost += 0.5 * float(new @ rates)
         total = before + float(new.sum()) * self.matrix
         if count:
             gained = self._gain(total, self._now + count * self.matrix) - self._gain(before, self._now)
-            bracket += max(gained, 0.0)
+            cost += max(gained, 0.0)
         variance += float(new @ rates) + 0.5 * float(new**2 @ second)
         if count:
             variance += 0.5 * size + 0.5 * float(np.vdot(taken_back, taken_back.T))
-        return total, 2.0 * bracket, math.sqrt(max(variance, 0.0))
+        return total, cost, variance
 
     def _gain(self, matrix: FloatArray, known: FloatArray) -> float:
         """By how much the estimate from all that is known is expected to fit some data better than the

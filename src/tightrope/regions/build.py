@@ -252,10 +252,9 @@ def likelihood_region(
     coordinates = Coordinates.of(model.expressions, model.parameters)
     functions = coordinates.functions(model.expressions)
     evidence = prequential(coordinates, functions, outcomes, counts, delta, predictions)
-    notes = (f"pilot: the first {evidence.pilot} of {evidence.batches} batches",)
     method, assumption = "prequential likelihood ratio", evidence.assumption
     assumed = assumed_of(assumption, counts.design, tied=True, ordered=True)
-    ledger = Ledger(delta, 1, delta, method, "one region", assumption, assumed, notes)
+    ledger = Ledger(delta, 1, delta, method, "one region", assumption, assumed, (evidence.note(),))
     likelihood = LogLikelihood(functions, evidence.weight, evidence.threshold)
     centre = LikelihoodMaximiser.of(coordinates, functions).lifted(evidence.estimate)
     directions = functions.linear[model.expressions.nonconstant]

@@ -46,8 +46,9 @@ from tightrope.regions.value_cuts import cut_along, tighten_further, wants_value
 from tightrope.statistics.bets import Wagers
 from tightrope.statistics.coordinates import AffineFunctions
 from tightrope.statistics.ledger import Ledger
+from tightrope.statistics.mixtures import best_shares, price_of_shares
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.statistics.slab import Slab, allowance, best_shares
+from tightrope.statistics.slab import Slab
 
 _LOG = 8.0 * UNIT
 """Relative error of a logarithm of one plus something, and of what is made of it in one step."""
@@ -222,7 +223,8 @@ def _mix(
     if len(wagers) == 1:
         return line_below(wagers[0], outcomes, lower, upper, near), price, np.ones(1)
     wealth = np.array([one.log_wealth(outcomes, near) for one in wagers])
-    share = best_shares(slab.every, np.where(np.isnan(wealth), -np.inf, wealth))
+    weight = np.array([scale.weight for scale in slab.every])
+    share = best_shares(weight, np.where(np.isnan(wealth), -np.inf, wealth))
     reach = np.maximum(np.abs(lower), np.abs(upper))
     slope, extent, constants = np.zeros(len(lower)), 0.0, list[float]()
     for part, one in zip(share.tolist(), wagers, strict=True):
@@ -232,7 +234,7 @@ def _mix(
             constants.append(part * line.constant)
             extent += float(np.abs(part * line.slope) @ reach) + abs(constants[-1])
     spare = error_factor(len(wagers) + 8) * extent
-    return Line(slope, math.fsum(constants) - spare), up(price + allowance(slab.every, share)), share
+    return Line(slope, math.fsum(constants) - spare), up(price + price_of_shares(weight, share)), share
 
 
 def _end(region: Polytope, direction: FloatArray) -> FloatArray:

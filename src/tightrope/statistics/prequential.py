@@ -19,8 +19,13 @@ end. Three rules:
 * a number of episodes was planned, and the data may have ended before or after for any reason: the pilot is
   the batches within the first tenth of the plan;
 * nothing was planned, and the data may have ended for any reason (adaptive stopping, anytime use): pilots of
-  10, 20, 30, … batches share δ with weights 1/((j+1)(j+2)), which sum to 1. All hold together, so the one
-  that covers at most a tenth may be chosen after looking, at the price of log((j+1)(j+2)) in the threshold.
+  0, 10, 20, … batches are *mixed* with weights w_j = 1/((j+1)(j+2)), which sum to 1. Their plug-ins are the
+  same, so by Jensen's inequality (`tightrope.statistics.mixtures`), for any shares π of the pilots,
+
+      Σ_b c_b·ℓ_b(θ) ≥ Σ_b c_b·ℓ_b(θ̂_{b−1}) − log(1/δ) − KL(π‖w)
+
+  holds at the truth, at all times at once, c_b being the shares of the pilots that end before b. It is one
+  likelihood with weighted batches, concave as before, and π may be chosen after looking (`mix_pilots`).
 
 A batch that was cut short by the end of the data is a batch with a predictable plug-in all the same. Each
 plug-in follows from the batches before it and from nothing else, so where data grow (`Predictions`) every one
@@ -48,10 +53,15 @@ from tightrope.statistics.bets import EarlierBets
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.ledger import Assumption
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
+from tightrope.statistics.mixtures import best_shares, price_of_shares
 from tightrope.statistics.outcomes import Outcomes
 
 PILOT_SHARE = 0.1
 PILOT_STEP = 10
+_EARLIER = 2
+"""Of pilots in tens, so many below the one that covers at most a tenth are considered."""
+
+_ROUNDS = 8
 _SPARE = 1e-9
 """Taken off the threshold: another program, or machine, finds the same estimates up to rounding."""
 
@@ -61,7 +71,8 @@ class Evidence(Record):
     """The truth satisfies Σ weight·log f(θ) ≥ threshold with the confidence it was made for.
 
     `estimate` is the smoothed maximum of the left side, `pilot` the number of batches left out of it,
-    `plug_ins` the free parameters that predicted each batch after the pilot.
+    `plug_ins` the free parameters that predicted each batch after the pilot. Where nothing was planned,
+    `shares` are those of pilots of 0, 10, 20, … batches; weights are multiples of 2⁻¹⁰ then.
     """
 
     weight: FloatArray
@@ -71,6 +82,14 @@ class Evidence(Record):
     batches: int
     assumption: Assumption
     plug_ins: FloatArray
+    shares: FloatArray | None = None
+
+    def note(self) -> str:
+        """The pilot, or the pilots, in a line."""
+        if self.shares is None or np.count_nonzero(self.shares) <= 1:
+            return f"pilot: the first {self.pilot} of {self.batches} batches"
+        parts = ", ".join(f"{PILOT_STEP * j} ({self.shares[j]:.0%})" for j in np.flatnonzero(self.shares))
+        return f"pilots, mixed: the first {parts} of {self.batches} batches"
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,16 +133,16 @@ def prequential(
     by_batch = known.by_expression(outcomes, counts.batches)
     informative = ~outcomes.model.expressions.is_constant
     sizes = np.array([float(seen.sum()) for seen in by_batch])
-    pilot, price, assumption = _pilot(counts, sizes)
+    pilot, assumption = _planned_pilot(counts, sizes)
+    first, usual = (pilot, 0) if pilot is not None else _first_mixed(sizes)
     maximiser = LikelihoodMaximiser.of(coordinates, functions)
     so_far = np.zeros(len(functions))
-    for seen in by_batch[:pilot]:
+    for seen in by_batch[:first]:
         so_far += seen
-    weight = np.zeros(len(functions))
     guess = maximiser.start
     plug_ins: list[FloatArray] = []
-    terms: list[float] = [-math.log(1.0 / delta) - price - _SPARE]
-    for number in range(pilot, len(by_batch)):
+    scores: list[float] = []
+    for number in range(first, len(by_batch)):
         seen = by_batch[number]
         if number not in known.plug_ins:
             known.plug_ins[number] = maximiser.estimate(so_far * informative)
@@ -134,29 +153,92 @@ def prequential(
             score = _score(maximiser, guess, seen * informative)
             if number < len(by_batch) - 1:
                 known.scores[number] = score
-        terms.append(score)
+        scores.append(score)
         so_far += seen
-        weight += seen
+    shares, price = None, 0.0
+    batch_weight = np.ones(len(scores))
+    if pilot is None:
+        probability = functions.linear @ maximiser.lifted(guess) + functions.constant
+        log_f = np.log(np.maximum(probability, 1e-300)) * informative
+        excess = [float(seen @ log_f) - score for seen, score in zip(by_batch[first:], scores, strict=True)]
+        visits = [float(seen @ informative) for seen in by_batch[first:]]
+        shares, price = _mix(first, usual, np.array(excess), np.array(visits), delta)
+        batch_weight = np.repeat(np.cumsum(shares), PILOT_STEP)[first : len(by_batch)]
+    used = np.flatnonzero(batch_weight > 0.0)
+    skipped = int(used[0]) if len(used) else len(scores)
+    terms = [-math.log(1.0 / delta) - price - _SPARE, *(float(batch_weight[b]) * scores[b] for b in used)]
+    weight = np.zeros(len(functions))
+    for b in used:
+        weight += batch_weight[b] * by_batch[first + b]
     weight *= informative
-    total = math.fsum(terms)
-    threshold = total - 4.0 * UNIT * math.fsum(abs(term) for term in terms)
-    estimate = maximiser.estimate(weight, guess)
-    used = np.array(plug_ins).reshape(-1, len(coordinates.free))
-    return Evidence(weight, threshold, estimate, pilot, len(by_batch), assumption, used)
+    threshold = math.fsum(terms) - 4.0 * UNIT * math.fsum(abs(term) for term in terms)
+    return Evidence(
+        weight=weight,
+        threshold=threshold,
+        estimate=maximiser.estimate(weight, guess),
+        pilot=first + skipped,
+        batches=len(by_batch),
+        assumption=assumption,
+        plug_ins=np.array(plug_ins[skipped:]).reshape(-1, len(coordinates.free)),
+        shares=shares,
+    )
 
 
-def _pilot(counts: Counts, sizes: FloatArray) -> tuple[int, float, Assumption]:
-    """(number of batches of the pilot, price in the log threshold, what that assumes)."""
-    planned = _plan_pilot(counts, sizes)
-    if planned is not None:
-        return planned, 0.0, Assumption.TRAJECTORIES
+def _planned_pilot(counts: Counts, sizes: FloatArray) -> tuple[int | None, Assumption]:
+    """(batches of the pilot that a plan fixes, what that assumes); None where there is no plan."""
+    fixed = _plan_pilot(counts, sizes)
+    if fixed is not None:
+        return fixed, Assumption.TRAJECTORIES
     plan = count_planned_episodes(counts)
-    if plan is not None:
-        ends = batch_ends(plan)
-        before = int(np.searchsorted(ends, PILOT_SHARE * plan, side="right"))
-        return min(before, len(sizes)), 0.0, Assumption.ADAPTIVE_ANYTIME
-    number = _within(np.cumsum(sizes)) // PILOT_STEP
-    return number * PILOT_STEP, math.log((number + 1.0) * (number + 2.0)), Assumption.ADAPTIVE_ANYTIME
+    if plan is None:
+        return None, Assumption.ADAPTIVE_ANYTIME
+    before = int(np.searchsorted(batch_ends(plan), PILOT_SHARE * plan, side="right"))
+    return min(before, len(sizes)), Assumption.ADAPTIVE_ANYTIME
+
+
+def _first_mixed(sizes: FloatArray) -> tuple[int, int]:
+    """(batches of the least pilot that is considered, j of the one that covers at most a tenth)."""
+    usual = _within(np.cumsum(sizes)) // PILOT_STEP
+    return PILOT_STEP * max(usual - _EARLIER, 0), usual
+
+
+def mix_pilots(
+    number: OffsetArray, excess: FloatArray, visits: FloatArray, delta: float
+) -> tuple[FloatArray, float]:
+    """(shares of the pilots that make the region small, their price), for pilots of 10·number batches.
+
+    After pilot j there are N_j visits, and a good estimate fits them better than the plug-ins do by E_j. To
+    second order the region's squared width is in proportion to (Σ π_j·E_j + log(1/δ) + KL(π‖w))/Σ π_j·N_j.
+    A quotient λ is least (Dinkelbach) where the numerator minus λ times the denominator is, and that is so
+    for π_j in proportion to w_j·exp(λ·N_j − E_j).
+    """
+    weight = 1.0 / ((number + 1.0) * (number + 2.0))
+    level = math.log(1.0 / delta)
+    ratio = float(((excess - np.log(weight) + level) / visits).min())
+    for _ in range(_ROUNDS):
+        share = best_shares(weight, ratio * visits - excess)
+        price = price_of_shares(weight, share)
+        ratio = min(ratio, float((share @ excess + level + price) / (share @ visits)))
+    return share, price
+
+
+def _mix(
+    first: int, usual: int, excess: FloatArray, visits: FloatArray, delta: float
+) -> tuple[FloatArray, float]:
+    """(shares of pilots of 0, 10, 20, … batches, their price) from what is known of the batches from `first`
+    on; `usual` is the pilot that covers at most a tenth.
+    """
+    count = max((first + len(visits) - 1) // PILOT_STEP, usual) + 1
+    number = np.arange(first // PILOT_STEP, count)
+    start = PILOT_STEP * number - first
+    later = np.array([visits[one:].sum() for one in start])
+    cost = np.array([excess[one:].sum() for one in start])
+    possible = np.flatnonzero((later > 0.0) & np.isfinite(cost))
+    if len(possible) == 0:
+        possible, later, cost = np.array([usual - number[0]]), np.ones(count), np.zeros(count)
+    shares = np.zeros(count)
+    shares[number[possible]], price = mix_pilots(number[possible], cost[possible], later[possible], delta)
+    return shares, price
 
 
 def _plan_pilot(counts: Counts, sizes: FloatArray) -> int | None:

@@ -1,9 +1,16 @@
 """The likelihood region: evidence from batches that earlier batches predicted, and its tangent cuts.
 
 With probability at least 1 − δ the true parameters satisfy ℓ(θ) = Σ K_f·log f(θ) ≥ T, K_f being the counts
-after the pilot and T = Σ_b ℓ_b(plug-in of b) − log(1/δ) − price (Ville's inequality). Each plug-in has to be
-known before its batch, so it is worked out here, from the counts before it and nothing else. Where the search
-ends up matters for the width of the region, never for its confidence: T is worked out at the plug-in as it
+after the pilot and T = Σ_b ℓ_b(plug-in of b) − log(1/δ) − price (Ville's inequality). Without a plan, pilots
+of 0, 10, 20, … batches are mixed with weights w_j = 1/((j+1)(j+2)). For any shares π of them, batches
+counting by the shares c_b of the pilots that end before them, it is
+
+    Σ_b c_b·ℓ_b(θ) ≥ Σ_b c_b·ℓ_b(plug-in of b) − log(1/δ) − Σ_j π_j·log(π_j/w_j):
+
+where this fails the mixture exceeds 1/δ, by Jensen's inequality. Shares are hints, in whole numbers, and all
+of the inequality is multiplied by their sum. Each plug-in has to be known before its batch, so it is worked
+out here, from the counts before it and nothing else. Where the search ends up matters for the width of
+the region, never for its confidence: T is worked out at the plug-in as it
 is, rounded down, and a plug-in outside of the domain, or at which an expression is negative, proves nothing.
 A cut is the tangent at a point of the file: log f ≤ log c + f/c − 1 for every c > 0, so any t_f > 0 give the
 row Σ t_f·f(x) ≥ T − Σ K_f·log(K_f/t_f) + Σ K_f.
@@ -71,7 +78,8 @@ def prove(about: Learned, delta: Fraction) -> Statements:
     data = about.data
     assert data is not None
     likelihood = Likelihood(Forms(about), data, delta)
-    words = f"{data.batches} batches, a pilot of {likelihood.pilot}, δ = {float(delta):g}"
+    pilots = " and ".join(map(str, likelihood.pilots))
+    words = f"{data.batches} batches, a pilot of {pilots}, δ = {float(delta):g}"
     check = Check("every batch is predicted by those before it", True, words)
     return Statements(check, {Origin.CUT: likelihood}, planned=likelihood.planned)
 
@@ -100,26 +108,41 @@ class Likelihood:
         self.unknown = np.flatnonzero(about.unknown)
         if data.batches * (len(self.unknown) * about.space.size + 1) > MOST_WORK:
             raise ValueError("there are more batches and expressions than this program checks")
-        self.pilot, number = pilot_of(data, data.sizes)
-        self.planned = number is None and data.design != "adaptive"
-        threshold = log_below(delta)
-        if number is not None:
-            threshold = threshold + log_below(Fraction(1, (number + 1) * (number + 2)))
+        shares, threshold = self._shares(data, delta)
+        self.pilots, self.pilot = list(shares), min(shares)
         predictor = Predictor(about.space, *(part[self.unknown] for part in forms.doubles))
         self._tangents, self.plug_ins = dict[bytes, Row](), list[FloatArray]()
-        so_far = totals(data, about.expression, len(about.polynomials), 0, self.pilot)
+        so_far = totals(data, about.expression, len(about.polynomials), 0, min(self.pilot, data.batches))
         weight = np.zeros_like(so_far)
         for batch in range(self.pilot, data.batches):
             seen = totals(data, about.expression, len(about.polynomials), batch, batch + 1) * about.unknown
             if seen.any():
+                times = sum(share for pilot, share in shares.items() if pilot <= batch)
                 self.plug_ins.append(predictor.estimate(so_far[self.unknown]))
                 score = self._score(self.plug_ins[-1], seen)
-                threshold = None if threshold is None or score is None else threshold + score
-                so_far, weight = so_far + seen, weight + seen
+                threshold = None if threshold is None or score is None else threshold + times * score
+                so_far, weight = so_far + seen, weight + times * seen
         self.used = np.flatnonzero(weight)
         self.weight, self.threshold = weight[self.used], threshold
-        logs = log_units(self.weight.astype(np.float64), True)
+        logs = log_units(self.weight.astype(object), True)
         self._log_weight = self.weight.astype(object) @ logs  # Σ K·log K
+
+    def _shares(self, data: Data, delta: Fraction) -> tuple[dict[int, int], Any]:
+        """{batches of a pilot: its share, a whole number}, and a number not above log δ − price, times their
+        sum."""
+        pilot, number = pilot_of(data, data.sizes)
+        given = self.forms.about.hints.pilot_share
+        self.planned = number is None and data.design != "adaptive"
+        if number is None:
+            if given is not None:
+                raise ValueError("shares of pilots where a plan decides on one")
+            return {pilot: 1}, log_below(delta)
+        shares = {number: 1} if given is None else {j: n for j, n in enumerate(given.tolist()) if n}
+        total = sum(shares.values())
+        threshold = total * log_below(delta)
+        for j, share in shares.items():
+            threshold = threshold + share * log_below(Fraction(total, share * (j + 1) * (j + 2)))
+        return {_PILOT_STEP * j: share for j, share in shares.items()}, threshold
 
     def _score(self, plug_in: FloatArray, seen: Ints) -> Any:
         """A batch's log-likelihood at its plug-in, rounded down; None without a bound."""

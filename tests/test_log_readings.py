@@ -267,3 +267,27 @@ def test_from_the_first_command_to_a_certified_answer_in_four(capsys: pytest.Cap
     answer = json.loads(capsys.readouterr().out)
     assert answer["verdict"] == "proved"
     assert any("--gaps outage" in one["why"] for one in answer["assumptions"])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--watched-until", "soon"], "--watched-until speaks"),
+        (["--until-now"], "--until-now speaks"),
+        (["--gaps", "outage", "--drop-duplicates"], "--gaps and --drop-duplicates speak"),
+        (["--order", "time"], "--order time speaks"),
+        (["--columns", "time=when"], "the column of the time (--columns) speaks"),
+    ],
+)
+def test_words_about_rows_are_refused_for_a_table_of_counts(
+    options: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("counts.csv").write_text("wear,action,wear_next,count,when\n0,run,1,10,1\n0,run,0,90,2\n")
+    asked = ["learn", "pump.prism", *RANGES, "--prop", 'Pmin=? [ F "failed" ]', "--data", "counts.csv"]
+    assert run([*asked, *options]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "this is a table of counts" in said and words in said and "--ends complete states" in said
+    assert run(["data", "counts.csv", "--model", "pump.prism", *RANGES, *options]) == 2
+    capsys.readouterr()
+    assert run([*asked, "--ends", "complete", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"] == "proved"

@@ -29,6 +29,9 @@ DESIGNS = {
 COMPLETE, AS_READ, BY_TIME, OUTAGE = "complete", "as-read", "time", "outage"
 """What may be stated of a log: that its episodes are whole, and in which order its rows happened."""
 
+ROW_WORDS = ("watched_until", "until_now", "gaps", "drop_duplicates")
+"""Options that speak of single rows and their times, which a table of counts does not have."""
+
 
 def event_number(name: str, text: str | None) -> int | None:
     """The number of an event as people write it, and `watch` prints it: 38207 or 38,207."""

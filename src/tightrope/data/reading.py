@@ -24,12 +24,12 @@ from typing import Any, Protocol, TypedDict, Unpack
 import numpy as np
 
 from tightrope.data.appearance import TimeFormat, unused_columns
-from tightrope.data.column_names import TIME, parse_columns
+from tightrope.data.column_names import TIME, describe_role, parse_columns
 from tightrope.data.counts import Counts
 from tightrope.data.dask_counting import counting_at
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind, worse
 from tightrope.data.log_counts import OUT_OF_ORDER, LogCounts, ReadProgress, count_log
-from tightrope.data.read_options import AS_READ, COMPLETE, ReadOptions
+from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, ROW_WORDS, ReadOptions
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.recent import Kept as KeptEvents
 from tightrope.data.recent import keep_recent
@@ -214,6 +214,8 @@ def plan_reading(tables: Sequence[DataTable], structure: Structure, asked: ReadO
     columns = [find_columns(table, structure, asked.state_names, given) for table in tables]
     for table, found in zip(tables, columns, strict=True):
         _check_maps(table, found, maps)
+    if columns and all(found.is_counted for found in columns):
+        _refuse_words_about_rows(tables[0], columns[0], asked, given)
     plan = ReadPlan(
         structure,
         tuple(tables),
@@ -469,6 +471,26 @@ def _check_maps(table: DataTable, columns: RowColumns, maps: Mapping[str, ValueM
             f"`maps` gives values of '{unused[0]}', but the log is not read by it",
             Location(table.path),
             f"it is read by {', '.join(used)}",
+        )
+
+
+def _refuse_words_about_rows(
+    table: DataTable, columns: RowColumns, asked: ReadOptions, given: Mapping[str, str]
+) -> None:
+    """A table of counts has neither rows in time nor ends of episodes: words about them would do nothing."""
+    words = [f"`{name}`" for name in ROW_WORDS if getattr(asked, name)]
+    if asked.order == BY_TIME:
+        words.append('`order="time"`')
+    used = {**columns.state_roles, **columns.roles}
+    unread = [role for role, column in given.items() if column and role not in used]
+    words += [f"the column of the {describe_role(role)} (`columns`)" for role in unread]
+    if words:
+        raise InputError(
+            f"this is a table of counts, with one row per counted transition: {' and '.join(words)} "
+            f"{'speaks' if len(words) == 1 else 'speak'} of the rows of a log, one per step",
+            Location(table.path),
+            "leave that out, or give the log that was counted; of a table of counts `ends=\"complete\"` states "
+            "that it counts all that was seen",
         )
 
 

@@ -28,9 +28,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -61,7 +60,7 @@ from tightrope.data.interleaved import count_strands
 from tightrope.data.likely import likely_reading
 from tightrope.data.partial import Joined, Partial
 from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, ReadOptions
-from tightrope.data.read_plan import Part, ReadPlan
+from tightrope.data.read_plan import ReadPlan, in_threads
 from tightrope.data.sorting import count_sorted, times_fall
 from tightrope.data.stopping import has_levels
 from tightrope.data.time_order import batch_instants, begin_times, episode_instants, moment_of
@@ -325,17 +324,7 @@ def count_parts(plan: ReadPlan, threads: int | None, watch: ReadProgress) -> Ite
             yield partial
         return
     plan.prepare()
-    with ThreadPoolExecutor(workers) as pool:
-        running: deque[Future[Partial]] = deque()
-        waiting: deque[Part] = deque(parts)
-        try:
-            while running or waiting:
-                while waiting and len(running) < 2 * workers:
-                    running.append(pool.submit(count_part, plan, waiting.popleft(), None, watch.add))
-                yield running.popleft().result()
-        finally:
-            for future in running:
-                future.cancel()
+    yield from in_threads(workers, lambda part: count_part(plan, part, None, watch.add), parts)
 
 
 def join(plan: ReadPlan, partials: Iterator[Partial], asked: ReadOptions) -> Joined:

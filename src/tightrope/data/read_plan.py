@@ -7,10 +7,12 @@ columns of each table mean for which model.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from tightrope.data.column_names import EPISODE, STEP, TIME
 from tightrope.data.follow import FROM_NEXT_ROW, HAS_ENDS, HAS_EPISODES, HAS_STEPS, HAS_TIME, NO_TICK, Tick
@@ -25,6 +27,28 @@ from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 PART_ROWS = 1 << 20
 """Rows of a part that is cut out of a Parquet file: whole row groups, until there are so many."""
+
+
+Task = TypeVar("Task")
+Outcome = TypeVar("Outcome")
+
+
+def in_threads(threads: int, work: Callable[[Task], Outcome], tasks: Sequence[Task]) -> Iterator[Outcome]:
+    """The outcomes of all tasks, in their order; no more than a few are in memory at once."""
+    if threads < 2:
+        yield from map(work, tasks)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        running: deque[Future[Outcome]] = deque()
+        waiting = deque(tasks)
+        try:
+            while running or waiting:
+                while waiting and len(running) < threads + 1:
+                    running.append(pool.submit(work, waiting.popleft()))
+                yield running.popleft().result()
+        finally:
+            for future in running:
+                future.cancel()
 
 
 @dataclass(frozen=True)

@@ -489,7 +489,7 @@ def _refuse_words_about_rows(
             f"this is a table of counts, with one row per counted transition: {' and '.join(words)} "
             f"{'speaks' if len(words) == 1 else 'speak'} of the rows of a log, one per step",
             Location(table.path),
-            "leave that out, or give the log that was counted; of a table of counts `ends=\"complete\"` states "
+            'leave that out, or give the log that was counted; of a table of counts `ends="complete"` states '
             "that it counts all that was seen",
         )
 

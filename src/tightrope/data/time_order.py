@@ -16,8 +16,8 @@ and only the times there are sorted.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from threading import Lock
 from typing import TypedDict, TypeVar
 
 import numpy as np
@@ -25,7 +25,7 @@ import numpy as np
 from tightrope.data.batches import batch_ends
 from tightrope.data.column_names import EPISODE, STEP, TIME
 from tightrope.data.follow import Tick, find_tick
-from tightrope.data.read_plan import Part, ReadPlan
+from tightrope.data.read_plan import Part, ReadPlan, in_threads
 from tightrope.data.rows import identities
 from tightrope.errors import InputError
 from tightrope.io.table.data_table import Chunk
@@ -38,6 +38,9 @@ MOST_SORTED = 1 << 22
 
 MOST_KEPT = 1 << 21
 """Times that are kept in memory; those of longer logs are read again for every pass."""
+
+PIECE = 1 << 17
+"""Rows whose times are in memory at once, in each thread."""
 
 LOOKED_AT = 1 << 17
 """Rows of a log by which the usual step of its clock is found."""
@@ -153,9 +156,9 @@ class _Times:
         self.plan, self.parts = plan, plan.parts()
         self.threads = min(threads or os.cpu_count() or 1, len(self.parts))
         plan.prepare()
-        self._kept: dict[int, OffsetArray] = {}
+        self._kept: dict[int, list[OffsetArray]] = {}
         self._keeps = True
-        self.extents = [extent for extent in self._each(_extent) if extent[0]]
+        self.extents = [extent for part in self._each(_extent) for extent in part if extent[0]]
         self._keeps = False
 
     def of_ranks(self, ranks: OffsetArray) -> OffsetArray:
@@ -174,14 +177,18 @@ class _Times:
         """Look closer at spans of time, each with the rows before it and the ranks in it."""
         shifts = [max(0, int(high - low).bit_length() - 16) for low, high, _, _ in spans]
 
-        def histogram(times: OffsetArray) -> list[OffsetArray]:
-            found = []
-            for (low, high, _, _), shift in zip(spans, shifts, strict=True):
-                inside = times if len(spans) == 1 else times[(times >= low) & (times <= high)]
-                found.append(np.bincount((inside - low) >> shift, minlength=BINS + 1).astype(np.int64))
-            return found
+        counted = [np.zeros(BINS + 1, dtype=np.int64) for _ in spans]
+        lock = Lock()
 
-        counted = [sum(parts) for parts in zip(*self._each(histogram), strict=True)]
+        def histogram(times: OffsetArray) -> None:
+            for (low, high, _, _), shift, total in zip(spans, shifts, counted, strict=True):
+                inside = times if len(spans) == 1 else times[(times >= low) & (times <= high)]
+                bins = np.bincount((inside - low) >> shift)
+                with lock:
+                    total[: len(bins)] += bins
+
+        for _ in self._each(histogram):
+            pass
         closer: list[tuple[int, int, int, OffsetArray]] = []
         waiting = 0
         for (low, _, before, sought), shift, bins in zip(spans, shifts, counted, strict=True):
@@ -204,33 +211,49 @@ class _Times:
             span = np.searchsorted(lows, times, side="right") - 1
             return times[(span >= 0) & (times <= highs[np.maximum(span, 0)])]
 
-        near = np.sort(np.concatenate(self._each(pick)))
+        near = np.sort(np.concatenate([times for part in self._each(pick) for times in part]))
         for low, high, before, sought in closer:
-            part = near[np.searchsorted(near, low) : np.searchsorted(near, high, side="right")]
-            result[sought] = part[ranks[sought] - before - 1]
+            span = near[np.searchsorted(near, low) : np.searchsorted(near, high, side="right")]
+            result[sought] = span[ranks[sought] - before - 1]
         return []
 
-    def _each(self, work: Callable[[OffsetArray], Found]) -> list[Found]:
-        """What comes out for the times of every part."""
-        if self.threads < 2:
-            return [work(self._read(number)) for number in range(len(self.parts))]
-        with ThreadPoolExecutor(self.threads) as pool:
-            return list(pool.map(lambda number: work(self._read(number)), range(len(self.parts))))
+    def _each(self, work: Callable[[OffsetArray], Found]) -> Iterator[list[Found]]:
+        """What comes out for the times of every part, piece by piece, so that few are in memory at once."""
+        return in_threads(
+            self.threads,
+            lambda number: [work(times) for times in self._pieces(number)],
+            range(len(self.parts)),
+        )
 
-    def _read(self, number: int) -> OffsetArray:
+    def _pieces(self, number: int) -> Iterator[OffsetArray]:
+        """The times of a part, some chunks at a time."""
         if number in self._kept:
-            return self._kept[number]
-        part: Part = self.parts[number]
+            yield from self._kept[number]
+            return
+        pieces: list[OffsetArray] = []
+        for times in self._read(self.parts[number]):
+            yield times
+            if self._keeps and sum(map(len, pieces)) <= MOST_KEPT:
+                pieces.append(times)
+        rows = sum(map(len, pieces))
+        if (
+            self._keeps
+            and rows + sum(len(kept) for part in self._kept.values() for kept in part) <= MOST_KEPT
+        ):
+            self._kept[number] = pieces
+
+    def _read(self, part: Part) -> Iterator[OffsetArray]:
         table, columns = self.plan.tables[part.table], self.plan.columns[part.table]
-        decoder, found = self.plan.decoder(part.table), [np.empty(0, dtype=np.int64)]
+        decoder, waiting, rows = self.plan.decoder(part.table), list[OffsetArray](), 0
         for chunk in table.chunks((columns.roles[TIME],), None, part.groups):
             flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
             times = decoder.times(chunk, flags)
-            found.append(times if not flags.any() else times[flags == Problem.NONE])
-        times = np.concatenate(found)
-        if self._keeps and sum(map(len, self._kept.values())) + len(times) <= MOST_KEPT:
-            self._kept[number] = times
-        return times
+            waiting.append(times if not flags.any() else times[flags == Problem.NONE])
+            rows += chunk.rows
+            if rows >= PIECE:
+                yield np.concatenate(waiting)
+                waiting, rows = [], 0
+        yield np.concatenate([np.empty(0, dtype=np.int64), *waiting])
 
 
 def _extent(times: OffsetArray) -> tuple[int, int, int]:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import tightrope as tr
@@ -16,6 +17,7 @@ from tightrope.data.appearance import look
 from tightrope.data.saved_reading import load_reading, reading_text
 from tightrope.errors import InputError
 from tightrope.prism.load import load_prism_text
+from tightrope.verdict import Kept
 
 PUMP = """mdp
 const double p;
@@ -291,3 +293,54 @@ def test_words_about_rows_are_refused_for_a_table_of_counts(
     capsys.readouterr()
     assert run([*asked, "--ends", "complete", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["verdict"] == "proved"
+
+
+def watched(rows: list[tuple[str, float, int, str, float | None]]) -> pa.Table:
+    names = ("episode", "time", "wear", "action", "until")
+    return pa.table({name: [row[i] for row in rows] for i, name in enumerate(names)})
+
+
+def test_a_column_says_until_when_each_episode_was_watched(pump: tr.ParametricMDP) -> None:
+    """Two pumps that are logged every hour, one until hour 6 and one until hour 9."""
+    rows: list[tuple[str, float, int, str, float | None]] = [
+        (unit, float(hour), 0, "run", end)
+        for unit, end in (("a", 6.0), ("b", 9.0))
+        for hour in range(int(end))
+    ]
+    counts = tr.read_data(watched(rows), pump, watched_until="until").counts
+    assert counts.design.ends.kept is Kept.YES and not counts.design.censored
+    assert counts.steps == 13  # the last actions have no outcome yet
+    assert "the column until says until when each episode was watched" in counts.design.ends.why
+    lost = [row for row in rows if not (row[0] == "a" and row[1] == 5)]
+    assert tr.read_data(watched(lost), pump, watched_until="until").counts.design.ends.kept is Kept.NO
+    at_end = [*rows, ("b", 9.0, 0, "run", 9.0)]  # then a row is missing for a at hour 6
+    assert tr.read_data(watched(at_end), pump, watched_until="until").counts.design.ends.kept is Kept.NO
+    both = [*at_end, ("a", 6.0, 0, "run", 6.0)]
+    assert tr.read_data(watched(both), pump, watched_until="until").counts.design.ends.kept is Kept.YES
+    blank = [(*row[:4], None if row[0] == "a" else row[4]) for row in rows]
+    assert tr.read_data(watched(blank), pump, watched_until="until").counts.design.ends.kept is Kept.UNKNOWN
+    with pytest.raises(InputError, match="row 6: the episode goes on after it was watched"):
+        tr.read_data(watched([(*row[:4], 4.0) for row in rows]), pump, watched_until="until")
+    with pytest.raises(InputError, match="the log has none of the episode"):
+        tr.read_data(watched(rows).drop_columns(["episode"]), pump, watched_until="until")
+    with pytest.raises(InputError, match="`watched_until` is 'soon'"):
+        tr.read_data(watched(rows), pump, watched_until="soon")
+
+
+def test_times_of_all_files_are_of_one_kind(pump: tr.ParametricMDP) -> None:
+    """Whole numbers in one file and decimals in the next are compared as numbers, or refused."""
+    rows: list[tuple[str, float, int, str, float | None]] = [
+        ("a", float(t), 0, "run", None) for t in range(20)
+    ]
+    early, late = watched(rows[:10]), watched([("b", *row[1:]) for row in rows[5:]])
+    whole = pa.array([int(time) for time in early["time"].to_pylist()])
+    early = early.set_column(1, "time", whole)
+    one = tr.read_data([late, early], pump, until_now=True, order="time").counts
+    same = watched([*rows[:10], *(("b", *row[1:]) for row in rows[5:])])
+    other = tr.read_data(same, pump, until_now=True, order="time").counts
+    assert one.batches is not None and other.batches is not None
+    assert [count.sum() for _, count in one.batches] == [count.sum() for _, count in other.batches]
+    assert tr.read_data([early, late], pump, until_now=True).counts.steps == one.steps
+    half = late.set_column(1, "time", pa.array([time + 0.5 for time in late["time"].to_pylist()]))
+    with pytest.raises(InputError, match="holds numbers here, and the times of the rows before are whole"):
+        tr.read_data([early, half], pump, until_now=True)

@@ -171,7 +171,7 @@ def test_both_forms_of_a_log_say_the_same(farm: ParametricCTMC) -> None:
         ({"time": [0.0, 1.0], "x": [3, 2]}, "up is missing"),
         ({"time": [0.0, -1.0], "up": [3, 2]}, "row 2: time runs backwards"),
         ({"time": [0.0, 1.0], "up": [3, 1]}, "no transition from (up=3) to (up=1)"),
-        ({"time": [0.0, 1.0], "up": [3, 9]}, "row 2: the model has no state with up=9"),
+        ({"time": [0.0, 1.0], "up": [3, 9]}, "row 2: (up=9) is not a reachable state of the model"),
         ({"duration": [1.0, -1.0], "up": [3, 2]}, "row 2: duration is -1.0"),
         ({"time": [0.0, None], "up": [3, 2]}, "row 2: time is nan"),
         ({"time": ["noon", "later"], "up": [3, 2]}, "column 'time' holds no numbers"),
@@ -187,6 +187,35 @@ def test_wrong_logs_are_refused_in_words(farm: ParametricCTMC, columns: Any, mes
     with pytest.raises(InputError) as raised:
         read_exposure(pa.table(columns), farm.structure)
     assert message in str(raised.value)
+
+
+def test_columns_dates_maps_and_readings_are_those_of_other_logs(
+    farm: ParametricCTMC, tmp_path: Path
+) -> None:
+    dates = ["31.01.2024 22:00", "01.02.2024 00:00", "01.02.2024 01:00", "01.02.2024 05:30"]
+    own = {"Zeit": dates, "Rechner": ["drei", "zwei", "drei", "zwei"]}
+    columns, maps = "up=Rechner, time=Zeit:%d.%m.%Y %H:%M", ["up: zwei=2, drei=3", "time: /3600"]
+    hours = pa.table({"time": [0.0, 2.0, 3.0, 7.5], "up": [3, 2, 3, 2]})
+    plain, dated = read_exposure(hours, farm), read_exposure(pa.table(own), farm, columns=columns, maps=maps)
+    assert dated.jumps.tolist() == plain.jumps.tolist() and dated.waited.tolist() == plain.waited.tolist()
+    assert "'Zeit' is the moment" in dated.read_as and "values mapped: time: /3600" in dated.read_as
+    (tmp_path / "farm.reading.toml").write_text(
+        'reading = 1\nwatched_until = "01.02.2024 06:00"\n[columns]\nup = "Rechner"\n'
+        'time = "Zeit:%d.%m.%Y %H:%M"\n[maps]\nup = "zwei=2, drei=3"\ntime = "/3600"\n'
+    )
+    read = read_exposure(pa.table(own), farm, reading=tmp_path / "farm.reading.toml")
+    assert read.waited.sum() == 8.0 and read.ends.kept.value == "stated"
+    minutes = pa.table({"min": [120.0, 60.0, 270.0], "run": [1, 1, 1], "up": [3, 2, 3]})
+    renamed = read_exposure(minutes, farm, columns="duration=min, episode=run", maps="duration: /60")
+    assert renamed.waited.sum() == 7.5 and renamed.jumps.sum() == 2
+    with pytest.raises(InputError, match="nothing says in which unit of time the model's rates are"):
+        read_exposure(pa.table(own), farm, columns=columns, maps=maps[:1])
+    with pytest.raises(InputError, match="column 'Rechner' holds 'drei', which is not a number"):
+        read_exposure(pa.table(own), farm, columns=columns, maps=maps[1:])
+    with pytest.raises(InputError, match="a map of 'time' has factors alone"):
+        read_exposure(hours, farm, maps="time: +1")
+    with pytest.raises(InputError, match=r"`gaps` goes with logs of steps|no argument `gaps`"):
+        read_exposure(hours, farm, gaps="outage")  # type: ignore[call-arg]
 
 
 def test_simulated_sojourns_have_the_means_of_their_rates(farm: ParametricCTMC) -> None:

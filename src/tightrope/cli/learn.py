@@ -136,7 +136,7 @@ NOT_TIMED = """
     interval intersect policy certificate export discount terminal_reward assume_support coupled_gap
     cost_range cost_sd at
 """
-NOT_TIMED_LOG = "states columns maps design planned_episodes since window chosen_at skip_invalid order"
+NOT_TIMED_LOG = "design planned_episodes since window chosen_at skip_invalid order gaps"
 """Options that do not go with chains in continuous time."""
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def learn_timed(request: Request) -> None:
     """Learn, print, write."""
-    from tightrope.data.exposure import read_exposure
+    from tightrope.data.exposure import exposure_of
     from tightrope.io.output import DRN as DRN_FILE
     from tightrope.io.output import claim_file
     from tightrope.learning.rates import learn_value
@@ -60,16 +60,8 @@ def learn_timed(request: Request) -> None:
     query = read_query(*properties[0], loaded.model.structure, options)
     with phase_progress() as progress:
         progress("data")
-        said = request.reading
-        exposure = read_exposure(
-            request.data,
-            loaded.model.structure,
-            said.format,
-            ends=said.ends,
-            watched_until=said.watched_until,
-            until_now=said.until_now,
-            drop_duplicates=said.drop_duplicates,
-        )
+        asked_log = request.reading.request(request.data).options
+        exposure = exposure_of(request.data, loaded.model.structure, asked_log)
         progress("solve")
         effort = Effort(request.precision)
         result = learn_value(loaded.model, query, exposure, request.delta, effort, request.region)

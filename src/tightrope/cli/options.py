@@ -231,7 +231,7 @@ WatchedUntil = Annotated[
     str | None,
     option(
         "--watched-until",
-        "Up to when all episodes were watched: a time, or the column that says it (in continuous time).",
+        "Up to when all episodes were watched: a time, or the column that says it of each.",
         "TIME",
     ),
 ]

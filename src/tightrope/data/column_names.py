@@ -19,6 +19,8 @@ EPISODE, STEP, TIME = "episode", "step", "time"
 TERMINATED, TRUNCATED, DONE = "terminated", "truncated", "done"
 COUNT, BATCH = "count", "batch"
 COST = "cost"
+WATCHED_UNTIL = "watched_until"
+"""Until when an episode was watched: the column that the option of this name gives."""
 NEXT = "_next"
 ROLES = (
     STATE,
@@ -192,7 +194,7 @@ class GivenColumns(dict[str, str]):
 
 
 def parse_columns(
-    texts: Sequence[str] | Mapping[str, str] | None, variables: Collection[str]
+    texts: Sequence[str] | Mapping[str, str] | None, variables: Collection[str], more: Collection[str] = ()
 ) -> GivenColumns:
     """`wear=wear_level, wear'=next_wear, action=cmd` as roles with their columns; an empty column means none.
     `time=Zeit:%d.%m.%Y %H:%M` also says how times are written.
@@ -204,7 +206,7 @@ def parse_columns(
         return GivenColumns()
     roles = GivenColumns()
     for name, column in _entries(texts):
-        role = _role(name, variables)
+        role = _role(name, variables, more)
         if role == TIME and (timed := _TIMED.fullmatch(column)):
             column, roles.time_format = timed["column"].strip(), timed["format"].strip()
         if role in roles:
@@ -242,16 +244,16 @@ def _entry(piece: str, text: str) -> tuple[str, str]:
     return role, column
 
 
-def _role(name: str, variables: Collection[str]) -> str:
-    """The role that a user's word means: a variable, its next value, or one of `ROLES`."""
+def _role(name: str, variables: Collection[str], more: Collection[str]) -> str:
+    """The role that a user's word means: a variable, its next value, or one of `ROLES` or `more`."""
     if name in variables:
         return name
     for variable in variables:
         if name in {form.format(variable) for form in _NEXT_FORMS}:
             return variable + "'"
-    if name in ROLES:
+    if name in ROLES or name in more:
         return name
     if name in {form.format(STATE) for form in _NEXT_FORMS}:
         return NEXT_STATE
-    known = ", ".join([*variables, *(f"{v}'" for v in variables), *ROLES])
+    known = ", ".join([*variables, *(f"{v}'" for v in variables), *ROLES, *more])
     raise InputError(f"`columns` speaks of '{name}', which is no part of a row", hint=f"known are {known}")

@@ -8,8 +8,10 @@ Rows say in which state the chain is, by the model's variables or by `state`, it
 * a column `duration`: the chain stayed in this state for so long, and then went to the state of the episode's
   next row. The last row of an episode is cut off: its time counts, and no transition.
 
-`episode` tells episodes apart; without it, everything is one. Times are numbers in the unit of the model's
-rates. A log with both columns is refused, and so is a step that the model does not have.
+`episode` tells episodes apart; without it, everything is one. Columns, maps, formats of dates and saved
+readings are those of logs in discrete time (`tightrope.data.read_options`). Times are numbers in the unit of
+the model's rates, or dates, which count in seconds until a map says the unit (`time: /3600` for hours). A log
+with both columns is refused, and so is a step that the model does not have.
 
 *How episodes end* decides whether rates can be learned at all. A log with one row per change says nothing of
 each episode's last sojourn; leaving it out makes every rate too large, the more so the more episodes there
@@ -24,36 +26,61 @@ to be known: what there is, is all that came before some moment.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
+from tightrope.data.appearance import TimeFormat, describe_column, look, some_values, times_of
 from tightrope.data.column_names import (
     COUNT,
     DONE,
+    EPISODE,
     HABITS,
+    STATE,
     TERMINATED,
+    TIME,
     TRUNCATED,
+    ColumnFinder,
     is_name_of_next,
+    parse_columns,
     plain_name,
 )
 from tightrope.data.design import ENDS, KNOWN_ENDS
+from tightrope.data.intake import Intake
+from tightrope.data.locate import ModelIndex
 from tightrope.data.read_options import COMPLETE, ReadOptions
-from tightrope.data.state_index import StateIndex
+from tightrope.data.row_columns import RowColumns
+from tightrope.data.rows import RowDecoder
+from tightrope.data.state_form import StateForm, StateNames
 from tightrope.data.timed_simulator import TimedRows
-from tightrope.errors import InputError, Location
-from tightrope.io.table.columns import distinct, truth_values, whole_numbers
+from tightrope.data.value_maps import parse_maps
+from tightrope.errors import InputError, Location, check_keywords
 from tightrope.io.table.data_table import Chunk, DataTable
 from tightrope.io.table.opening import open_tables
+from tightrope.io.table.problems import ProblemCodes
 from tightrope.model.structure import Structure, Structured
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.verdict import Assumed, Kept
 
-TIME, DURATION, EPISODE, STATE = "time", "duration", "episode", "state"
+DURATION = "duration"
+
+DISCRETE_WORDS = (
+    "design",
+    "planned_episodes",
+    "skip_invalid",
+    "since",
+    "window",
+    "chosen_at",
+    "order",
+    "gaps",
+)
+"""Options of `ReadOptions` that say nothing about a log in continuous time."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,21 +116,27 @@ class Exposure(Record):
         return [("read as", self.read_as), ("cut off", f"{self.censored:,} sojourns"), ("ends", ends)]
 
 
-def read_exposure(
-    data: Any,
-    model: Structured | Structure,
-    format: str | None = None,
-    *,
-    ends: str | None = None,
-    watched_until: str | float | None = None,
-    until_now: bool = False,
-    drop_duplicates: bool = False,
-) -> Exposure:
+class TimedReadWords(TypedDict, total=False):
+    """The fields of `ReadOptions` that logs in continuous time have, as keyword arguments."""
+
+    states: StateNames | StateForm | str | None
+    columns: Sequence[str] | Mapping[str, str] | None
+    maps: Sequence[str] | Mapping[str, Any] | None
+    format: str | None
+    reading: str | Path | None
+    ends: str | None
+    watched_until: str | float | None
+    until_now: bool
+    drop_duplicates: bool
+
+
+def read_exposure(data: Any, model: Structured | Structure, **words: Unpack[TimedReadWords]) -> Exposure:
     """Read a log: a path, several, a table, or what `simulate_times` gives.
 
-    `ends="complete"` states that watching an episode stopped with its last row by a rule; `watched_until` is
-    the time up to which all were watched, or the column that says it; `until_now`: up to the last instant of
-    the log. `drop_duplicates` drops rows that were logged twice.
+    `columns`, `maps`, `states`, `format` and `reading` are those of `read_data`. `ends="complete"` states
+    that watching an episode stopped with its last row by a rule; `watched_until` is the time up to which all
+    were watched, or the column that says it; `until_now`: up to the last instant of the log.
+    `drop_duplicates` drops rows that were logged twice.
 
     >>> import tightrope as tr
     >>> chain = tr.build_ctmc_from_rows([(0, {1: 2}), (1, {0: 1})]).instantiate()
@@ -111,12 +144,22 @@ def read_exposure(
     30.0
     """
     structure = model if isinstance(model, Structure) else model.structure
-    asked = ReadOptions(
-        ends=ends, watched_until=watched_until, until_now=until_now, drop_duplicates=drop_duplicates
-    )
+    given = check_keywords("read_exposure", TimedReadWords, words)
+    return exposure_of(data, structure, ReadOptions(**given).resolved())
+
+
+def exposure_of(data: Any, structure: Structure, asked: ReadOptions) -> Exposure:
+    """The same, with all that is said about the log."""
     asked.check()
+    words = [f"`{name}`" for name in DISCRETE_WORDS if getattr(asked, name)]
+    if words:
+        raise InputError(
+            f"{' and '.join(words)} {'goes' if len(words) == 1 else 'go'} with logs of steps, not with logs "
+            "in continuous time",
+            hint="leave that out",
+        )
     is_own = isinstance(data, TimedRows)
-    tables = open_tables(data.table() if isinstance(data, TimedRows) else data, format)
+    tables = open_tables(data.table() if isinstance(data, TimedRows) else data, asked.format)
     if not tables:
         raise InputError("there is no data")
     counter = _Counter(structure, asked)
@@ -124,12 +167,14 @@ def read_exposure(
     for table in tables:
         form = _form(table, structure, asked)
         forms.add(form.text)
-        unread |= dict.fromkeys(name for name in table.names if name not in form.columns)
+        unread |= dict.fromkeys(name for name in table.names if name not in form.names)
         counter.add_table(table, form)
     if len(forms) > 1:
         raise InputError(f"the files are not of one form: {' and '.join(sorted(forms))}")
     found = counter.finish()
     text = forms.pop() + (f"; not read: {', '.join(unread)}" if unread else "")
+    for role, value_map in counter.maps.items():
+        text += f"; values mapped: {role}: {value_map.text}"
     files = tuple(table.path for table in tables)
     about = (counter.jumps, counter.waited, counter.rows, counter.episodes, counter.censored, text, files)
     return Exposure(*about, KNOWN_ENDS if is_own else found)
@@ -137,74 +182,109 @@ def read_exposure(
 
 @dataclass(frozen=True)
 class _Form:
+    """What the columns of a table are: `kind` says whether `clock` holds times or durations."""
+
+    kind: str
     clock: str
-    names: tuple[str, ...]
-    has_episodes: bool
-    flags: tuple[str, ...] = ()
+    columns: RowColumns
+    time_format: str | None = None
     until: str | None = None
 
     @property
-    def columns(self) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         until = [] if self.until is None else [self.until]
-        return (self.clock, *self.names, *([EPISODE] if self.has_episodes else []), *self.flags, *until)
+        return tuple(dict.fromkeys((self.clock, *self.columns.names, *until)))
 
     @property
     def text(self) -> str:
-        told = "one episode" if not self.has_episodes else "episodes by 'episode'"
-        meaning = "the moment a state is seen" if self.clock == TIME else "how long a state lasts"
-        return f"'{self.clock}' is {meaning}, states by {', '.join(self.names)}, {told}"
+        episode = self.columns.roles.get(EPISODE)
+        told = "one episode" if episode is None else f"episodes by '{episode}'"
+        meaning = "the moment a state is seen" if self.kind == TIME else "how long a state lasts"
+        return f"'{self.clock}' is {meaning}, states by {', '.join(self.columns.state)}, {told}"
 
 
 def _form(table: DataTable, structure: Structure, asked: ReadOptions) -> _Form:
-    where = Location(table.path)
-    clocks = [name for name in (TIME, DURATION) if name in table.names]
+    where, variables = Location(table.path), tuple(structure.valuations)
+    given = parse_columns(asked.columns, variables, (DURATION,))
+    clocks = {role: given.get(role, role) for role in (TIME, DURATION)}
+    clocks = {role: name for role, name in clocks.items() if name and (role in given or name in table.names)}
+    if len(clocks) > 1 and len(given.keys() & {TIME, DURATION}) == 1:
+        clocks = {role: name for role, name in clocks.items() if role in given}
     if len(clocks) != 1:
         found = "both 'time' and 'duration'" if clocks else f"neither ({', '.join(table.names)})"
         raise InputError(
             f"a log in continuous time has a column 'time' or a column 'duration', and this one has {found}",
             where,
-            "keep one of them: the moment at which a state is entered, or how long it lasts",
+            "keep one of them: the moment at which a state is entered, or how long it lasts; "
+            '`columns="time=…"` says which column that is',
         )
-    variables = tuple(structure.valuations)
-    by_variables = bool(variables) and all(name in table.names for name in variables)
-    if not by_variables and STATE not in table.names:
-        wanted = ", ".join(variables) if variables else "state"
-        missing = [name for name in variables if name not in table.names]
-        raise InputError(
-            f"the log does not say in which state the chain is: {', '.join(missing) or STATE} is missing",
-            where,
-            f"it needs the columns {wanted}"
-            + (", or the index of the state in 'state'" if variables else ""),
-        )
-    names = variables if by_variables else (STATE,)
-    _refuse_transitions(table, names)
-    flags = tuple(name for name in (TERMINATED, TRUNCATED, DONE) if name in table.names)
-    until = asked.watched_until if asked.watched_until in table.names else None
-    if until is not None and clocks[0] == DURATION:
+    ((kind, clock),) = clocks.items()
+    finder = ColumnFinder(table.path, table.names, variables, given)
+    by, names = _state_columns(table, structure, asked, finder)
+    roles = {
+        role: given.get(role, role)
+        for role in (EPISODE, TERMINATED, TRUNCATED, DONE)
+        if given.get(role, role if role in table.names else "")
+    }
+    _refuse_transitions(table, names, {clock, *names, *roles.values()}, EPISODE in roles)
+    until = str(asked.watched_until) if asked.watched_until in table.names else None
+    if until is not None and kind == DURATION:
         raise InputError(
             f"`watched_until` names the column '{until}', which goes with a column 'time'", where
         )
-    return _Form(clocks[0], names, EPISODE in table.names, flags, None if until is None else str(until))
+    state_roles = dict(zip(variables if by is StateNames.VARIABLES else (STATE,), names, strict=True))
+    columns = RowColumns(by, names, (), state_roles, roles)
+    return _Form(kind, clock, columns, given.time_format, until)
 
 
-def _refuse_transitions(table: DataTable, names: tuple[str, ...]) -> None:
+def _state_columns(
+    table: DataTable, structure: Structure, asked: ReadOptions, finder: ColumnFinder
+) -> tuple[StateNames, tuple[str, ...]]:
+    """The columns of states: the model's variables, or `state` by index or by its author's names."""
+    variables, wanted = tuple(structure.valuations), asked.state_names
+    own = structure.own_states is not None and wanted is not StateNames.INDEX
+    if wanted in (None, StateNames.VARIABLES) and not (STATE in finder.given and STATE not in variables):
+        present = [finder.variable(name) for name in variables]
+        if variables and None not in present:
+            return StateNames.VARIABLES, tuple(name for name in present if name is not None)
+    else:
+        present = [None] * len(variables)
+    whole = finder.given.get(STATE, STATE if STATE in table.names else "")
+    if whole and wanted is not StateNames.VARIABLES:
+        return (StateNames.OWN if own and wanted is StateNames.OWN else StateNames.INDEX), (whole,)
+    missing = [name for name, column in zip(variables, present, strict=True) if column is None]
+    needed = ", ".join(variables) if variables else STATE
+    raise InputError(
+        f"the log does not say in which state the chain is: {', '.join(missing) or STATE} is missing",
+        Location(table.path),
+        f"it needs the columns {needed}"
+        + (", or the index of the state in 'state'" if variables else "")
+        + f'; `columns="{(missing or [STATE])[0]}=…"` says which column that is',
+    )
+
+
+def _refuse_transitions(
+    table: DataTable, names: tuple[str, ...], read: Collection[str], has_episodes: bool
+) -> None:
     """Columns that would be left out, and with them what happened."""
     variables = {*names, STATE}
     for name in table.names:
-        if name in names:
+        if name in read:
             continue
-        said, instead = "", ""
+        meaning, instead = "", ""
         if any(is_name_of_next(name, variable) for variable in variables):
-            said = "says where a row leads, and in a log in continuous time the next row does"
+            meaning = "says where a row leads, and in a log in continuous time the next row does"
             instead = "leave it out, and give the last state of every episode a row of its own"
         elif plain_name(name) in (COUNT, *HABITS[COUNT]):
-            said = "says how often a row was seen, and a log in continuous time has a row for every sojourn"
+            meaning = (
+                "says how often a row was seen, and a log in continuous time has a row for every sojourn"
+            )
             instead = "write every sojourn in a row of its own"
-        elif EPISODE not in table.names and plain_name(name) in HABITS[EPISODE]:
-            said = "seems to number episodes, which in a log in continuous time 'episode' does"
-            instead = "call it 'episode', or leave it out if all rows are one episode"
-        if said:
-            raise InputError(f"the column '{name}' {said}", Location(table.path), instead)
+        elif not has_episodes and plain_name(name) in HABITS[EPISODE]:
+            meaning = "seems to number episodes, which in a log in continuous time 'episode' does"
+            instead = f'say `columns="episode={name}"`, or leave it out if all rows are one episode'
+        if meaning:
+            raise InputError(f"the column '{name}' {meaning}", Location(table.path), instead)
 
 
 @dataclass(frozen=True)
@@ -225,7 +305,9 @@ class _Counter:
 
     def __init__(self, structure: Structure, asked: ReadOptions):
         self._structure, self._asked = structure, asked
-        self._index = StateIndex(structure) if structure.valuations else None
+        self._index = ModelIndex(structure)
+        self.maps = parse_maps(asked.maps, tuple(structure.valuations), (TIME, DURATION))
+        self._origin: int | None = None
         self.jumps: OffsetArray = np.zeros(structure.transitions, dtype=np.int64)
         self._waited: list[float] = [0.0] * structure.states
         self.rows = self.episodes = self.censored = 0
@@ -237,7 +319,6 @@ class _Counter:
         self._left = np.zeros(structure.states, dtype=np.bool_)
         self._left[structure.choice_state[structure.transition_choice[leaves]]] = True
         self._parts: list[_Part] = []
-        self._codes: dict[Any, int] = {}
 
     @property
     def waited(self) -> FloatArray:
@@ -252,32 +333,98 @@ class _Counter:
             self._waited[state] = math.fsum([self._waited[state], *times[part].tolist()])
 
     def add_table(self, table: DataTable, form: _Form) -> None:
+        decoder = RowDecoder(form.columns, self.maps, self._index, table.path)
+        validation = Intake(table, decoder, skip=False)
         parts: list[tuple[Any, ...]] = []
-        for chunk in table.chunks(list(form.columns)):
-            clock = _numbers(chunk, form.clock, table)
-            states = self._states(chunk, form, table)
-            episode: OffsetArray = np.zeros(chunk.rows, dtype=np.int64)
-            if form.has_episodes:
-                values, code = distinct(chunk.columns[EPISODE])
-                named = [self._codes.setdefault(value, len(self._codes)) for value in values]
-                if (code < 0).any():
-                    raise _wrong(table, chunk.first_row + int(np.argmax(code < 0)), "the episode is missing")
-                episode = np.array(named, dtype=np.int64)[code]
-            ended: BoolArray = np.zeros(chunk.rows, dtype=np.bool_)
-            problems: npt.NDArray[np.int8] = np.zeros(chunk.rows, dtype=np.int8)
-            for name in form.flags:
-                ended |= truth_values(chunk.columns[name], name, table.path, problems)
-            if problems.any():
-                row = chunk.first_row + int(np.argmax(problems > 0))
-                raise _wrong(table, row, f"{', '.join(form.flags)}: neither true nor false")
+        for chunk in table.chunks(list(form.names)):
+            clock = self._numbers(chunk, form, form.clock, table)
+            rows = decoder.decode(chunk)
+            validation.admit(rows, chunk)
             until = np.full(chunk.rows, np.nan)
             if form.until is not None:
-                until = _numbers(chunk, form.until, table)
-            parts.append((clock, states, episode, ended, until))
+                until = self._numbers(chunk, form, form.until, table)
+            parts.append((clock, rows.state, rows.episode, rows.ended, until))
         if not parts or not sum(len(part[0]) for part in parts):
             raise InputError("the log has no rows", Location(table.path))
         clock, states, episode, ended, until = (np.concatenate([p[i] for p in parts]) for i in range(5))
         self._parts.append(_Part(table, form, clock, states, episode, ended, until))
+
+    def _numbers(self, chunk: Chunk, form: _Form, name: str, table: DataTable) -> FloatArray:
+        """Times or durations as numbers, in the unit of the model's rates."""
+        values = self._in_seconds(chunk.columns[name], form, name, table)
+        if values is None:
+            values = _plain_numbers(chunk.columns[name], name, table)
+        factor = self._factor(form.kind)
+        if factor != 1:
+            values = values * factor
+        wrong = ~np.isfinite(values) | ((values < 0) if form.kind == DURATION else False)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise _wrong(
+                table, chunk.first_row + row, f"{name} is {values[row]}, not a number that a clock shows"
+            )
+        return values
+
+    def _in_seconds(self, column: Any, form: _Form, name: str, table: DataTable) -> FloatArray | None:
+        """Dates in seconds after the first one; None where the column holds numbers."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if form.kind == DURATION:
+            return None
+        flags: ProblemCodes = np.zeros(len(column), dtype=np.int8)
+        if form.time_format is not None:
+            column = TimeFormat(format=form.time_format).apply(column, flags)
+        elif pa.types.is_string(column.type) and look(some_values(column)) == "dates":
+            column = times_of(column, name, table.path)
+        if not pa.types.is_timestamp(column.type) and not pa.types.is_date(column.type):
+            return None
+        if TIME not in self.maps:
+            raise InputError(
+                f"column '{name}' holds dates, and nothing says in which unit of time the model's rates are",
+                Location(table.path),
+                "dates count in seconds: `maps='time: /3600'` makes hours of them, `maps='time: *1'` keeps "
+                "seconds",
+            )
+        whole = pc.cast(column, pa.timestamp("ns"), safe=False).cast(pa.int64())
+        moments: OffsetArray = whole.fill_null(0).to_numpy(zero_copy_only=False)
+        if self._origin is None:
+            self._origin = int(moments[0])
+        seconds = (moments - self._origin) * 1e-9
+        seconds[column.is_null().to_numpy(zero_copy_only=False)] = np.nan
+        result: FloatArray = seconds
+        return result
+
+    def _factor(self, role: str) -> float:
+        """What one unit of the log's clock is in the model's unit of time."""
+        if role not in self.maps:
+            return 1.0
+        factor = Fraction(1)
+        for sign, by in self.maps[role].steps:
+            if sign not in ("*", "/"):
+                raise InputError(f"a map of '{role}' has factors alone: `maps='{role}: /60'`")
+            factor = factor * by if sign == "*" else factor / by
+        if self.maps[role].names is not None:
+            raise InputError(f"a map of '{role}' has factors alone: `maps='{role}: /60'`")
+        return float(factor)
+
+    def _moment(self, form: _Form) -> float:
+        """The time that `watched_until` gives, as those of the log."""
+        import pyarrow as pa
+
+        value, table = self._asked.watched_until, self._parts[0].table
+        if self._origin is None:
+            try:
+                return float(str(value)) * self._factor(TIME)
+            except ValueError:
+                raise InputError(
+                    f"`watched_until` is {value!r}, which is neither a time nor a column of the log"
+                ) from None
+        with suppress(InputError):
+            found = self._in_seconds(pa.array([str(value)]), form, form.clock, table)
+            if found is not None and np.isfinite(found[0]):
+                return float(found[0]) * self._factor(TIME)
+        raise InputError(f"`watched_until` is {value!r}, and the log's times are dates")
 
     def finish(self) -> Assumed:
         """Count all tables; how their episodes ended."""
@@ -293,7 +440,7 @@ class _Counter:
         source, number = source[order], number[order]
         same = episode[1:] == episode[:-1]
         apart = source[1:] != source[:-1]  # the same name in another file: the same episode where it is later
-        if form.clock == TIME:
+        if form.kind == TIME:
             same &= ~(apart & ((clock[1:] < clock[:-1]) | ended[:-1]))
         else:
             same &= ~apart
@@ -301,7 +448,7 @@ class _Counter:
         def wrong(row: int, message: str, hint: str | None = None) -> InputError:
             return _wrong(self._parts[int(source[row])].table, int(number[row]), message, hint)
 
-        if form.clock == TIME:
+        if form.kind == TIME:
             still = same & (clock[1:] == clock[:-1])
             if self._asked.drop_duplicates:
                 kept = np.r_[True, ~(still & (state[1:] == state[:-1]))]
@@ -320,12 +467,12 @@ class _Counter:
         last = np.flatnonzero(np.r_[~same, True])
         self.rows, self.episodes = int(sum(len(part.clock) for part in self._parts)), len(last)
         again: BoolArray = np.zeros(len(last), dtype=np.bool_)
-        if form.clock == TIME:
+        if form.kind == TIME:
             repeats = np.r_[False, same & (state[1:] == state[:-1])]
             again = repeats[last]
             if int(repeats.sum()) > int(again.sum()):  # states are written again and again: no mark of an end
                 again = np.zeros(len(last), dtype=np.bool_)
-        self.censored = int(again.sum()) if form.clock == TIME else len(last)
+        self.censored = int(again.sum()) if form.kind == TIME else len(last)
         known = again | ended[last] | ~self._left[state[last]]
         return self._end(form, clock, state, until, last, known, wrong)
 
@@ -342,7 +489,7 @@ class _Counter:
         """Count the last sojourns up to the ends that are known or stated."""
         asked, open_ = self._asked, last[~known]
         if form.until is not None or asked.until_now or asked.watched_until is not None:
-            if form.clock == DURATION:
+            if form.kind == DURATION:
                 raise InputError("durations have no instants: `ends` says how episodes of such a log ended")
             if form.until is not None:
                 end = until[open_]
@@ -352,7 +499,7 @@ class _Counter:
                 said = "--until-now: episodes that are not over were watched until the log's last instant"
                 found = Assumed(ENDS, Kept.STATED, said)
             else:
-                end = np.full(len(open_), _moment(asked.watched_until))
+                end = np.full(len(open_), self._moment(form))
                 said = f"--watched-until {asked.watched_until}: all episodes were watched until then"
                 found = Assumed(ENDS, Kept.STATED, said)
             early = end < clock[open_]
@@ -385,13 +532,13 @@ class _Counter:
         wrong: Callable[..., InputError],
     ) -> None:
         before, after = states[:-1], states[1:]
-        if form.clock == TIME:
+        if form.kind == TIME:
             waited_in, waited_for = before[follows], np.diff(clock)[follows]
         else:
             waited_in, waited_for = states, clock
         self._wait(waited_in, waited_for)
         moved = follows & (before != after)
-        if form.clock == DURATION and (still := follows & ~moved).any():
+        if form.kind == DURATION and (still := follows & ~moved).any():
             own = self._locate(before[still], after[still])
             if (own < 0).any():
                 row = int(np.flatnonzero(still)[np.argmax(own < 0)]) + 1
@@ -418,39 +565,17 @@ class _Counter:
         place = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
         return np.where(self._keys[place] == key, self._order[place], -1)
 
-    def _states(self, chunk: Chunk, form: _Form, table: DataTable) -> OffsetArray:
-        problems: npt.NDArray[np.int8] = np.zeros(chunk.rows, dtype=np.int8)
-        columns: Mapping[str, OffsetArray] = {
-            name: whole_numbers(chunk.columns[name], name, table.path, problems) for name in form.names
-        }
-        if problems.any():
-            row = chunk.first_row + int(np.argmax(problems > 0))
-            raise _wrong(table, row, f"{', '.join(form.names)}: a whole number is missing")
-        if form.names == (STATE,) and STATE not in self._structure.valuations:
-            states = columns[STATE]
-            known = (states >= 0) & (states < self._structure.states)
-        else:
-            assert self._index is not None
-            states = self._index.states(columns)
-            known = states >= 0
-        if not known.all():
-            row = int(np.argmin(known))
-            shown = ", ".join(f"{name}={int(columns[name][row])}" for name in form.names)
-            raise _wrong(table, chunk.first_row + row, f"the model has no state with {shown}")
-        return states
 
-
-def _numbers(chunk: Chunk, name: str, table: DataTable) -> FloatArray:
+def _plain_numbers(column: Any, name: str, table: DataTable) -> FloatArray:
     import pyarrow as pa
 
-    column = chunk.columns[name]
     try:
         values: FloatArray = column.cast(pa.float64()).fill_null(float("nan")).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:
         raise InputError(
-            f"column '{name}' holds no numbers",
+            f"column '{name}' holds no numbers: {describe_column(column)}",
             Location(table.path),
-            "write times as numbers, in the unit of the model's rates",
+            "write times as numbers, in the unit of the model's rates, or as dates",
         ) from None
     except pa.ArrowNotImplementedError:
         raise InputError(
@@ -458,25 +583,10 @@ def _numbers(chunk: Chunk, name: str, table: DataTable) -> FloatArray:
             Location(table.path),
             "write times as numbers, in the unit of the model's rates",
         ) from None
-    wrong = ~np.isfinite(values) | ((values < 0) if name == DURATION else False)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise _wrong(
-            table, chunk.first_row + row, f"{name} is {values[row]}, not a number that a clock shows"
-        )
     return np.array(values)
 
 
 _COLUMNS = ("clock", "state", "episode", "ended", "until")
-
-
-def _moment(value: object) -> float:
-    try:
-        return float(str(value))
-    except ValueError:
-        raise InputError(
-            f"`watched_until` is {value!r}, which is neither a time nor a column of the log"
-        ) from None
 
 
 def _wrong(table: DataTable, row: int, message: str, hint: str | None = None) -> InputError:

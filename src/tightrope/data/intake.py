@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.data.appearance import describe_column, look, some_values, unused_columns
-from tightrope.data.column_names import ACTION, BATCH, COST, COUNT, EPISODE, STEP, TIME
+from tightrope.data.column_names import ACTION, BATCH, COST, COUNT, EPISODE, STEP, TIME, WATCHED_UNTIL
 from tightrope.data.row_columns import show_value
 from tightrope.data.rows import RowDecoder, Rows
 from tightrope.data.state_form import StateNames
@@ -211,6 +211,8 @@ class Intake:
         flags = columns.ends
         for role, name in [*columns.state_roles.items(), *columns.roles.items()]:
             value = show_value(chunk, name, row)
+            if role == WATCHED_UNTIL:
+                continue
             if name in flags:
                 if value is not None and str(value).strip().lower() not in ("", "0", "1", "true", "false"):
                     return f"column '{name}' holds {value!r}, which is neither true nor false"
@@ -262,7 +264,9 @@ class Intake:
             if looks == "numbers with a decimal comma":
                 return f"write the numbers of '{name}' with a point: 0.5, not 0,5"
         for role, name in [*columns.state_roles.items(), *columns.roles.items()]:
-            blank = name not in columns.ends and _is_blank(show_value(chunk, name, row))
+            blank = (
+                name not in columns.ends and role != WATCHED_UNTIL and _is_blank(show_value(chunk, name, row))
+            )
             if blank and not self._reads_blanks(role):
                 known = self.decoder.maps.get(_mapped_role(role))
                 if (role in columns.roles and role != ACTION) or (known is not None and known.names is None):
@@ -274,7 +278,7 @@ class Intake:
 
     def _holds_numbers(self, role: str, name: str) -> bool:
         if self.columns.roles.get(role) == name:
-            return role not in (ACTION, EPISODE, TIME, COST)
+            return role not in (ACTION, EPISODE, TIME, COST, WATCHED_UNTIL)
         own = self.structure.own_states
         return self.columns.by is not StateNames.OWN or (own is not None and own.are_numbers)
 

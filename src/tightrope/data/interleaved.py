@@ -14,25 +14,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from tightrope.data.batches import BatchCounter, Batches, batch_ends
-from tightrope.data.column_names import COST, EPISODE, STEP, TIME
+from tightrope.data.column_names import COST, EPISODE, STEP, TIME, WATCHED_UNTIL
 from tightrope.data.costs import CostSums, CostTally
-from tightrope.data.follow import IN_STRANDS, FollowState, end_episode, follow
+from tightrope.data.follow import IN_STRANDS, FollowState, Tick, end_episode, follow
 from tightrope.data.intake import Intake
 from tightrope.data.partial import locate_known
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.rows import Rows
 from tightrope.data.state_index import UNKNOWN
-from tightrope.io.table.data_table import Chunk
-from tightrope.io.table.problems import Problem
+from tightrope.errors import InputError
+from tightrope.io.table.data_table import Chunk, DataTable
+from tightrope.io.table.problems import Problem, ProblemCodes
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 ALL_ROWS = 1 << 50
 """More rows than a log has."""
+
+UNWATCHED = -(2**63)
+"""A row that does not say until when its episode was watched."""
 
 
 @dataclass
@@ -65,6 +69,44 @@ class Placed:
 _BESIDE = ("table", "batch", "transition", "begins")
 
 
+@dataclass
+class Watched:
+    """Until when episodes were watched, by a column of the log.
+
+    `longest` is the longest time from the last row of an open episode to the end of watching it, in 1024ths
+    of the clock's step; `unknown` are open episodes without such an end. `has_rows_at_ends`: some row stands
+    at the very end of watching, so that each open episode needs one there.
+    """
+
+    until: dict[int, int] = field(default_factory=dict)
+    longest: int = 0
+    unknown: int = 0
+    has_rows_at_ends: bool = False
+
+    def add(self, rows: Rows, until: OffsetArray) -> None:
+        """The ends of a chunk, the latest of each episode; UNWATCHED where a row has none."""
+        known = rows.placed & (until != UNWATCHED)
+        self.has_rows_at_ends |= bool(np.any(until[known] == rows.time[known]))
+        names, place = np.unique(rows.episode[known], return_inverse=True)
+        latest = np.full(len(names), UNWATCHED, dtype=np.int64)
+        np.maximum.at(latest, place, until[known])
+        for name, end in zip(names.tolist(), latest.tolist(), strict=True):
+            self.until[name] = max(end, self.until.get(name, end))
+
+    def end(self, rows: Rows, row: int, tick: Tick, table: DataTable) -> None:
+        """An open episode whose last row this is."""
+        end = self.until.pop(int(rows.episode[row]), None)
+        if end is None:
+            self.unknown += 1
+            return
+        time, number = int(rows.time[row]), int(rows.number[row])
+        if end < time:
+            message = f"row {number}: the episode goes on after it was watched"
+            raise InputError(message, table.location(number))
+        last, until = (int(part) for part in tick.parts(np.array([time, end])))
+        self.longest = max(self.longest, until - last)
+
+
 class Strands:
     """Follows rows of all tables of a log, chunk by chunk."""
 
@@ -82,9 +124,13 @@ class Strands:
         """Rows of several episodes stand between each other, and none is earlier than the row before."""
         self.last_is_open = False
         self.last_row: int | None = None
+        self.watched = Watched() if WATCHED_UNTIL in roles else None
 
-    def follow(self, rows: Rows, table: int, batch: OffsetArray) -> Placed:
-        """Follow a chunk; the rows that are settled by it, of this chunk and of those before."""
+    def follow(self, rows: Rows, table: int, batch: OffsetArray, until: OffsetArray | None = None) -> Placed:
+        """Follow a chunk; the rows that are settled by it, of this chunk and of those before.
+
+        `until` is when watching the episode of each row ended, where a column says so.
+        """
         size = len(rows)
         transition = np.full(size, UNKNOWN, dtype=np.int64)
         if not self.from_next:
@@ -118,6 +164,8 @@ class Strands:
             self._end(ended)
             settled += [ended] if self.from_next else []
         self._keep(both, np.concatenate([waiting, over]), is_last)
+        if self.watched is not None and until is not None:
+            self.watched.add(rows, until)
         return Placed.joined([*settled, unplaced]) if len(settled) > 1 or len(unplaced.rows) else settled[0]
 
     def finish(self) -> Placed:
@@ -137,6 +185,9 @@ class Strands:
 
     def _end(self, tails: Placed, but: int | None = None) -> None:
         for row in np.flatnonzero(self.are_open(tails)).tolist():
+            if self.watched is not None:
+                table = self.plan.tables[int(tails.table[row])]
+                self.watched.end(tails.rows, row, self.plan.tick, table)
             if row != but:
                 end_episode(0, True, int(tails.rows.time[row]), self.notes)
 
@@ -221,6 +272,7 @@ class StrandCounts:
     open_end: bool
     shows_one_clock: bool
     costs: CostSums | None
+    watched: Watched | None
 
 
 def count_strands(plan: ReadPlan) -> StrandCounts:
@@ -268,7 +320,12 @@ class _Counter:
         self.rows += chunk.rows
         if not self.plan.skip and rows.problems.any():
             Intake(self.plan.tables[table], self.plan.decoder(table), False).admit(rows, chunk)
-        self._count(self.strands.follow(rows, table, self._batch(rows, chunk)))
+        until: OffsetArray | None = None
+        if self.strands.watched is not None:
+            flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
+            until = self.plan.decoder(table).ends_of_watching(chunk, flags)
+            until = np.where(flags == Problem.NONE, until, UNWATCHED)
+        self._count(self.strands.follow(rows, table, self._batch(rows, chunk), until))
 
     def _batch(self, rows: Rows, chunk: Chunk) -> OffsetArray:
         if self.plan.boundaries is not None:
@@ -325,7 +382,8 @@ class _Counter:
         batches = Batches.from_parts(self.counter.parts()[:number])
         costs = None if self.costs is None else self.costs.sums()
         about = (strands.copies, strands.last_is_open, open_end, strands.shows_one_clock)
-        return StrandCounts(batches, self.rows, self.dropped, strands.notes, self.lost, *about, costs)
+        found = (batches, self.rows, self.dropped, strands.notes, self.lost, *about)
+        return StrandCounts(*found, costs, strands.watched)
 
 
 def refuse(plan: ReadPlan, placed: Placed, row: int) -> None:

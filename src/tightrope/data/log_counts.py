@@ -35,7 +35,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tightrope.data.batches import BatchAccumulator, Batches, batch_ends
-from tightrope.data.column_names import COST, EPISODE, STEP, TIME
+from tightrope.data.column_names import COST, EPISODE, STEP, TIME, WATCHED_UNTIL
 from tightrope.data.costs import CostSums
 from tightrope.data.counting import count_part
 from tightrope.data.design import ENDS, KNOWN_ENDS, KNOWN_ORDER, ORDER, SamplingDesign, worse
@@ -56,7 +56,7 @@ from tightrope.data.follow import (
 )
 from tightrope.data.follow import OUT_OF_ORDER as DISORDER
 from tightrope.data.intake import Intake
-from tightrope.data.interleaved import count_strands
+from tightrope.data.interleaved import Watched, count_strands
 from tightrope.data.likely import likely_reading
 from tightrope.data.partial import Joined, Partial
 from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, ReadOptions
@@ -158,7 +158,8 @@ def count_log(
     Episodes that stand one after the other are counted part by part, others followed by their names; where
     rows of one episode are out of order, all are sorted first.
     """
-    if plan.drop_copies or (plan.by_episodes and stated is None):
+    watched = WATCHED_UNTIL in plan.columns[0].roles
+    if plan.drop_copies or watched or (plan.by_episodes and stated is None):
         return _followed_by_name(plan, asked)
     try:
         try:
@@ -200,7 +201,7 @@ def _followed_by_name(plan: ReadPlan, asked: ReadOptions) -> LogCounts:
         told += (f"{found.copies:,} rows that were logged twice were dropped, as was asked",)
     episodes = int(notes[EPISODES])
     order = order_of(plan, notes, asked, interleaved=found.shows_one_clock)
-    ends = ends_of(plan, notes, found.last_is_open, order, asked)
+    ends = ends_of(plan, notes, found.last_is_open, order, asked, found.watched)
     count = found.batches.total(plan.structure.transitions)
     about = (count, found.batches, found.rows, found.dropped, episodes, missing, told)
     return LogCounts(*about, found.open_end, found.costs, order, ends)
@@ -233,10 +234,15 @@ def order_of(
 
 
 def ends_of(
-    plan: ReadPlan, notes: OffsetArray, last_is_open: bool, order: Assumed, asked: ReadOptions
+    plan: ReadPlan,
+    notes: OffsetArray,
+    last_is_open: bool,
+    order: Assumed,
+    asked: ReadOptions,
+    watched: Watched | None = None,
 ) -> Assumed:
     """Whether episodes stop where they were over or cut by a rule, and how that is known."""
-    ends = _ends_of(plan, notes, last_is_open, order, asked)
+    ends = _ends_of(plan, notes, last_is_open, order, asked, watched)
     if asked.gaps is None or not (notes[HOLES] or notes[GAPS]):
         return ends
     why = "--gaps outage: where rows are missing within episodes, logging stopped for reasons of its own"
@@ -244,7 +250,12 @@ def ends_of(
 
 
 def _ends_of(
-    plan: ReadPlan, notes: OffsetArray, last_is_open: bool, order: Assumed, asked: ReadOptions
+    plan: ReadPlan,
+    notes: OffsetArray,
+    last_is_open: bool,
+    order: Assumed,
+    asked: ReadOptions,
+    watched: Watched | None,
 ) -> Assumed:
     others, episodes = int(notes[OPEN_ENDS]), int(notes[EPISODES])
     may_lack = _may_lack_rows(plan)
@@ -255,6 +266,8 @@ def _ends_of(
         return Assumed(ENDS, Kept.YES, "all episodes are over but the last, which the end of the log cuts")
     if asked.ends == COMPLETE:
         return Assumed(ENDS, Kept.STATED, "--ends complete: every episode is whole, no row of it is missing")
+    if watched is not None:
+        return _watched(plan, watched)
     if asked.until_now or asked.watched_until is not None:
         return _cut(plan, notes, asked)
     if may_lack:
@@ -282,6 +295,23 @@ def _may_lack_rows(plan: ReadPlan) -> bool:
     return not has_levels(plan.structure)
 
 
+_STATED = "no row is missing until then, and how long an outcome takes does not depend on it"
+
+
+def _watched(plan: ReadPlan, watched: Watched) -> Assumed:
+    """A column says until when each episode was watched."""
+    name = plan.columns[0].roles[WATCHED_UNTIL]
+    told = f"the column {name} says until when each episode was watched"
+    if watched.unknown:
+        some = f"{watched.unknown:,} {_plural(watched.unknown, 'episode', 'episodes')}"
+        return Assumed(ENDS, Kept.UNKNOWN, f"{told}, but nothing of {some} that can go on")
+    if not plan.tick.step:
+        return Assumed(ENDS, Kept.STATED, f"{told}; {_STATED}")
+    if watched.longest > (PARTS - 2 if watched.has_rows_at_ends else PARTS + 2):
+        return Assumed(ENDS, Kept.NO, f"{told}; but some stop before, and rows are missing there")
+    return Assumed(ENDS, Kept.YES, f"{told}, as their last rows show")
+
+
 def _cut(plan: ReadPlan, notes: OffsetArray, asked: ReadOptions) -> Assumed:
     """Episodes that are not over are said to have gone on until one instant."""
     where = Location(plan.tables[0].path)
@@ -304,8 +334,7 @@ def _cut(plan: ReadPlan, notes: OffsetArray, asked: ReadOptions) -> Assumed:
         return Assumed(ENDS, Kept.NO, f"{said}; but some stop before, and rows are missing there")
     if tick.step:
         return Assumed(ENDS, Kept.YES, f"{said}, as their last rows show")
-    stated = "no row is missing until then, and how long an outcome takes does not depend on it"
-    return Assumed(ENDS, Kept.STATED, f"{said}; {stated}")
+    return Assumed(ENDS, Kept.STATED, f"{said}; {_STATED}")
 
 
 def count_parts(plan: ReadPlan, threads: int | None, watch: ReadProgress) -> Iterator[Partial]:
@@ -397,6 +426,13 @@ def _count_sorted(plan: ReadPlan, asked: ReadOptions) -> LogCounts:
             "`order` says that rows stand as they happened, but those of an episode are not in order in time",
             Location(plan.tables[0].path),
             "leave `order` out, or sort the log",
+        )
+    if WATCHED_UNTIL in plan.columns[0].roles:
+        raise InputError(
+            f"the rows of an episode are not in order in time, and `watched_until` names the column "
+            f"'{plan.columns[0].roles[WATCHED_UNTIL]}'",
+            Location(plan.tables[0].path),
+            "sort the log by time",
         )
     found = count_sorted(plan)
     late, outages = found.late_starts, asked.gaps is not None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.data.cluster import LOCAL, Place, parse_place
-from tightrope.data.column_names import TIME, column_entries, parse_columns
+from tightrope.data.column_names import TIME, WATCHED_UNTIL, column_entries, parse_columns
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.recent import Recent
 from tightrope.data.saved_reading import KINDS, load_reading
@@ -54,8 +54,8 @@ class ReadOptions:
     texts, or mappings. `design` says how the data were collected, `planned_episodes` how many episodes were
     planned. `format` is that of files whose names do not say it. `engine` and `scheduler` say where parts of
     the log are counted (`tightrope.data.cluster`). `ends` = "complete" states that every episode is whole;
-    `watched_until` is the time up to which all were watched (in a log in continuous time also the column
-    that says so), `until_now` that those that are not over went on until the log's last instant. `order`
+    `watched_until` is the time up to which all were watched, or the column that says so of each episode,
+    `until_now` that those that are not over went on until the log's last instant. `order`
     states that rows stand "as-read", in the order in which they happened, or that one clock runs for all
     episodes ("time"). `drop_duplicates` drops rows that were logged twice. `gaps` = "outage"
     states that rows are missing within episodes for reasons of their own. `reading` is the file of a saved
@@ -107,6 +107,7 @@ class ReadOptions:
 
     def saved(self, columns: Mapping[str, str], states: str | None) -> dict[str, Any]:
         """What a saved reading says: all columns as they were read, and whatever was said of the log."""
+        columns = {role: name for role, name in columns.items() if role != WATCHED_UNTIL}
         given = parse_columns(self.columns, [role.removesuffix("'") for role in columns])
         timed = {TIME: f"{columns[TIME]}:{given.time_format}"} if given.time_format else {}
         kept: dict[str, Any] = {name: getattr(self, name) for name in KINDS}

@@ -18,7 +18,7 @@ from tightrope.data.column_names import EPISODE, STEP, TIME
 from tightrope.data.follow import FROM_NEXT_ROW, HAS_ENDS, HAS_EPISODES, HAS_STEPS, HAS_TIME, NO_TICK, Tick
 from tightrope.data.locate import ModelIndex
 from tightrope.data.row_columns import RowColumns
-from tightrope.data.rows import RowDecoder
+from tightrope.data.rows import RowDecoder, TimeKind
 from tightrope.data.stopping import absorbing_states
 from tightrope.data.value_maps import ValueMap
 from tightrope.io.table.data_table import DataTable
@@ -76,7 +76,8 @@ class ReadPlan:
 
     `counting` counts its parts, where this process does not. `by_episodes`: batches end after numbers of
     episodes. `tick` is the usual step of the log's clock. `until_now`: episodes that go on are cut at the
-    log's last instant. `boundaries` are the times at which batches end, where times say it.
+    log's last instant. `boundaries` are the times at which batches end, where times say it. `time_kind`: what
+    times are, in all tables.
     """
 
     structure: Structure
@@ -89,6 +90,7 @@ class ReadPlan:
     until_now: bool = False
     drop_copies: bool = False
     has_number_times: bool = False
+    time_kind: TimeKind | None = None
     boundaries: OffsetArray | None = None
     counting: PartCounting | None = None
 
@@ -110,7 +112,8 @@ class ReadPlan:
         assert self.index is not None and self.absorbing is not None
 
     def decoder(self, table: int) -> RowDecoder:
-        return RowDecoder(self.columns[table], self.maps, self.index, self.tables[table].path)
+        path = self.tables[table].path
+        return RowDecoder(self.columns[table], self.maps, self.index, path, self.time_kind)
 
     def bits(self, table: int) -> int:
         """What the table has, as `follow_rows` takes it."""

@@ -24,7 +24,7 @@ from typing import Any, Protocol, TypedDict, Unpack
 import numpy as np
 
 from tightrope.data.appearance import TimeFormat, unused_columns
-from tightrope.data.column_names import TIME, describe_role, parse_columns
+from tightrope.data.column_names import EPISODE, TIME, WATCHED_UNTIL, describe_role, parse_columns
 from tightrope.data.counts import Counts
 from tightrope.data.dask_counting import counting_at
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind, worse
@@ -212,6 +212,8 @@ def plan_reading(tables: Sequence[DataTable], structure: Structure, asked: ReadO
     if given.time_format is not None:
         maps[TIME] = TimeFormat(format=given.time_format)
     columns = [find_columns(table, structure, asked.state_names, given) for table in tables]
+    if any(asked.watched_until in table.names for table in tables):
+        columns = [_with_watched(table, c, asked) for table, c in zip(tables, columns, strict=True)]
     for table, found in zip(tables, columns, strict=True):
         _check_maps(table, found, maps)
     if columns and all(found.is_counted for found in columns):
@@ -472,6 +474,26 @@ def _check_maps(table: DataTable, columns: RowColumns, maps: Mapping[str, ValueM
             Location(table.path),
             f"it is read by {', '.join(used)}",
         )
+
+
+def _with_watched(table: DataTable, columns: RowColumns, asked: ReadOptions) -> RowColumns:
+    """The columns of a log of steps, one of which says until when each episode was watched."""
+    name = str(asked.watched_until)
+    if name not in table.names:
+        raise InputError(
+            f"`watched_until` names the column '{name}', which other files have and this one has not",
+            Location(table.path),
+        )
+    lacking = [role for role in (EPISODE, TIME) if role not in columns.roles]
+    if lacking and not columns.is_counted:
+        raise InputError(
+            f"`watched_until` names the column '{name}', and the log has none of the {lacking[0]}",
+            Location(table.path),
+            f'name it: `columns="{lacking[0]}=…"`',
+        )
+    if name in columns.names:
+        raise InputError(f"`watched_until` names the column '{name}', which is read as something else")
+    return columns if columns.is_counted else replace(columns, roles={**columns.roles, WATCHED_UNTIL: name})
 
 
 def _refuse_words_about_rows(

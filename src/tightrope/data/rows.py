@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from tightrope.data.column_names import (
     TERMINATED,
     TIME,
     TRUNCATED,
+    WATCHED_UNTIL,
 )
 from tightrope.data.costs import cost_values
 from tightrope.data.locate import ModelIndex, Taken
@@ -93,8 +95,16 @@ class Rows:
 class RowDecoder:
     """Decodes the chunks of one table."""
 
-    def __init__(self, columns: RowColumns, maps: Mapping[str, ValueMap], index: ModelIndex, file: str):
+    def __init__(
+        self,
+        columns: RowColumns,
+        maps: Mapping[str, ValueMap],
+        index: ModelIndex,
+        file: str,
+        time_kind: TimeKind | None = None,
+    ):
         self.columns = columns
+        self.time_kind = time_kind
         self.maps = maps
         self.index = index
         self.file = file
@@ -140,21 +150,22 @@ class RowDecoder:
 
     def times(self, chunk: Chunk, problems: ProblemCodes) -> OffsetArray:
         """The times of rows, as whole numbers that rise with them."""
-        name = self.columns.roles[TIME]
-        return moments(self.map_column(chunk, TIME, problems), name, self.file, problems)
+        return self._moments(chunk, TIME, problems)
 
-    def time_type(self, chunk: Chunk) -> Any:
-        """What times are, numbers or dates, also where a text shows them."""
-        import pyarrow as pa
+    def ends_of_watching(self, chunk: Chunk, problems: ProblemCodes) -> OffsetArray:
+        """Until when the episode of each row was watched, in the same numbers."""
+        return self._moments(chunk, WATCHED_UNTIL, problems)
 
-        name = self.columns.roles[TIME]
+    def _moments(self, chunk: Chunk, role: str, problems: ProblemCodes) -> OffsetArray:
+        name = self.columns.roles[role]
+        column = self.map_column(chunk, TIME, problems, name)
+        return moments(_time_column(column, name, self.file), name, self.file, problems, self.time_kind)
+
+    def time_kind_of(self, chunk: Chunk) -> TimeKind | None:
+        """What times are, also where a text shows them; None where a chunk has none."""
         unused: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
-        column = self.map_column(chunk, TIME, unused)
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            column = times_of(column, name, self.file)
-        return column.type
+        column = _time_column(self.map_column(chunk, TIME, unused), self.columns.roles[TIME], self.file)
+        return None if column.null_count == len(column) else _time_kind(column.type)
 
     def map_column(self, chunk: Chunk, role: str, problems: ProblemCodes, name: str | None = None) -> Any:
         """A column in the model's values."""
@@ -242,15 +253,63 @@ def identities(column: Any, problems: ProblemCodes) -> OffsetArray:
     return numbers[codes]
 
 
-def moments(column: Any, name: str, file: str, problems: ProblemCodes) -> OffsetArray:
-    """Times as whole numbers that rise with them: numbers, dates, or text that shows either."""
+class TimeKind(Enum):
+    """What times are: whole numbers, numbers or dates. Those of one log are all of one kind, since only then
+    can they be compared."""
+
+    INTEGER, FLOAT, DATE = "whole numbers", "numbers", "dates"
+
+
+def _time_kind(kind: Any) -> TimeKind | None:
     import pyarrow as pa
-    import pyarrow.compute as pc
+
+    if pa.types.is_temporal(kind):
+        return TimeKind.DATE
+    if pa.types.is_integer(kind):
+        return TimeKind.INTEGER
+    return TimeKind.FLOAT if pa.types.is_floating(kind) else None
+
+
+def _time_column(column: Any, name: str, file: str) -> Any:
+    """A column of times, also where texts show them."""
+    import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         column = times_of(column, name, file)
+    return column
+
+
+def _of_one_kind(column: Any, wanted: TimeKind, name: str, file: str) -> Any:
+    """Times in the kind that the log's other times are of; what cannot be compared with them is refused."""
+    import pyarrow as pa
+
+    kind = _time_kind(column.type)
+    if kind is wanted or column.null_count == len(column):
+        return column
+    if TimeKind.DATE not in (kind, wanted):
+        try:
+            return column.cast(pa.float64() if wanted is TimeKind.FLOAT else pa.int64())
+        except pa.ArrowInvalid:
+            pass
+    shown = "none" if kind is None else kind.value
+    raise InputError(
+        f"column '{name}' holds {shown} here, and the times of the rows before are {wanted.value}",
+        Location(file),
+        "write all times of a log alike",
+    )
+
+
+def moments(
+    column: Any, name: str, file: str, problems: ProblemCodes, wanted: TimeKind | None = None
+) -> OffsetArray:
+    """Times as whole numbers that rise with them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if wanted is not None:
+        column = _of_one_kind(column, wanted, name, file)
     if column.null_count:
         mark(problems, column.is_null().to_numpy(zero_copy_only=False), Problem.MISSING_VALUE)
     kind = column.type

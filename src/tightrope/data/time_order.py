@@ -26,7 +26,7 @@ from tightrope.data.batches import batch_ends
 from tightrope.data.column_names import EPISODE, STEP, TIME
 from tightrope.data.follow import Tick, find_tick
 from tightrope.data.read_plan import Part, ReadPlan, in_threads
-from tightrope.data.rows import identities
+from tightrope.data.rows import TimeKind, identities
 from tightrope.errors import InputError
 from tightrope.io.table.data_table import Chunk
 from tightrope.io.table.problems import Problem, ProblemCodes
@@ -102,17 +102,16 @@ class Clock(TypedDict):
 
     tick: Tick
     has_number_times: bool
+    time_kind: TimeKind | None
 
 
 def clock_of(plan: ReadPlan) -> Clock:
-    """The usual step of the clock, by the first rows of the log; whether times are numbers and not dates."""
-    import pyarrow as pa
-
+    """The usual step of the clock, by the first rows of the log; what times are."""
     columns = plan.columns[0]
     if TIME not in columns.roles or columns.is_counted:
-        return Clock(tick=Tick(), has_number_times=False)
+        return Clock(tick=Tick(), has_number_times=False, time_kind=None)
     decoder, looked = plan.decoder(0), 0
-    times, names, is_float, is_date = [], [], False, False
+    times, names, kinds = [], [], set[TimeKind]()
     wanted = [columns.roles[role] for role in (TIME, EPISODE) if role in columns.roles]
     for chunk in plan.tables[0].chunks(tuple(wanted)):
         flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
@@ -122,15 +121,17 @@ def clock_of(plan: ReadPlan) -> Clock:
             episode = identities(chunk.columns[columns.roles[EPISODE]], flags)
         times.append(time[flags == Problem.NONE])
         names.append(episode[flags == Problem.NONE])
-        kind = decoder.time_type(chunk)
-        is_float, is_date = bool(pa.types.is_floating(kind)), bool(pa.types.is_temporal(kind))
+        if (kind := decoder.time_kind_of(chunk)) is not None:
+            kinds.add(kind)
         looked += chunk.rows
         if looked >= LOOKED_AT:
             break
+    kind = next((kind for kind in (TimeKind.DATE, TimeKind.FLOAT) if kind in kinds), TimeKind.INTEGER)
     tick = Tick()
-    if times and STEP not in columns.roles:
+    if len(kinds) == 1 and STEP not in columns.roles:
+        is_float = kind is TimeKind.FLOAT
         tick = find_tick(np.concatenate(names)[:LOOKED_AT], np.concatenate(times)[:LOOKED_AT], is_float)
-    return Clock(tick=tick, has_number_times=not is_date)
+    return Clock(tick=tick, has_number_times=kind is not TimeKind.DATE, time_kind=kind if kinds else None)
 
 
 def are_in_time(plan: ReadPlan) -> bool:

@@ -109,9 +109,9 @@ def plain_text(value: Any) -> str:
 
 
 def parse_maps(
-    texts: Sequence[str] | Mapping[str, Any] | None, variables: Collection[str]
+    texts: Sequence[str] | Mapping[str, Any] | None, variables: Collection[str], more: Collection[str] = ()
 ) -> dict[str, ValueMap]:
-    """The maps by the role they belong to.
+    """The maps by the role they belong to; some roles have maps only in some logs.
 
     >>> parse_maps(["action: 0=repair,1=run", "wear: *10 -1"], ["wear"])["wear"].text
     '*10 -1'
@@ -126,8 +126,9 @@ def parse_maps(
         entries = [_parse(text) for text in texts]
     maps: dict[str, ValueMap] = {}
     for role, value_map in entries:
-        if role not in variables and role not in (STATE, ACTION, CHOICE, EPISODE):
-            known = ", ".join([*variables, *(name for name in ROLES if name in (STATE, ACTION, CHOICE))])
+        if role not in variables and role not in (STATE, ACTION, CHOICE, EPISODE, *more):
+            own = (name for name in ROLES if name in (STATE, ACTION, CHOICE))
+            known = ", ".join([*variables, *own, *more])
             raise InputError(
                 f"`maps` speaks of '{role}', which has no values to map", hint=f"known are {known}"
             )

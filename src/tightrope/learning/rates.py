@@ -14,12 +14,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from tightrope.data.design import SamplingDesign, SamplingKind
-from tightrope.data.exposure import Exposure, read_exposure
+from tightrope.data.exposure import Exposure, TimedReadWords, read_exposure
 from tightrope.errors import InputError, check_number, describe
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.result import rests_on
@@ -130,10 +130,7 @@ def learn_rates(
     delta: float = 0.001,
     region: str | RegionKind | None = None,
     precision: float = 1e-6,
-    ends: str | None = None,
-    watched_until: str | float | None = None,
-    until_now: bool = False,
-    drop_duplicates: bool = False,
+    **reading: Unpack[TimedReadWords],
 ) -> RateResult:
     """Certified bounds on what a chain in continuous time is worth, from a log with times.
 
@@ -143,8 +140,8 @@ def learn_rates(
       docs/data.md.
     * `region`: "polytope" has an interval for every rate, "likelihood" one region for all rates that are
       affine. Where it is left out, it is the latter if these rates outnumber the parameters.
-    * `ends`, `watched_until`, `until_now`, `drop_duplicates`: how episodes ended, see `read_exposure`. Where
-      that is neither known nor stated, the result is nominal.
+    * `columns`, `maps`, `reading`, `ends`, `watched_until`, `until_now`, `drop_duplicates`, …: how the log is
+      read, see `read_exposure`. Where how episodes ended is neither known nor stated, the result is nominal.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(lam=(0.01, 10))
@@ -165,14 +162,7 @@ def learn_rates(
     kind = region_kind(region, model)
     query = parse_query(property, model.structure, PropertyOptions(is_timed=True))
     if not isinstance(data, Exposure):
-        data = read_exposure(
-            data,
-            model.structure,
-            ends=ends,
-            watched_until=watched_until,
-            until_now=until_now,
-            drop_duplicates=drop_duplicates,
-        )
+        data = read_exposure(data, model.structure, **reading)
     return learn_value(model, query, data, delta, Effort(precision), kind)
 
 

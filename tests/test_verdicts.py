@@ -229,6 +229,9 @@ CASES = {
         ],
         lambda: tr.plan(problem(), "good.csv", delta=0.01, gap=0.05, sets="rectangular").verdict,
     ),
+    "plan, refuted": Case(
+        C, ["plan", "coin.prism", "--param", "p=0.1:0.12", *WON, "--data", "good.csv", "--gap", "0.05"]
+    ),
     "watch": Case(P, ["watch", "coin.prism", *RANGE, "--data", "good.csv"]),
     "watch, an alarm": Case(C, ["watch", "coin.prism", *RANGE, "--data", "bad.csv"]),
     "watch, an order that nobody knows": Case(
@@ -260,6 +263,8 @@ def test_every_surface_says_the_same(name: str, capsys: pytest.CaptureFixture[st
     assert run([*case.command, "--json"]) == code
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert found["verdict"] == case.word.value
+    if case.command[0] == "check":
+        assert (found["status"] == "certified") == (case.word is Word.PROVED)
     assert bool(found["why"]) == (case.word is not Word.PROVED)
     kept = {one["name"]: one["kept"] for one in found["assumptions"]}
     assert tuple(name for name, how in kept.items() if how in ("no", "unknown")) == case.doubted
@@ -297,6 +302,8 @@ def test_rates_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     log = tr.simulate_times(model.instantiate(lam=2), 40, seed=1, time=50)
     result = tr.learn_rates(model, 'S=? [ "down" ]', log, delta=0.05)
     assert result.verdict.word is Word.PROVED and result.headline().startswith("PROVED: value in [")
+    (right,) = (one for one in result.verdict.assumptions if one.name == "model")
+    assert right.kept is Kept.STATED and right.why.endswith("this was not tested against the data")
     narrow = tr.load("rates.prism", params={"lam": (8, 9)})
     refuted = tr.learn_rates(narrow, 'S=? [ "down" ]', log, delta=0.05)
     assert refuted.verdict.word is Word.CONTRADICTED and refuted.value is None

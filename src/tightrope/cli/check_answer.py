@@ -93,7 +93,7 @@ class PlainAnswer:
             lower=value.lower,
             upper=value.upper,
             initial=initial_record(value),
-            status=self.status,
+            status=status_beside(self.verdict, self.status),
             answer=UNSET if self.truth is None else self.truth,
             iterations=self.solution.iterations,
             states=_all_states(self) if self.of_all_states else UNSET,
@@ -118,6 +118,13 @@ class PlainAnswer:
             (row.state, text_below(row.lower), text_above(row.upper), row.action) for row in _all_states(self)
         ]
         return ("state", "lower", "upper", "action"), list(rows)
+
+
+def status_beside(verdict: Verdict, status: str) -> str:
+    """The status of an answer, which never says more or less than its verdict."""
+    if verdict.is_proved:
+        return status if status == "automaton-believed" else "certified"
+    return verdict.word.value if status == "certified" else status
 
 
 def _all_states(answer: PlainAnswer) -> list[StateValue]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import UNSET, structs
 
-from tightrope.cli.check_answer import initial_facts, initial_record
+from tightrope.cli.check_answer import initial_facts, initial_record, status_beside
 from tightrope.cli.output import (
     memory_text,
     peak_memory,
@@ -109,7 +109,7 @@ class ComposedAnswer:
             lower=UNSET if bounds is None else bounds[0],
             upper=UNSET if bounds is None else bounds[1],
             initial=UNSET if self._initial is None else initial_record(self._initial),
-            status=answer.status,
+            status=status_beside(self.verdict, answer.status),
             answer=answer.truth or UNSET,
             iterations=answer.iterations,
             states=states,

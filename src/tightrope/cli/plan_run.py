@@ -31,7 +31,8 @@ from tightrope.design.plan import (
 from tightrope.design.planner import plan
 from tightrope.errors import CannotCertify
 from tightrope.io.policy import read_policy
-from tightrope.io.results import LABEL, SignatureDraws
+from tightrope.io.results import LABEL, SignatureDraws, assumed_facts
+from tightrope.learning.plan.plan import NothingToPlan, plan
 from tightrope.numerics.text import interval_text, text_above
 from tightrope.statistics.estimates import check_delta
 
@@ -60,17 +61,26 @@ def run(asked: Request) -> None:
     if cap is None and subject.loaded.benchmark is not None:
         cap = subject.loaded.benchmark.episode_cap
     reading = log.read(subject.model, files)
-    with phase_progress() as progress:
-        found = plan(
-            subject.problem,
-            reading.counts,
-            delta=asked.delta,
-            gap=asked.gap,
-            policy=given,
-            progress=progress,
-            within_cap=cap,
-            **words,
-        )
+    try:
+        with phase_progress() as progress:
+            found = plan(
+                subject.problem,
+                reading.counts,
+                delta=asked.delta,
+                gap=asked.gap,
+                policy=given,
+                progress=progress,
+                within_cap=cap,
+                **words,
+            )
+    except NothingToPlan as error:
+        if asked.json:
+            refuted = {"verdict": error.verdict.word, "why": error.verdict.why, "strategies": []}
+            print_json({**refuted, "assumptions": assumed_facts(error.verdict)})
+        else:
+            print_verdict(error.verdict, error.verdict.headline(""))
+        sys.stdout.flush()
+        raise
     for missing in reading.counts.design.censored:
         warn(f"{missing}: what is missing may depend on how it came out, so the confidence is nominal")
     document = plan_document(found, asked.model)

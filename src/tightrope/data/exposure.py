@@ -390,10 +390,9 @@ class _Counter:
         moments: OffsetArray = whole.fill_null(0).to_numpy(zero_copy_only=False)
         if self._origin is None:
             self._origin = int(moments[0])
-        seconds = (moments - self._origin) * 1e-9
+        seconds: FloatArray = ((moments - self._origin) * 1e-9).astype(np.float64)
         seconds[column.is_null().to_numpy(zero_copy_only=False)] = np.nan
-        result: FloatArray = seconds
-        return result
+        return seconds
 
     def _factor(self, role: str) -> float:
         """What one unit of the log's clock is in the model's unit of time."""

@@ -51,6 +51,7 @@ CLOSE = "as close as was asked"
 MODEL_RIGHT = (
     "it has the states and transitions of the real process, and the true parameters lie in its domain"
 )
+NOT_TESTED = "this was not tested against the data"
 
 REACHED = (CoupledStatus.EXACT, CoupledStatus.CERTIFIED, CoupledStatus.RECTANGULAR)
 """How coupled values end where no limit stopped them; the last says that there is nothing to refine."""
@@ -425,7 +426,7 @@ def excluded_in(counts: Counts | None) -> str | None:
 
 def rests_on(ledger: Ledger, options: LearnOptions, fit: ModelFit | None) -> tuple[Assumed, ...]:
     """All that a learned guarantee rests on: the model, the data, and what was stated beside them."""
-    tested = MODEL_RIGHT if fit is None else f"{MODEL_RIGHT}; tested: {fit.text}"
+    tested = f"{MODEL_RIGHT}; " + (NOT_TESTED if fit is None else f"tested: {fit.text}")
     found = [*ledger.assumptions, Assumed("model", Kept.STATED, tested)]
     if options.assume_support is not None:
         least = f"no transition that can happen has a probability below {options.assume_support:g}"

@@ -28,11 +28,10 @@ from tightrope.design.plan import (
     round_forecast,
     write_plan,
 )
-from tightrope.design.planner import plan
+from tightrope.design.planner import NothingToPlan, plan
 from tightrope.errors import CannotCertify
 from tightrope.io.policy import read_policy
 from tightrope.io.results import LABEL, SignatureDraws, assumed_facts
-from tightrope.learning.plan.plan import NothingToPlan, plan
 from tightrope.numerics.text import interval_text, text_above
 from tightrope.statistics.estimates import check_delta
 

@@ -102,6 +102,7 @@ from tightrope.regions.region import Region, RegionKind
 from tightrope.solver.solve import solve
 from tightrope.statistics.estimates import IntervalMethod, check_delta
 from tightrope.statistics.outcomes import Outcomes
+from tightrope.verdict import Verdict
 
 POINTS = 24
 """Of a curve."""
@@ -564,6 +565,14 @@ class PlanWords(TypedDict, total=False):
 OWN = ("optimality", "above", "budget", "within_cap", "cost", "avoid", "at_most", "generative")
 
 
+class NothingToPlan(CannotCertify):
+    """The data refute the model; `verdict` says so, and what it rests on."""
+
+    def __init__(self, contradiction: str, verdict: Verdict):
+        super().__init__(f"there is nothing to plan: {contradiction}")
+        self.verdict = verdict
+
+
 def plan(
     problem: Problem,
     data: Any,
@@ -618,7 +627,7 @@ def plan(
     learner = Learner(found, counts, delta, options=options, policy=policy, progress=progress)
     result = learner.result(options)
     if result.contradiction is not None:
-        raise CannotCertify(f"there is nothing to plan: {result.contradiction}")
+        raise NothingToPlan(result.contradiction, result.verdict)
     planner = DrawPlanner if own["generative"] else Planner
     return planner(result, counts, target, asked).plan()
 

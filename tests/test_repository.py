@@ -102,7 +102,6 @@ MORE_PARAMETERS = {
     "model/rate_builder.py: build_ctmc_from_rows": "options of a public function, by keyword",
     "data/environments.py: count_environment": "options of a public function, by keyword",
     "certify/verification.py: verify": "options of a public function, by keyword",
-    "learning/rates.py: learn_rates": "options of a public function, by keyword",
     "design/exploration.py: online": "options of a public function, by keyword",
     "learning/online/learner.py: __init__": "options of a public class, by keyword",
 }

@@ -36,8 +36,8 @@ from typing import TypeVar
 
 from tightrope.benchmarks.instance import Instance
 from tightrope.benchmarks.suite import list_instances, load, parse_bench, question
+from tightrope.certificate.archive import load as load_certificate
 from tightrope.certificate.checker import check
-from tightrope.certificate.format.archive import load as load_certificate
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of, domain_certificate

@@ -10,10 +10,10 @@ from itertools import product
 
 import numpy as np
 
-from tightrope.certificate.claim import Certificate
-from tightrope.certificate.coupled.hints import CoupledHints
-from tightrope.certificate.hints import LearnedHints, RegionHints
-from tightrope.certificate.region.rows import Origin
+from tightrope.certificate.coupled_hints import CoupledHints
+from tightrope.certificate.evidence import LearnedHints, RegionHints
+from tightrope.certificate.problem import Certificate
+from tightrope.certificate.rows import Origin
 from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_claim, value_hints
 from tightrope.io.policy import Policy

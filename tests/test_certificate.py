@@ -12,16 +12,16 @@ import pytest
 from cases.value_certificates import loop, walk_certificate
 from effort import repeats
 from exact_reference import INFINITE, brute_force, random_model, random_objective
+from tightrope.certificate.archive import load
 from tightrope.certificate.checker import check
-from tightrope.certificate.claim import Certificate, Claim, ValueHints
-from tightrope.certificate.format.archive import load
-from tightrope.certificate.format.differences import first_difference
+from tightrope.certificate.nature import Graph
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
-from tightrope.certificate.problem import Graph, Problem
+from tightrope.certificate.problem import Certificate, Claim, Problem, ValueHints
 from tightrope.certificate.problem import Objective as Asked
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_certificate
+from tightrope.certify.verification import first_difference
 from tightrope.errors import InputError
 from tightrope.io.policy import Policy
 from tightrope.model.objective import Direction, Objective, ObjectiveKind

@@ -18,16 +18,15 @@ import tightrope as tr
 from adversary.archive import archive_bytes
 from cases.value_certificates import walk_certificate
 from tightrope.certificate import budget as meter
+from tightrope.certificate.archive import read
 from tightrope.certificate.budget import Budget, OverBudget, spend
 from tightrope.certificate.checker import check
-from tightrope.certificate.claim import Certificate, Claim, ValueHints
-from tightrope.certificate.coupled.hints import CoupledHints
-from tightrope.certificate.evidence import Data, Domain
-from tightrope.certificate.format.archive import read
-from tightrope.certificate.game.product import Automaton
-from tightrope.certificate.hints import LearnedHints, RegionHints
+from tightrope.certificate.coupled_hints import CoupledHints
+from tightrope.certificate.evidence import Data, Domain, LearnedHints, RegionHints
+from tightrope.certificate.nature import Graph
 from tightrope.certificate.numbers import RATIONAL
-from tightrope.certificate.problem import Graph, Objective, Problem
+from tightrope.certificate.problem import Certificate, Claim, Objective, Problem, ValueHints
+from tightrope.certificate.product import Automaton
 from tightrope.certificate.statistics.costs import Costs
 from tightrope.certify.certificate_file import as_file
 from tightrope.cli.app import run

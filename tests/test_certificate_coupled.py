@@ -12,9 +12,10 @@ import pytest
 from cases.learned_certificates import failures, moved, values
 from coupled_proofs import Prover, base_certificate, loop_model, objective_of, value_at
 from learning_cases import FAMILIES, case, counts_of
+from tightrope.certificate.archive import load
 from tightrope.certificate.checker import check
-from tightrope.certificate.coupled.hints import CoupledHints
-from tightrope.certificate.format.archive import load
+from tightrope.certificate.coupled import CoupledCheck
+from tightrope.certificate.coupled_hints import CoupledHints
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import FLOAT64
 from tightrope.certify.certificate_file import save_certificate
@@ -32,7 +33,7 @@ POLICY = np.zeros(5, np.int64)
 def with_claim(certificate, proof):
     """The certificate with the best bounds that the checker's own functions find."""
     certificate = with_proof(certificate, proof)
-    check = Learned(certificate, FLOAT64).coupled_check(proof)
+    check = CoupledCheck(Learned(certificate, FLOAT64), proof)
     ends = {int(node): check.own_ends(i) for i, node in enumerate(proof.node)}
     low, high = check.tree_ends(ends, (-np.inf, np.inf))
     lower, upper = np.nextafter(float(low), -np.inf), np.nextafter(float(high), np.inf)

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tightrope.certificate.coupled.values import _range_of_pairs, total_doubt
+from tightrope.certificate.coupled import _range_of_pairs, total_doubt
 from tightrope.certificate.numbers import FLOAT64, RATIONAL, as_fraction
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from cases.learned_certificates import added, certified, changed, failures, moved, proved, values
 from learning_cases import FAMILIES, case, counts_of
-from tightrope.certificate.format.archive import load
+from tightrope.certificate.archive import load
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import FLOAT64, RATIONAL, as_fraction
-from tightrope.certificate.region.rows import Origin
+from tightrope.certificate.rows import Origin
 from tightrope.certificate.statistics.ellipsoid import Ellipsoid
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of

@@ -21,12 +21,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from cases.value_certificates import loop, walk_certificate
+from tightrope.certificate import archive
+from tightrope.certificate.archive import digest_of, load, read
 from tightrope.certificate.checker import check
-from tightrope.certificate.claim import Certificate
-from tightrope.certificate.format import archive
-from tightrope.certificate.format.archive import digest_of, load, read
-from tightrope.certificate.format.differences import first_difference
+from tightrope.certificate.problem import Certificate
 from tightrope.certify.certificate_file import as_file
+from tightrope.certify.verification import first_difference
 from tightrope.cli.app import run
 from tightrope.errors import InputError
 
@@ -77,8 +77,8 @@ def test_steps_are_stored_where_they_are_narrower() -> None:
 def test_a_file_that_would_inflate_too_much_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     certificate = replace(walk_certificate(), about={"model": "x" * 4000})
     small = as_file(certificate)
-    monkeypatch.setattr("tightrope.certificate.format.archive.ROOM", 64)
-    monkeypatch.setattr("tightrope.certificate.format.archive.INFLATION", 1)
+    monkeypatch.setattr("tightrope.certificate.archive.ROOM", 64)
+    monkeypatch.setattr("tightrope.certificate.archive.INFLATION", 1)
     large = as_file(certificate)
     assert len(large.content) > len(small.content) and large.digest == small.digest
     with pytest.raises(InputError, match="memory"):

@@ -10,11 +10,11 @@ import pytest
 from adversary.second import second_verdict
 from cases.learned_certificates import added, certified, changed, failures, moved, proved, values
 from learning_cases import FAMILIES, case, counts_of
+from tightrope.certificate.archive import load
 from tightrope.certificate.checker import check
-from tightrope.certificate.format.archive import load
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import FLOAT64
-from tightrope.certificate.region.rows import Origin
+from tightrope.certificate.rows import Origin
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of
 from tightrope.data.batches import Batches

@@ -15,8 +15,8 @@ import pytest
 import stormpy
 
 import tightrope as tr
+from tightrope.certificate.archive import load
 from tightrope.certificate.checker import check
-from tightrope.certificate.format.archive import load
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certify.certificate_file import as_file
 from tightrope.cli.app import run

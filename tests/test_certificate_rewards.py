@@ -13,8 +13,8 @@ import pytest
 
 import tightrope as tr
 from tightrope.certificate.checker import check
-from tightrope.certificate.claim import Certificate
 from tightrope.certificate.numbers import RATIONAL
+from tightrope.certificate.problem import Certificate
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of, domain_certificate
 from tightrope.errors import CannotCertify, InputError

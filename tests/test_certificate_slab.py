@@ -14,7 +14,7 @@ from learning_cases import case
 from tightrope.certificate.checker import check
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
-from tightrope.certificate.region.rows import Origin
+from tightrope.certificate.rows import Origin
 from tightrope.certificate.statistics.bets import Bets, Schedule, levels, weight_of
 from tightrope.certificate.statistics.likelihood import Forms
 from tightrope.certify.data import to_data

@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 
 from effort import repeats
+from tightrope.certificate.coordinates import Space, add, multiply, polynomial_range
 from tightrope.certificate.evidence import Data, Domain
-from tightrope.certificate.learned import Learned
+from tightrope.certificate.learned import Learned, Outcomes
+from tightrope.certificate.nature import Graph
 from tightrope.certificate.numbers import FLOAT64
-from tightrope.certificate.problem import Graph, Problem
-from tightrope.certificate.region.coordinates import Space
-from tightrope.certificate.region.polynomials import add, multiply, polynomial_range
+from tightrope.certificate.problem import Problem
 from tightrope.certificate.statistics.balls import Balls
 from tightrope.certificate.statistics.intervals import Events, Intervals
 from tightrope.certificate.statistics.likelihood import Predictor, pilot_of
-from tightrope.certificate.statistics.outcomes import Outcomes
 from tightrope.certificate.verdict import Contradiction
 from tightrope.certify.problem import to_domain
 from tightrope.model.parameters import LinearConstraint, Parameters

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tightrope.certificate.format.archive import load
+from tightrope.certificate.archive import load
 from tightrope.cli.app import run
 
 WALK = """\

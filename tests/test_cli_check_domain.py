@@ -11,8 +11,8 @@ import pytest
 
 from coupled_cases import KINDS, random_case
 from tightrope import Problem, over_domain
+from tightrope.certificate.archive import load
 from tightrope.certificate.checker import check
-from tightrope.certificate.format.archive import load
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import domain_certificate
 from tightrope.cli.app import run

@@ -14,7 +14,7 @@ import pytest
 
 import tightrope
 from learning_cases import case, counts_of
-from tightrope.certificate.format.archive import load
+from tightrope.certificate.archive import load
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of
 from tightrope.cli.app import run

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linprog
 
 from tightrope.certificate.numbers import RATIONAL
-from tightrope.certificate.region.duality import Rows, upper_bounds
+from tightrope.certificate.rows import Rows, upper_bounds
 from tightrope.certify.bases import BasisFinder
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.certificate.claim import Certificate
+from tightrope.certificate.problem import Certificate
 from tightrope.numerics.record import MOST_LINES, WIDTH, Record
 
 GOAL = 'Pmax=? [ F "goal" ]'

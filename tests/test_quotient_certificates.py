@@ -15,12 +15,12 @@ import pytest
 
 import tightrope as tr
 from tightrope.certificate.checker import check
-from tightrope.certificate.claim import Certificate
+from tightrope.certificate.coordinates import add
 from tightrope.certificate.evidence import Domain
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
-from tightrope.certificate.region.polynomials import add
-from tightrope.certificate.region.quotients import QuotientSpace
+from tightrope.certificate.problem import Certificate
+from tightrope.certificate.quotients import QuotientSpace
 from tightrope.certify.learned import certificate_of, domain_certificate
 from tightrope.cli.app import main
 from tightrope.errors import InputError

@@ -344,8 +344,8 @@ def test_the_robust_policy_that_learn_writes_is_the_one_that_is_certified(
 
 def test_a_claim_about_another_policy_by_steps_is_not_proved(tmp_path: Path) -> None:
     """The first state is told to wait at a step: what was claimed of the better policy is refused."""
+    from tightrope.certificate.archive import load as load_certificate
     from tightrope.certificate.checker import check
-    from tightrope.certificate.format.archive import load as load_certificate
 
     model, proof = path_of(tmp_path), str(tmp_path / "given.cert")
     asked = ["--at", "p=0.6", "--param", "p=0.1:0.9", "--prop", 'Pmax=? [ F<=4 "goal" ]']

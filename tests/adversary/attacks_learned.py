@@ -12,7 +12,7 @@ import numpy as np
 
 from adversary.archive import Forgery, archive_bytes
 from adversary.attacks_values import Attack, Forge, both, change, claim, entries
-from tightrope.certificate.format.archive import read
+from tightrope.certificate.archive import read
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import FLOAT64
 

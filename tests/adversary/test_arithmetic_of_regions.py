@@ -11,14 +11,20 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tightrope.certificate.coupled.cells import hull_misfit
-from tightrope.certificate.coupled.models import Ball, Model, Walk, model_misfit
-from tightrope.certificate.coupled.values import polynomial_ends, total_doubt
+from tightrope.certificate.coordinates import Space
+from tightrope.certificate.coupled import (
+    Ball,
+    Model,
+    Walk,
+    hull_misfit,
+    model_misfit,
+    polynomial_ends,
+    total_doubt,
+)
 from tightrope.certificate.evidence import Domain
 from tightrope.certificate.logarithms import log_ratio, log_units
 from tightrope.certificate.numbers import FLOAT64, RATIONAL, OutOfRange
-from tightrope.certificate.region.coordinates import Space
-from tightrope.certificate.region.duality import BasisTable, Rows, upper_bounds
+from tightrope.certificate.rows import BasisTable, Rows, upper_bounds
 from tightrope.certificate.statistics.ellipsoid import Ellipsoid
 from tightrope.certificate.statistics.intervals import Intervals
 from tightrope.certificate.statistics.likelihood import Forms, Likelihood

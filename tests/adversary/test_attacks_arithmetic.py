@@ -20,11 +20,10 @@ from adversary.judge import verify
 from adversary.truth_values import Question, is_allowed
 from exact_reference import TinyModel
 from tightrope.certificate.checker import check
-from tightrope.certificate.claim import Certificate, Claim, ValueHints
-from tightrope.certificate.evidence import Domain
-from tightrope.certificate.hints import LearnedHints, RegionHints
+from tightrope.certificate.evidence import Domain, LearnedHints, RegionHints
+from tightrope.certificate.nature import Graph
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
-from tightrope.certificate.problem import Graph, Objective, Problem
+from tightrope.certificate.problem import Certificate, Claim, Objective, Problem, ValueHints
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.model.objective import Direction, ObjectiveKind
 from tightrope.model.objective import Objective as Asked

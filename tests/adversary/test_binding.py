@@ -15,8 +15,8 @@ import tightrope as tr
 from adversary.archive import Forgery
 from adversary.honest import ALL, TIMED, Honest, quietly
 from adversary.judge import verify
+from tightrope.certificate.archive import load
 from tightrope.certificate.checker import check
-from tightrope.certificate.format.archive import load
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.continuous.discrete import embed
 from tightrope.errors import InputError

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from adversary.honest import ALL
+from tightrope.certificate.archive import load
 from tightrope.certificate.checker import check
-from tightrope.certificate.format.archive import load
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
 
 KINDS = (

@@ -65,7 +65,7 @@ KINDS: dict[str, Honest] = {
 LOADED = """
 import json, os, sys
 from tightrope.certificate.checker import check
-from tightrope.certificate.format.archive import load
+from tightrope.certificate.archive import load
 for path in sys.argv[1:]:
     if os.fork() == 0:  # what one check loads the next one has not
         valid = check(load(path).certificate).valid
@@ -137,10 +137,10 @@ def test_what_one_kind_needs_is_not_loaded_for_others(loaded: dict[str, set[str]
     def kinds_with(module: str) -> set[str]:
         return {kind for kind, names in loaded.items() if f"tightrope.certificate.{module}" in names}
 
-    assert kinds_with("game.laws") == {kind for kind in KINDS if kind.startswith("a ")}
-    assert kinds_with("game.product") == {kind for kind in KINDS if "temporal" in kind}
-    assert kinds_with("game.average") == {"a long-run average"}
-    assert kinds_with("coupled.check") == {kind for kind in KINDS if kind.startswith("coupled")}
+    assert kinds_with("laws") == {kind for kind in KINDS if kind.startswith("a ")}
+    assert kinds_with("product") == {kind for kind in KINDS if "temporal" in kind}
+    assert kinds_with("special") == {"a long-run average"}
+    assert kinds_with("coupled") == {kind for kind in KINDS if kind.startswith("coupled")}
     assert kinds_with("statistics.bets") == {kind for kind in KINDS if "slab" in kind}
     assert kinds_with("statistics.ellipsoid") == {"learned: ellipsoid"}
     assert kinds_with("statistics.balls") == {"learned: L1 balls"}

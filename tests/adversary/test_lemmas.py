@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tightrope.certificate.coupled.cells import hull_misfit
-from tightrope.certificate.coupled.values import total_doubt
+from tightrope.certificate.coordinates import bernstein_table
+from tightrope.certificate.coupled import hull_misfit, total_doubt
 from tightrope.certificate.evidence import Domain
+from tightrope.certificate.nature import Graph
 from tightrope.certificate.numbers import FLOAT64, RATIONAL, Arithmetic, OutOfRange, as_fraction
-from tightrope.certificate.problem import Graph, Objective, Problem
-from tightrope.certificate.region.duality import Rows
-from tightrope.certificate.region.polynomials import bernstein_table
+from tightrope.certificate.problem import Objective, Problem
+from tightrope.certificate.rows import Rows
 from tightrope.certificate.statistics.costs import CostEvents, Costs
 
 BOTH = pytest.mark.parametrize("n", [FLOAT64, RATIONAL], ids=["float64", "rational"])

@@ -22,10 +22,10 @@ from adversary.archive import Forgery
 from adversary.honest import SPREAD, Honest
 from adversary.truth_values import Question, objective_of
 from exact_reference import INFINITE, TinyModel
-from tightrope.certificate.format.archive import load
+from tightrope.certificate.archive import load
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import FLOAT64
-from tightrope.certificate.region.rows import Origin
+from tightrope.certificate.rows import Origin
 from tightrope.model.objective import Objective
 
 DELTA = 0.05

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from tightrope.certificate.claim import Certificate, Claim, ValueHints
-from tightrope.certificate.problem import Graph, Problem
+from tightrope.certificate.nature import Graph
+from tightrope.certificate.problem import Certificate, Claim, Problem, ValueHints
 from tightrope.certificate.problem import Objective as Asked
 from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_certificate

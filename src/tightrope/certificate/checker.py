@@ -8,7 +8,7 @@ for nothing but finding numbers. The theorem: if all checks pass, then for every
 where the value is that of the problem (`tightrope.certificate.problem`): at the point, for every choice of
 nature's within the intervals, for every instantiation in the domain, or with data for the true instantiation,
 with probability at least 1 − δ over the data, under what `assumes` lists. Why stands in
-`tightrope.certificate.game.theorem` for values, and for the way from data to sets in
+`tightrope.certificate.theorem` for values, and for the way from data to sets in
 `tightrope.certificate.learned`.
 """
 
@@ -22,13 +22,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tightrope.certificate.budget import Budget
-from tightrope.certificate.claim import Certificate, Claim, misfit
-from tightrope.certificate.format.fields import validate
-from tightrope.certificate.game.nature import Boxes, Vector
-from tightrope.certificate.game.theorem import prove
+from tightrope.certificate.fields import validate
+from tightrope.certificate.nature import Boxes, Vector
 from tightrope.certificate.numbers import FLOAT64, RATIONAL, Arithmetic, OutOfRange, as_fraction
-from tightrope.certificate.problem import Problem
-from tightrope.certificate.verdict import Check, Contradiction, Verdict, assumptions
+from tightrope.certificate.problem import Certificate, Claim, Problem, misfit
+from tightrope.certificate.theorem import prove
+from tightrope.certificate.verdict import (
+    BELIEVED,
+    MEANING,
+    Assumption,
+    Check,
+    Contradiction,
+    Verdict,
+    exactly,
+)
 from tightrope.errors import InputError
 
 if TYPE_CHECKING:
@@ -99,7 +106,7 @@ def _run(certificate: Certificate, n: Arithmetic, learned: Learned | None, check
             return
         boxes = learned.model_boxes()
     else:
-        from tightrope.certificate.game.laws import boxes_of
+        from tightrope.certificate.laws import boxes_of
 
         boxes, proper_sets = boxes_of(certificate.problem, n)
         checks += proper_sets
@@ -114,14 +121,18 @@ def _run(certificate: Certificate, n: Arithmetic, learned: Learned | None, check
 
 def _in_product(certificate: Certificate, boxes: Boxes) -> tuple[Certificate, Boxes, Check]:
     """The certificate as one about reaching, in the product of model and automaton."""
-    from tightrope.certificate.game.product import product_of
+    from tightrope.certificate.product import product_of
 
-    most = max(0 if hints.lower is None else len(hints.lower) for hints in certificate.values)
-    product = product_of(certificate.problem, boxes, most)
-    for claim, hints in zip(certificate.claims, certificate.values, strict=True):
-        if trouble := misfit(product.problem, claim, hints):
+    problem, values = certificate.problem, certificate.values
+    most = max(0 if hints.lower is None else len(hints.lower) for hints in values)
+    assert problem.automaton is not None
+    product = product_of(problem.graph, problem.automaton, problem.objective.agent, boxes, most)
+    objective = replace(problem.objective, kind="UNTIL", target=product.target)
+    problem = replace(problem, graph=product.graph, objective=objective, automaton=None)
+    for claim, hints in zip(certificate.claims, values, strict=True):
+        if trouble := misfit(problem, claim, hints):
             raise ValueError(trouble)
-    return replace(certificate, problem=product.problem), product.lift(boxes), product.check
+    return replace(certificate, problem=problem), product.lift(boxes), product.check
 
 
 def _prove(
@@ -144,9 +155,11 @@ def _prove(
     if passed and ends[1].below(ends[0]).any():
         raise Contradiction(f"no value of the {claim.name} is left at a state")
     low, high = (_at(bound, problem.graph.initial) for bound in ends)
-    if learned is not None and problem is learned.problem and passed:
-        coupled, (low, high) = learned.coupled(number, (low, high))
-        found += coupled
+    if learned is not None and learned.hints.coupled and passed:
+        from tightrope.certificate.coupled import coupled_ends
+
+        proofs, (low, high) = coupled_ends(learned, number, (low, high))
+        found += proofs
     if problem.objective.complement:
         low, high = 1 - high, 1 - low
     least, most = (problem if learned is None else learned.priced(problem, False)).objective.range
@@ -184,3 +197,14 @@ def unbound(certificate: Certificate) -> dict[str, bool | None]:
         "data": None if certificate.problem.data is None else False,
         "policy": None if all(claim.policy == "free" for claim in certificate.claims) else False,
     }
+
+
+def assumptions(problem: Problem, planned: bool, given: bool) -> list[Assumption]:
+    """What is assumed, derived from method and design; what is not kept makes the confidence nominal."""
+    found = [] if problem.data is None else problem.data.assumptions(planned, given)
+    if problem.assumed_support is not None:
+        words = f"a transition that can happen has at least probability {exactly(problem.assumed_support)}"
+        found.append(("support", "stated", words))
+    if problem.automaton is not None:
+        found.append(("formula", "stated", BELIEVED if problem.automaton.believed else MEANING))
+    return found

@@ -1,4 +1,8 @@
-"""What is known of the parameters of a model: their domain, and what was seen of the true ones."""
+"""What a certificate over a domain says beside a problem: domain, data, and hints about the sets.
+
+The domain of the parameters and what was seen of the true ones belong to the problem. Hints are rows, points
+and bases, of which bad ones prove less.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +13,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tightrope.certificate import fields
 from tightrope.certificate.budget import spend
-from tightrope.certificate.format import fields
-from tightrope.certificate.format.fields import is_offsets
-from tightrope.certificate.problem import bits_of
+from tightrope.certificate.fields import MOST_CODES, MOST_ENTRIES, is_offsets
+from tightrope.certificate.numbers import bits_of
 from tightrope.certificate.verdict import Assumption, exactly
-from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 if TYPE_CHECKING:
-    from tightrope.certificate.statistics.costs import Costs
+    from tightrope.certificate.coupled_hints import CoupledHints
 
 MOST_COUNTS = 2**50
 """Sums of counts, also over all outcomes, stay far below what int64 and doubles hold."""
@@ -25,16 +29,27 @@ MOST_COUNTS = 2**50
 MOST_ELIMINATION = 4 * 10**7
 """Of the equalities of a domain: their number³ · parameters · bits of a coefficient."""
 
+
+@dataclass(frozen=True)
+class Method:
+    """A statement that is made of data: the module of `tightrope.certificate.statistics` that proves it,
+    whether visits have to be `fixed` in advance, and whether it looks at batches in their `order`."""
+
+    module: str
+    fixed: bool = False
+    ordered: bool = False
+
+
 METHODS = {
-    "clopper-pearson": "intervals",
-    "hoeffding": "intervals",
-    "beta-binomial": "intervals",
-    "weissman": "balls",
-    "likelihood": "likelihood",
-    "slab": "slab",
-    "ellipsoid": "ellipsoid",
+    "clopper-pearson": Method("intervals", fixed=True),
+    "hoeffding": Method("intervals", fixed=True),
+    "beta-binomial": Method("intervals"),
+    "weissman": Method("balls", fixed=True),
+    "likelihood": Method("likelihood", ordered=True),
+    "slab": Method("slab", ordered=True),
+    "ellipsoid": Method("ellipsoid"),
 }
-"""The statement that is made of data, and the module of `tightrope.certificate.statistics` that proves it."""
+"""The checker's own registry of methods."""
 
 FIXED = "the visits of every event were fixed in advance, independently of outcomes"
 PLANNED = "the amount of data was fixed in advance; the policy may have been adaptive"
@@ -82,6 +97,27 @@ class Domain:
 
 
 @dataclass(frozen=True, eq=False)
+class Costs:
+    """Costs that were seen at transitions: how many, their sum and that of their squares. They lie within
+    [lower, upper], or their standard deviation given the past is at most `deviation`."""
+
+    transition: OffsetArray = fields.integers("costs")
+    count: OffsetArray = fields.integers("costs", least=1, most=MOST_COUNTS)
+    total: tuple[Fraction, ...] = fields.rationals("costs")
+    square: tuple[Fraction, ...] = fields.rationals("costs")
+    lower: float | None = fields.real(optional=True)
+    upper: float | None = fields.real(optional=True)
+    deviation: float | None = fields.real(least=5e-324, optional=True)
+
+    def trouble(self) -> str | None:
+        if np.any(np.diff(self.transition) <= 0):
+            return "the transitions of costs do not rise strictly"
+        ranged = self.lower is not None and self.upper is not None and self.lower < self.upper
+        bare = self.lower is None and self.upper is None and self.deviation is not None
+        return None if (ranged and self.deviation is None) or bare else "costs need a range or a deviation"
+
+
+@dataclass(frozen=True, eq=False)
 class Data:
     """What was seen, in time-ordered batches, how it was sampled, and the statement that is made of it.
 
@@ -103,7 +139,7 @@ class Data:
     batch_count: OffsetArray = fields.integers("counts", least=1, most=MOST_COUNTS)
     episodes: int | None = fields.whole(optional=True)
     planned: int | None = fields.whole(optional=True)
-    costs: Costs | None = fields.part("statistics.costs.Costs", optional=True)
+    costs: Costs | None = fields.part(Costs, optional=True)
     stated: OffsetArray | None = fields.integers("statements", most=len(STATED) - 1, optional=True)
 
     def trouble(self) -> str | None:
@@ -122,7 +158,7 @@ class Data:
     @property
     def has_intervals(self) -> bool:
         """Whether the statement is one interval for each event, outcome or transition."""
-        return METHODS[self.method] == "intervals"
+        return METHODS[self.method].module == "intervals"
 
     @property
     def is_untied(self) -> bool:
@@ -149,7 +185,7 @@ class Data:
 
         Rows that were left out by their outcomes (censored data) satisfy none of them.
         """
-        if self.method in ("clopper-pearson", "hoeffding", "weissman"):
+        if METHODS[self.method].fixed:
             assumed = FIXED
             once = self.design == "trajectories" and not self.repeats and self.is_untied
             holds = self.design == "generative-fixed" or once
@@ -165,7 +201,7 @@ class Data:
             found.append(("complete", "no", words))
         found += [STATED[i] for i in (() if self.stated is None else self.stated.tolist())]
         found.append(("sampling", "yes" if holds else "no", f"{assumed} (the data say: {self.design})"))
-        if self.method in ("likelihood", "slab"):
+        if METHODS[self.method].ordered:
             found.append(("batches", "stated", "batches were cut without looking at outcomes"))
             if self.design == "adaptive" and self.planned is not None:
                 words = f"{self.planned} episodes were planned before the first one"
@@ -179,3 +215,80 @@ class Data:
             words = spread or f"the standard deviation of a cost given the past is at most {deviation}"
             found.append(("costs", "stated", words))
         return found
+
+
+MOST_WORK = 10**9
+MOST_SHARES = 4096
+"""Times MOST_COUNTS they stay within int64."""
+
+
+@dataclass(frozen=True, eq=False)
+class RegionHints:
+    """Rows of the region and the bases behind what was projected from it.
+
+    * `row`: (origin, index, part), see `tightrope.certificate.rows`; `point`: points of tangents to
+      the likelihood, directions of tangents to an ellipsoid.
+    * A basis lists as many rows as there are coordinates: 2j is x_j ≤ upper_j, 2j + 1 is x_j ≥ lower_j, then
+      those of `row` in their order.
+    * `box_basis`: stage by stage, for the upper then the lower end of every coordinate. After the last stage
+      the box is made at least as wide as `box_lower`, `box_upper`, where these are given.
+    * bound_basis[j] proves a bound of expression bound_expression[j]: the upper one where bound_side[j] is 1.
+      Of a quotient f/g it bounds f − c·g, c = bound_near[j]; 0 where these are not given.
+    * `choice_basis`: the bases that `lower_basis` and `upper_basis` of a claim's hints refer to.
+    """
+
+    row: OffsetArray = fields.integers("rows", "3")
+    point: FloatArray = fields.reals("points", "SIZE")
+    box_basis: OffsetArray = fields.integers("stages", "SIZE", most=MOST_CODES)
+    bound_expression: OffsetArray = fields.integers("bounds", most=MOST_CODES)
+    bound_side: OffsetArray = fields.integers("bounds", most=1)
+    bound_basis: OffsetArray = fields.integers("bounds", "SIZE", most=MOST_CODES)
+    choice_basis: OffsetArray = fields.integers("bases", "SIZE", most=MOST_CODES)
+    box_lower: FloatArray | None = fields.reals("SIZE", optional=True)
+    box_upper: FloatArray | None = fields.reals("SIZE", optional=True)
+    bound_near: FloatArray | None = fields.reals("bounds", optional=True)
+
+    def trouble(self) -> str | None:
+        size = self.point.shape[1]
+        bases = max(2 * size, len(self.bound_basis), len(self.choice_basis))
+        if len(self.row) * size > MOST_ENTRIES or bases * size**2 > MOST_ENTRIES:
+            return "there are more rows or bases than this program checks"
+        if size == 0 or len(self.box_basis) % (2 * size) != 0:
+            return "there are no coordinates, or a stage is not whole"
+        if len(self.box_basis) * (len(self.row) + 1) * size > 2 * MOST_WORK:
+            return "the box is shrunk in more stages than this program checks"
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class SlabHints:
+    """A stage of a slab's rows: `region` proves bounds of expressions, with rows of earlier stages; each side
+    that is bet on has a point near which its row shall be tight, and a share for every scale of its bets.
+    """
+
+    region: RegionHints = fields.part(RegionHints)
+    point: FloatArray = fields.reals("sides", "SIZE")
+    share: OffsetArray = fields.integers("sides", "scales", most=2**20)
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedHints:
+    """Intervals of events (of transitions, where these share δ), of rewards by their costs, shares of pilots
+    of 0, 10, 20, … batches where no plan decides on one, a slab's stages, proofs from a region."""
+
+    lower: FloatArray | None = fields.reals("intervals", least=0.0, most=1.0, optional=True)
+    upper: FloatArray | None = fields.reals("intervals", least=0.0, most=1.0, optional=True)
+    cost_lower: FloatArray | None = fields.reals("rewards", optional=True)
+    cost_upper: FloatArray | None = fields.reals("rewards", optional=True)
+    pilot_share: OffsetArray | None = fields.integers("pilots", most=MOST_SHARES, optional=True)
+    region: RegionHints | None = fields.part(RegionHints, optional=True)
+    coupled: tuple[CoupledHints, ...] = fields.parts("coupled_hints.CoupledHints", 4)
+    slab: tuple[SlabHints, ...] = fields.parts(SlabHints, 8)
+
+    def trouble(self) -> str | None:
+        if (self.lower is None) != (self.upper is None):
+            return "intervals without one of their ends"
+        if self.pilot_share is not None and not 0 < self.pilot_share.astype(object).sum() <= MOST_SHARES:
+            return "shares of pilots that are none, or too many"
+        crossed = self.lower is not None and self.upper is not None and (self.lower > self.upper).any()
+        return "an interval whose lower end is above the upper one" if crossed else None

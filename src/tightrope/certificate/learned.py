@@ -4,13 +4,18 @@ Everything a statement rests on is derived here from the problem alone: that eve
 and how many share δ, successes and trials, coordinates, batches, pilot and plug-ins, rows, boxes and bounds.
 Hints are intervals, which are proved or refused, and names of rows and bases, of which bad ones prove less.
 
+What was seen is counted again from batches. An *outcome* of a choice is a group of m transitions with one
+expression f; it has the probability m·f. Choices with the same outcomes draw from one distribution, so their
+counts are added up, outcome by outcome. Counts are at most 2⁵⁰ together (the door sees to that): sums of them
+are exact, also in doubles.
+
 With probability at least 1 − δ, if the data were collected as `assumes` says and the model is right, all
 statistical statements hold together (1). Then the true parameters satisfy every row of the region (2), and
 every expression lies within what is proved of it (3). So the true operator of a policy lies between nature's
 best and worst over the bounds, or over the region where bases are given, and vectors that are inductive
-against all of them bound its value (4, `tightrope.certificate.game.theorem`). Coupled bounds follow from the
-same region (5, `tightrope.certificate.coupled.check`). Without data the region is the domain, and nothing is
-random. What only one kind of statement, set or proof needs is loaded where it is met.
+against all of them bound its value (4, `tightrope.certificate.theorem`). Coupled bounds follow from the same
+region (5, `tightrope.certificate.coupled`). Without data the region is the domain, and nothing is random.
+What only one kind of statement, set or proof needs is loaded where it is met.
 """
 
 from __future__ import annotations
@@ -20,30 +25,32 @@ from fractions import Fraction
 from functools import cached_property
 from importlib import import_module
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from tightrope.certificate.claim import Certificate
-from tightrope.certificate.evidence import METHODS
-from tightrope.certificate.game.nature import Boxes, signs_of_sums
-from tightrope.certificate.hints import RegionHints
+from tightrope.certificate.budget import spend
+from tightrope.certificate.coordinates import Box, Interval, Space, Terms, add, is_constant
+from tightrope.certificate.evidence import METHODS, Data, RegionHints
+from tightrope.certificate.nature import Boxes, signs_of_sums
 from tightrope.certificate.numbers import Arithmetic
-from tightrope.certificate.problem import Problem
-from tightrope.certificate.region.coordinates import Box, Space
-from tightrope.certificate.region.duality import Rows, is_empty
-from tightrope.certificate.region.polynomials import Interval, Terms, add, is_constant
-from tightrope.certificate.region.projection import Bounds, prove_by_bases, shrunk_box
-from tightrope.certificate.region.projection import Ends as ProvedEnds
-from tightrope.certificate.region.rows import Ends, Origin, Sources, Statements, Writer
-from tightrope.certificate.statistics.outcomes import Outcomes, totals
+from tightrope.certificate.problem import Certificate, Problem
+from tightrope.certificate.rows import (
+    Bounds,
+    IntervalRows,
+    Origin,
+    ProvedEnds,
+    Rows,
+    Sources,
+    Statements,
+    Writer,
+    is_empty,
+    prove_by_bases,
+    shrunk_box,
+)
 from tightrope.certificate.verdict import Check, Contradiction
 from tightrope.numerics.arrays import FloatArray
-
-if TYPE_CHECKING:
-    from tightrope.certificate.coupled.check import CoupledCheck
-    from tightrope.certificate.coupled.hints import CoupledHints
-    from tightrope.certificate.coupled.values import Ends as ValueEnds
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +83,7 @@ class Learned:
         if problem.denominator is None:
             self.space = Space(problem.domain, [self.polynomials[e] for e in self.used])
         else:
-            from tightrope.certificate.region.quotients import QuotientSpace
+            from tightrope.certificate.quotients import QuotientSpace
 
             self.space = QuotientSpace(problem, [self.polynomials[e] for e in self.used])
         self._ranges: dict[tuple[int, bool], Interval] = {}
@@ -131,12 +138,12 @@ class Learned:
         betted = data is not None and data.method == "slab"
         if (hints.region is not None and self.is_untied) or (hints.slab and not betted):
             raise ValueError("the region does not fit the statement")
-        if hints.pilot_share is not None and (data is None or data.method not in ("likelihood", "slab")):
+        if hints.pilot_share is not None and (data is None or not METHODS[data.method].ordered):
             raise ValueError("shares of pilots where there are none")
         if data is None:
             words = "the bounds hold for every instantiation in the domain"
             return Statements(Check("no data", True, words))
-        module = import_module(f"tightrope.certificate.statistics.{METHODS[data.method]}")
+        module = import_module(f"tightrope.certificate.statistics.{METHODS[data.method].module}")
         found: Statements = module.prove(self, delta)
         return found
 
@@ -186,7 +193,7 @@ class Learned:
         if region is not None:
             met = dict.fromkeys(self.used)
             known = [p if e in met else None for e, p in enumerate(self.polynomials)]
-            writer = writer.and_from(Origin.EXPRESSION, Ends(self.space, known, lower, upper))
+            writer = writer.and_from(Origin.EXPRESSION, IntervalRows(self.space, known, lower, upper))
             rows = writer.rows(region.row, box)
         words = f"{len(self.used)} expressions, {len(bases)} ends from bases, {stages} stages"
         check = Check("bounds of expressions are derived", True, words)
@@ -229,7 +236,7 @@ class Learned:
         basis = vectors.upper_basis if upward else vectors.lower_basis
         if basis is None or basis.max(initial=-1) < 0:
             return boxes
-        from tightrope.certificate.region.nature import RegionBoxes
+        from tightrope.certificate.rectangular import RegionBoxes
 
         return RegionBoxes.of(boxes, self, basis)
 
@@ -252,17 +259,73 @@ class Learned:
         asked = replace(problem.objective, reward=self.reward_ends[upward], earned=None)
         return replace(problem, objective=asked)
 
-    def coupled(self, number: int, ends: ValueEnds) -> tuple[list[Check], ValueEnds]:
-        """Link 5: coupled proofs about claim `number`, whose vectors prove `ends`, and what follows."""
-        checks: list[Check] = []
-        for hints in self.hints.coupled:
-            if hints.claim == number:
-                found, ends = self.coupled_check(hints).checks(ends)
-                checks += found
-        return checks, ends
 
-    def coupled_check(self, hints: CoupledHints) -> CoupledCheck:
-        """The check of one proof, once the region's rows and box are known."""
-        from tightrope.certificate.coupled.check import CoupledCheck
+Ints = npt.NDArray[np.int64]
 
-        return CoupledCheck(self, hints)
+
+def totals(data: Data, labels: Ints, size: int, first: int = 0, last: int | None = None) -> Ints:
+    """How often each label was seen in the batches from `first` to before `last`; labels are transitions'."""
+    ends = data.batch_start[first], data.batch_start[data.batches if last is None else last]
+    seen, count = data.batch_transition[ends[0] : ends[1]], data.batch_count[ends[0] : ends[1]]
+    return np.bincount(labels[seen], count, size).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Outcome o of group owner[o] has probability multiplicity[o]·f, f = expression[o], and was seen[o].
+
+    Outcomes of group k are start[k] to start[k+1]; `visits` are those of groups, `of_choice` the group of
+    every choice.
+    """
+
+    start: Ints
+    expression: Ints
+    multiplicity: Ints
+    seen: Ints
+    of_choice: Ints
+
+    @property
+    def owner(self) -> Ints:
+        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+
+    @property
+    def visits(self) -> Ints:
+        return np.add.reduceat(self.seen, self.start[:-1])
+
+    @staticmethod
+    def of(problem: Problem, counts: Ints) -> Outcomes:
+        graph, expression_of = problem.graph, problem.expression
+        assert expression_of is not None
+        choice = np.repeat(np.arange(graph.choices), np.diff(graph.transition_start))
+        order = np.lexsort((expression_of, choice))
+        new = np.ones(len(order), dtype=np.bool_)
+        new[1:] = (np.diff(choice) != 0) | (np.diff(expression_of[order]) != 0)
+        first = np.flatnonzero(new)
+        expression, seen = expression_of[order[first]], np.add.reduceat(counts[order], first)
+        multiplicity = np.diff(np.append(first, len(order)))
+        start = np.searchsorted(choice[first], np.arange(graph.choices + 1))
+        of_choice, groups, parts = np.zeros(graph.choices, dtype=np.int64), 0, []
+        for k in np.unique(np.diff(start)).tolist():
+            choices = np.flatnonzero(np.diff(start) == k)
+            spend("outcomes of choices", 1000 + len(start) // 8 + 10 * k * len(choices))
+            table = start[choices][:, None] + np.arange(k)
+            same = _number_rows(np.concatenate([expression[table], multiplicity[table]], axis=1))
+            one = np.zeros(int(same.max()) + 1, dtype=np.int64)
+            one[same] = np.arange(len(same))
+            pooled = np.zeros((len(one), k), dtype=np.int64)
+            np.add.at(pooled, same, seen[table])
+            of_choice[choices], groups = groups + same, groups + len(one)
+            own = table[one].reshape(-1)
+            parts.append((np.full(len(one), k), expression[own], multiplicity[own], pooled.reshape(-1)))
+        width, named, times, pooled = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return Outcomes(np.concatenate([[0], np.cumsum(width)]), named, times, pooled, of_choice)
+
+
+def _number_rows(table: Ints) -> Ints:
+    """A number for every row, the same for equal rows."""
+    number = np.zeros(len(table), dtype=np.int64)
+    radix = int(table.max(initial=0)) + 1
+    for column in table.T:
+        number = number * radix + column
+        number = np.searchsorted(np.unique(number), number)
+    return number

@@ -196,6 +196,10 @@ def parts_of(value: Any) -> tuple[int, int]:
     return int(value.numerator), int(value.denominator)
 
 
+def bits_of(value: Fraction) -> int:
+    return value.numerator.bit_length() + value.denominator.bit_length()
+
+
 def _nearest(value: Any) -> float:
     """The double nearest to a number."""
     return value if isinstance(value, float) else _quotient(*parts_of(value))

@@ -1,7 +1,8 @@
-"""The problem that a certificate speaks of: all of it, and nothing that follows from something else in it.
+"""What a certificate says: the problem it speaks of, claims about that, and hints.
 
-It can be rebuilt from a model, a property and data (`tightrope.certify.problem`), and is compared field by
-field with the one in a file. Three kinds of models:
+The problem is all of what is asked, and nothing that follows from something else in it. It can be rebuilt
+from a model, a property and data (`tightrope.certify.problem`), and is compared field by field with the one
+in a file. Three kinds of models:
 
 * `probability`: doubles p, each standing for a number within p·(1 ± (k+2)·2⁻⁵²), k the successors of the
   choice;
@@ -11,60 +12,38 @@ field with the one in a file. Three kinds of models:
   probability 1 − δ.
 
 A temporal question is about the runs of the model that an `automaton` accepts.
+
+Hints are numbers that help to check a claim, and prove nothing by themselves: a wrong one can only make a
+check fail. Sizes that depend on what the checker derives (events, coordinates) are compared where they are
+used.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
 from typing import TYPE_CHECKING
 
-from tightrope.certificate.format import fields
-from tightrope.certificate.format.fields import LARGEST, Polynomial, is_offsets
+import numpy as np
+
+from tightrope.certificate import fields
+from tightrope.certificate.fields import LARGEST, Polynomial, list_fields
+from tightrope.certificate.nature import Graph
+from tightrope.certificate.numbers import bits_of
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 if TYPE_CHECKING:
-    from tightrope.certificate.evidence import Data, Domain
-    from tightrope.certificate.game.product import Automaton
+    from tightrope.certificate.evidence import Data, Domain, LearnedHints
+    from tightrope.certificate.product import Automaton
 
-MOST_STATES = 2**31
 MOST_STEPS = 1_000_000
 MOST_WORK = 10**9
 """Steps times transitions of a bounded horizon; small models count as 20,000 transitions."""
 
 MOST_BITS = 10**7
 """Of all monomials at a point."""
-
-
-@dataclass(frozen=True, eq=False)
-class Graph:
-    """Choices of state s: choice_start[s] to choice_start[s+1]; transitions of a choice likewise."""
-
-    choice_start: OffsetArray = fields.integers("STATES+1")
-    transition_start: OffsetArray = fields.integers("CHOICES+1")
-    successor: OffsetArray = fields.integers("TRANSITIONS")
-    initial: int = fields.whole()
-
-    @property
-    def states(self) -> int:
-        return len(self.choice_start) - 1
-
-    @property
-    def choices(self) -> int:
-        return len(self.transition_start) - 1
-
-    @property
-    def transitions(self) -> int:
-        return len(self.successor)
-
-    def trouble(self) -> str | None:
-        if not 1 <= self.states < MOST_STATES or not is_offsets(self.choice_start, self.choices):
-            return "the choices of states do not fit"
-        if not is_offsets(self.transition_start, self.transitions):
-            return "the transitions of choices do not fit"
-        inside = max(self.successor.max(), self.initial) < self.states
-        return None if inside else "a state's number is out of range"
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +122,7 @@ class Problem:
 
     `assumed_support` EPS: it was assumed that a transition which can happen has at least probability
     min(EPS, its upper bound); lower bounds of 0 are raised to that. Parameters beyond the domain's are the
-    reciprocals of `denominator`, in order (`tightrope.certificate.region.quotients`).
+    reciprocals of `denominator`, in order (`tightrope.certificate.quotients`).
     """
 
     graph: Graph = fields.part(Graph)
@@ -157,7 +136,7 @@ class Problem:
     domain: Domain | None = fields.part("evidence.Domain", optional=True)
     data: Data | None = fields.part("evidence.Data", optional=True)
     assumed_support: float | None = fields.share(optional=True)
-    automaton: Automaton | None = fields.part("game.product.Automaton", optional=True)
+    automaton: Automaton | None = fields.part("product.Automaton", optional=True)
     denominator: tuple[Polynomial, ...] | None = fields.polynomials("denominators", optional=True)
 
     @property
@@ -211,10 +190,6 @@ class Problem:
         return "the expressions are too large to be evaluated at the point" if work > MOST_BITS else None
 
 
-def bits_of(value: Fraction) -> int:
-    return value.numerator.bit_length() + value.denominator.bit_length()
-
-
 _LAWS = (
     "probability",
     "lower upper",
@@ -222,3 +197,146 @@ _LAWS = (
     "expression polynomial domain",
     "expression polynomial domain data",
 )
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """lower ≤ value at the initial state ≤ upper, as the question asks for it.
+
+    `policy` free: of the agent's best policy; fixed: of the policy `choice`; randomised: of the one that
+    takes choice c with probability weight[c], divided by the sum of the weights of its state. A fixed policy
+    may change with the step: until `earlier` steps (step, state, choice) were taken, the state's choice is
+    another one (`tightrope.certificate.special`).
+    """
+
+    name: str = fields.word("value", "robust policy", "given policy")
+    policy: str = fields.word("free", "fixed", "randomised")
+    lower: float = fields.real(infinite=True)
+    upper: float = fields.real(infinite=True)
+    choice: OffsetArray | None = fields.integers("states", optional=True)
+    weight: FloatArray | None = fields.reals("choices", least=0.0, most=1.0, optional=True)
+    earlier: OffsetArray | None = fields.integers("changes", "3", optional=True)
+
+    def weights(self, choices: int) -> FloatArray | None:
+        """With which weights the policy takes the choices, so many; None where it is free."""
+        if self.choice is None:
+            return self.weight
+        return np.bincount(self.choice, minlength=choices).astype(np.float64)
+
+    def __repr__(self) -> str:
+        return f"Claim: {self.name} within [{self.lower!r}, {self.upper!r}]"
+
+    def trouble(self) -> str | None:
+        if (self.choice is not None) != (self.policy == "fixed"):
+            return "a policy is given where it is fixed, and only there"
+        if (self.weight is not None) != (self.policy == "randomised"):
+            return "weights are given where the policy is randomised, and only there"
+        if self.earlier is not None and self.policy != "fixed":
+            return "choices of earlier steps are for policies that are fixed"
+        return None if self.lower <= self.upper else "a lower bound above the upper one"
+
+
+@dataclass(frozen=True, eq=False)
+class ValueHints:
+    """Vectors that bound the value at every state, before `complement`: see
+    `tightrope.certificate.theorem`.
+
+    Where a bounded number of steps gives the value there are none: the checker makes the steps. For F>=k they
+    bound what is left after k steps. For averages `lower` and `upper` bound the gain, with a bias each. The
+    states of a temporal question are those of the product. `witness`: the choices of a free agent.
+    `upper_ranking` is `lower_ranking` where it is not given. `lower_basis`, `upper_basis`: for every choice a
+    basis of the region (0 for an ellipsoid); −1 where the bounds of transitions say it all.
+    """
+
+    lower: FloatArray | None = fields.reals("states", optional=True, infinite=True)
+    upper: FloatArray | None = fields.reals("states", optional=True, infinite=True)
+    lower_ranking: OffsetArray | None = fields.integers("states", optional=True)
+    upper_ranking: OffsetArray | None = fields.integers("states", optional=True)
+    witness: OffsetArray | None = fields.integers("states", optional=True)
+    lower_bias: FloatArray | None = fields.reals("states", optional=True)
+    upper_bias: FloatArray | None = fields.reals("states", optional=True)
+    lower_basis: OffsetArray | None = fields.integers("choices", least=-1, optional=True)
+    upper_basis: OffsetArray | None = fields.integers("choices", least=-1, optional=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """Claims about a problem, with hints for each. Nothing relies on `about`, what a file says of itself."""
+
+    problem: Problem = fields.part(Problem)
+    claims: tuple[Claim, ...] = fields.parts(Claim, 4)
+    values: tuple[ValueHints, ...] = fields.parts(ValueHints, 4)
+    learned: LearnedHints | None = fields.part("evidence.LearnedHints", optional=True)
+    about: Mapping[str, str] = fields.texts()
+
+    def __repr__(self) -> str:
+        return f"Certificate: {'; '.join(map(repr, self.claims))}"
+
+    def trouble(self) -> str | None:
+        if not self.claims or len(self.claims) != len(self.values):
+            return "every claim needs its hints, and there must be one"
+        if len({claim.name for claim in self.claims}) != len(self.claims):
+            return "two claims have one name"
+        if (self.learned is not None) != (self.problem.law == "domain"):
+            return "hints about sets are for models over a domain, and they need them"
+        proofs = () if self.learned is None else self.learned.coupled
+        plain = [self.problem.automaton is None and claim.earlier is None for claim in self.claims]
+        if any(proof.claim >= len(plain) or not plain[proof.claim] for proof in proofs):
+            return "a coupled proof of no claim, of a temporal formula or of a policy by steps"
+        for number, (claim, hints) in enumerate(zip(self.claims, self.values, strict=True)):
+            least, most = self.problem.objective.range
+            if not least <= claim.lower <= claim.upper <= most:
+                return f"claim {number}: what is claimed is no value of the quantity"
+            if self.problem.automaton is not None:  # what they must fit is derived
+                learned = self.learned is not None and (claim.name, claim.policy) == _REMEMBERS
+                trouble = None if claim.policy == "free" or learned else "a policy without memory"
+            else:
+                trouble = misfit(self.problem, claim, hints)
+            if trouble:
+                return f"claim {number}: {trouble}"
+        return None
+
+
+_REMEMBERS = ("robust policy", "fixed")
+"""A policy of the product of model and automaton."""
+
+
+def misfit(problem: Problem, claim: Claim, hints: ValueHints) -> str | None:
+    """Why a claim and its hints do not fit the problem."""
+    start, objective = problem.graph.choice_start, problem.objective
+    size = {"states": problem.graph.states, "choices": problem.graph.choices}
+    held = [(getattr(one, name), name, spec) for one in (claim, hints) for name, spec in list_fields(one)]
+    for value, name, spec in held:
+        if spec.is_array and value is not None and len(value) != size.get(spec.shape[0], len(value)):
+            return f"'{name}' has another length"
+    for name, picked in (("policy", claim.choice), ("witness", hints.witness)):
+        if picked is not None and (np.any(picked < start[:-1]) or np.any(picked >= start[1:])):
+            return f"the {name} picks a choice that its state does not have"
+    if claim.earlier is not None:
+        from tightrope.certificate.special import misfit_of_steps
+
+        if trouble := misfit_of_steps(problem, claim.earlier):
+            return trouble
+    if claim.weight is not None:
+        total = np.add.reduceat(claim.weight, start[:-1])
+        if np.any(np.abs(total - 1) > 2.0**-40):
+            return "the policy's weights are not distributions"
+    if not (hints.lower is None) == (hints.upper is None) == (objective.steps is not None):
+        return "vectors are for objectives without a bound on the steps, which need them"
+    average = objective.kind == "AVERAGE"
+    if not (hints.lower_bias is None) == (hints.upper_bias is None) == (not average):
+        return "a bias is for averages, which need it"
+    finite = objective.kind not in ("REACH_REWARD", "TOTAL")
+    for bound in (hints.lower, hints.upper if average else None):
+        if bound is not None and finite and np.isinf(bound).any():
+            return "a bound is infinite, the value is not"
+    if average and claim.policy == "randomised":
+        return "the average of a policy that is randomised"
+    by_step = claim.name == "robust policy" and (objective.steps is not None or objective.lower_steps > 0)
+    if (claim.policy == "free") != (claim.name == "value") and not by_step:
+        return f"a {claim.name} that is {claim.policy}"
+    if claim.policy != "free" and hints.witness is not None:
+        return "a witness beside a policy that is given"
+    if problem.law != "domain" and (hints.lower_basis is not None or hints.upper_basis is not None):
+        return "bases without a region"
+    return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tightrope.certificate.problem import Problem
 from tightrope.numerics.arrays import BoolArray
 
 MEANING = "the automaton in the file recognises the formula that is meant"
@@ -95,14 +94,3 @@ class Verdict:
 def exactly(number: float | None) -> str:
     """Every digit of it: what is assumed shall not look weaker than it is."""
     return repr(number).removesuffix(".0")
-
-
-def assumptions(problem: Problem, planned: bool, given: bool) -> list[Assumption]:
-    """What is assumed, derived from method and design; what is not kept makes the confidence nominal."""
-    found = [] if problem.data is None else problem.data.assumptions(planned, given)
-    if problem.assumed_support is not None:
-        words = f"a transition that can happen has at least probability {exactly(problem.assumed_support)}"
-        found.append(("support", "stated", words))
-    if problem.automaton is not None:
-        found.append(("formula", "stated", BELIEVED if problem.automaton.believed else MEANING))
-    return found

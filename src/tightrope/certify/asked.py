@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.certificate import problem as certified
-from tightrope.certificate.game.product import Automaton as CertifiedAutomaton
+from tightrope.certificate.product import Automaton as CertifiedAutomaton
 from tightrope.errors import InputError
 from tightrope.logic.external import translate
 from tightrope.logic.long_run import read_average

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.claim import Certificate, Claim, ValueHints
-from tightrope.certificate.game.laws import boxes_of
-from tightrope.certificate.game.theorem import prove
+from tightrope.certificate.laws import boxes_of
 from tightrope.certificate.numbers import FLOAT64
+from tightrope.certificate.problem import Certificate, Claim, ValueHints
 from tightrope.certificate.problem import Problem as Certified
+from tightrope.certificate.theorem import prove
 from tightrope.certify.solved import to_claim, to_words
 from tightrope.errors import CannotCertify
 from tightrope.io.policy import Policy, policy_of

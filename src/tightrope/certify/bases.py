@@ -8,7 +8,7 @@ nothing, into the cone of the first basis, where every step gains; a few steps o
 then lead from that vertex to one that is optimal for the direction itself.
 
 Coordinates are few and rows are hundreds, so plain NumPy does. Found in float64 and not to be relied on: the
-checker computes the multipliers itself (`tightrope.certificate.region.duality`).
+checker computes the multipliers itself (`tightrope.certificate.rows`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from copy import copy
 import numpy as np
 
 from tightrope.certificate.numbers import RATIONAL
-from tightrope.certificate.region.duality import Rows
+from tightrope.certificate.rows import Rows
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 _VIOLATED = 1e-15

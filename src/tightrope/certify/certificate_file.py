@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from tightrope.atomic import atomic_write_bytes
-from tightrope.certificate.claim import Certificate
-from tightrope.certificate.format.archive import FORMAT, TYPES, digest_of, most_memory, unpacked_size
-from tightrope.certificate.format.fields import list_fields, validate
+from tightrope.certificate.archive import FORMAT, TYPES, digest_of, most_memory, unpacked_size
+from tightrope.certificate.fields import list_fields, validate
+from tightrope.certificate.problem import Certificate
 
 
 @dataclass(frozen=True, eq=False)

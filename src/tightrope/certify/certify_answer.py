@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from tightrope import __version__
-from tightrope.certificate.claim import Certificate
+from tightrope.certificate.problem import Certificate
 from tightrope.certificate.problem import Problem as Certified
 from tightrope.certify.asked import asked_of
 from tightrope.certify.average import average_certificate

@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tightrope.certificate.claim import Claim, ValueHints
-from tightrope.certificate.hints import RegionHints
-from tightrope.certificate.problem import Graph
-from tightrope.certificate.region.duality import Rows
-from tightrope.certificate.region.rows import Origin
+from tightrope.certificate.evidence import RegionHints
+from tightrope.certificate.nature import Graph
+from tightrope.certificate.problem import Claim, ValueHints
+from tightrope.certificate.rows import Origin, Rows
 from tightrope.certify.bases import BasisFinder
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.statistics.coordinates import AffineFunctions

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.claim import Certificate, Claim
-from tightrope.certificate.coupled.check import CoupledCheck
-from tightrope.certificate.coupled.hints import CoupledHints, packed_size
+from tightrope.certificate.coupled import CoupledCheck
+from tightrope.certificate.coupled_hints import CoupledHints, packed_size
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import FLOAT64
-from tightrope.certificate.region.rows import Origin as Kind
-from tightrope.certificate.region.rows import Statements
+from tightrope.certificate.problem import Certificate, Claim
+from tightrope.certificate.rows import Origin as Kind
+from tightrope.certificate.rows import Statements
 from tightrope.certify.coupled_tree import Hull, HullFinder, PrunedTree
 from tightrope.certify.region import with_region
 from tightrope.certify.rows import Name
@@ -119,14 +119,14 @@ def _proof(
     if held * (2 + size + packed_size(size)) > MOST_NUMBERS:
         return None
     blank = _blank(claim, size, state, tree)
-    finder = HullFinder(link.coupled_check(blank).cells, names, tree)
+    finder = HullFinder(CoupledCheck(link, blank).cells, names, tree)
     parts = [
         _Part(node, cell, hull)
         for node, cell in tree.nodes
         if (hull := finder.find(node, value.cells[cell])) is not None
     ]
     proof = _write(blank, parts, value, row, by_steps or objective.lower_steps > 0, by_steps)
-    check: CoupledCheck = link.coupled_check(proof)
+    check: CoupledCheck = CoupledCheck(link, proof)
     if not check.closed().passed:
         return None
     found = {number: check.own_ends(number) for number in range(len(parts))}

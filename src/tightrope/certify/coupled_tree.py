@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.certificate.coupled.cells import Cells, hull_misfit
+from tightrope.certificate.coupled import Cells, hull_misfit
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
-from tightrope.certificate.region.duality import Rows
-from tightrope.certificate.region.rows import Origin as Kind
+from tightrope.certificate.rows import Origin as Kind
+from tightrope.certificate.rows import Rows
 from tightrope.certify.rows import Name
 from tightrope.coupled import Cell, CoupledValue
 from tightrope.coupled.frame import Frame, frame_of

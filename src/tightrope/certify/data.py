@@ -6,7 +6,6 @@ import numpy as np
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.certificate import evidence
-from tightrope.certificate.statistics.costs import Costs
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign
 from tightrope.learning.result import LearningResult
@@ -23,7 +22,7 @@ def to_data(
     """Batches in time order where the method uses the order; one batch of everything otherwise. Costs are a
     part of it where something is `assumed` of them."""
     design, batches = counts.design, counts.batches
-    if method in (LIKELIHOOD, SLAB) and batches is not None:
+    if evidence.METHODS[method].ordered and batches is not None:
         start, transition, count = batches.start, batches.transition, batches.count
     else:
         transition = np.flatnonzero(counts.transition)
@@ -49,18 +48,18 @@ def to_data(
 
 def _stated(design: SamplingDesign, method: str) -> OffsetArray | None:
     """What is said of the ends of episodes, and of the order where the method needs it."""
-    needed = (design.ends, design.order) if method in (LIKELIHOOD, SLAB) else (design.ends,)
+    needed = (design.ends, design.order) if evidence.METHODS[method].ordered else (design.ends,)
     said = {(one.name, one.kept.value) for one in needed}
     numbers = [i for i, (name, kept, _) in enumerate(evidence.STATED) if (name, kept) in said]
     return np.array(numbers, dtype=np.int64) if numbers else None
 
 
-def to_costs(counts: Counts, assumed: CostModel) -> Costs:
+def to_costs(counts: Counts, assumed: CostModel) -> evidence.Costs:
     """The sums of observed costs."""
     seen = {} if counts.costs is None else counts.costs.of
     listed = [seen[transition] for transition in sorted(seen)]
     low, high = (None, None) if assumed.bounds is None else assumed.bounds
-    return Costs(
+    return evidence.Costs(
         transition=np.array(sorted(seen), dtype=np.int64),
         count=np.array([count for count, _, _ in listed], dtype=np.int64),
         total=tuple(total for _, total, _ in listed),

@@ -22,10 +22,10 @@ import numpy as np
 
 from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.certificate import problem as certified
-from tightrope.certificate.claim import Certificate, Claim, ValueHints
-from tightrope.certificate.hints import LearnedHints, RegionHints
+from tightrope.certificate.evidence import LearnedHints, RegionHints
 from tightrope.certificate.learned import Learned, Projection
 from tightrope.certificate.numbers import FLOAT64
+from tightrope.certificate.problem import Certificate, Claim, ValueHints
 from tightrope.certificate.verdict import Contradiction
 from tightrope.certify.asked import Asked
 from tightrope.certify.coupled import with_coupled_proofs

@@ -14,13 +14,12 @@ import numpy as np
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.certificate.checker import check
-from tightrope.certificate.claim import Certificate
-from tightrope.certificate.game.nature import Boxes
-from tightrope.certificate.game.product import MOST_PAIRS, product_of
+from tightrope.certificate.nature import Boxes
 from tightrope.certificate.numbers import FLOAT64
+from tightrope.certificate.problem import Certificate
 from tightrope.certify.asked import Asked, asked_of
 from tightrope.certify.problem import to_problem
-from tightrope.certify.temporal import objective_of, structure_of
+from tightrope.certify.temporal import derive_product, objective_of, structure_of
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.learn import Learner
@@ -83,7 +82,7 @@ def _certified_product(problem: ProductProblem, asked: Asked) -> ProductProblem:
         possible,
         np.ones(base.choices, dtype=np.bool_),
     )
-    found = product_of(certified, boxes, MOST_PAIRS)
+    found = derive_product(certified, boxes)
     assert asked.automaton is not None
     memories = asked.automaton.memories
     product = Product(
@@ -93,5 +92,5 @@ def _certified_product(problem: ProductProblem, asked: Asked) -> ProductProblem:
         found.choice,
         found.transition,
     )
-    query = problem.query.with_objective(objective_of(found), product.structure)
+    query = problem.query.with_objective(objective_of(certified, found), product.structure)
     return ProductProblem(base, product, query, needs_support=problem.needs_support, asked=problem.asked)

@@ -11,7 +11,8 @@ import numpy as np
 
 from tightrope.certificate import evidence
 from tightrope.certificate import problem as certified
-from tightrope.certificate.format.fields import Polynomial
+from tightrope.certificate.fields import Polynomial
+from tightrope.certificate.nature import Graph
 from tightrope.certify.asked import Asked
 from tightrope.errors import InputError
 from tightrope.model.expressions import Expressions
@@ -106,8 +107,8 @@ def _game_of(model: IntervalMDP, objective: Objective) -> tuple[IntervalMDP, Obj
     return IntervalMDP(rows.structure, rows.lower, rows.upper), rows.lift(objective)
 
 
-def to_graph(structure: Structure) -> certified.Graph:
-    return certified.Graph(
+def to_graph(structure: Structure) -> Graph:
+    return Graph(
         structure.choice_start.astype(np.int64),
         structure.transition_start.astype(np.int64),
         structure.successor.astype(np.int64),

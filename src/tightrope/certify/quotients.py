@@ -2,7 +2,7 @@
 
 The checker derives its coordinates from numerators and denominators alone (no reciprocals), so the rows of a
 region are written again in these, and bases are found over them. An end of f/g is proved by a bound of
-f − c·g, c the end that is wanted (`tightrope.certificate.region.quotients`).
+f − c·g, c the end that is wanted (`tightrope.certificate.quotients`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.ambiguity.sets import SetsKind
+from tightrope.certificate.coordinates import polynomial_range
 from tightrope.certificate.learned import Learned
-from tightrope.certificate.region.polynomials import polynomial_range
 from tightrope.certify.problem import to_polynomials
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP

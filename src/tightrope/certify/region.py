@@ -27,14 +27,13 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.ambiguity.sets import SetsKind
-from tightrope.certificate.claim import Certificate
-from tightrope.certificate.hints import RegionHints, SlabHints
+from tightrope.certificate.coordinates import Box
+from tightrope.certificate.evidence import RegionHints, SlabHints
 from tightrope.certificate.learned import Learned, Projection
 from tightrope.certificate.numbers import FLOAT64
-from tightrope.certificate.region.coordinates import Box
-from tightrope.certificate.region.duality import Rows
-from tightrope.certificate.region.projection import Bounds, next_box, shrunk_box
-from tightrope.certificate.region.rows import Origin as Kind
+from tightrope.certificate.problem import Certificate
+from tightrope.certificate.rows import Bounds, Rows, next_box, shrunk_box
+from tightrope.certificate.rows import Origin as Kind
 from tightrope.certify.bases import BasisFinder
 from tightrope.certify.choices import Choices, find_choice_bases, with_expression_rows
 from tightrope.certify.problem import to_graph

@@ -1,4 +1,4 @@
-"""The rows and events of a result by the names that certificates use (`tightrope.certificate.region.rows`).
+"""The rows and events of a result by the names that certificates use (`tightrope.certificate.rows`).
 
 The checker derives events of its own; `EventMap` says which of them is which. Rows of a region carry where
 they come from (`tightrope.regions.halfspaces`), and their names follow from that.
@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tightrope.certificate.coordinates import Space, add, key
 from tightrope.certificate.learned import Learned
-from tightrope.certificate.region.coordinates import Space
-from tightrope.certificate.region.polynomials import add, key
-from tightrope.certificate.region.rows import Origin as Kind
+from tightrope.certificate.rows import Origin as Kind
 from tightrope.certificate.statistics.intervals import Events
 from tightrope.learning.result import LearningResult
 from tightrope.logic.product_problem import ProductProblem

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.certificate import problem as certified
-from tightrope.certificate.claim import Certificate, Claim, ValueHints
-from tightrope.certificate.problem import Problem
+from tightrope.certificate.problem import Certificate, Claim, Problem, ValueHints
 from tightrope.errors import InputError
 from tightrope.io.policy import Policy
 from tightrope.model.factored import FactoredRows

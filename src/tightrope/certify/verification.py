@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tightrope.certificate.archive import load
 from tightrope.certificate.budget import Budget
 from tightrope.certificate.checker import check, unbound
-from tightrope.certificate.claim import Certificate
-from tightrope.certificate.format.archive import load
-from tightrope.certificate.format.differences import first_difference
+from tightrope.certificate.fields import list_fields
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
-from tightrope.certificate.problem import Problem
+from tightrope.certificate.problem import Certificate, Problem
 from tightrope.certificate.verdict import MEANING, Verdict
 from tightrope.errors import CannotCertify, InputError, ReadingWarning, check_type
 from tightrope.model.factored import JOINT_BOUNDS
@@ -364,3 +363,25 @@ def _nothing(model: Any) -> Objective:
 
     nowhere = np.zeros(model.structure.states, dtype=np.bool_)
     return Objective(ObjectiveKind.UNTIL, Direction.MAX, Direction.MAX, target=nowhere)
+
+
+# In what two certificates differ, field by field: how one in a file is tied to a problem of one's own.
+
+
+def first_difference(given: Any, own: Any, path: str = "") -> str | None:
+    """The name of the first field in which two certificates, or parts of them, differ, or None."""
+    for name, _ in list_fields(given):
+        here, ours, inner = getattr(given, name), getattr(own, name), f"{path}{name}"
+        if type(here) is not type(ours):
+            return inner
+        if isinstance(here, np.ndarray):
+            if here.dtype != ours.dtype or not np.array_equal(here, ours):
+                return inner
+        elif is_dataclass(here) or (isinstance(here, tuple) and any(map(is_dataclass, here))):
+            mine, yours = ((here,), (ours,)) if is_dataclass(here) else (here, ours)
+            found = [first_difference(a, b, f"{inner}.") for a, b in zip(mine, yours, strict=False)]
+            if len(mine) != len(yours) or any(found):
+                return next(filter(None, found), inner)
+        elif here != ours:
+            return inner
+    return None

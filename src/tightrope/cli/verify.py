@@ -10,11 +10,11 @@ from typing import Annotated
 import typer
 from msgspec import UNSET, UnsetType
 
+from tightrope.certificate.archive import Loaded, load
 from tightrope.certificate.budget import Budget
 from tightrope.certificate.checker import check
-from tightrope.certificate.claim import Certificate
-from tightrope.certificate.format.archive import Loaded, load
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
+from tightrope.certificate.problem import Certificate
 from tightrope.certificate.verdict import Verdict
 from tightrope.certify.verification import compare, confidence_text, headline, tie_verdict, worth
 from tightrope.cli import options

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import UnsetType
 
 from tightrope.atomic import atomic_write
-from tightrope.certificate.format.archive import load
+from tightrope.certificate.archive import load
 from tightrope.errors import InputError
 from tightrope.io.output import REPORT as REPORT_FILE
 from tightrope.io.output import OutputFile, add_file, check_added, claim_file, read_manifest

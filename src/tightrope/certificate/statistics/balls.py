@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tightrope.certificate.budget import spend_terms
+from tightrope.certificate.coordinates import Row, Terms, add
 from tightrope.certificate.logarithms import log_below, log_up
 from tightrope.certificate.numbers import RATIONAL
-from tightrope.certificate.region.coordinates import Row
-from tightrope.certificate.region.polynomials import Terms, add
-from tightrope.certificate.region.rows import Origin, Statements
+from tightrope.certificate.rows import Origin, Statements
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray
 

@@ -25,9 +25,9 @@ import numpy as np
 
 from tightrope.certificate.budget import spend
 from tightrope.certificate.evidence import Data
+from tightrope.certificate.learned import Outcomes, totals
 from tightrope.certificate.problem import Problem
 from tightrope.certificate.statistics.likelihood import Forms, Predictor, planned_ends
-from tightrope.certificate.statistics.outcomes import Outcomes, totals
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.betting import GRID, MOST_SUCCESSORS, BetPolicy, Table
 from tightrope.numerics.question import Question

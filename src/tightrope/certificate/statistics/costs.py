@@ -15,23 +15,22 @@ at most u²/2 + u³/3 + u⁴/(4(1−u)).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tightrope.certificate.budget import longest, spend, spend_terms
-from tightrope.certificate.evidence import MOST_COUNTS, Data
-from tightrope.certificate.format import fields
-from tightrope.certificate.format.fields import Polynomial
+from tightrope.certificate.coordinates import ONE, ZERO, polynomial_range
+from tightrope.certificate.evidence import Costs, Data
+from tightrope.certificate.fields import Polynomial
 from tightrope.certificate.logarithms import log_below
-from tightrope.certificate.numbers import as_fraction
-from tightrope.certificate.problem import Problem, bits_of
-from tightrope.certificate.region.polynomials import ONE, ZERO, polynomial_range
-from tightrope.certificate.region.rows import Ends, Origin, Statements
+from tightrope.certificate.numbers import as_fraction, bits_of
+from tightrope.certificate.problem import Problem
+from tightrope.certificate.rows import IntervalRows, Origin, Statements
 from tightrope.certificate.verdict import Check
-from tightrope.numerics.arrays import OffsetArray
 
 if TYPE_CHECKING:
     from tightrope.certificate.learned import Learned
@@ -66,37 +65,17 @@ def prove_costs(about: Learned, costs: Costs, delta: Fraction, found: Statements
     if check.passed:
         words = f"{len(wrong)} rewards share δ = {float(delta):g}, {int(events.costs.count.sum())} costs"
         check = replace(found.check, detail=f"{found.check.detail}; {words}")
-    ends = Ends(about.space, events.polynomials, hints.cost_lower, hints.cost_upper)
+    ends = IntervalRows(about.space, events.polynomials, hints.cost_lower, hints.cost_upper)
     return replace(found, check=check, sources={**found.sources, Origin.COST: ends})
 
 
-@dataclass(frozen=True, eq=False)
-class Costs:
-    """Costs that were seen at transitions: how many, their sum and that of their squares. They lie within
-    [lower, upper], or their standard deviation given the past is at most `deviation`."""
-
-    transition: OffsetArray = fields.integers("costs")
-    count: OffsetArray = fields.integers("costs", least=1, most=MOST_COUNTS)
-    total: tuple[Fraction, ...] = fields.rationals("costs")
-    square: tuple[Fraction, ...] = fields.rationals("costs")
-    lower: float | None = fields.real(optional=True)
-    upper: float | None = fields.real(optional=True)
-    deviation: float | None = fields.real(least=5e-324, optional=True)
-
-    def trouble(self) -> str | None:
-        if np.any(np.diff(self.transition) <= 0):
-            return "the transitions of costs do not rise strictly"
-        ranged = self.lower is not None and self.upper is not None and self.lower < self.upper
-        bare = self.lower is None and self.upper is None and self.deviation is not None
-        return None if (ranged and self.deviation is None) or bare else "costs need a range or a deviation"
-
-    def are_possible(self, count: int, total: Fraction, square: Fraction) -> bool:
-        """Whether costs can have these sums: no negative variance, and Σ(c − lower)(upper − c) ≥ 0."""
-        if self.lower is not None and self.upper is not None:
-            low, high = Fraction(self.lower), Fraction(self.upper)
-            if (low + high) * total < low * high * count + square:
-                return False
-        return square * count >= total * total
+def are_possible(costs: Costs, count: int, total: Fraction, square: Fraction) -> bool:
+    """Whether costs can have these sums: no negative variance, and Σ(c − lower)(upper − c) ≥ 0."""
+    if costs.lower is not None and costs.upper is not None:
+        low, high = Fraction(costs.lower), Fraction(costs.upper)
+        if (low + high) * total < low * high * count + square:
+            return False
+    return square * count >= total * total
 
 
 class CostEvents:
@@ -109,7 +88,7 @@ class CostEvents:
             raise ValueError("costs of rewards without parameters")
         self.costs, self.domain = costs, problem.domain
         spend_terms("costs", 12 * len(costs.total), costs.total, costs.square)
-        if not all(map(costs.are_possible, costs.count.tolist(), costs.total, costs.square)):
+        if not all(map(partial(are_possible, costs), costs.count.tolist(), costs.total, costs.square)):
             raise ValueError("costs do not lie within the range that is assumed of them")
         of_transition = np.repeat(earned, np.diff(graph.transition_start))[costs.transition]
         found: dict[tuple[Any, ...], list[tuple[int, Fraction, Fraction]]] = {}

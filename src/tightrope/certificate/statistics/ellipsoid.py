@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tightrope.certificate.budget import longest, spend_on, spend_sums, spend_terms
+from tightrope.certificate.coordinates import ZERO, Row, add
 from tightrope.certificate.logarithms import log_below, log_down, log_up
 from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers, as_fraction
-from tightrope.certificate.region.coordinates import Row
-from tightrope.certificate.region.polynomials import ZERO, add
-from tightrope.certificate.region.rows import Origin, Statements, point_of
+from tightrope.certificate.rows import Origin, Statements, point_of
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray
 

@@ -29,11 +29,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tightrope.certificate.budget import spend
+from tightrope.certificate.coordinates import Key, Terms, add, key
+from tightrope.certificate.learned import Ints, Outcomes, totals
 from tightrope.certificate.logarithms import log_ratio
-from tightrope.certificate.region.polynomials import Key, Terms, add, key
-from tightrope.certificate.region.projection import Ends as ProvedEnds
-from tightrope.certificate.region.rows import Ends, Origin, Statements
-from tightrope.certificate.statistics.outcomes import Ints, Outcomes, totals
+from tightrope.certificate.rows import IntervalRows, Origin, ProvedEnds, Statements
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import BoolArray, FloatArray
 
@@ -114,7 +113,7 @@ def prove(about: Learned, delta: Fraction) -> Statements:
         if len(hints.lower) != len(events):
             raise ValueError("the intervals do not fit the model's events")
         check = _prove(data.method, "event", (events.successes, events.trials, *ends), delta)
-        rows = Ends(about.space, events.polynomials, *ends)
+        rows = IntervalRows(about.space, events.polynomials, *ends)
         return Statements(check, {Origin.EVENT: rows}, events.ends_of_expressions(*ends))
     start, size = problem.graph.transition_start, problem.graph.transitions
     if len(hints.lower) != size:

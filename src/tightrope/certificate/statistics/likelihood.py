@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tightrope.certificate.budget import spend, spend_sums, spend_terms
+from tightrope.certificate.coordinates import Row, Space
 from tightrope.certificate.evidence import Data
+from tightrope.certificate.learned import Ints, totals
 from tightrope.certificate.logarithms import log_below, log_units, of_units, over_common
 from tightrope.certificate.numbers import RATIONAL, Numbers, as_fraction
-from tightrope.certificate.region.coordinates import Row, Space
-from tightrope.certificate.region.rows import Origin, Statements, point_of
-from tightrope.certificate.statistics.outcomes import Ints, totals
+from tightrope.certificate.rows import Origin, Statements, point_of
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.smoothed_likelihood import SmoothedLikelihood

@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tightrope.certificate.budget import spend
-from tightrope.certificate.hints import SlabHints
+from tightrope.certificate.coordinates import Row
+from tightrope.certificate.evidence import SlabHints
 from tightrope.certificate.logarithms import log_below, log_units, log_up
 from tightrope.certificate.numbers import RATIONAL, Numbers, as_fraction
-from tightrope.certificate.region.coordinates import Row
-from tightrope.certificate.region.rows import Origin, Statements
+from tightrope.certificate.rows import Origin, Statements
 from tightrope.certificate.statistics.bets import Bets
 from tightrope.certificate.statistics.likelihood import Forms, Likelihood
 from tightrope.certificate.verdict import Check

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from tightrope.certificate.format.fields import Polynomial, Polynomials
-from tightrope.certificate.numbers import as_fraction
-from tightrope.certificate.problem import Problem
-from tightrope.certificate.region.coordinates import Affine, Ends, Put, Space
-from tightrope.certificate.region.polynomials import (
+from tightrope.certificate.coordinates import (
     ONE,
     ZERO,
+    Affine,
+    Ends,
     Interval,
+    Put,
+    Space,
     Terms,
     add,
     bernstein_coefficients,
@@ -29,6 +29,9 @@ from tightrope.certificate.region.polynomials import (
     multiply,
     polynomial_range,
 )
+from tightrope.certificate.fields import Polynomial, Polynomials
+from tightrope.certificate.numbers import as_fraction
+from tightrope.certificate.problem import Problem
 
 UNIT: Terms = {(): ONE}
 

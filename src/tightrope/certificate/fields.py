@@ -32,6 +32,12 @@ MOST = 2**62
 """No integer of a certificate is larger; sums are bounded where they are made."""
 
 MOST_DEGREE = 4096
+MOST_CODES = 2**31
+"""Of rows, expressions, states: what hints number."""
+
+MOST_ENTRIES = 5 * 10**7
+"""Of what is made of hints."""
+
 LARGEST = float(np.finfo(np.float64).max)
 _DTYPES = {"integers": np.int64, "reals": np.float64, "truths": np.bool_}
 _TYPES = {"whole": int, "real": float, "truth": bool, "word": str}

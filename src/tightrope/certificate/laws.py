@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from tightrope.certificate.budget import spend, spend_sums
-from tightrope.certificate.format.fields import Polynomial
-from tightrope.certificate.game.nature import Boxes, excess, signs_of_sums
-from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers
-from tightrope.certificate.problem import Problem, bits_of
+from tightrope.certificate.fields import Polynomial
+from tightrope.certificate.nature import Boxes, excess, signs_of_sums
+from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers, bits_of
+from tightrope.certificate.problem import Problem
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 

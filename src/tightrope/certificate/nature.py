@@ -1,4 +1,4 @@
-"""Nature's problem at every choice, bounded: opt { p·x : lower ≤ p ≤ upper, Σp = 1 }; and its boxes.
+"""A graph, and nature's problem at its choices, bounded: opt { p·x : lower ≤ p ≤ upper, Σp = 1 }.
 
 The maximum is the minimum over λ of the dual D(λ) = λ + Σ_i max(lower_i·(x_i − λ), upper_i·(x_i − λ)), convex
 and piecewise linear with its kinks at the x_i. So any D(λ) is an upper bound of the maximum (λ is looked for
@@ -21,11 +21,44 @@ from typing import Any, Self
 
 import numpy as np
 
+from tightrope.certificate import fields
 from tightrope.certificate.budget import spend, spend_on
+from tightrope.certificate.fields import is_offsets
 from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 _BLOCK = 1 << 14
+MOST_STATES = 2**31
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Choices of state s: choice_start[s] to choice_start[s+1]; transitions of a choice likewise."""
+
+    choice_start: OffsetArray = fields.integers("STATES+1")
+    transition_start: OffsetArray = fields.integers("CHOICES+1")
+    successor: OffsetArray = fields.integers("TRANSITIONS")
+    initial: int = fields.whole()
+
+    @property
+    def states(self) -> int:
+        return len(self.choice_start) - 1
+
+    @property
+    def choices(self) -> int:
+        return len(self.transition_start) - 1
+
+    @property
+    def transitions(self) -> int:
+        return len(self.successor)
+
+    def trouble(self) -> str | None:
+        if not 1 <= self.states < MOST_STATES or not is_offsets(self.choice_start, self.choices):
+            return "the choices of states do not fit"
+        if not is_offsets(self.transition_start, self.transitions):
+            return "the transitions of choices do not fit"
+        inside = max(self.successor.max(), self.initial) < self.states
+        return None if inside else "a state's number is out of range"
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,6 +208,14 @@ def can_be_positive(
         if len(unsure):
             taken = lower if before is None else np.where(before(i), upper, lower)
             result[unsure, i] = signs_of_sums(n, np.delete(taken[unsure], i, axis=1)) < 0
+    return result
+
+
+def moves_always(n: Arithmetic, lower: Numbers, upper: Numbers, good: BoolArray) -> BoolArray:
+    """Every distribution of the box gives `good` a positive probability."""
+    result: BoolArray = np.any(good & (lower > 0), axis=1)
+    unsure = np.flatnonzero(~result)
+    result[unsure] = signs_of_sums(n, np.where(good[unsure], 0, upper[unsure])) < 0
     return result
 
 

@@ -1,7 +1,7 @@
 """Nature's problem over a region: p = f(x) at every choice, bounded by weak duality.
 
 Σ_j f_j = 1, so p·v = v_0 + Σ_j δ_j·f_j(x) with δ_j = v_j − v_0: a linear function of the coordinates x, whose
-largest value over the region a basis bounds (`tightrope.certificate.region.duality`), or the closed form of
+largest value over the region a basis bounds (`tightrope.certificate.rows`), or the closed form of
 an ellipsoid (`tightrope.certificate.statistics.ellipsoid`). The transitions' bounds hold as well, and the
 better of the two counts. Only a maximum from above and a minimum from below are improved. In float64 the
 coefficients are the nearest numbers, and what that hides in the box is worked out in rationals.
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from tightrope.certificate.budget import hold, longest, spend_on, spend_sums
-from tightrope.certificate.game.nature import Boxes, Vector
+from tightrope.certificate.nature import Boxes, Vector
 from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers
-from tightrope.certificate.region.duality import BasisTable, Rows, Support
+from tightrope.certificate.rows import BasisTable, Rows, Support
 from tightrope.numerics.arrays import OffsetArray
 
 if TYPE_CHECKING:

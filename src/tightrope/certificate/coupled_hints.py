@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.format import fields
-from tightrope.certificate.format.fields import is_offsets
-from tightrope.certificate.hints import MOST_CODES, MOST_ENTRIES
+from tightrope.certificate import fields
+from tightrope.certificate.fields import MOST_CODES, MOST_ENTRIES, is_offsets
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 MOST_POINTS = 20_000

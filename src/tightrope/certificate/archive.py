@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from tightrope.certificate.budget import Budget, hold, spend
-from tightrope.certificate.claim import Certificate
-from tightrope.certificate.format.fields import Field, Polynomial, list_fields, validate
+from tightrope.certificate.fields import Field, Polynomial, list_fields, validate
+from tightrope.certificate.problem import Certificate
 from tightrope.errors import InputError, Location
 
 FORMAT = 6

@@ -21,10 +21,9 @@ from functools import cached_property
 
 import numpy as np
 
+from tightrope.certificate import fields
 from tightrope.certificate.budget import spend
-from tightrope.certificate.format import fields
-from tightrope.certificate.game.nature import Boxes, rows_of
-from tightrope.certificate.problem import Graph, Problem
+from tightrope.certificate.nature import Boxes, Graph, rows_of
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
@@ -78,10 +77,11 @@ class Automaton:
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """`problem` is about reaching in the product; `choice` and `transition` are the model's behind its own.
+    """A graph in which `target` is to be reached; `choice` and `transition` are the model's behind its own.
     `key` of a product state is s·memories + q, rising."""
 
-    problem: Problem
+    graph: Graph
+    target: BoolArray
     check: Check
     key: OffsetArray
     choice: OffsetArray
@@ -89,39 +89,36 @@ class Product:
 
     def lift(self, boxes: Boxes) -> Boxes:
         """The boxes of the model at the product's choices."""
-        graph = self.problem.graph
         return replace(
             boxes,
-            transition_start=graph.transition_start,
-            successor=graph.successor,
+            transition_start=self.graph.transition_start,
+            successor=self.graph.successor,
             label=boxes.label[self.transition],
             single=boxes.single[self.choice],
         )
 
 
-def product_of(problem: Problem, boxes: Boxes, most: int) -> Product:
+def product_of(model: Graph, automaton: Automaton, agent: str, boxes: Boxes, most: int) -> Product:
     """What the model's initial state reaches, of at most so many states."""
-    automaton = problem.automaton
-    assert automaton is not None
-    key, reached = np.array([problem.graph.initial * automaton.memories]), 0
-    seen = np.zeros(problem.graph.states * automaton.memories, dtype=np.bool_)
+    key, reached = np.array([model.initial * automaton.memories]), 0
+    seen = np.zeros(model.states * automaton.memories, dtype=np.bool_)
     while len(key):
         seen[key], reached = True, reached + len(key)
         if reached > most:
             raise ValueError("the vectors are shorter than the product of model and automaton")
-        behind = _step(problem.graph, automaton, key)[-1]
+        behind = _step(model, automaton, key)[-1]
         spend("the product with the automaton", 4000 + 20 * len(key) + 10 * len(behind))
         key = np.unique(behind[~seen[behind]])
     key = np.flatnonzero(seen)
-    choice_start, choice, start, transition, behind = _step(problem.graph, automaton, key)
-    first = int(np.searchsorted(key, problem.graph.initial * automaton.memories))
+    choice_start, choice, start, transition, behind = _step(model, automaton, key)
+    first = int(np.searchsorted(key, model.initial * automaton.memories))
     graph = Graph(choice_start, start, np.searchsorted(key, behind), first)
     memory, letter = key % automaton.memories, automaton.letters[key // automaton.memories]
     label, settled = boxes.label[transition], _settled(automaton)
     possible, target = boxes.upper[label] > 0, settled[memory]
     check = Check("the automaton settles what it accepts", True, f"a product of {len(key)} states")
     if not _only_settles(automaton, settled):
-        if problem.objective.agent != "MAX":
+        if agent != "MAX":
             raise ValueError("only a maximum is that of reaching what such an automaton accepts")
         cut = possible & ~(boxes.lower[label] > 0)
         cut[cut] = boxes.bounds(label[cut])[0] <= 0  # a positive number may be too small for a double
@@ -130,10 +127,7 @@ def product_of(problem: Problem, boxes: Boxes, most: int) -> Product:
         for number, avoided in enumerate(automaton.avoided):
             marks = [mark[memory, letter] for mark in automaton.repeated[automaton.pair == number]]
             target |= arena.won(~avoided[memory, letter], marks)
-    objective = replace(problem.objective, kind="UNTIL", target=target)
-    return Product(
-        replace(problem, graph=graph, objective=objective, automaton=None), check, key, choice, transition
-    )
+    return Product(graph, target, check, key, choice, transition)
 
 
 def _step(graph: Graph, automaton: Automaton, key: OffsetArray) -> tuple[OffsetArray, ...]:

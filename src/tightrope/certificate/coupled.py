@@ -1,0 +1,753 @@
+"""Coupled bounds, link by link: cells that cover the region, models, bounds at the initial state.
+
+With the true coordinates x in the region (the links before, `tightrope.certificate.learned`):
+
+1. x lies in one of the cells of every cut through the tree of splits, since a split leaves nothing out.
+2. Each cell with a proof lies in the hull of its points, or is empty (*Cells*).
+3. Decided states are those where the claim's two vectors meet: there the value is that number whatever x is.
+   From open states the policy leads to open or decided ones only. On each cell the models enclose the value
+   at every open state, or follow from steps made here (*Models*).
+4. Over the points of a cell, model and occupancies bound the value at the initial state (*Values*). A node's
+   bound is the better of its own and of the worse of its two children's; the root's is also that of the
+   vectors.
+
+*Cells.* A cell is the region met with the half-spaces of its path in the tree of splits. Its rows are named
+like those of the region; SPLIT rows are the half-spaces of the path, and McCormick's envelopes are written
+down in the cell's own box. Simplices of rows, each face of which belongs to exactly one other simplex on its
+other side, span cones that cover all directions (`docs/trust.md`). If point p_k satisfies a_i·p_k ≥ b_i for
+all rows i of simplex k, then for x in the cell and a direction g = Σ λ_i a_i of that cone, g·x ≤ Σ λ_i b_i ≤
+g·p_k: x is in the hull.
+
+*Models.* On x = centre + axes·y the policy's chain P(y) is affine, and V = r + γPV at open states. With W(y)
+of degree two and e > 0, the residual r + γPW − W is a cubic, on the ball |y| ≤ ϱ of the cell's points at most
+R in size. Checked: e ≥ R + γ max (P(y)e) and e > γ max (P(y)e). Then γP restricted to open states has
+spectral radius below 1, so V is the only solution and |V − W| ≤ e (`docs/trust.md`). For a bounded number of
+steps the steps are made here, the cubic part, rounding and γP(y)e becoming the error. A polynomial is a row
+of coefficients of the monomials 1, y_j, y_j·y_k, y_j·y_k·y_l in the order of degrees. Those of degree d are a
+symmetric tensor of norm √(Σ c²/m), m being the number of orders of a monomial's factors: on the ball they are
+at most ϱᵈ times that.
+
+*Values.* With y = Σ μ_k Y_k, W(y) = Σ_kl μ_k μ_l B_kl, B_kl = value + ½ slope·(Y_k + Y_l) + Y_kᵀ·curve·Y_l: W
+lies between the least and the largest B_kl, and V within the error of that. By an occupancy: for any weights
+η of the open states V_0 = η·r + a(y)·V, a(y) = 1_0 − η + γ ηP(y), as V = r + γPV. With η the expected visits
+at one of the points, a vanishes there. V = W¹ ± d, W¹ being W up to first order and d = |curve|·ϱ² + error;
+so a(y)·V ≥ Σ_kl μ_k μ_l ½[a_k·W¹_l + a_l·W¹_k − |a_k|·d − |a_l|·d]. Both are (1, Y_k)·T·(1, Y_l) with a table
+T of numbers, up to what is known to be small.
+
+In float64 this is a filter: coefficients of n terms are off by less than (n + 20)·ε times the sum of the
+terms' sizes, and where all numbers are at most 2²⁰⁰, underflow in products of four hides less than 2⁻⁴⁰⁰ in a
+sum of 2⁶⁰. States, simplices and ends at which that leaves something open are asked again in rationals; sums
+over all pairs of points are too many for these, and are made in whole multiples of powers of two, off by what
+is said: whatever is then added and multiplied is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations_with_replacement, permutations
+from math import floor, inf, isfinite, isqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tightrope.certificate.budget import hold, spend, spend_on
+from tightrope.certificate.coordinates import Box, Row, Space
+from tightrope.certificate.coupled_hints import CoupledHints
+from tightrope.certificate.nature import rows_of
+from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers, OutOfRange
+from tightrope.certificate.problem import Claim, Objective, Problem
+from tightrope.certificate.rows import Origin, Rows, Writer, approximate_inverses
+from tightrope.certificate.theorem import boundary_of
+from tightrope.certificate.verdict import Check
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+
+if TYPE_CHECKING:
+    from tightrope.certificate.learned import Learned
+
+_BLOCK = 1 << 20
+_BITS, _LIMB = 200, 27
+_MASK = (1 << _LIMB) - 1
+
+ValueEnds = tuple[Fraction | float, Fraction | float]
+"""(lower, upper); a float is an infinity."""
+
+
+def rounding(n: Arithmetic, operations: int, size: Any) -> Any:
+    """What so many operations may change, on tame numbers with terms whose absolute values sum to `size`."""
+    return 0 if n.exact else n.error(operations, size) + 2.0**-400
+
+
+def is_tame(n: Arithmetic, *arrays: Any) -> bool:
+    return n.exact or all(bool(np.all(np.abs(array) <= 2.0**200)) for array in arrays)
+
+
+def unproved(n: Arithmetic, count: int, holds: Callable[[Arithmetic, OffsetArray], BoolArray]) -> OffsetArray:
+    """Which of so many statements do not hold: what an arithmetic leaves open, rationals decide."""
+    left = np.arange(count)
+    for one in (n,) if n.exact else (n, RATIONAL):
+        left = left[~holds(one, left)] if len(left) else left
+    return left
+
+
+class Cells:
+    """The cells that a proof speaks of; also the source of SPLIT rows."""
+
+    def __init__(self, hints: CoupledHints, writer: Writer, region_box: Box):
+        self.hints, self.space, self.region_box = hints, writer.space, region_box
+        hold("splits", 150 * hints.split_direction.size, kept=True)
+        spend("splits", 20 * hints.split_direction.size)
+        self.direction = [[Fraction(v) for v in row] for row in hints.split_direction.tolist()]
+        self.value = [Fraction(v) for v in hints.split_value.tolist()]
+        self.writer = writer.and_from(Origin.SPLIT, self)
+
+    def row(self, index: int, part: int, points: FloatArray) -> Row:
+        if part == 0:
+            return self.direction[index], self.value[index]
+        return [-a for a in self.direction[index]], -self.value[index]
+
+    def rows(self, node: int, names: Any) -> Rows:
+        """These rows in the cell of a node, which may name only what holds there."""
+        path = self.hints.path(node)
+        spend(
+            "cells", (150 + 4 * self.space.size) * len(path) + len(path) * len(names) // 2 + 20 * len(names)
+        )
+        for origin, index, part in names.tolist():
+            if origin == Origin.SPLIT and (index, part) not in path:
+                raise ValueError("a split that does not lead to its cell")
+        return self.writer.rows(names, self.box(path))
+
+    def box(self, path: list[tuple[int, int]]) -> Box:
+        """From splits along one free coordinate, and the ranges of products."""
+        lower, upper = list(self.region_box[0]), list(self.region_box[1])
+        for split, side in path:
+            along = [j for j, a in enumerate(self.direction[split]) if a]
+            if len(along) == 1 and along[0] < len(self.space.free):
+                j, a = along[0], self.direction[split][along[0]]
+                end = self.value[split] / a
+                if (side == 0) == (a > 0):
+                    upper[j] = min(upper[j], end)
+                else:
+                    lower[j] = max(lower[j], end)
+        return self.space.with_products(lower, upper)
+
+    def is_empty(self, proof: int) -> bool:
+        """Whether Σ multiplier·row contradicts the box: an upper bound of 0 over the cell is negative."""
+        rows = self.rows(int(self.hints.node[proof]), self.hints.rows_of(proof))
+        own = slice(2 * rows.size, None)
+        span = slice(int(self.hints.row_start[proof]), int(self.hints.row_start[proof + 1]))
+        weights = RATIONAL.array(self.hints.multiplier[span])[None, :]
+        nothing = RATIONAL.zeros((1, rows.size))
+        return bool(rows.bound_by(rows.matrix[None, own], rows.bound[None, own], nothing, weights)[0] < 0)
+
+
+def hull_misfit(
+    n: Arithmetic,
+    rows: Rows,
+    simplices: OffsetArray,
+    points: FloatArray,
+    centre: FloatArray,
+    axes: FloatArray,
+) -> str | None:
+    """Why the hull of the points centre + axes·y need not contain the cell, or None."""
+    count, size = simplices.shape
+    hold("simplices of a cell", 24 * count * size * size)
+    spend("simplices of a cell", count * size * size * (4 + size // 2))
+    spend("faces of simplices", 10 * count * size * (size + 4))
+    if count <= size or np.any(simplices >= len(rows.bound)):
+        return "too few simplices, or rows that are not there"
+    simplices, order = np.sort(simplices, axis=1), np.arange(size)
+    newcomer = _newcomers(simplices)
+    if newcomer is None:
+        return "a face of a simplex does not belong to exactly two"
+    scale = _power(RATIONAL.floats(rows.upper - rows.lower))
+    length = _power(np.abs(RATIONAL.floats(rows.matrix) * scale).sum(axis=1, keepdims=True))
+    even = rows.matrix * (RATIONAL.array(scale) / RATIONAL.array(length))
+    inverse = approximate_inverses(RATIONAL.floats(even)[simplices])
+
+    def beyond(n: Arithmetic, which: OffsetArray) -> BoolArray:
+        """Where a point lies on the far side of all rows of its simplex."""
+        spend_on("simplices of a cell", len(which) * size * size, n, rows.matrix)
+        matrix, bound = (n.array(part)[simplices[which]] for part in (rows.matrix, rows.bound))
+        x, along, y = n.array(centre), n.array(axes), n.array(points[which])
+        place, reach = x + y @ along.T, np.abs(x) + np.abs(y) @ np.abs(along).T
+        excess = np.einsum("kij,kj->ki", matrix, place) - bound
+        rounded = np.einsum("kij,kj->ki", np.abs(matrix), reach) + np.abs(bound)
+        sure = excess >= rounding(n, 4 * size + 16, rounded)
+        result: BoolArray = np.all(sure, axis=1) & is_tame(n, place, reach, matrix, bound)
+        return result
+
+    def covers(n: Arithmetic, which: OffsetArray) -> BoolArray:
+        """Where rows are independent, and all faces have another simplex on their other side.
+
+        With an approximate inverse R of a simplex's rows A and E = 1 − A·R, ‖E‖ < 1, a row is the combination
+        row·A⁻¹ = row·R·(1 − E)⁻¹, off row·R by at most ‖row·R‖₁·‖E‖/(1 − ‖E‖). Rows and columns are scaled by
+        powers of two first, which changes no sign.
+        """
+        spend_on("simplices of a cell", 2 * len(which) * size**3, n, rows.matrix)
+        matrix, near = n.array(even), n.array(inverse[which])
+        own, other = matrix[simplices[which]], matrix[newcomer[which]]
+        missed = rounding(n, size + 16, np.abs(own) @ np.abs(near))
+        worst = (np.abs(n.array(np.eye(size)) - own @ near) + missed).sum(axis=2).max(axis=1)
+        far = other @ near  # [simplex, i, j]: the newcomer across face i, its weight at row j
+        missed = rounding(n, size + 16, np.abs(other) @ np.abs(near)) + n.zeros(far.shape)
+        spread = 2 * (np.abs(far) + missed).sum(axis=2)
+        off = spread * worst[:, None] + rounding(n, 4, spread) + missed.max(axis=2)
+        sure = far[:, order, order] + off < 0
+        result: BoolArray = (64 * worst < 1) & np.all(sure, axis=1) & is_tame(n, own, other, near)
+        return result
+
+    if len(unproved(n, count, beyond)):
+        return "a point lies on the wrong side of a row of its simplex"
+    if len(unproved(n, count, covers)):
+        return "the rows of a simplex are dependent, or two lie on the same side of their common face"
+    return None
+
+
+def _power(sizes: FloatArray) -> FloatArray:
+    """Powers of two near some sizes."""
+    result: FloatArray = np.ldexp(1.0, np.frexp(np.maximum(sizes, 1e-300))[1] - 1)
+    return result
+
+
+def _newcomers(simplices: OffsetArray) -> OffsetArray | None:
+    """[simplex, i]: the additional row of the one other simplex that has the face without row i; rows of
+    simplices rise."""
+    faces: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    for k, simplex in enumerate(simplices.tolist()):
+        for i in range(len(simplex)):
+            faces.setdefault((*simplex[:i], *simplex[i + 1 :]), []).append((k, i))
+    if any(len(pair) != 2 for pair in faces.values()):
+        return None
+    one, other = (tuple(np.array([pair[side] for pair in faces.values()]).T) for side in (0, 1))
+    result = np.empty_like(simplices)
+    result[one], result[other] = simplices[other], simplices[one]
+    return result
+
+
+@lru_cache(maxsize=8)
+def monomials(size: int) -> tuple[Any, Any, Any]:
+    """(degree, orders of the factors) of the monomials up to degree 3, and [j]: where y_j times each of those
+    up to degree 2 stands among them; [0] is where they stand themselves, [j + 1] the products with y_j."""
+    listed = [m for degree in range(4) for m in combinations_with_replacement(range(size), degree)]
+    place = {monomial: number for number, monomial in enumerate(listed)}
+    low = [monomial for monomial in listed if len(monomial) < 3]
+    shifted = [[place[tuple(sorted((*m, j)))] for m in low] for j in range(size)]
+    orders = [len(set(permutations(monomial))) for monomial in listed]
+    return np.array([len(m) for m in listed]), np.array(orders), np.array([range(len(low)), *shifted])
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """The policy's chain: transitions of the listed states, in their order, with the policy's weight and the
+    discount.
+
+    The expressions that occur are linear·x + constant; `label` is the number of each transition's.
+    """
+
+    n: Arithmetic
+    state: OffsetArray
+    start: OffsetArray
+    weight: Numbers
+    label: OffsetArray
+    successor: OffsetArray
+    linear: Numbers
+    constant: Numbers
+    reward: Numbers
+    reward_size: Numbers
+
+    @staticmethod
+    def of(n: Arithmetic, space: Space, problem: Problem, claim: Claim, state: OffsetArray) -> Walk:
+        graph, objective, weight = problem.graph, problem.objective, claim.weights(problem.graph.choices)
+        assert problem.expression is not None and problem.polynomial is not None
+        if weight is None:
+            raise ValueError("coupled bounds need a policy that is a table")
+        first, choice = rows_of(graph.choice_start, state)
+        part = n.array(weight[choice])
+        owner = np.repeat(np.arange(len(state)), np.diff(first))
+        share = part / np.add.reduceat(part, first[:-1])[owner] if len(state) else part
+        used = np.flatnonzero(weight[choice] > 0)
+        choice, owner, share = choice[used], owner[used], share[used]
+        reward = np.zeros(graph.choices) if objective.reward is None else objective.reward
+        earned, first = share * n.array(reward[choice]), np.searchsorted(owner, np.arange(len(state) + 1))
+        offset, taken = rows_of(graph.transition_start, choice)
+        start = offset[first]
+        discount = n.array([1.0 if objective.discount is None else objective.discount])[0]
+        labels, label = np.unique(problem.expression[taken], return_inverse=True)
+        forms = space.table(n, [problem.polynomial[e] for e in labels.tolist()])
+        chain = np.repeat(discount * share, np.diff(offset)), label.reshape(-1), graph.successor[taken]
+        rewards = (
+            np.add.reduceat(each, first[:-1]) if len(state) else each for each in (earned, np.abs(earned))
+        )
+        return Walk(n, state, start, *chain, *forms, *rewards)
+
+
+@dataclass(frozen=True, eq=False)
+class Ball:
+    """Expression i of a walk is form[i, 0] + form[i, 1:]·y, off by at most fuzz[i], on |y| ≤ radius."""
+
+    n: Arithmetic
+    form: Numbers
+    fuzz: Numbers
+    radius: Any
+
+    @staticmethod
+    def of(walk: Walk, points: FloatArray, centre: FloatArray, axes: FloatArray) -> Ball:
+        """On x = centre + axes·y; the numbers of the walk's expressions are the nearest."""
+        n, linear, constant = walk.n, walk.linear, walk.constant
+        x, along, y = n.array(centre), n.array(axes), n.array(points)
+        radius = norm_up(n, y).max()
+        size = np.abs(linear) @ (np.abs(x) + radius * np.abs(along).sum(axis=1)) + np.abs(constant)
+        form = np.concatenate([(linear @ x + constant)[:, None], linear @ along], axis=1)
+        return Ball(n, form, rounding(n, len(x) + 8, size) + n.zeros(len(form)), radius)
+
+    @property
+    def size(self) -> int:
+        return int(self.form.shape[1]) - 1
+
+    def magnitude(self, coefficient: Numbers) -> Numbers:
+        """Bounds of the sums of the terms' absolute values."""
+        power = np.array([self.radius**d for d in range(4)], dtype=self.n.dtype)
+        total: Numbers = np.abs(coefficient) @ power[monomials(self.size)[0][: coefficient.shape[1]]]
+        total = total + rounding(self.n, coefficient.shape[1] + 8, total)
+        return total
+
+    def largest(self, coefficient: Numbers, least: int = 0) -> Numbers:
+        """Bounds of the absolute values of what is at least of a degree."""
+        degree, orders, _ = monomials(self.size)
+        total: Numbers = np.abs(coefficient[:, 0]) * (least == 0)
+        for d in range(max(least, 1), int(degree[coefficient.shape[1] - 1]) + 1):
+            part = coefficient[:, degree[: coefficient.shape[1]] == d]
+            total = total + self.radius**d * norm_up(self.n, part, orders[degree == d])
+        total = total + rounding(self.n, 16, total)
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """W, by coefficients, and e for every state of the graph, zeros where nothing is claimed.
+
+    They are doubles as in the file, or numbers of the arithmetic that steps were made in.
+    """
+
+    coefficient: Numbers
+    error: Numbers
+
+    @staticmethod
+    def constant(value: FloatArray, size: int) -> Model:
+        width = (size + 1) * (size + 2) // 2
+        spend("models of the value", 40 * (size + 1) ** 4)
+        hold("models of the value", 24 * len(value) * width * (1 + size // 3))
+        coefficient = np.zeros((len(value), monomials(size)[2].shape[1]))
+        coefficient[:, 0] = value
+        return Model(coefficient, np.zeros(len(value)))
+
+
+def backup(walk: Walk, ball: Ball, model: Model) -> tuple[Numbers, Numbers, Any]:
+    """r + γP(y)W(y) at a walk's states: (coefficients up to degree 3, γ max P(y)e, rounding).
+
+    The last bounds, on the ball, what rounding and fuzz may have changed. In blocks of states.
+    """
+    work = len(walk.weight) * model.coefficient.shape[1] * (ball.size + 2)
+    spend("models of the value", 2 * work, 320 if walk.n.exact else 0)
+    n, count = walk.n, len(walk.state)
+    sizes = None
+    if not n.exact:
+        sizes = ball.magnitude(model.coefficient) + model.error, ball.magnitude(ball.form) + ball.fuzz
+        if not is_tame(n, *sizes, ball.radius, walk.reward_size):
+            raise OutOfRange
+    step = max(1, _BLOCK * count // (model.coefficient.shape[1] * max(len(walk.weight), 1)))
+    spans = [(first, min(first + step, count)) for first in range(0, max(count, 1), step)]
+    parts = [_block(walk, ball, model, sizes, *span) for span in spans]
+    found, carried, doubt = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return found, carried, doubt
+
+
+def _block(
+    walk: Walk, ball: Ball, model: Model, sizes: tuple[Numbers, Numbers] | None, first: int, last: int
+) -> tuple[Numbers, Numbers, Numbers]:
+    n, size, span = walk.n, ball.size, slice(int(walk.start[first]), int(walk.start[last]))
+    starts, longest = walk.start[first:last] - span.start, int(np.diff(walk.start).max(initial=1))
+    e, to, weight = walk.label[span], walk.successor[span], walk.weight[span]
+    own, error = n.array(model.coefficient[to]), n.array(model.error[to])
+    form, (degree, _, shifted) = weight[:, None] * ball.form[e], monomials(size)
+    found = n.zeros((len(starts), len(degree)))
+    for j in range(size + 1):
+        found[:, shifted[j]] += np.add.reduceat(form[:, j, None] * own, starts, axis=0)
+    found[:, 0] += walk.reward[first:last]
+    carried = ball.largest(np.add.reduceat(form * error[:, None], starts, axis=0))
+    if sizes is None:
+        return found, carried, n.zeros(len(starts))
+    magnitude, reach = sizes
+    terms = np.add.reduceat(weight * reach[e] * magnitude[to], starts) + walk.reward_size[first:last]
+    fuzz = np.add.reduceat(weight * ball.fuzz[e] * magnitude[to], starts)
+    carried = carried + 2 * rounding(n, longest + size + 20, carried)
+    return found, carried, 2 * (rounding(n, longest + size + 20, terms) + fuzz)
+
+
+def model_misfit(walk: Walk, ball: Ball, model: Model) -> BoolArray:
+    """States of the walk where the error is too small."""
+    n, own, error = walk.n, model.coefficient[walk.state], walk.n.array(model.error[walk.state])
+    found, carried, doubt = backup(walk, ball, model)
+    found[:, : own.shape[1]] -= n.array(own)
+    if not n.exact:
+        doubt = doubt + rounding(n, 16, ball.magnitude(own) + ball.magnitude(found))
+    needed = ball.largest(found) + doubt + carried
+    fits = (error >= needed + rounding(n, 8, needed)) & (error > carried + 2 * doubt)
+    return ~np.asarray(fits, dtype=np.bool_)
+
+
+def take_steps(
+    objective: Objective, walk: Walk, ball: Ball, model: Model, known: BoolArray, steps: int
+) -> tuple[Model, BoolArray]:
+    """The model so many steps earlier, and where it is one; the walk is over all states.
+
+    A state visited after `step` steps counts as a target from lower_steps on, where steps are bounded.
+    """
+    target = None if objective.steps is None else objective.target
+    for step in range(steps - 1, -1, -1):
+        model = _one_step(walk, ball, model)
+        known = np.logical_and.reduceat(known[walk.successor], walk.start[:-1])
+        decided = []
+        if objective.kind == "UNTIL" and objective.allowed is not None:
+            decided.append((~objective.allowed, 0))
+        if objective.kind == "UNTIL" and target is not None and step >= objective.lower_steps:
+            decided.append((target, 1))
+        for where, value in decided:
+            model.coefficient[where], model.error[where], known[where] = 0, 0, True
+            model.coefficient[where, 0] = value
+    return model, known
+
+
+def _one_step(walk: Walk, ball: Ball, model: Model) -> Model:
+    """r + γP(y)W(y) with an error that covers what is left out, also of digits."""
+    n, width = walk.n, model.coefficient.shape[1]
+    found, carried, doubt = backup(walk, ball, model)
+    kept = n.trim(found[:, :width])
+    error = ball.largest(found, 3) + carried + doubt
+    if n.exact:
+        error = error + ball.magnitude(found[:, :width] - kept)
+    return Model(kept, n.trim(error + rounding(n, 16, error), True))
+
+
+def norm_up(n: Arithmetic, vectors: Numbers, divided: Any = 1) -> Numbers:
+    """Not below the Euclidean norms √(Σ c²/divided)."""
+    square = (vectors * vectors / divided).sum(axis=-1)
+    return n.root_up(square + n.error(vectors.shape[-1] + 8, square))
+
+
+def polynomial_ends(ball: Ball, model: Model, state: int, points: FloatArray) -> ValueEnds:
+    """Bounds of V at a state over the hull of the points."""
+    n, size, own = ball.n, ball.size, ball.n.array(model.coefficient[[state]])
+    table, (left, right) = n.zeros((size + 1, size + 1)), np.triu_indices(size + 1)
+    table[left, right] = own[0]
+    doubt = n.array(model.error[[state]])[0]
+    if not is_tame(n, own, doubt, ball.radius):
+        raise OutOfRange
+    slack = doubt + rounding(n, size * size + 40, ball.magnitude(own)[0] + doubt)
+    return _bilinear_ends(n, table, n.array(points), 0, slack)
+
+
+def occupancy_ends(
+    walk: Walk, ball: Ball, model: Model, initial: int, points: FloatArray, occupancy: FloatArray
+) -> ValueEnds:
+    """Bounds of V at the initial state from weights of the open states."""
+    n, eta, y = walk.n, walk.n.array(occupancy), walk.n.array(points)
+    coefficient, error = n.array(model.coefficient), n.array(model.error)
+    visits = np.repeat(eta, np.diff(walk.start)) * walk.weight
+    form = n.zeros((len(error), ball.size + 1))
+    form[initial, 0] += 1
+    form[walk.state, 0] -= eta
+    np.add.at(form, walk.successor, visits[:, None] * ball.form[walk.label])
+    step = isqrt(len(form)) + 1  # few at a time, so that few roundings lie on the way to the sum
+    first = coefficient[:, : ball.size + 1]
+    parts = [form[i : i + step].T @ first[i : i + step] for i in range(0, len(form), step)]
+    table, earned = np.sum(parts, axis=0), eta * walk.reward
+    table[0, 0] += np.sum([earned[i : i + step].sum() for i in range(0, len(earned), step)])
+    doubt = ball.largest(coefficient, 2) + error
+    blur = total_doubt(n, doubt, form[:, 0], form[:, 1:], y) / 2
+    slack: Any = 0
+    if not n.exact:
+        magnitude, reach = ball.magnitude(coefficient) + error, ball.magnitude(ball.form) + ball.fuzz
+        there = np.abs(visits) * magnitude[walk.successor]
+        size = magnitude[initial] + (np.abs(eta) * (magnitude[walk.state] + walk.reward_size)).sum()
+        size = size + (there * reach[walk.label]).sum()
+        if not is_tame(n, eta, magnitude, reach, ball.radius, size):
+            raise OutOfRange
+        longest = int(np.diff(walk.start).max(initial=1)) + int(np.bincount(walk.successor).max(initial=0))
+        operations = longest + step + len(parts) + ball.size**2 + 90
+        slack = rounding(n, 2 * operations, size) + 2 * (there * ball.fuzz[walk.label]).sum()
+        blur = blur + n.error(4, blur)
+    return _bilinear_ends(n, table, y, blur, slack)
+
+
+def _bilinear_ends(n: Arithmetic, table: Numbers, y: Numbers, blur: Any, slack: Any) -> ValueEnds:
+    """Bounds of (1, Y_k)·table·(1, Y_l), up to blur_k + blur_l and the slack, over all pairs of points."""
+    half, cross = y @ (table[0, 1:] + table[1:, 0]) / 2, table[1:, 1:]
+    low, high = _range_of_pairs(n, half - blur, half + blur, y @ ((cross + cross.T) / 2), y)
+    low, high = n.fractions(np.array([table[0, 0] + low - slack, table[0, 0] + high + slack]))
+    return low, high
+
+
+def total_doubt(n: Arithmetic, doubt: Numbers, base: Numbers, along: Numbers, y: Numbers) -> Numbers:
+    """Upper bounds of Σ doubt·|base + along·Y_k| over the states, one for every point Y_k; doubt ≥ 0.
+
+    In float64 with its error bound. Of rationals in whole multiples of u = 2^−200, each |base + along·Y_k|
+    being off by at most u·(1 + Σ (|along| + |Y| + 1)).
+    """
+    unsure = doubt > 0
+    if not unsure.any():
+        return n.zeros(len(y))
+    spend("occupancies", np.count_nonzero(unsure) * len(y) * (4 + y.shape[1] // 4), 600 if n.exact else 0)
+    doubt, base, along = doubt[unsure], base[unsure], along[unsure]
+    widest, largest = (np.abs(part).max(axis=0, initial=0) for part in (along, y))
+    if n.exact:
+        unit = RATIONAL.array([Fraction(1, 1 << _BITS)])[0]
+        off = unit * (1 + (widest + largest + 1).sum())
+        size = off + np.abs(base).max(initial=0) + widest @ largest
+        error, scale = off * doubt.sum() + unit * len(base) * size, unit**3
+        base = whole_multiples(base, 2 * _BITS)
+        doubt, along, y = (whole_multiples(part, _BITS) for part in (doubt, along, y))
+    else:
+        if not is_tame(n, doubt, base, along, y):
+            raise OutOfRange
+        scale, error = 1, 2 * rounding(n, y.shape[1] + 8, doubt @ (np.abs(base) + np.abs(along) @ largest))
+    step = max(1, _BLOCK // max(len(base), 1))
+    parts = [doubt @ np.abs(base[:, None] + along @ y[i : i + step].T) for i in range(0, len(y), step)]
+    total: Numbers = n.array(np.concatenate(parts)) * scale + error
+    total = total + rounding(n, len(base) + 16, total)
+    return total
+
+
+def _range_of_pairs(
+    n: Arithmetic, low_half: Numbers, high_half: Numbers, first: Numbers, second: Numbers
+) -> tuple[Any, Any]:
+    """Bounds of half_k + half_l + first_k·second_l over all pairs, which are symmetric in k and l.
+
+    There are many, so where numbers are float64 these are doubles with their error bound, and where they
+    are rational, whole numbers.
+    """
+    spend("pairs of points", len(first) ** 2 * (3 + first.shape[1] // 4) * (4 if n.exact else 1))
+    if n.exact:
+        return range_of_pairs(low_half, high_half, first, second)
+    sizes = np.maximum(np.abs(low_half), np.abs(high_half))
+    size = 2 * sizes.max() + np.abs(first).sum(axis=1).max() * np.abs(second).max()
+    error = rounding(n, second.shape[1] + 8, size)
+    ends = []
+    step = max(1, _BLOCK // len(first))
+    for begin in range(0, len(first), step):
+        rows = slice(begin, begin + step)
+        table = first[rows] @ second[begin:].T
+        low = (table + low_half[rows, None] + low_half[begin:]).min()
+        ends.append((low, (table + high_half[rows, None] + high_half[begin:]).max()))
+    return min(low for low, _ in ends) - error, max(high for _, high in ends) + error
+
+
+def range_of_pairs(low_half: Numbers, high_half: Numbers, first: Numbers, second: Numbers) -> tuple[Any, Any]:
+    """Bounds of half_k + half_l + first_k·second_l over all pairs, which are symmetric in k and l.
+
+    `first` and `second` are rounded to 53 bits below their largest entry, to units 2^−e and 2^−f: products of
+    d entries are off by at most d·(2⁵³ + 1)·2^−(e+f). They are a·b = h·2⁵⁴ + m·2²⁷ + l by halves of 27 bits,
+    for which 64 bits suffice (d ≤ 400). The sum is taken in units u, 2⁶⁰ of which are more than it can be: so
+    three parts and two halves are each rounded down by less than u.
+    """
+    size = first.shape[1]
+    one, other = _exponent(first), _exponent(second)
+    scale = 2 * _LIMB - 1
+    e, f = scale - one, scale - other
+    largest = [2 * np.abs(half).max() for half in (low_half, high_half)]
+    total = _exponent(np.array([*largest, size * RATIONAL.array([Fraction(2) ** (one + other)])[0]]))
+    shift = total + 1 - 60 + e + f
+    a, b = (
+        whole_multiples(part, bits, Fraction(1, 2)).astype(np.int64)
+        for part, bits in ((first, e), (second, f))
+    )
+    low, high = (whole_multiples(half, 59 - total).astype(np.int64) for half in (low_half, high_half))
+    high_a, low_a, high_b, low_b = a >> _LIMB, a & _MASK, b >> _LIMB, b & _MASK
+    ends = []
+    step = max(1, _BLOCK // len(a))
+    for begin in range(0, len(a), step):
+        rows = slice(begin, begin + step)
+        table = _shifted(high_a[rows] @ high_b[begin:].T, shift - 2 * _LIMB)
+        table += _shifted(high_a[rows] @ low_b[begin:].T + low_a[rows] @ high_b[begin:].T, shift - _LIMB)
+        table += _shifted(low_a[rows] @ low_b[begin:].T, shift)
+        least = (table + low[rows, None] + low[begin:]).min()
+        ends.append((int(least), int((table + high[rows, None] + high[begin:]).max()) + 5))
+    unit, error = Fraction(2) ** (total - 59), size * (2**scale + 1) * Fraction(2) ** -(e + f)
+    lower, upper = min(end for end, _ in ends) * unit - error, max(end for _, end in ends) * unit + error
+    return tuple(RATIONAL.array([lower, upper]))
+
+
+def _exponent(array: Numbers) -> int:
+    """e such that every entry is below 2^e in absolute value."""
+    largest = max((abs(value) for value in RATIONAL.fractions(array)), default=Fraction(0))
+    return largest.numerator.bit_length() - largest.denominator.bit_length() + 1
+
+
+def whole_multiples(array: Numbers, bits: int, more: Fraction = Fraction(0)) -> Any:
+    """The numbers in units of 2^−bits, and so much `more`, rounded down, as Python's integers."""
+    unit = Fraction(2) ** bits
+    whole = np.empty(array.size, dtype=object)
+    whole[:] = [floor(value * unit + more) for value in RATIONAL.fractions(array)]
+    return whole.reshape(array.shape)
+
+
+def _shifted(table: Any, bits: int) -> Any:
+    """The numbers divided by 2^bits, rounded down."""
+    return table >> bits if bits >= 0 else table << -bits
+
+
+class CoupledCheck:
+    """The links of one proof about a claim, whose vectors bound the value.
+
+    Models are of the value after `steps` steps, which are then made here. Where steps are bounded, that value
+    is known everywhere; otherwise where the vectors meet.
+    """
+
+    def __init__(self, link: Learned, hints: CoupledHints):
+        problem, vectors = link.problem, link.certificate.values[hints.claim]
+        if link.hints.region is None:
+            raise ValueError("a coupled proof without a region")
+        if problem.objective.earned is not None or problem.denominator is not None:
+            raise ValueError("a coupled proof about rewards with parameters, or quotients")
+        self.hints, self.objective, self.graph = hints, problem.objective, problem.graph
+        self.n, states = link.n, problem.graph.states
+        self.cells = Cells(hints, link.projection.writer, link.projection.box)
+        if hints.point.shape[1] != link.space.size or hints.state.max(initial=0) >= states:
+            raise ValueError("a coupled proof does not fit the coordinates or the states")
+        self.steps, self.state = self.objective.lower_steps, hints.state
+        if vectors.lower is not None and vectors.upper is not None:
+            self.finite = np.isfinite(vectors.upper)
+            self.decided = (vectors.lower == vectors.upper) & self.finite
+            self.value = np.where(self.decided, vectors.lower, 0.0)
+        else:
+            self.finite = self.decided = np.ones(states, dtype=np.bool_)
+            self.steps, self.state = self.objective.steps or 0, hints.state[:0]
+            target = self.objective.target
+            self.value = np.zeros(states) if target is None else target.astype(np.float64)
+        if len(hints.value) != (0 if vectors.lower is None else len(hints.node)):
+            raise ValueError("models do not fit the proofs")
+        self.claim = link.certificate.claims[hints.claim]
+        self.about = link.space, problem, self.claim
+        self.walk = Walk.of(self.n, *self.about, self.state)
+        self._walks = {(self.n, False): self.walk}
+
+    def checks(self, ends: ValueEnds) -> tuple[list[Check], ValueEnds]:
+        """All checks in order, and the bounds that follow beside those `ends` of the vectors."""
+        closed = self.closed()
+        own: dict[int, ValueEnds] = {}
+        trouble, count = None, len(self.hints.node) if closed.passed else 0
+        for proof in range(count):
+            found = self.own_ends(proof)
+            if isinstance(found, str):
+                trouble = trouble or f"cell {int(self.hints.node[proof])}: {found}"
+            else:
+                own[int(self.hints.node[proof])] = found
+        words = f"{len(own)} cells, {len(self.hints.point)} points, {len(self.state)} open states"
+        name = "coupled: every cell's model encloses the value"
+        low, high = self.tree_ends(own, ends)
+        for proof in range(count) if trouble is None and not self.n.exact else ():
+            node = int(self.hints.node[proof])
+            if (low < self.wanted[0] and own[node][0] < self.wanted[0]) or (
+                high > self.wanted[1] and own[node][1] > self.wanted[1]
+            ):  # rounding may have cost it
+                own[node] = self.ends(RATIONAL, proof) or own[node]
+        return [closed, Check(name, trouble is None, trouble or words)], self.tree_ends(own, ends)
+
+    @property
+    def wanted(self) -> ValueEnds:
+        """What is claimed of the value, before `complement`."""
+        low, high = (Fraction(end) if isfinite(end) else end for end in (self.claim.lower, self.claim.upper))
+        return (1 - high, 1 - low) if self.objective.complement else (low, high)
+
+    def closed(self) -> Check:
+        """From open states, which are off the boundary and of finite value, to open or decided states."""
+        known, opened = self.decided.copy(), np.zeros(len(self.decided), dtype=np.bool_)
+        known[self.state] = opened[self.state] = True
+        wrong = opened & (boundary_of(self.objective, len(known))[0] | ~self.finite)
+        wrong[self.state] |= np.logical_or.reduceat(~known[self.walk.successor], self.walk.start[:-1])
+        return Check.everywhere("coupled: open states lead to open or decided ones", wrong, "state")
+
+    def own_ends(self, proof: int) -> ValueEnds | str:
+        """What a proof says of its cell, or why it says nothing."""
+        hints, (points, simplices) = self.hints, self.hints.points_of(proof)
+        if len(points) == 0:
+            return (inf, -inf) if self.cells.is_empty(proof) else "the cell is not shown to be empty"
+        rows, shape = self.cells.rows(int(hints.node[proof]), hints.rows_of(proof)), self.shape(proof)
+        if trouble := hull_misfit(self.n, rows, simplices, *shape):
+            return trouble
+        model, _ = self.model(proof)
+
+        def encloses(n: Arithmetic, which: OffsetArray) -> BoolArray:
+            whole = n is self.n and len(which) == len(self.state)
+            walk = self.walk if whole else Walk.of(n, *self.about, self.state[which])
+            try:
+                return ~model_misfit(walk, Ball.of(walk, *shape), model)
+            except OutOfRange:
+                return np.zeros(len(which), dtype=np.bool_)
+
+        wrong = unproved(self.n, len(self.state), encloses)
+        if len(wrong):
+            state = int(self.state[wrong[0]])
+            return f"the error is too small at {len(wrong)} states, first at state {state}"
+        if self.steps and max(hints.lower_dual[proof], hints.upper_dual[proof]) >= 0:
+            return "occupancies go with unbounded values"
+        try:
+            return self.ends(self.n, proof) or "nothing is known of the initial state"
+        except OutOfRange:
+            return self.ends(RATIONAL, proof) or "nothing is known of the initial state"
+
+    def shape(self, proof: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return self.hints.points_of(proof)[0], self.hints.centre[proof], self.hints.axes[proof]
+
+    def model(self, proof: int) -> tuple[Model, BoolArray]:
+        """What the file says of the value after all steps, and where it says something."""
+        model, known = Model.constant(self.value, self.hints.point.shape[1]), self.decided.copy()
+        if len(self.state):
+            known[self.state] = True
+            model.coefficient[self.state] = self.hints.coefficients_of(proof)
+            model.error[self.state] = self.hints.error[proof]
+        return model, known
+
+    def ends(self, n: Arithmetic, proof: int) -> ValueEnds | None:
+        """Bounds of the value at the initial state over a cell whose model encloses it, where it is known."""
+        hints, shape, initial = self.hints, self.shape(proof), self.graph.initial
+        if (n, self.steps > 0) not in self._walks:
+            states = np.arange(self.graph.states) if self.steps else self.state
+            self._walks[n, self.steps > 0] = Walk.of(n, *self.about, states)
+        walk, (model, known) = self._walks[n, self.steps > 0], self.model(proof)
+        ball = Ball.of(walk, *shape)
+        if self.steps:
+            model, known = take_steps(self.objective, walk, ball, model, known, self.steps)
+        if not known[initial]:
+            return None
+        low, high = polynomial_ends(ball, model, initial, shape[0])
+        duals = int(hints.lower_dual[proof]), int(hints.upper_dual[proof])
+        if duals[0] >= 0:
+            low = max(low, occupancy_ends(walk, ball, model, initial, shape[0], hints.dual[duals[0]])[0])
+        if duals[1] >= 0:
+            high = min(high, occupancy_ends(walk, ball, model, initial, shape[0], hints.dual[duals[1]])[1])
+        return low, high
+
+    def tree_ends(self, own: dict[int, ValueEnds], ends: ValueEnds) -> ValueEnds:
+        """The bounds at the root from those of single nodes, and from the vectors."""
+        count = len(self.hints.split_node)
+        known = [own.get(node, (-inf, inf)) for node in range(2 * count + 1)]
+        for split in range(count - 1, -1, -1):  # children have larger numbers than the node they come from
+            node = int(self.hints.split_node[split])
+            below, above = known[2 * split + 1], known[2 * split + 2]
+            low, high = min(below[0], above[0]), max(below[1], above[1])
+            known[node] = max(known[node][0], low), min(known[node][1], high)
+        return max(known[0][0], ends[0]), min(known[0][1], ends[1])
+
+
+def coupled_ends(link: Learned, number: int, ends: ValueEnds) -> tuple[list[Check], ValueEnds]:
+    """Coupled proofs about claim `number`, whose vectors prove `ends`, and what follows."""
+    checks: list[Check] = []
+    for hints in link.hints.coupled:
+        if hints.claim == number:
+            proofs, ends = CoupledCheck(link, hints).checks(ends)
+            checks += proofs
+    return checks, ends

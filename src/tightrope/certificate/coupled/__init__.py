@@ -1,1 +1,0 @@
-"""Values of a policy over the region itself, one instantiation for the whole run."""

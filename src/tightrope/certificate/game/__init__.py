@@ -1,1 +1,0 @@
-"""Two bounds for every state: are they inductive, and does the play behind them stop?"""

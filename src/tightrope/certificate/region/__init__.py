@@ -1,1 +1,0 @@
-"""From statements about the true parameters to bounds on every transition's probability."""

@@ -1,0 +1,446 @@
+"""Rows a·x ≤ b that hold at the true coordinates, and what they prove of every expression.
+
+Rows are written down from their names (origin, index, part):
+
+* DOMAIN      parameter `index` within its bounds (part 0 upper, 1 lower), or constraint `index` − parameters
+              (part 1: the other side of an equality).
+* EVENT       event `index` is at most its upper bound (part 0), at least its lower one (part 1).
+* ENVELOPE    product `index`, z = x·y in the current box: parts 0 to 3 are McCormick's, (x − x̲)(y − y̲) ≥ 0,
+              (x̄ − x)(ȳ − y) ≥ 0, (x̄ − x)(y − y̲) ≥ 0, (x − x̲)(ȳ − y) ≥ 0; part 4 is (x − m)² ≥ 0 for a
+              square, m the middle.
+* CUT         the likelihood's tangent at the file's point `index`.
+* L1          choice `index`, the set of outcomes in the bits of `part`.
+* EXPRESSION  as EVENT, of expression `index`: only for what comes after these bounds were proved.
+* TANGENT     the ellipsoid in the direction that is the file's point `index`.
+* SLAB        stage `index` of a slab, the side that is `part` among those that are bet on.
+* COST        as EVENT, of reward `index` among those that costs speak of.
+* SPLIT       split `index` of a tree of cells, part 0 the half-space below it, part 1 the one above.
+
+All are rational; logarithms and roots are rationals on the safe side of theirs.
+
+*Weak duality.* For a direction g and a basis B of as many rows a·x ≤ b as there are coordinates (faces of the
+box included) the multipliers y = g·B⁻¹ are searched in float64, improved, and cut at 0. Whatever they are,
+
+    g·x = y·(B x) + (g − y·B)·x ≤ y·b + max over the box of (g − y·B)·x
+
+holds for every x in the polytope, with equality up to rounding for the optimal basis. A basis that is not
+one, or not optimal, gives a worse bound, never a wrong one. What is derived from rows is rational as well:
+multipliers are sums of two doubles, found by operations whose order is fixed, so bounds are the same on every
+machine. At the choices of a model, which are many, `within` float64 the same rows bound with their rounding
+added.
+
+*Expressions.* Given that the statistics hold, each end of an expression f is the best of these: f itself
+where it is a number, 0 or 1 otherwise; an event's interval, f = g/m or f = (1 − g)/m; what a basis proves;
+the range of f over the domain's box, and over the region's box where it was shrunk. That box is shrunk in
+stages: every new bound is the best of what a basis of the rows in the old box proves, of the old bound, and
+of the new bounds of a product's factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.certificate.budget import hold, spend, spend_on, spend_terms
+from tightrope.certificate.coordinates import ONE, ZERO, Box, Interval, Row, Space, is_constant
+from tightrope.certificate.evidence import RegionHints, SlabHints
+from tightrope.certificate.fields import Polynomial, Polynomials
+from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers
+from tightrope.certificate.verdict import Check, Contradiction
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+
+Indices = npt.NDArray[Any]
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """{ x : matrix·x ≤ bound }; rows 2j and 2j + 1 are x_j ≤ upper_j and −x_j ≤ −lower_j, the box."""
+
+    n: Arithmetic
+    matrix: Numbers
+    bound: Numbers
+
+    @staticmethod
+    def of(box: Box, rows: list[Numbers]) -> Rows:
+        """Rows are (a, b), all rational."""
+        size = len(box[0])
+        table = RATIONAL.zeros((2 * size + len(rows), size + 1))
+        lower, upper = RATIONAL.array(box[0]), RATIONAL.array(box[1])
+        for j in range(size):
+            table[2 * j, j], table[2 * j, size] = RATIONAL.array([1])[0], upper[j]
+            table[2 * j + 1, j], table[2 * j + 1, size] = RATIONAL.array([-1])[0], -lower[j]
+        if rows:
+            table[2 * size :] = np.stack(rows)
+        return Rows(RATIONAL, table[:, :-1], table[:, -1])
+
+    def within(self, n: Arithmetic) -> Rows:
+        """The same in an arithmetic: bounds are raised by what rounding the entries may hide in the box."""
+        if n.exact:
+            return self
+        spend_on("rows of the region", 4 * self.matrix.size, RATIONAL, self.matrix)
+        near = n.array(self.matrix)
+        n.require_finite(near)
+        missed = np.abs(self.matrix - RATIONAL.array(near)) @ self.reach
+        bound = RATIONAL.up(self.bound + missed)
+        n.require_finite(bound)
+        return Rows(n, near, bound)
+
+    @property
+    def size(self) -> int:
+        return int(self.matrix.shape[1])
+
+    @property
+    def upper(self) -> Numbers:
+        return self.bound[0 : 2 * self.size : 2]
+
+    @property
+    def lower(self) -> Numbers:
+        return -self.bound[1 : 2 * self.size : 2]
+
+    @property
+    def reach(self) -> Numbers:
+        return np.maximum(np.abs(self.lower), np.abs(self.upper))
+
+    def bound_by(self, matrix: Numbers, bound: Numbers, directions: Numbers, multipliers: Numbers) -> Numbers:
+        """y·b + max over the box of (g − y·A)·x, rounded up; y = multipliers[i] ≥ 0 for rows matrix[i]."""
+        n, terms = self.n, multipliers.shape[1] + self.size
+        rest, paid = directions - _times(multipliers, matrix), multipliers * bound
+        over_box = np.maximum(rest * self.lower, rest * self.upper)
+        total: Numbers = paid.sum(axis=1) + over_box.sum(axis=1)
+        if n.exact:
+            return total
+        missed = n.error(terms + 8, np.abs(directions) + _times(multipliers, np.abs(matrix)))
+        spread = np.abs(paid).sum(axis=1) + np.abs(over_box).sum(axis=1)
+        total = total + 2 * (missed * self.reach).sum(axis=1) + n.error(2 * terms + 16, spread)
+        return np.where(np.isfinite(total), total, np.inf)
+
+
+def is_empty(rows: Rows, bases: Indices) -> bool:
+    """Whether no x satisfies all rows, in rationals.
+
+    The mean of the vertices of a proof's bases lies inside, as a rule. Else, with x = lower + u, rows that
+    ask for less than nothing of u ≥ 0 are swapped with coordinates that can help, the first ones each time,
+    until no row asks (u = 0 of what is left is a point) or nothing helps one that does (there is none).
+    """
+    size, matrix, bound = rows.size, RATIONAL.array(rows.matrix), RATIONAL.array(rows.bound)
+    inverse = approximate_inverses(RATIONAL.floats(matrix)[bases])
+    corners = np.einsum("nij,nj->ni", inverse, RATIONAL.floats(bound)[bases])
+    middle = corners.sum(axis=0) / max(len(bases), 1)
+    spend_on("points of the region", matrix.size, RATIONAL, matrix)
+    if np.isfinite(middle).all() and np.all(matrix @ RATIONAL.array(middle) <= bound):
+        return False
+    table = np.column_stack([matrix, bound + matrix @ bound[1 : 2 * size : 2]])
+    swapped, left = np.arange(size, size + len(table)), np.arange(size)
+    while len(short := np.flatnonzero(table[:, -1] < 0)):
+        row = short[np.argmin(swapped[short])]
+        helping = np.flatnonzero(table[row, :-1] < 0)
+        if len(helping) == 0:
+            return True
+        spend_on("points of the region", 2 * table.size, RATIONAL, table)
+        column = helping[np.argmin(left[helping])]
+        factor, new = table[:, column].copy(), table[row] / table[row, column]
+        new[column] = 1 / table[row, column]
+        table[:, column] = 0
+        table = table - np.outer(factor, new)
+        table[row] = new
+        swapped[row], left[column] = left[column], swapped[row]
+    return False
+
+
+class Support(Protocol):
+    """Whoever bounds directions·x over the region, direction i in the way which[i]."""
+
+    def upper_bounds(self, directions: Numbers, which: Any) -> Numbers: ...
+
+    def within(self, n: Arithmetic) -> Support: ...
+
+
+class BasisTable:
+    """Bases with their approximate inverses, each used for many directions."""
+
+    def __init__(self, rows: Rows, basis: Indices):
+        if basis.ndim != 2 or basis.shape[1] != rows.size or np.any(basis >= len(rows.bound)):
+            raise ValueError("a basis does not fit the region's rows")
+        self.rows, self.n, self.basis = rows, rows.n, basis
+        hold("bases of the region", 24 * basis.size * rows.size)
+        spend("bases of the region", basis.size * rows.size * (1 + rows.size // 16))
+        self.matrix, self.bound = rows.matrix[basis], rows.bound[basis]
+        self.inverse = approximate_inverses(self.n.floats(rows.matrix)[basis])
+
+    def within(self, n: Arithmetic) -> BasisTable:
+        """The same bases in another arithmetic."""
+        return BasisTable(self.rows.within(n), self.basis)
+
+    def upper_bounds(self, directions: Numbers, which: Indices) -> Numbers:
+        """Upper bounds of directions·x, direction i by basis which[i]."""
+        count = max(1, _BLOCK // self.rows.size**2)
+        if len(which) > count:
+            parts = [slice(i, i + count) for i in range(0, len(which), count)]
+            return np.concatenate([self.upper_bounds(directions[one], which[one]) for one in parts])
+        spend_on("bounds by bases", 8 * directions.size * self.rows.size, self.n, self.rows.matrix)
+        n, matrix, inverse = self.n, self.matrix[which], self.inverse[which]
+        multipliers = n.array(_finite(_times(n.floats(directions), inverse)))
+        rest = n.floats(directions - _times(multipliers, matrix))
+        multipliers = np.maximum(multipliers + n.array(_finite(_times(rest, inverse))), 0)
+        best = self.rows.bound_by(matrix, self.bound[which], directions, multipliers)
+        return best if n.exact else np.where(np.any(directions != 0, axis=1), best, 0)
+
+
+def upper_bounds(rows: Rows, directions: Numbers, basis: Indices) -> Numbers:
+    """Upper bounds of directions·x, one basis each."""
+    bases, which = np.unique(basis, axis=0, return_inverse=True)
+    return BasisTable(rows, bases).upper_bounds(directions, which.reshape(-1))
+
+
+def _times(vectors: Numbers, matrices: Numbers) -> Numbers:
+    """Σ_i vectors[n, i]·matrices[n, i, j], one after the other."""
+    result: Numbers = vectors[:, 0, None] * matrices[:, 0]
+    for i in range(1, vectors.shape[1]):
+        result = result + vectors[:, i, None] * matrices[:, i]
+    return result
+
+
+def _finite(steps: FloatArray) -> FloatArray:
+    return np.where(np.isfinite(steps), steps, 0.0)
+
+
+def approximate_inverses(matrix: FloatArray) -> FloatArray:
+    """Approximate inverses, zeros where there is none: by elimination with the largest pivots, in plain steps
+    that are the same on every machine."""
+    (count, size), result = matrix.shape[:2], np.zeros(matrix.shape)
+    step = max(1, _BLOCK // max(size * size, 1))
+    for first in range(0, count, step):
+        part = matrix[first : first + step]
+        every, work = np.arange(len(part)), np.concatenate([part, np.zeros(part.shape)], axis=2)
+        work[:, np.arange(size), size + np.arange(size)] = 1.0
+        with np.errstate(all="ignore"):
+            for j in range(size):
+                pivot = j + np.argmax(np.abs(work[:, j:, j]), axis=1)
+                chosen = work[every, pivot]
+                work[every, pivot] = work[:, j]
+                work[:, j] = chosen / chosen[:, j, None]
+                factor = work[:, :, j].copy()
+                factor[:, j] = 0.0
+                work -= factor[:, :, None] * work[:, j, None]
+        sound = np.all(np.isfinite(work), axis=(1, 2))
+        result[first : first + step][sound] = work[sound][:, :, size:]
+    return result
+
+
+class Origin(IntEnum):
+    DOMAIN = 0
+    EVENT = 1
+    ENVELOPE = 2
+    CUT = 3
+    L1 = 4
+    EXPRESSION = 5
+    TANGENT = 6
+    SPLIT = 7
+    SLAB = 8
+    COST = 9
+
+
+class Source(Protocol):
+    """Whoever can write down the rows of an origin, tangents at the file's points; a name that means nothing
+    is a ValueError."""
+
+    def row(self, index: int, part: int, points: FloatArray) -> Row: ...
+
+
+class Stages(Source, Protocol):
+    """A source whose rows are written in stages, each from bounds that those before it prove."""
+
+    def narrowed(self, lower: FloatArray, upper: FloatArray, hints: SlabHints) -> Stages: ...
+
+
+Sources = Mapping[Origin, Source]
+
+
+class Writer:
+    """Writes rows from names, sources and the file's points. What does not depend on the box is kept."""
+
+    def __init__(self, space: Space, sources: Sources, points: FloatArray):
+        self.space, self.points = space, points
+        self.sources: Sources = {Origin.DOMAIN: space, **sources}
+        self._known: dict[tuple[int, int, int], Numbers] = {}
+
+    def and_from(self, origin: Origin, source: Source) -> Writer:
+        """A writer that knows one more origin."""
+        result = Writer(self.space, {**self.sources, origin: source}, self.points)
+        result._known.update(self._known)
+        return result
+
+    def rows(self, names: Any, box: Box) -> Rows:
+        """The named rows in the given box, after its faces."""
+        hold("rows of the region", 32 * (len(names) + 2 * self.space.size) * (self.space.size + 1))
+        spend_terms("rows of the region", 2 * len(names), box[0], box[1])
+        return Rows.of(box, [self._numbers(tuple(name), box) for name in names.tolist()])
+
+    def _numbers(self, name: tuple[int, int, int], box: Box) -> Numbers:
+        if name in self._known:
+            return self._known[name]
+        origin, index, part = name
+        if origin == Origin.ENVELOPE:
+            linear, bound = self._envelope(index, part, box)
+            spend("rows of the region", 20 * len(linear))
+            return RATIONAL.array([*linear, bound])
+        if origin not in self.sources:
+            raise ValueError(f"rows of origin {origin} where there are none")
+        linear, bound = self.sources[Origin(origin)].row(index, part, self.points)
+        spend_terms("rows of the region", len(linear), linear, (bound,))
+        self._known[name] = RATIONAL.array([*linear, bound])
+        return self._known[name]
+
+    def _envelope(self, index: int, part: int, box: Box) -> Row:
+        space = self.space
+        if index >= len(space.products) or part > 4:
+            raise ValueError("no such product")
+        x, y = space.products[index]
+        (a, b), (c, d), linear = (box[0][x], box[1][x]), (box[0][y], box[1][y]), [ZERO] * space.size
+        if part == 4 and x != y:
+            raise ValueError("a tangent in the middle is for squares")
+        # ∓(x − s)(y − t) ≤ 0
+        middle = (a + b) / 2
+        s, t, sign = [(a, c, -1), (b, d, -1), (b, c, 1), (a, d, 1), (middle, middle, -1)][part]
+        linear[len(space.free) + index] += sign
+        linear[x] -= sign * t
+        linear[y] -= sign * s
+        return linear, -sign * s * t
+
+
+class IntervalRows:
+    """Rows from bounds of polynomials: of events, or of expressions whose bounds were proved before."""
+
+    def __init__(self, space: Space, polynomials: Sequence[Polynomial | None], lower: Any, upper: Any):
+        self.space, self.polynomials, self.lower, self.upper = space, polynomials, lower, upper
+
+    def row(self, index: int, part: int, points: FloatArray) -> Row:
+        polynomial = self.polynomials[index] if index < len(self.polynomials) and part in (0, 1) else None
+        if polynomial is None:
+            raise ValueError("no such event or expression")
+        end = Fraction(float((self.lower if part else self.upper)[index]))
+        linear, constant = self.space.form(polynomial, end)  # at most 0, or at least
+        return ([-a for a in linear], constant) if part else (linear, -constant)
+
+
+@dataclass(frozen=True, eq=False)
+class Statements:
+    """What holds of the true parameters, as a check and as what rows are written from.
+
+    `ends`: what events say of expressions. `support`: an ellipsoid bounds directions by itself.
+    `slab`: the bets whose rows are written in stages. `planned`: a likelihood's pilot follows from a plan.
+    """
+
+    check: Check
+    sources: Sources = field(default_factory=dict)
+    ends: Mapping[tuple[int, int], Fraction] = field(default_factory=dict)
+    support: Support | None = None
+    slab: Stages | None = None
+    planned: bool = False
+
+
+def point_of(points: FloatArray, index: int, part: int) -> FloatArray:
+    """The point that a tangent's name means."""
+    if not 0 <= index < len(points) or part != 0:
+        raise ValueError("no such tangent")
+    point: FloatArray = points[index]
+    return point
+
+
+ProvedEnds = dict[tuple[int, int], Fraction]
+"""Proved bounds by (expression, side); side 1 is the upper one."""
+
+
+def shrunk_box(writer: Writer, names: OffsetArray, hints: RegionHints) -> Box:
+    """The region's box after all stages, no smaller than the file wants it."""
+    (lower, upper), size = writer.space.start_box(), writer.space.size
+    for basis in hints.box_basis.reshape(-1, 2 * size, size):
+        lower, upper = next_box(writer, names, (lower, upper), basis)
+    if any(a > b for a, b in zip(lower, upper, strict=True)):
+        raise Contradiction("nothing is left of the box of parameters")
+    if hints.box_lower is not None and hints.box_upper is not None:
+        lower = [min(a, Fraction(b)) for a, b in zip(lower, hints.box_lower.tolist(), strict=True)]
+        upper = [max(a, Fraction(b)) for a, b in zip(upper, hints.box_upper.tolist(), strict=True)]
+    return lower, upper
+
+
+def next_box(writer: Writer, names: OffsetArray, box: Box, basis: OffsetArray) -> Box:
+    """The box after one more stage, in doubles where it became smaller."""
+    rows = writer.rows(names, box)
+    best = RATIONAL.up(upper_bounds(rows, rows.matrix[: 2 * rows.size], basis)).tolist()
+    lower = [max(-Fraction(new), old) for new, old in zip(best[1::2], box[0], strict=True)]
+    upper = [min(Fraction(new), old) for new, old in zip(best[::2], box[1], strict=True)]
+    return writer.space.with_products(lower, upper)
+
+
+def prove_by_bases(rows: Rows, space: Space, polynomials: Polynomials, hints: RegionHints) -> ProvedEnds:
+    """The bounds that the listed bases prove."""
+    ends = ProvedEnds()
+    names = list(zip(hints.bound_expression.tolist(), hints.bound_side.tolist(), strict=True))
+    if any(e >= len(polynomials) for e, _ in names):
+        raise ValueError("a bound of an expression that is not there")
+    near = [ZERO] * len(names) if hints.bound_near is None else [Fraction(c) for c in hints.bound_near]
+    forms = [space.form(polynomials[e], c) for (e, _), c in zip(names, near, strict=True)]
+    if not forms:
+        return ends
+    signed = [[a if side else -a for a in form] for (form, _), (_, side) in zip(forms, names, strict=True)]
+    best = RATIONAL.fractions(upper_bounds(rows, RATIONAL.array(signed), hints.bound_basis))
+    for name, (_, constant), value, c in zip(names, forms, best, near, strict=True):
+        rest = constant + (value if name[1] else -value)
+        end = space.end(polynomials[name[0]], c, rest, name[1])
+        known = ends.get(name, end)
+        ends[name] = min(known, end) if name[1] else max(known, end)
+    return ends
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """What is proved of the ends of expressions: by events, by bases of a region, within its box."""
+
+    space: Space
+    polynomials: Polynomials
+    events: Mapping[tuple[int, int], Fraction]
+    bases: ProvedEnds
+    box: Box | None
+    over_domain: dict[tuple[int, bool], Interval] = field(default_factory=dict)
+    _ranges: dict[tuple[int, bool], Interval] = field(default_factory=dict)
+
+    def doubles(self, used: Sequence[int], rewards: bool = False) -> tuple[FloatArray, FloatArray]:
+        """(lower, upper) of the expressions that are used, rounded outward; [0, 1] of all others."""
+        lower, upper = np.zeros(len(self.polynomials)), np.ones(len(self.polynomials))
+        lower[used] = -RATIONAL.up(np.array([-self.proved(e, 0, rewards) for e in used]))
+        upper[used] = RATIONAL.up(np.array([self.proved(e, 1, rewards) for e in used]))
+        return lower, upper
+
+    def proved(self, expression: int, side: int, is_reward: bool = False) -> Fraction:
+        """The best end that is proved; of a reward, which is no probability, by bases and its ranges."""
+        end = self._range(expression, is_reward)[side]
+        found = [end, self.bases[expression, side]] if (expression, side) in self.bases else [end]
+        found += [] if is_reward else self.without_region(expression, side)
+        return min(found) if side else max(found)
+
+    def without_region(self, expression: int, side: int) -> list[Fraction]:
+        """What is plain, and what events say."""
+        polynomial = self.polynomials[expression]
+        plain = polynomial.get((), ZERO) if is_constant(polynomial) else (ONE if side else ZERO)
+        return [plain, self.events[expression, side]] if (expression, side) in self.events else [plain]
+
+    def _range(self, expression: int, is_reward: bool) -> Interval:
+        name = expression, is_reward
+        if name not in self._ranges:
+            polynomial, domain = self.polynomials[expression], self.space.domain
+            if name not in self.over_domain:  # the same at every stage
+                self.over_domain[name] = self.space.range(polynomial, (domain.lower, domain.upper), is_reward)
+            low, high = self.over_domain[name]
+            if self.box is not None:
+                least, most = self.space.range(polynomial, self.box, is_reward, self.space.in_free)
+                low, high = max(low, least), min(high, most)
+            self._ranges[name] = low, high
+        return self._ranges[name]

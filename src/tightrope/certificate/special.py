@@ -1,0 +1,164 @@
+"""What only some questions need: nature's own boxes, infinite bounds, averages, policies by steps.
+
+*Nature's own boxes.* What she can do within one is decided without rounding: no remainder is too small.
+
+*Lower bounds that are infinite.* Does a play from there miss the target, or earn without end? In the set E of
+states off the boundary whose lower bound is +∞, maximisers either reach a smaller level of E with positive
+probability or never leave levels no larger; by induction on the level, which is the ranking for rewards until
+a target, and a layer of it for total rewards, they miss the target or earn again and again with positive
+probability (`docs/trust.md`).
+
+*Long-run averages*, by a gain g and a bias h, which need be no more than what is checked here. Where g ≥ p·g
+and g + h ≥ r + p·h at every choice that counts, E[g(s_t)] never rises, and the sum of n rewards is at most
+n·g(s_0) + 2·max|h|: the average is at most g. A lower bound has ≤ in both (`docs/trust.md`).
+
+*Policies that change with the step.* A row (step, state, choice) of a claim's `earlier` says: up to that
+step, and including it, the state takes this choice, unless a later row of the state says so of an even
+earlier step; after all of them it takes its `choice`. Steps fall from row to row, and strictly for every
+state: going backwards is reading on. The value of a bounded number of steps is a backup for each, of the
+choice that is taken there; where only a lower bound on the steps is given, `choice` is the policy from then
+on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tightrope.certificate.nature import Vector, can_be_positive, moves_always, signs_of_sums
+from tightrope.certificate.numbers import Arithmetic, Numbers
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+
+if TYPE_CHECKING:
+    from tightrope.certificate.problem import Problem
+    from tightrope.certificate.theorem import Game, Play
+
+
+def strict_choices(play: Play) -> BoolArray:
+    """Choices where the inequality for the bound is strict; of a mixture, where the mixture's is."""
+    per_choice, of_choice = play.per_choice, play.value.take(play.state)
+    if play.game.weight is not None:
+        owner = np.repeat(np.arange(play.game.states), np.diff(play.game.choice_start))
+        per_choice = play.game.mix(per_choice, play.upward).take(owner)
+    return per_choice.below(of_choice) if play.upward else of_choice.below(per_choice)
+
+
+def moves_willingly(
+    n: Arithmetic,
+    lower: Numbers,
+    upper: Numbers,
+    good: BoolArray,
+    values: Vector,
+    strict: BoolArray,
+    owner: str,
+) -> BoolArray:
+    """Some distribution that keeps the bound inductive gives `good` a positive probability: any that can
+    where the inequality is strict, else one that is optimal, which fills what is better first."""
+
+    def before(i: int) -> BoolArray:
+        own = values.take(np.s_[:, i : i + 1])
+        return ~strict[:, None] & (values.below(own) if owner == "MIN" else own.below(values))
+
+    if owner == "MIN":  # weight on an infinite value would make hers infinite
+        upper = np.where(values.infinite, 0, upper)
+    result: BoolArray = np.any(good & can_be_positive(n, lower, upper, before), axis=1)
+    return result
+
+
+def misses(play: Play, endless: BoolArray) -> BoolArray:
+    """States from which maximisers stay within `endless`, or reach a smaller rank of it."""
+    down, stay, _ = _levels(play, endless, play.ranking)
+    return play.by_state(down, stay)
+
+
+def earns_forever(play: Play, endless: BoolArray) -> BoolArray:
+    """States from which maximisers reach a smaller layer, or stay in theirs and earn again and again."""
+    game, layer = play.game, play.ranking // (len(play.ranking) + 1)
+    sooner, stay, closer = _levels(play, endless, layer)
+    moves = (game.reward > 0) | closer
+    if game.weight is None:
+        return play.by_state(sooner | (stay & moves), np.zeros(len(stay), dtype=np.bool_))
+    starts, used = game.choice_start[:-1], game.weight > 0
+    result: BoolArray = np.logical_or.reduceat(sooner & used, starts) | (
+        np.logical_and.reduceat(stay | ~used, starts) & np.logical_or.reduceat(moves & used, starts)
+    )
+    return result
+
+
+def _levels(play: Play, endless: BoolArray, level: OffsetArray) -> tuple[BoolArray, BoolArray, BoolArray]:
+    """Of every choice: a smaller level of `endless` is reached with positive probability; levels no larger
+    are never left; within these a smaller rank is reached with positive probability."""
+    boxes, state, ranking = play.boxes, play.state, play.ranking
+    n, count = boxes.n, len(state)
+    down, stay, closer = (np.zeros(count, dtype=np.bool_) for _ in range(3))
+    for rows, table, single in boxes.blocks():
+        here, successor = state[rows][:, None], boxes.successor[table]
+        lower, upper = boxes.rows(table)
+        smaller = endless[successor] & (level[successor] < level[here])
+        inside = endless[successor] & (level[successor] <= level[here])
+        nearer = inside & (ranking[successor] < ranking[here])
+        if play.game.nature_owns("MAX") and not single:
+            down[rows] = np.any(smaller & can_be_positive(n, lower, upper), axis=1)
+            within = np.where(inside, upper, 0)
+            stay[rows] = ~np.any(~inside & (lower > 0), axis=1) & (signs_of_sums(n, within) >= 0)
+            # She must stay within the level and come closer with one distribution.
+            closer[rows] = np.any(nearer & can_be_positive(n, lower, within), axis=1)
+        else:
+            down[rows] = moves_always(n, lower, upper, smaller)
+            stay[rows] = ~np.any(~inside & (upper > 0), axis=1)
+            closer[rows] = moves_always(n, lower, upper, nearer)
+    return down, stay, closer
+
+
+def bounds_average(play: Play, bias_of: FloatArray) -> BoolArray:
+    """Where is gain ≥ p·gain and gain + bias ≥ r + p·bias (≤ for a lower bound), with one p for both?
+
+    Where nature owns the bound, one of the two is asked of her best p and the other one of every p.
+    """
+    game, upward, sign = play.game, play.upward, 1 if play.upward else -1
+    n, gain = game.n, play.value
+    bias = Vector.of(n, bias_of, game.used)
+    total = gain.number + bias.number
+    total = total - sign * n.error(2, abs(gain.number) + abs(bias.number))
+    anyway = replace(game, objective=replace(game.objective, nature="ANY"))
+    holds = np.zeros(len(play.state), dtype=np.bool_)
+    for one, other in ((game, anyway), (anyway, game)):
+        kept = replace(one, reward=n.zeros(len(play.state))).choices(gain, upward)
+        earned = other.choices(bias, upward)
+        both = (sign * kept.number <= sign * gain.number[play.state]) & ~kept.infinite
+        holds |= both & (sign * earned.number <= sign * total[play.state]) & ~earned.infinite
+    return play.by_state(holds & n.finite(total)[play.state], np.zeros(len(holds), dtype=np.bool_))
+
+
+def misfit_of_steps(problem: Problem, earlier: OffsetArray) -> str | None:
+    """Why the choices of earlier steps do not fit the problem."""
+    step, state, choice = earlier.T
+    steps = problem.objective.steps or problem.objective.lower_steps
+    start = problem.graph.choice_start
+    if np.any(step >= steps) or np.any(state >= problem.graph.states):
+        return "the policy changes at a step or in a state that is not there"
+    if np.any(choice < start[state]) or np.any(choice >= start[state + 1]):
+        return "the policy picks a choice that its state does not have"
+    order = np.lexsort((-step, state))
+    same = np.diff(state[order]) == 0
+    if np.any(np.diff(step) > 0) or np.any(same & (np.diff(step[order]) >= 0)):
+        return "the policy's steps do not fall"
+    return None
+
+
+def games_by_step(game: Game, choice: OffsetArray, earlier: OffsetArray) -> Callable[[int], Game]:
+    """The game of the policy at a step, to be asked for from the last step to the first."""
+    current, falling, place, fixed = choice.copy(), -earlier[:, 0], 0, game.of_policy(choice)
+
+    def at(step: int) -> Game:
+        nonlocal place, fixed
+        end = int(np.searchsorted(falling, -step, side="right"))
+        if end > place:
+            current[earlier[place:end, 1]] = earlier[place:end, 2]
+            place, fixed = end, game.of_policy(current)
+        return fixed
+
+    return at

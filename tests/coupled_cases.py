@@ -13,11 +13,11 @@ from fractions import Fraction
 import numpy as np
 from scipy.optimize import minimize
 
-from tightrope.io.policy import Policy
 from tightrope.model.builder import build_from_rows
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.structure import RewardStructure
 from tightrope.numerics.arrays import FloatArray

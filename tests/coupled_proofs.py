@@ -16,11 +16,11 @@ from tightrope.certificate.problem import Certificate
 from tightrope.certificate.rows import Origin
 from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_claim, value_hints
-from tightrope.io.policy import Policy
 from tightrope.model.builder import build_from_rows
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
+from tightrope.model.policy import Policy
 from tightrope.model.ranges import ranges_over_box
 from tightrope.solver.solve import solve
 

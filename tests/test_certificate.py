@@ -23,8 +23,8 @@ from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_certificate
 from tightrope.certify.verification import first_difference
 from tightrope.errors import InputError
-from tightrope.io.policy import Policy
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.policy import Policy
 from tightrope.model.structure import RewardStructure
 from tightrope.solver.solve import solve
 

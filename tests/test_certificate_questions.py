@@ -21,7 +21,7 @@ from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certify.certificate_file import as_file
 from tightrope.cli.app import run
 from tightrope.logic.whole import reduce_automaton
-from tightrope.model.automaton import Automaton, RabinPair
+from tightrope.model.product import Automaton, RabinPair
 
 FORMULAS = [
     '(G F "a") & (G F "b")',

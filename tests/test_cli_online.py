@@ -14,10 +14,10 @@ import tightrope as tr
 from tightrope.cli.app import run
 from tightrope.cli.online_display import ROWS, choose_records
 from tightrope.data.environments import SteppedEnvironment
-from tightrope.io.policy import read_policy
 from tightrope.learning.online.journal import Journal
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.run import EnvironmentEpisodes, OnlineRun
+from tightrope.model.policy import Policy
 from tightrope.prism.load import load_prism
 from tightrope.problem import Problem
 
@@ -95,7 +95,7 @@ def test_a_table_and_a_directory(walk: str, tmp_path: Path, capsys: pytest.Captu
         "tightrope-manifest.json",
     }
     model = load_prism(walk, {}, box="p=0.1:0.9,q=0.1:0.9")
-    assert read_policy(output / "robust-policy.json", model.structure).is_deterministic
+    assert Policy(model.structure, output / "robust-policy.json").is_deterministic
     content = json.loads((output / "result.json").read_text())
     last = json.loads((output / "records.jsonl").read_text().splitlines()[-1])
     assert content["results"][0]["guarantee"] == pytest.approx(last["guarantee"], rel=1e-9)

@@ -24,8 +24,8 @@ from tightrope.data.environments import (
 )
 from tightrope.data.reading import Model
 from tightrope.errors import InputError
-from tightrope.io.policy import Policy
 from tightrope.model.builder import build_from_function
+from tightrope.model.policy import Policy
 
 LENGTH = 5
 

@@ -17,10 +17,9 @@ from tightrope.data.simulator import Simulator
 from tightrope.data.state_form import StateForm
 from tightrope.data.writing import write_counts, write_trajectories
 from tightrope.errors import InputError
-from tightrope.io.policy import Policy, read_policy
-from tightrope.io.policy_write import write_policy
 from tightrope.model.builder import build_from_rows
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
 
 MODEL = build_from_rows(
     [
@@ -156,7 +155,7 @@ def test_any_policy(folder: Path, content: object) -> None:
     for text in (json.dumps(document), json.dumps({**document, "policy": [content]}), json.dumps(content)):
         path.write_text(text, encoding="utf-8")
         try:
-            policy = read_policy(path, MODEL.structure)
+            policy = Policy(MODEL.structure, path)
         except InputError:
             continue
         assert np.all(policy.probability >= 0)
@@ -165,13 +164,13 @@ def test_any_policy(folder: Path, content: object) -> None:
 @given(st.data())
 def test_damaged_policies(folder: Path, data: st.DataObject) -> None:
     stream = io.StringIO()
-    write_policy(Policy.uniform(MODEL.structure), stream)
+    Policy.uniform(MODEL.structure).write(stream)
     content = bytearray(stream.getvalue().encode())
     at = data.draw(st.integers(0, len(content)))
     content[at : at + data.draw(st.integers(0, 5))] = data.draw(st.binary(max_size=4))
     path = folder / "damaged.json"
     path.write_bytes(bytes(content))
     try:
-        read_policy(path, MODEL.structure)
+        Policy(MODEL.structure, path)
     except InputError as error:
         assert str(error)

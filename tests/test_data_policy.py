@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from tightrope.errors import InputError
-from tightrope.io.policy import Policy, read_policy
-from tightrope.io.policy_write import write_policy
 from tightrope.model.builder import build_from_rows
+from tightrope.model.policy import Policy
 from tightrope.model.structure import Structure
 
 ROWS = [
@@ -32,14 +31,14 @@ def structure(variables: bool = True) -> Structure:
 
 def text_of(policy: Policy) -> str:
     stream = io.StringIO()
-    write_policy(policy, stream, "abc")
+    policy.write(stream, "abc")
     return stream.getvalue()
 
 
 def read(tmp_path: Path, document: object, of: Structure | None = None) -> Policy:
     path = tmp_path / "policy.json"
     path.write_text(document if isinstance(document, str) else json.dumps(document))
-    return read_policy(path, of or structure())
+    return Policy(of or structure(), path)
 
 
 def wrapped(*records: object) -> dict[str, object]:
@@ -187,4 +186,4 @@ def test_wrong_files_are_refused(tmp_path: Path, document: object, message: str)
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none.json: cannot read the policy: No such file or directory"):
-        read_policy(tmp_path / "none.json", structure())
+        Policy(structure(), tmp_path / "none.json")

@@ -16,9 +16,8 @@ from tightrope.data.design import SamplingKind
 from tightrope.data.reading import read_data
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import find_decided_states
-from tightrope.io.policy import Policy
-from tightrope.io.policy_write import write_policy
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
 from tightrope.prism.load import load_prism
 
 WALK = """\
@@ -157,7 +156,7 @@ def test_a_policy_file(capsys: pytest.CaptureFixture[str]) -> None:
     structure = model.structure
     left = Policy.of_choices(structure, structure.choice_start[:-1])
     with open("left.json", "w") as stream:
-        write_policy(left, stream)
+        left.write(stream)
     sampled(capsys, *WALKING, "--episodes", "50", "--policy", "left.json", "-o", "d.csv")
     counts = read_data("d.csv", model).counts
     assert {structure.action_name(int(c)) for c in np.flatnonzero(counts.visits)} == {"left"}

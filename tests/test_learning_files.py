@@ -19,7 +19,6 @@ from tightrope.ambiguity.sets import SetsKind
 from tightrope.errors import InputError
 from tightrope.io.drn import read_drn
 from tightrope.io.explicit import read_explicit
-from tightrope.io.policy import read_policy
 from tightrope.io.umb import write_umb
 from tightrope.learning.document import Setting, document
 from tightrope.learning.learn import learn, learn_all
@@ -27,6 +26,7 @@ from tightrope.learning.options import LearnOptions
 from tightrope.learning.result import LearningResult
 from tightrope.learning.result_files import Export, write_results
 from tightrope.model.mdp import IntervalMDP
+from tightrope.model.policy import Policy
 from tightrope.regions.region import RegionKind
 
 ROOT = Path(__file__).parents[1]
@@ -85,7 +85,7 @@ def test_all_formats_hold_the_same_model(tmp_path: Path) -> None:
     }
     assert archive.annotations is not None
     assert archive.annotations["aps"]["done"]["states"] == model.labels["done"].tolist()
-    robust = read_policy(out / "robust-policy.json", model.structure)
+    robust = Policy(model.structure, out / "robust-policy.json")
     assert robust == result.policy
 
 

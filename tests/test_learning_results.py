@@ -12,10 +12,10 @@ from learning_cases import PAPER, case, counts_of
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.batches import Batches
 from tightrope.data.counts import Counts
-from tightrope.io.policy import Policy
 from tightrope.learning.learn import learn, learn_all
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.stages import EmptyRegion
+from tightrope.model.policy import Policy
 from tightrope.problem import Problem
 from tightrope.regions.region import RegionKind
 from tightrope.verdict import Word

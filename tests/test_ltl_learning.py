@@ -17,7 +17,7 @@ from tightrope.cli.app import run
 from tightrope.data.steered_simulator import SteeredSimulator
 from tightrope.logic.product_problem import steer
 from tightrope.model.graph.support import Support
-from tightrope.model.product_lifting import lift_model
+from tightrope.model.product import lift_model, product_with_memory
 from tightrope.prism.load import load_prism_text
 
 FORMULAS = [
@@ -63,9 +63,9 @@ def random_model(rng: random.Random, states: int = 8) -> tr.ParametricMDP:
     return model
 
 
-def value_under(model: tr.MDP, controller: tr.Controller, asked: str) -> tuple[float, float]:
+def value_under(model: tr.MDP, controller: tr.Policy, asked: str) -> tuple[float, float]:
     """Of the chain that a controller leaves of an MDP, by the evaluation of formulas."""
-    product, policy = controller.beside(model, Support.of(model))
+    product, policy = product_with_memory(model, controller, Support.of(model))
     beside = lift_model(model, product)
     rows = []
     for s, c in enumerate(policy.choice):
@@ -223,7 +223,7 @@ def test_online_learns_about_the_product(shuttle: tr.ParametricMDP) -> None:
     problem = temporal(shuttle, 'Pmax=? [ (F "a") & (F ("b" & (X (F "home")))) & (G !"hole") ]')
     learner = tr.online(problem, delta=0.01, sets="tied")
     controller = problem.controller(learner.policy())
-    assert controller.act(0, 0)[0] == "left"  # first to a
+    assert controller.act(0, memory=0) == "left"  # first to a
     there, back, missed = (0, "right", 2), [(0, "left", 1), (1, "back", 0)], (0, "right", 3)
     episodes = [[*back, there, (2, "jump", 4)]] * 12 + [[*back, missed, (3, "retry", 5)]] * 4
     for episode in episodes:
@@ -288,7 +288,7 @@ def test_controllers_survive_their_files(shuttle: tr.ParametricMDP, tmp_path: Pa
     problem = temporal(shuttle, 'Pmax=? [ (F "a") & (F (G "home")) ]')
     controller = problem.controller(tr.solve(problem.at(p=0.5)).policy)
     controller.save(tmp_path / "c.json")
-    assert tr.read_controller(tmp_path / "c.json", shuttle.structure) == controller
+    assert tr.Policy(shuttle.structure, tmp_path / "c.json") == controller
     controller.save(tmp_path / "c.dot")
     assert (tmp_path / "c.dot").read_text().startswith("digraph controller {")
     document = json.loads((tmp_path / "c.json").read_text())
@@ -303,7 +303,7 @@ def test_controllers_survive_their_files(shuttle: tr.ParametricMDP, tmp_path: Pa
         spoil(bad)
         (tmp_path / "bad.json").write_text(json.dumps(bad))
         with pytest.raises(tr.InputError, match=message):
-            tr.read_controller(tmp_path / "bad.json", shuttle.structure)
+            tr.Policy(shuttle.structure, tmp_path / "bad.json")
 
 
 def test_the_command_line_learns_samples_and_evaluates(
@@ -357,7 +357,7 @@ def test_the_command_line_learns_samples_and_evaluates(
     verified = json.loads(ran("verify", str(proof), *tied))
     assert verified["valid"] and verified["bound"]["data"] is verified["bound"]["property"] is True
     assert run([*learn, "--policy", str(file), "--certificate", str(tmp_path / "d.cert")]) == 2
-    assert "--policy is a controller" in capsys.readouterr().err
+    assert "--policy is one with a memory" in capsys.readouterr().err
     ran("report", str(out), "--certificate", str(proof))
 
 
@@ -414,9 +414,9 @@ def test_check_writes_the_controller_of_a_temporal_formula(
     assert written["certified"]["lower"] == pytest.approx(0.5, abs=1e-5)
     model = tr.load(str(source))
     assert isinstance(model, tr.ParametricMDP)
-    controller = tr.read_controller(out, model.structure)
+    controller = tr.Policy(model.structure, out)
     mdp = model.instantiate()
-    product, policy = controller.beside(mdp, Support.of(mdp))
+    product, policy = product_with_memory(mdp, controller, Support.of(mdp))
     assert tr.solve(lift_model(mdp, product), "Pmax=? [ F s=1 ]", policy=policy).lower[0] == pytest.approx(
         0.5, abs=1e-5
     )

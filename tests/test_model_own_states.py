@@ -20,11 +20,10 @@ from tightrope import Parameters, build_from_function, build_from_rows, load, re
 from tightrope.cli.app import run
 from tightrope.data.environments import count_environment, count_minari
 from tightrope.errors import InputError
-from tightrope.io.policy import Policy, read_policy
-from tightrope.io.policy_write import write_policy
 from tightrope.model.own_states import OwnStates
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.step_choices import StepChoices
+from tightrope.model.policy import Policy
+from tightrope.model.policy_choices import TimeVaryingChoices
 from tightrope.problem import Problem
 
 LAST = 4
@@ -268,7 +267,7 @@ def test_policies_name_own_states(tmp_path: Path, called: Callable[[int], Hashab
     choice = structure.choice_start[:-1].copy()
     choice[1] += 1  # run where the walk is at 3
     text = io.StringIO()
-    write_policy(Policy.of_choices(structure, choice), text, model.hash())
+    Policy.of_choices(structure, choice).write(text, model.hash())
     document = json.loads(text.getvalue())
     (entry,) = document["policy"]
     if isinstance(called(3), frozenset):  # JSON has none
@@ -277,7 +276,7 @@ def test_policies_name_own_states(tmp_path: Path, called: Callable[[int], Hashab
         assert "states" not in document and entry[0] == json.loads(json.dumps(called(3)))
     path = tmp_path / "policy.json"
     path.write_text(text.getvalue())
-    assert read_policy(path, structure).choice.tolist() == choice.tolist()
+    assert Policy(structure, path).choice.tolist() == choice.tolist()
 
 
 def test_policies_are_asked_by_own_states_and_by_variables(tmp_path: Path) -> None:
@@ -300,7 +299,7 @@ def test_policies_are_asked_by_own_states_and_by_variables(tmp_path: Path) -> No
             uniform.actions(wrong)
     start = np.array([0, 1, 3, 4, 5, 6])
     choices = np.array([choice[0], choice[1] - 1, choice[1], choice[2], choice[3], choice[4]])
-    by_step = Policy(structure, StepChoices(start, np.array([0, 0, 2, 0, 0, 0]), choices))
+    by_step = Policy(structure, TimeVaryingChoices(start, np.array([0, 0, 2, 0, 0, 0]), choices))
     assert [by_step.actions(3, step) for step in (0, 1, 2, 9)] == [{"walk": 1.0}] * 2 + [{"run": 1.0}] * 2
     with pytest.raises(InputError, match="steps count from 0"):
         by_step.actions(3, -1)
@@ -311,13 +310,13 @@ def test_a_policy_for_a_state_that_is_none_is_refused(tmp_path: Path) -> None:
     head = {"format": "tightrope policy", "version": 1}
     path.write_text(json.dumps({**head, "policy": [{"state": 7, "action": "run"}]}))
     with pytest.raises(InputError, match="entry 1: 7 is none of the model's own states: 2, 3, 1, 4, 0"):
-        read_policy(path, walk().structure)
+        Policy(walk().structure, path)
     # by index, state 1 is the author's 3
     path.write_text(json.dumps({**head, "states": "index", "policy": [{"state": 1, "action": "run"}]}))
-    assert read_policy(path, walk().structure).choice.tolist()[1] == 2
+    assert Policy(walk().structure, path).choice.tolist()[1] == 2
     path.write_text(json.dumps({**head, "states": "colour", "policy": []}))
     with pytest.raises(InputError, match='"states" can be "index", not "colour"'):
-        read_policy(path, walk().structure)
+        Policy(walk().structure, path)
 
 
 # --- the command line -----------------------------------------------------------------------

@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 import tightrope as tr
 from tightrope.cli.app import run
 from tightrope.model.graph.support import Support
-from tightrope.model.product_lifting import lift_model
+from tightrope.model.product import lift_model, product_with_memory
 
 pytestmark = pytest.mark.usefixtures("in_python")
 
@@ -121,8 +121,8 @@ def test_best_values_are_those_of_linear_programs(number: int) -> None:
     assert met >= 2
 
 
-def value_under(model: tr.MDP, controller: tr.Controller, asked: str) -> float:
-    product, policy = controller.beside(model, Support.of(model))
+def value_under(model: tr.MDP, controller: tr.Policy, asked: str) -> float:
+    product, policy = product_with_memory(model, controller, Support.of(model))
     beside = lift_model(model, product)
     return float(tr.solve(beside, asked.replace("P=", "Pmax="), policy=policy).lower[0])
 
@@ -184,7 +184,7 @@ def test_what_happens_for_ever_beside_what_all_policies_attain() -> None:
             beyond = found.achieved.weights @ np.array([high, 1 - low]) - found.achieved.limits
             assert (beyond <= 1e-5).all(), (choice, high, low)
         for controller, point in zip(found.achieved.controllers, found.achieved.points, strict=True):
-            product, policy = controller.beside(model, Support.of(model))
+            product, policy = product_with_memory(model, controller, Support.of(model))
             assert values(induced(lift_model(model, product), policy.choice)) == pytest.approx(
                 point.tolist(), abs=1e-4
             )

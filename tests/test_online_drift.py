@@ -17,11 +17,11 @@ from online_cases import learner, source, truth, two_coins
 from tightrope.cli.app import run
 from tightrope.data.growing import GrowingCounts
 from tightrope.errors import CannotCertify, InputError
-from tightrope.io.policy import Policy
 from tightrope.learning.online.drift_guard import STOPPED
 from tightrope.learning.online.journal import Journal
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.run import OnlineRun
+from tightrope.model.policy import Policy
 
 CHANGE = 120
 EPISODES = 400

@@ -18,11 +18,11 @@ from tightrope.data.growing import GrowingCounts
 from tightrope.data.simulator import Simulator
 from tightrope.data.until_doubled import simulate_until_doubled
 from tightrope.errors import InputError
-from tightrope.io.policy import Policy
 from tightrope.learning.learn import learn
 from tightrope.learning.online.run import OnlineRun, SimulatedEpisodes, Truth
 from tightrope.learning.options import WITHOUT_REGION, LearnOptions
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
 from tightrope.problem import Problem
 from tightrope.regions.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod

@@ -13,8 +13,8 @@ import pytest
 
 import tightrope as tr
 from tightrope.errors import InputError
-from tightrope.io.policy import Policy
-from tightrope.model.step_choices import StepChoices
+from tightrope.model.policy import Policy
+from tightrope.model.policy_choices import TimeVaryingChoices
 
 GOAL = 'Pmax=? [ F "goal" ]'
 
@@ -125,7 +125,7 @@ def test_randomised_policies_say_how_likely_and_draw() -> None:
 def test_policies_by_step_are_asked_with_the_step() -> None:
     first = MODEL.structure.choice_start[:-1]
     two = np.flatnonzero(np.diff(MODEL.structure.choice_start) > 1)[0]
-    runs = StepChoices(
+    runs = TimeVaryingChoices(
         np.r_[np.arange(two + 1), np.arange(two + 2, 8)],
         np.insert(np.zeros(6, np.int64), two + 1, 3),
         np.insert(first, two + 1, first[two] + 1),
@@ -144,7 +144,7 @@ def test_policies_by_step_are_asked_with_the_step() -> None:
         policy.act(state, step=-1)
     assert policy.to_dataframe()["from_step"].tolist().count(3) == 1
     assert pickle.loads(pickle.dumps(policy)) == policy != Policy.uniform(MODEL)
-    assert Policy(MODEL, StepChoices.constant(first)) == Policy.of_choices(MODEL.structure, first)
+    assert Policy(MODEL, TimeVaryingChoices.constant(first)) == Policy.of_choices(MODEL.structure, first)
 
 
 WRONG = [

@@ -11,7 +11,7 @@ from learning_cases import case
 from online_cases import simulator
 from tightrope.data.growing import GrowingCounts
 from tightrope.data.until_doubled import simulate_until_doubled
-from tightrope.io.policy import Policy
+from tightrope.model.policy import Policy
 from tightrope.regions.build import polytope_region
 from tightrope.regions.halfspaces import Halfspaces
 from tightrope.regions.nearby import Nearby, tighten_nearby

@@ -168,6 +168,7 @@ def test_the_layers_are_the_packages() -> None:
     layers = PROJECT["tool"]["importlinter"]["contracts"][0]["layers"]
     packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")} | {
         "errors",
+        "atomic",
         "problem",
         "loading",
         "verdict",

@@ -16,9 +16,9 @@ from tightrope.data.generator import draw, mix, seed_generator, stream_key
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import absorbing_states, can_repeat_choice, deciding_steps, find_decided_states
 from tightrope.errors import InputError
-from tightrope.io.policy import Policy
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.policy import Policy
 from tightrope.model.structure import RewardStructure, Structure
 
 RNG_REFERENCE = (41943041, 58720359, 3588806011781223, 3591011842654386, 9228616714210784205)

@@ -19,7 +19,6 @@ from tightrope.data.read_options import ReadOptions
 from tightrope.data.reading import _with_design, read_data
 from tightrope.design.exploration import online
 from tightrope.errors import InputError
-from tightrope.io.policy_write import write_policy
 from tightrope.learning.learn import learn
 from tightrope.learning.online.run import OnlineRun
 from tightrope.learning.options import LearnOptions
@@ -204,7 +203,7 @@ def test_sample_records_the_policies_to_bet_on(tmp_path):
     known = case("betting(4)")
     policy, data = tmp_path / "policy.json", tmp_path / "data.parquet"
     with policy.open("w", encoding="utf-8") as stream:
-        write_policy(known.policy, stream)
+        known.policy.write(stream)
     words = ["sample", "bench:betting(4)", "--episodes", "50", "--bet-on", str(policy), "-o", str(data)]
     assert run(words) == 0
     design = read_data(data, known.model).counts.design

@@ -16,8 +16,8 @@ import pytest
 from cases.exact_values import KINDS, assert_encloses, draw, exact
 from effort import repeats
 from exact_reference import TinyModel, brute_force, random_model, random_objective
-from tightrope.io.policy import Policy
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.policy import Policy
 from tightrope.solver import Solution, solve
 
 MODELS = repeats(36)

@@ -20,11 +20,10 @@ from tightrope.certify.solved import to_certificate
 from tightrope.cli.app import run
 from tightrope.data.simulator import Simulator
 from tightrope.errors import InputError
-from tightrope.io.policy import Policy, read_policy
-from tightrope.io.policy_write import write_policy
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
-from tightrope.model.step_choices import StepChoices, StepRecorder
+from tightrope.model.policy import Policy
+from tightrope.model.policy_choices import TimeVaryingChoices, TimeVaryingRecorder
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.solver.attained import attained
 from tightrope.solver.solve import solve
@@ -96,7 +95,7 @@ def objectives(model: IntervalMDP, random: np.random.Generator) -> list[Objectiv
     return made
 
 
-def by_hand(model: IntervalMDP, objective: Objective, policy: StepChoices, steps: int) -> np.ndarray:
+def by_hand(model: IntervalMDP, objective: Objective, policy: TimeVaryingChoices, steps: int) -> np.ndarray:
     """The value of the policy, backwards in time in plain floats; nature sorts its successors."""
     structure = model.structure
     target = np.zeros(model.states) if objective.target is None else objective.target.astype(float)
@@ -143,8 +142,8 @@ def test_the_policy_by_steps_attains_what_the_solve_says(seed: int, tmp_path: Pa
         assert found.lower - 1e-7 <= value <= found.upper + 1e-7
         policy = solution.policy
         with (tmp_path / "p.json").open("w") as file:
-            write_policy(policy, file)
-        again = read_policy(tmp_path / "p.json", model.structure)
+            policy.write(file)
+        again = Policy(model.structure, tmp_path / "p.json")
         assert again.depends_on_step == policy.depends_on_step
         if again.steps is not None:
             forced = np.diff(model.structure.choice_start) == 1
@@ -157,7 +156,7 @@ def test_the_policy_by_steps_attains_what_the_solve_says(seed: int, tmp_path: Pa
 def test_runs_backwards_and_by_step_are_the_same() -> None:
     random = np.random.default_rng(5)
     rows = random.integers(0, 3, (9, 7))
-    recorder = StepRecorder(rows[8], 8)
+    recorder = TimeVaryingRecorder(rows[8], 8)
     for row in rows[7::-1]:
         recorder.before(row)
     policy = recorder.result()
@@ -285,7 +284,7 @@ def test_wrong_files(tmp_path: Path, entries: list[Any], said: str) -> None:
     head = {"format": "tightrope policy", "version": 2, "variables": ["s"], "policy": entries}
     (tmp_path / "p.json").write_text(json.dumps(head))
     with pytest.raises(InputError, match=said):
-        read_policy(tmp_path / "p.json", structure)
+        Policy(structure, tmp_path / "p.json")
 
 
 COSTS = HURRY.replace(
@@ -318,7 +317,7 @@ def test_the_robust_policy_that_learn_writes_is_the_one_that_is_certified(
     policy = folder / "robust-policy.json"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of deadlocks
-        saved = read_policy(policy, load(model, params={"p": (0.1, 0.9)}).structure)
+        saved = Policy(load(model, params={"p": (0.1, 0.9)}), policy)
     assert saved.depends_on_step
     capsys.readouterr()
     own = ["--model", model, *known, "--data", data, "--policy"]
@@ -334,10 +333,10 @@ def test_the_robust_policy_that_learn_writes_is_the_one_that_is_certified(
         c for c in range(*saved.structure.choice_start[state : state + 2].tolist()) if c != later[place]
     )
     with (tmp_path / "other.json").open("w") as file:
-        write_policy(Policy(saved.structure, StepChoices(steps.start, steps.step, later)), file, None)
+        Policy(saved.structure, TimeVaryingChoices(steps.start, steps.step, later)).write(file, None)
     for other in (str(tmp_path / "other.json"), str(tmp_path / "stationary.json")):
         with (tmp_path / "stationary.json").open("w") as file:
-            write_policy(saved.at(0), file, None)
+            saved.at(0).write(file, None)
         assert run(["verify", proof, *own, other]) == 1
         assert "other policies than the given one" in capsys.readouterr().err
 

@@ -9,10 +9,10 @@ import pytest
 
 from learning_cases import case
 from tightrope.coupled.gradient import ValueGradient
-from tightrope.io.policy import Policy
 from tightrope.learning.bet_policy import question_of
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, ObjectiveKind
+from tightrope.model.policy import Policy
 from tightrope.numerics.question import find_reached, layers_of
 from tightrope.numerics.value_slopes import best_policy, value_slopes
 from tightrope.solver.solve import solve

@@ -14,8 +14,8 @@ from tightrope.cli.app import run
 from tightrope.errors import InputError
 from tightrope.io.answers import WatchRecord
 from tightrope.io.coding import from_text
-from tightrope.io.policy import Policy
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
 from tightrope.monitoring.episode_returns import CUT, ELSEWHERE, LEFT, SHOWN, EpisodeReturns, Scoring
 from tightrope.monitoring.promise import Promise, PromiseWatch
 from tightrope.prism.load import load_prism_text

@@ -33,11 +33,8 @@ from .errors import InputError as InputError
 from .errors import Location as Location
 from .errors import ReadingWarning as ReadingWarning
 from .errors import TightropeError as TightropeError
-from .io.controller import Controller as Controller
-from .io.controller import read_controller as read_controller
 from .io.drn import write_drn as write_drn
 from .io.explicit import write_explicit as write_explicit
-from .io.policy import Policy as Policy
 from .io.stormpy_models import from_stormpy as from_stormpy
 from .io.stormpy_models import to_stormpy as to_stormpy
 from .io.umb import write_umb as write_umb
@@ -85,11 +82,13 @@ from .model.objective import ObjectiveKind as ObjectiveKind
 from .model.parameters import LinearConstraint as LinearConstraint
 from .model.parameters import Parameters as Parameters
 from .model.parametric_mdp import ParametricMDP as ParametricMDP
+from .model.policy import Policy as Policy
+from .model.policy_choices import FiniteMemoryChoices as FiniteMemoryChoices
+from .model.policy_choices import TimeVaryingChoices as TimeVaryingChoices
 from .model.polynomial import Polynomial as Polynomial
 from .model.rate_builder import build_ctmc_from_function as build_ctmc_from_function
 from .model.rate_builder import build_ctmc_from_rows as build_ctmc_from_rows
 from .model.rational_function import RationalFunction as RationalFunction
-from .model.step_choices import StepChoices as StepChoices
 from .model.structure import RewardStructure as RewardStructure
 from .model.structure import Structure as Structure
 from .monitoring.model_fit import ModelFit as ModelFit

@@ -15,11 +15,10 @@ import numpy as np
 from adversary.archive import Forgery
 from exact_reference import vertices
 from tightrope.logic.winning import states_meeting
-from tightrope.model.automaton import Automaton, RabinPair
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
-from tightrope.model.product import Letters, product_of
+from tightrope.model.product import Automaton, Letters, RabinPair, product_of
 from tightrope.model.structure import Structure
 from tightrope.solver.solve import solve
 

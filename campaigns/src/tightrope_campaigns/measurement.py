@@ -35,7 +35,6 @@ from tightrope.benchmarks.families import FAMILIES
 from tightrope.benchmarks.suite import instance_of, load, question
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
-from tightrope.io.policy import Policy
 from tightrope.learning.bet_policy import BetPolicy
 from tightrope.learning.coupled import Coupler
 from tightrope.learning.options import decide
@@ -43,6 +42,7 @@ from tightrope.learning.policies import PolicySolver
 from tightrope.learning.stages import Stages
 from tightrope.learning.value_directions import cut_along_values
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
 from tightrope.regions.region import RegionKind
 from tightrope.solver.solution import Solution
 from tightrope_campaigns.cells import Cell

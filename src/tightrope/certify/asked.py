@@ -17,8 +17,7 @@ from tightrope.logic.solving import opposite
 from tightrope.logic.temporal import Translator, sought_formula
 from tightrope.logic.translation import is_co_safe
 from tightrope.logic.whole import whole_automaton
-from tightrope.model.automaton import Automaton, RabinPair
-from tightrope.model.product import Letters
+from tightrope.model.product import Automaton, Letters, RabinPair
 from tightrope.numerics.arrays import BoolArray
 from tightrope.prism.parse.diagnostics import Complaint
 from tightrope.prism.parse.property_syntax import RewardFormula

@@ -19,13 +19,13 @@ from tightrope.certify.problem import to_problem
 from tightrope.certify.temporal import temporal_certificate
 from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number, check_type
 from tightrope.io.output import CERTIFICATE, claim_file
-from tightrope.io.policy import Policy
 from tightrope.model.factored import JOINT_BOUNDS
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import Number
 from tightrope.model.objective import Objective
 from tightrope.model.parameters import Point
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
 from tightrope.prism.properties.query import parse_query
 from tightrope.prism.properties.resolve import PropertyOptions
 from tightrope.problem import Model, constant_texts, require_model

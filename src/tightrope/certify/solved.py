@@ -11,10 +11,10 @@ import numpy as np
 from tightrope.certificate import problem as certified
 from tightrope.certificate.problem import Certificate, Claim, Problem, ValueHints
 from tightrope.errors import InputError
-from tightrope.io.policy import Policy
 from tightrope.model.factored import FactoredRows
 from tightrope.model.objective import Objective
-from tightrope.model.step_choices import StepChoices
+from tightrope.model.policy import Policy
+from tightrope.model.policy_choices import TimeVaryingChoices
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.solver.kernels.factored_kernel import FactoredKernel
 from tightrope.solver.solution import Solution
@@ -66,7 +66,9 @@ def refuse_steps(policy: Policy | None, objective: Objective) -> None:
         )
 
 
-def choices_by_step(steps: StepChoices, objective: certified.Objective) -> tuple[OffsetArray, OffsetArray]:
+def choices_by_step(
+    steps: TimeVaryingChoices, objective: certified.Objective
+) -> tuple[OffsetArray, OffsetArray]:
     """The choices at the last step that counts, and those of earlier steps as claims list them: (step, state,
     choice), the last step first, none that says nothing new."""
     last = objective.lower_steps if objective.steps is None else max(objective.steps - 1, 0)

@@ -32,12 +32,12 @@ from tightrope.verdict import Verdict as Worth
 if TYPE_CHECKING:
     from tightrope.certify.asked import Asked
     from tightrope.data.counts import Counts
-    from tightrope.io.policy import Policy
     from tightrope.model.continuous import CTMC
     from tightrope.model.mdp import MDP, IntervalMDP
     from tightrope.model.objective import Objective
     from tightrope.model.parameters import Point
     from tightrope.model.parametric_mdp import ParametricMDP
+    from tightrope.model.policy import Policy
 
 
 @dataclass(frozen=True, eq=False)

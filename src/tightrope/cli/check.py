@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated
 
 from tightrope import __version__
-from tightrope.atomic import atomic_write
 from tightrope.cli import options
 from tightrope.cli.check_answer import PlainAnswer
 from tightrope.cli.check_composed import (
@@ -36,11 +35,12 @@ from tightrope.cli.progress import phase_progress
 from tightrope.cli.questions import read_own_properties, read_properties
 from tightrope.cli.records import ModelOptions, list_given, refuse, refuse_options, takes
 from tightrope.errors import InputError
+from tightrope.io.coding import to_plain
 from tightrope.io.output import CERTIFICATE, POLICY, OutputFile, claim_file, refuse_same
-from tightrope.io.policy import Policy
 from tightrope.loading import ModelRequest, is_continuous, is_markov_automaton
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
 from tightrope.numerics.jit import interpreting, stop_interpreting
 from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.shape import refuse_time
@@ -310,7 +310,6 @@ def _write_policy(
     target: OutputFile, loaded: LoadedModel, answer: PlainAnswer, given: Policy | None, workspace: Workspace
 ) -> None:
     """The policy with the interval that it attains, computed anew."""
-    from tightrope.io.policy_write import write_policy
     from tightrope.io.results import CertifiedFacts
     from tightrope.solver.attained import attained
 
@@ -325,5 +324,4 @@ def _write_policy(
         status=found.status.name.lower().replace("_", "-"),
     )
     target.check()
-    with atomic_write(target.path) as file:
-        write_policy(chosen, file, loaded.model.hash(), certified)
+    chosen.save(target.path, loaded.model.hash(), to_plain(certified))

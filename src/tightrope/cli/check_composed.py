@@ -23,6 +23,7 @@ from tightrope.cli.output import (
 )
 from tightrope.errors import InputError
 from tightrope.io.answers import Built, CheckAnswer, PropertyAnswer, StateValue
+from tightrope.io.coding import to_plain
 from tightrope.io.results import assumed_facts
 from tightrope.model.initial_values import InitialValues
 from tightrope.numerics.text import interval_text, text_above, text_below
@@ -220,7 +221,7 @@ def write_controller(target: OutputFile, found: ComposedAnswer, model_hash: str,
         question=answer.text, lower=lower, upper=upper, over=over, status=answer.status
     )
     target.check()
-    answer.controller.save(target.path, model_hash, certified)
+    answer.controller.save(target.path, model_hash, to_plain(certified))
 
 
 def certify_composed(

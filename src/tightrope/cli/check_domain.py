@@ -13,6 +13,7 @@ from tightrope.cli.model_source import LoadedModel
 from tightrope.cli.output import leave, memory_text, peak_memory, print_facts, print_json, print_verdict, warn
 from tightrope.errors import InputError
 from tightrope.io.answers import DomainAnswer
+from tightrope.io.coding import to_plain
 from tightrope.io.results import Span, assumed_facts
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.text import interval_text
@@ -21,9 +22,9 @@ from tightrope.problem import Problem
 
 if TYPE_CHECKING:
     from tightrope.io.output import OutputFile
-    from tightrope.io.policy import Policy
     from tightrope.learning.options import LearnOptions
     from tightrope.learning.result import LearningResult
+    from tightrope.model.policy import Policy
 
 
 class DomainSets(Enum):
@@ -56,12 +57,10 @@ def check_domain(
 ) -> None:
     """Compute, print the interval, write what is wanted."""
     from tightrope.ambiguity.sets import SetsKind
-    from tightrope.atomic import atomic_write
     from tightrope.certify.certificate_file import as_file
     from tightrope.certify.learned import domain_certificate
     from tightrope.certify.quotients import refuse_quotients
     from tightrope.cli.progress import phase_progress
-    from tightrope.io.policy_write import write_policy
     from tightrope.learning.domain import over_domain
     from tightrope.logic.product_problem import ProductProblem
 
@@ -98,13 +97,11 @@ def check_domain(
 
         found = robust_policy(result)
         policy_out.check()
+        certified = to_plain(found.certified(result, query.text))
+        policy = asked.policy or found.policy
         if isinstance(problem, ProductProblem):
-            certified = found.certified(result, query.text)
-            problem.controller(found.policy).save(policy_out.path, model.hash(), certified)
-        else:
-            with atomic_write(policy_out.path) as file:
-                certified = found.certified(result, query.text)
-                write_policy(asked.policy or found.policy, file, model.hash(), certified)
+            policy = problem.controller(found.policy)
+        policy.save(policy_out.path, model.hash(), certified)
     leave(result.verdict, about=query.text)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from tightrope.atomic import atomic_write
 from tightrope.cli.log_source import print_reading
 from tightrope.cli.model_source import load_model
 from tightrope.cli.options import parse_constants
@@ -14,8 +13,8 @@ from tightrope.cli.progress import phase_progress
 from tightrope.cli.questions import read_properties
 from tightrope.errors import InputError
 from tightrope.io.answers import AverageAnswer
+from tightrope.io.coding import to_plain
 from tightrope.io.output import POLICY, claim_file
-from tightrope.io.policy_write import write_policy
 from tightrope.io.results import CertifiedFacts, Span, assumed_facts
 from tightrope.learning.averages import LearnedAverage, learn_average_of
 from tightrope.learning.outcome import ledger_facts
@@ -79,8 +78,7 @@ def run_average(asked: Request) -> None:
     sys.stdout.flush()
     if claimed is not None:
         claimed.check()
-        with atomic_write(claimed.path) as file:
-            write_policy(found.policy, file, loaded.model.hash(), _certified_facts(found))
+        found.policy.save(claimed.path, loaded.model.hash(), to_plain(_certified_facts(found)))
     leave(found.verdict, asked.accept_nominal, found.text)
 
 

@@ -25,8 +25,6 @@ from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.io.answers import EmptyAnswer, LearnAnswer, ProvedFacts, ReadingFacts
 from tightrope.io.coding import from_plain, to_plain
-from tightrope.io.controller import Controller
-from tightrope.io.policy import Policy
 from tightrope.io.results import assumed_facts
 from tightrope.learning.document import Setting, document
 from tightrope.learning.learn import Learner, comparable_kinds
@@ -36,6 +34,7 @@ from tightrope.learning.result import Interval, LearningResult
 from tightrope.learning.result_files import parse_exports
 from tightrope.learning.stages import EmptyRegion
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
 from tightrope.monitoring.model_fit import ModelFit
 from tightrope.statistics.estimates import check_delta
 from tightrope.statistics.least_squares import EllipsoidVersion
@@ -86,12 +85,12 @@ def run(asked: Request) -> None:
     with phase_progress() as progress:
         given = _read_given_policy(subject, asked.policy, asked.at, progress)
         steering = None if given is None else given.policy
-        if isinstance(steering, Controller) and asked.certificate is not None:
+        if steering is not None and steering.has_memory and asked.certificate is not None:
             raise InputError(
-                "--certificate is about policies without memory, and --policy is a controller",
+                "--certificate is about policies without memory, and --policy is one with a memory",
                 hint="leave --certificate or --policy out",
             )
-        if isinstance(steering, Policy) and asked.certificate is not None:
+        if steering is not None and asked.certificate is not None:
             from tightrope.certify.solved import refuse_steps
 
             refuse_steps(steering, question.objective)
@@ -161,20 +160,20 @@ def leave_with(results: Sequence[LearningResult], accept_nominal: bool) -> None:
 class _Given:
     """The policy to certify beside the robust one; the optimum at the true point where it is that one."""
 
-    policy: Policy | Controller
+    policy: Policy
     true_value: Interval | None
 
 
 def _read_given_policy(
     subject: Subject, policy: str | None, at: str | None, progress: PhaseProgress
 ) -> _Given | None:
-    from tightrope.io.controller import read_steering
+    from tightrope.model.policy import Policy
     from tightrope.solver.solve import solve
 
     if policy is None:
         return None
     if policy != OPTIMAL_AT_TRUTH:
-        return _Given(read_steering(policy, subject.model.structure), None)
+        return _Given(Policy(subject.model, policy), None)
     progress("solve: at the true point")
     problem = subject.problem
     model = problem.model
@@ -198,7 +197,7 @@ def _not_covered(subject: Subject) -> list[str]:
         return []
     return [
         "the certificate will be about the robust policy with the memory of the automaton that the checker "
-        "derives, computed again there: verify --policy does not compare the controller that -o writes"
+        "derives, computed again there: verify --policy does not compare the policy that -o writes"
     ]
 
 

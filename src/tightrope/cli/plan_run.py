@@ -30,8 +30,8 @@ from tightrope.design.plan import (
 )
 from tightrope.design.planner import NothingToPlan, plan
 from tightrope.errors import CannotCertify
-from tightrope.io.policy import read_policy
 from tightrope.io.results import LABEL, SignatureDraws, assumed_facts
+from tightrope.model.policy import Policy
 from tightrope.numerics.text import interval_text, text_above
 from tightrope.statistics.estimates import check_delta
 
@@ -55,7 +55,7 @@ def run(asked: Request) -> None:
     log = asked.reading.request(asked.data)
     files = log.files()
     subject = load_subject(asked)
-    given = None if asked.policy is None else read_policy(asked.policy, subject.model.structure)
+    given = None if asked.policy is None else Policy(subject.model, asked.policy)
     cap = asked.within_cap
     if cap is None and subject.loaded.benchmark is not None:
         cap = subject.loaded.benchmark.episode_cap

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tightrope.data.planned_draws import PlannedDraws
     from tightrope.data.simulator import Simulator
     from tightrope.data.steered_simulator import SteeredSimulator
-    from tightrope.io.policy import Policy
+    from tightrope.model.policy import Policy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,7 +194,7 @@ def sample(asked: Request) -> None:
     }
     if setting.policy is not None:
         extra["policy_sha256"] = setting.policy.digest
-    _refuse_controller(setting, asked.append, asked.env)
+    _refuse_memory(setting, asked.append, asked.env)
     begin = time.perf_counter()
     written = asked.states or StateForm.INDEX
     if asked.env is not None:
@@ -245,28 +245,28 @@ def sample(asked: Request) -> None:
     _report(asked.model, output, counts, time.perf_counter() - begin, setting, asked.json)
 
 
-def _refuse_controller(setting: Setting, append: Path | None, env: str | None) -> None:
-    """What a controller with memory does not go with, in words."""
-    from tightrope.io.controller import Controller
+def _refuse_memory(setting: Setting, append: Path | None, env: str | None) -> None:
+    """What a finite-memory policy does not go with, in words."""
 
-    if isinstance(setting.policy, Controller) and (append is not None or env is not None):
+    if setting.policy is not None and setting.policy.has_memory and (append is not None or env is not None):
         raise InputError(
-            f"a controller goes with simulated episodes, not with {'--env' if append is None else '--append'}"
+            "a finite-memory policy goes with simulated episodes, not with "
+            f"{'--env' if append is None else '--append'}"
         )
 
 
 def _plan_bets(counts: Counts, loaded: LoadedModel, bet_on: Sequence[Path] | None) -> Counts:
     """The counts with the policies that are to be bet on in their design."""
-    from tightrope.io.policy import read_policy
+    from tightrope.model.policy import Policy
 
-    digests = tuple(read_policy(str(path), loaded.model.structure).digest for path in bet_on or ())
+    digests = tuple(Policy(loaded.model, path).digest for path in bet_on or ())
     return replace(counts, design=replace(counts.design, bet_on=digests)) if digests else counts
 
 
 def _read_mixture(policy: str, loaded: LoadedModel) -> tuple[list[float], list[Policy]] | None:
     """The shares and policies of a plan's directory; None where the policy is a file."""
-    from tightrope.io.policy import read_policy
     from tightrope.io.results import plan_file, read_plan
+    from tightrope.model.policy import Policy
 
     folder = Path(policy)
     if not folder.is_dir():
@@ -279,7 +279,7 @@ def _read_mixture(policy: str, loaded: LoadedModel) -> tuple[list[float], list[P
             hint="name a policy file, or a directory that 'tightrope plan -o' wrote",
         )
     names = [folder / "policies" / f"{number:02}.json" for number in range(1, len(design.shares) + 1)]
-    return design.shares, [read_policy(str(name), loaded.model.structure) for name in names]
+    return design.shares, [Policy(loaded.model, name) for name in names]
 
 
 def _append(path: Path, loaded: LoadedModel, simulator: object, episodes: int, seed: int) -> Counts:
@@ -319,10 +319,8 @@ def _step_environment(
     seed: int,
 ) -> Counts:
     from tightrope.data.environments import count_environment, load_named, make_environment
-    from tightrope.io.controller import Controller
 
     assert episodes is not None
-    assert not isinstance(setting.policy, Controller)
     return count_environment(
         make_environment(shown.env),
         loaded.model,

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from tightrope.data.sampled_costs import CostSource
     from tightrope.data.simulator import Simulator
     from tightrope.data.steered_simulator import SteeredSimulator
-    from tightrope.io.controller import Controller
-    from tightrope.io.policy import Policy
     from tightrope.model.mdp import MDP
+    from tightrope.model.policy import Policy
     from tightrope.numerics.arrays import BoolArray
 
 DEFAULT_CAP = 1000
@@ -29,7 +28,7 @@ UNIFORM = "uniform"
 class Setting:
     """How to walk: the policy, where and when an episode ends, and the property that decides it."""
 
-    policy: Policy | Controller | None
+    policy: Policy | None
     stop: BoolArray | None
     cap: int
     text: str | None
@@ -39,12 +38,12 @@ def setting_of(
     loaded: LoadedModel, asked: PropertyTexts, constants: Mapping[str, str], cap: int | None, policy: str
 ) -> Setting:
     from tightrope.data.stopping import deciding_steps, find_decided_states
-    from tightrope.io.controller import read_steering
+    from tightrope.model.policy import Policy
 
     structure = loaded.model.structure
     benchmark = loaded.benchmark
     limit = cap if cap is not None else benchmark.episode_cap if benchmark is not None else DEFAULT_CAP
-    taken = None if policy == UNIFORM else read_steering(policy, structure)
+    taken = None if policy == UNIFORM else Policy(structure, policy)
     if not asked.files and benchmark is None:
         return Setting(taken, None, limit, None)
     questions = asked.queries(loaded, constants)
@@ -63,10 +62,9 @@ def simulator_at(
     """The model at the point that was asked for, ready to walk, and the point in words."""
     from tightrope.data.simulator import Simulator
     from tightrope.data.steered_simulator import SteeredSimulator
-    from tightrope.io.controller import Controller
 
     mdp, point = _at_point(loaded, at)
-    if isinstance(setting.policy, Controller):
+    if setting.policy is not None and setting.policy.has_memory:
         there = setting.policy, setting.stop, setting.cap, loaded.model.hash()
         return SteeredSimulator(mdp, *there), point
     return Simulator(mdp, setting.policy, setting.stop, setting.cap, loaded.model.hash()), point

@@ -14,10 +14,10 @@ from tightrope.cli.output import warn
 from tightrope.cli.questions import read_properties
 from tightrope.cli.records import refuse_options
 from tightrope.errors import CannotCertify, InputError
-from tightrope.io.policy import Policy
 from tightrope.loading import ModelRequest, is_continuous
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
 
 if TYPE_CHECKING:
     from tightrope.cli.verify import Request
@@ -46,9 +46,9 @@ def own_problem(asked: Request, model_name: str, problem: Problem) -> Own:
         counts = log.read(model, files).counts
     given: Policy | None = None
     if asked.policy is not None:
-        from tightrope.io.policy import read_policy
+        from tightrope.model.policy import Policy
 
-        given = read_policy(asked.policy, model.structure)
+        given = Policy(model, asked.policy)
     return Own(model, objective, theta, counts, given, limit)
 
 

@@ -10,8 +10,8 @@ from tightrope.cli.model_source import LoadedModel
 from tightrope.cli.options import parse_constants
 from tightrope.cli.questions import read_properties
 from tightrope.errors import InputError, Location
-from tightrope.io.policy import read_policy
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
 from tightrope.monitoring.promise import Promise
 from tightrope.numerics.text import bound_text
 from tightrope.prism.properties.query import Query
@@ -37,7 +37,7 @@ def read_promise(asked: Request, directory: Path, loaded: LoadedModel) -> Promis
     result = load_result(directory, model=model)
     document = result.document
     span, name = result.interval, "the robust policy"
-    policy = result.policy if asked.policy is None else read_policy(asked.policy, model.structure)
+    policy = result.policy if asked.policy is None else Policy(model, asked.policy)
     if asked.policy is not None:
         if result.value is None:
             raise InputError(
@@ -84,7 +84,7 @@ def _question(asked: Request, loaded: LoadedModel, result: SavedResult) -> Query
 
 def _refuse_another_policy(named: str | None, digest: str, result: SavedResult, model: ParametricMDP) -> None:
     """Where the file that the result was learned with is still there, the policy must be the same."""
-    if named is not None and Path(named).is_file() and read_policy(named, model.structure).digest != digest:
+    if named is not None and Path(named).is_file() and Policy(model, named).digest != digest:
         raise InputError(
             f"the result is about the policy {named}, and this is another",
             Location(str(result.file)),

@@ -30,12 +30,12 @@ from typing import Any
 import numpy as np
 
 from tightrope.coupled.rows import ChainArrays
-from tightrope.io.policy import Policy
 from tightrope.model.graph.components import strongly_connected_components
 from tightrope.model.graph.qualitative import positive
 from tightrope.model.graph.support import Support
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
 from tightrope.model.rewards import ParametricReward, RewardStructure
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray

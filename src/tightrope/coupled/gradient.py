@@ -20,9 +20,9 @@ import numpy as np
 
 from tightrope.coupled.chain import Chain, chain_of
 from tightrope.coupled.linear_systems import build_matrix
-from tightrope.io.policy import Policy
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
 from tightrope.model.rewards import ParametricReward
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.value_slopes import Solved

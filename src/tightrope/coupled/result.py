@@ -20,8 +20,8 @@ from tightrope.coupled.chain import Chain
 from tightrope.coupled.frame import Frame
 from tightrope.coupled.taylor import TaylorModel, expand, order_for
 from tightrope.coupled.vertex_proof import VertexProof
-from tightrope.io.policy import Policy
 from tightrope.model.objective import Objective
+from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record, brief, freeze_fields
 from tightrope.numerics.text import interval_text

@@ -32,9 +32,9 @@ from tightrope.coupled.value import (
     require_region,
 )
 from tightrope.errors import InputError
-from tightrope.io.policy import Policy
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Record
 from tightrope.regions.polytope import Polytope

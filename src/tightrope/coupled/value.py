@@ -24,8 +24,8 @@ from tightrope.coupled.earned import against, functions_of
 from tightrope.coupled.result import EXACT_SHARE, Cell, CoupledStatus, CoupledValue, Witness
 from tightrope.coupled.witness import Point, Search
 from tightrope.errors import InputError
-from tightrope.io.policy import Policy, PolicyGiven
 from tightrope.model.objective import Direction, Objective
+from tightrope.model.policy import Policy, PolicyGiven
 from tightrope.numerics.rounding import down, up
 from tightrope.regions.polytope import Polytope
 from tightrope.solver.kernels.interval_kernel import IntervalKernel

@@ -79,7 +79,7 @@ class SamplingDesign:
     several choices, can be met more than once even where no choice is. `planned` is the number of episodes
     that were planned before the first one, where that is known; `late_plan` says that the plan was made when
     some of the data had been seen, and may not be built on. `bet_on` are digests of the policies that a slab
-    was to bet on (`tightrope.io.policy`), where that was settled before the data came. `anytime`
+    was to bet on (`tightrope.model.policy`), where that was settled before the data came. `anytime`
     says that the data are looked at while they come (`tightrope.learning.online`): then the plan is one
     amount of data among others, and nothing is left to its first part alone. `planned_from` is the digest of
     the data by which it was decided what to sample, or of the policy that came out: on their own these data

@@ -25,7 +25,7 @@ from tightrope.data.simulator import DEFAULT_CAP
 from tightrope.data.state_form import StateForm
 from tightrope.data.stopping import absorbing_states, can_repeat_choice
 from tightrope.errors import InputError
-from tightrope.io.policy import Policy, PolicyGiven, as_policy
+from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 

@@ -24,7 +24,7 @@ from tightrope.data.counts import Counts
 from tightrope.data.design import OPEN_END, SamplingDesign, SamplingKind
 from tightrope.data.simulator import Simulator
 from tightrope.errors import InputError
-from tightrope.io.policy import Policy
+from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import OffsetArray
 
 CLOSE = 1e-6

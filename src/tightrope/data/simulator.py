@@ -29,8 +29,8 @@ from tightrope.data.episodes import Runs, Walk, count_draws, count_episodes, rec
 from tightrope.data.generator import EPISODES, GENERATIVE, stream_key
 from tightrope.data.stopping import absorbing_states, can_repeat_choice
 from tightrope.errors import InputError, check_type
-from tightrope.io.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.mdp import MDP
+from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.structure import frozen_array
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields

@@ -1,7 +1,7 @@
-"""Data of a model under a controller with memory.
+"""Data of a model under a finite-memory policy.
 
-The model is walked beside the controller's memory, where the controller is an ordinary policy
-(`tightrope.io.controller`). What was seen is counted in transitions of the model: copies that differ in
+The model is walked in the product with the policy's memory, where the policy is an ordinary one
+(`tightrope.model.product`). What was seen is counted in transitions of the model: copies that differ in
 what was remembered count together.
 """
 
@@ -18,28 +18,27 @@ from tightrope.data.counts import Counts
 from tightrope.data.simulator import DEFAULT_CAP, Simulator, Trajectories
 from tightrope.data.stopping import absorbing_states, can_repeat_choice
 from tightrope.errors import InputError
-from tightrope.io.controller import Controller
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP
-from tightrope.model.product import Product
-from tightrope.model.product_lifting import lift_model
+from tightrope.model.policy import Policy
+from tightrope.model.product import Product, lift_model, product_with_memory
 from tightrope.numerics.arrays import BoolArray
 
 
 @dataclass(frozen=True, eq=False)
 class SteeredSimulator:
-    """The face of a `Simulator`, under a controller.
+    """The face of a `Simulator`, under a finite-memory policy.
 
     >>> import tightrope as tr
     >>> rows = [(0, "left", {1: 1}), (0, "right", {2: 1}), (1, "", {0: 1}), (2, "", {0: 1})]
     >>> model = tr.build_from_rows(rows).instantiate()
-    >>> turns = tr.Controller(model.structure, [0, 1, 0, 2], [0, 1, 1, 0], [0, 2, 1, 3], [1, 1, 0, 0])
-    >>> SteeredSimulator(model, turns, cap=8).episodes(1, seed=1).transition.tolist()
+    >>> turns = tr.FiniteMemoryChoices([0, 1, 0, 2], [0, 1, 1, 0], [0, 2, 1, 3], [1, 1, 0, 0])
+    >>> SteeredSimulator(model, tr.Policy(model, turns), cap=8).episodes(1, seed=1).transition.tolist()
     [2, 2, 2, 2]
     """
 
     mdp: MDP
-    controller: Controller
+    policy: Policy
     stop: BoolArray | None = None
     cap: int = DEFAULT_CAP
     model_hash: str | None = None
@@ -69,11 +68,13 @@ class SteeredSimulator:
 
     def generative(self, samples: object, seed: int) -> Counts:
         """Draws from every choice follow no policy."""
-        raise InputError("draws of single choices follow no policy: a controller goes with episodes")
+        raise InputError(
+            "draws of single choices follow no policy: a finite-memory policy goes with episodes"
+        )
 
     @cached_property
     def _walker(self) -> tuple[Product, Simulator]:
-        product, policy = self.controller.beside(self.mdp, Support.of(self.mdp))
+        product, policy = product_with_memory(self.mdp, self.policy, Support.of(self.mdp))
         beside = lift_model(self.mdp, product)
         return product, Simulator(beside, policy.probability, self._stopping[product.state], self.cap)
 

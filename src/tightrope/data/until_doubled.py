@@ -13,7 +13,7 @@ from tightrope.data.episodes import Walk
 from tightrope.data.generator import EPISODES, draw, seed_generator
 from tightrope.data.growing import GrowingCounts
 from tightrope.data.simulator import Simulator, seed_key
-from tightrope.io.policy import Policy
+from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 

@@ -36,10 +36,10 @@ from tightrope.design.directions import Criterion, Directions, EveryDirection, f
 from tightrope.design.episodes import Episodes, stationary
 from tightrope.design.information import Information
 from tightrope.design.oracle import Atom, Oracle, best_episodes
-from tightrope.io.policy import Policy
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.solver.solve import solve
 from tightrope.statistics.coordinates import Coordinates

@@ -25,8 +25,8 @@ from tightrope.coupled.chain import Chain
 from tightrope.coupled.gradient import ValueGradient
 from tightrope.design.episodes import Episodes
 from tightrope.design.information import Information
-from tightrope.io.policy import Policy
 from tightrope.model.objective import Objective
+from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 _COLLINEAR = 1e-7

@@ -43,7 +43,6 @@ from tightrope.design.oracle import (
     price_oracle,
 )
 from tightrope.errors import CannotCertify, InputError
-from tightrope.io.policy import Policy
 from tightrope.learning.online.drift_guard import OnDrift
 from tightrope.learning.online.exploration import Exploration, default_exploration, exploration
 from tightrope.learning.online.learner import ITERATIONS as ITERATIONS_ONLINE
@@ -52,6 +51,7 @@ from tightrope.learning.options import LearnOptions, LearnWords
 from tightrope.learning.stages import Progress
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.record import Record
 from tightrope.problem import Problem

@@ -50,8 +50,8 @@ import numpy as np
 
 from tightrope.design.episodes import EpisodeArrays, Episodes, Way, take
 from tightrope.errors import CannotCertify, InputError, Location
-from tightrope.io.policy import Policy
-from tightrope.model.step_choices import StepChoices
+from tightrope.model.policy import Policy
+from tightrope.model.policy_choices import TimeVaryingChoices
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
@@ -138,14 +138,14 @@ def _sweeps(episodes: Episodes, reward: FloatArray) -> Answer:
     return _answer(Atom(((1.0, policy),), occupancy), reward, float(value[structure.initial]))
 
 
-def _by_steps(table: FloatArray, choice_start: OffsetArray) -> StepChoices:
+def _by_steps(table: FloatArray, choice_start: OffsetArray) -> TimeVaryingChoices:
     """Runs of equal decisions per state."""
     changed = np.ones(table.shape, np.bool_)
     changed[1:] = table[1:] != table[:-1]
     state, step = np.nonzero(changed.T)
     choice = choice_start[state] + table[step, state]
     start = np.searchsorted(state, np.arange(table.shape[1] + 1))
-    return StepChoices(start.astype(np.int64), step.astype(np.int64), choice.astype(np.int64))
+    return TimeVaryingChoices(start.astype(np.int64), step.astype(np.int64), choice.astype(np.int64))
 
 
 class _Equations:

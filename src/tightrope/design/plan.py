@@ -30,8 +30,6 @@ from tightrope.design.forecast import Gap
 from tightrope.errors import InputError, describe
 from tightrope.io.coding import to_plain, to_text
 from tightrope.io.output import OutputDirectory, claim, path_of
-from tightrope.io.policy import Policy
-from tightrope.io.policy_write import write_policy
 from tightrope.io.results import (
     LABEL,
     PLAN_FILE,
@@ -46,6 +44,7 @@ from tightrope.io.results import (
 from tightrope.learning.options import Decisions
 from tightrope.learning.result import Interval
 from tightrope.learning.shown import plot_forecast, write_forecast
+from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.numerics.text import text_above
@@ -452,5 +451,4 @@ def write_plan(
 
 
 def _write(plan: Plan, policy: Policy, target: Path) -> None:
-    with atomic_write(target) as file:
-        write_policy(policy, file, plan.problem.model.hash())
+    policy.save(target, plan.problem.model.hash())

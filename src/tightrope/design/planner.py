@@ -85,7 +85,6 @@ from tightrope.design.plan import (
     Target,
 )
 from tightrope.errors import CannotCertify, InputError, check_keywords, check_type
-from tightrope.io.policy import Policy, PolicyGiven
 from tightrope.learning.learn import Learner, counts_of, parametric
 from tightrope.learning.options import Decisions, LearnOptions, decide
 from tightrope.learning.policies import depends_on_step, maximises
@@ -93,6 +92,7 @@ from tightrope.learning.products import refuse_products
 from tightrope.learning.result import LearningResult, PolicyValue
 from tightrope.learning.stages import Progress
 from tightrope.model.mdp import MDP
+from tightrope.model.policy import Policy, PolicyGiven
 from tightrope.model.rewards import ParametricReward
 from tightrope.numerics.arrays import FloatArray
 from tightrope.problem import Problem, learnable

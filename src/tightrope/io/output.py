@@ -87,12 +87,11 @@ from tightrope.atomic import atomic_write, check_target, explain_errors, is_stre
 from tightrope.errors import InputError, Location, describe
 from tightrope.io.coding import from_text, to_plain
 from tightrope.io.results import (
-    CONTROLLER_FORMAT,
     MANIFEST_FORMAT,
     MANIFEST_VERSION,
-    POLICY_FORMAT,
     ManifestDocument,
 )
+from tightrope.model.policy_file import FINITE_MEMORY_FORMAT, POLICY_FORMAT
 
 MANIFEST = "tightrope-manifest.json"
 
@@ -494,7 +493,7 @@ def _is_certificate(path: Path) -> bool:
 
 
 def _is_policy(path: Path) -> bool:
-    begins = (json.dumps({"format": name})[:-1].encode() for name in (POLICY_FORMAT, CONTROLLER_FORMAT))
+    begins = (json.dumps({"format": name})[:-1].encode() for name in (POLICY_FORMAT, FINITE_MEMORY_FORMAT))
     return any(_head(path).startswith(words) for words in begins)
 
 

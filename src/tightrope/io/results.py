@@ -19,6 +19,7 @@ from msgspec import UNSET, UnsetType
 
 from tightrope.errors import InputError
 from tightrope.io.coding import Real, read_document
+from tightrope.model.policy_file import POLICY_FORMAT, POLICY_VERSION
 from tightrope.verdict import Assumed, Kept, Verdict, Word
 
 
@@ -608,12 +609,6 @@ def read_plan(file: Path) -> PlanDocument:
         file, PlanDocument, PLAN_FORMAT, PLAN_VERSION, "write one with 'tightrope plan … -o DIR'"
     )
 
-
-POLICY_FORMAT = "tightrope policy"
-CONTROLLER_FORMAT = "tightrope controller"
-POLICY_VERSION = 2
-POLICY_VERSIONS = (1, POLICY_VERSION)
-"""Version 1 had objects as entries, which version 2 still reads."""
 
 DRAWS_FORMAT = "tightrope draws"
 DRAWS_VERSION = 1

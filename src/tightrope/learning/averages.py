@@ -19,7 +19,6 @@ import numpy as np
 from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
-from tightrope.io.policy import Policy
 from tightrope.learning.learn import counts_of
 from tightrope.learning.options import Decisions, LearnOptions, LearnWords, decide
 from tightrope.learning.result import Interval, rests_on
@@ -30,6 +29,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import Number
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
 from tightrope.model.product import ranges
 from tightrope.model.ranges import ranges_over_box
 from tightrope.model.rewards import ParametricReward

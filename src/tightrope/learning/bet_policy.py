@@ -14,10 +14,10 @@ import numpy as np
 
 from tightrope.data.design import SamplingDesign
 from tightrope.errors import InputError
-from tightrope.io.policy import Policy
 from tightrope.learning.policies import depends_on_step, maximises
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
 from tightrope.model.rewards import ParametricReward
 from tightrope.numerics import betting
 from tightrope.numerics.arrays import FloatArray

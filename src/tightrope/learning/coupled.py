@@ -18,9 +18,9 @@ from tightrope.coupled import (
     bound_coupled_value,
     find_coupled_policy,
 )
-from tightrope.io.policy import Policy
 from tightrope.learning.policies import PolicySolver, depends_on_step
 from tightrope.learning.result import Interval, PolicyValue
+from tightrope.model.policy import Policy
 
 COUPLED_SECONDS = 60.0
 """For the search of each coupled value where no time limit is given: what it has found then is certified, and

@@ -13,7 +13,6 @@ from typing import Unpack
 from tightrope.ambiguity import sets as uncertainty
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.errors import CannotCertify, InputError
-from tightrope.io.policy import PolicyGiven, as_policy
 from tightrope.learning.binding import NOTHING
 from tightrope.learning.coupled import Coupler
 from tightrope.learning.learn import parametric, progress_of
@@ -22,6 +21,7 @@ from tightrope.learning.policies import PolicySolver
 from tightrope.learning.products import product_notes, require_support_of_domain
 from tightrope.learning.result import LearningResult, widths_of
 from tightrope.learning.stages import Progress, silent
+from tightrope.model.policy import PolicyGiven, as_policy
 from tightrope.problem import Problem
 from tightrope.regions.bounds import parameter_box
 from tightrope.regions.build import domain_region

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tightrope.io.policy import Policy
 from tightrope.io.results import CertifiedFacts
 from tightrope.learning.policies import maximises
 from tightrope.learning.result import Interval, LearningResult
+from tightrope.model.policy import Policy
 from tightrope.solver.attained import Attained, attained
 from tightrope.solver.solution import Solution, Status
 from tightrope.solver.solve_sets import solve_sets

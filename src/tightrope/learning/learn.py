@@ -22,8 +22,6 @@ from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.data.reading import Reading, ReadWords, read_data
 from tightrope.errors import InputError, check_type, choose, describe
-from tightrope.io.controller import Controller
-from tightrope.io.policy import Policy, PolicyGiven, as_policy
 from tightrope.learning.bet_policy import BetPolicy, why_no_bets
 from tightrope.learning.binding import Binding, binding_events
 from tightrope.learning.costs import learn_costs, unused_costs
@@ -42,6 +40,7 @@ from tightrope.learning.stages import Prepared, Progress, Stages
 from tightrope.learning.value_directions import cut_along_values
 from tightrope.logic.product_problem import ProductProblem
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import PolicyGiven, as_policy
 from tightrope.monitoring.model_fit import ModelFit
 from tightrope.numerics.team import Aside, Team, count_threads
 from tightrope.problem import Model, Problem, learnable
@@ -67,7 +66,7 @@ def learn(
     data: Any,
     *,
     delta: float = 0.001,
-    policy: PolicyGiven | Controller | None = None,
+    policy: PolicyGiven | None = None,
     progress: Progress | bool | None = None,
     since: int | None = None,
     window: int | None = None,
@@ -80,7 +79,7 @@ def learn(
     * `region`, `sets`, `interval`: names or members of `RegionKind`, `SetsKind`, `IntervalMethod`. What is
       left open is decided from the model and the way the data were sampled, with its reason in
       `LearningResult.decisions`.
-    * `policy`: a policy, or a controller with memory, to bound beside the robust one.
+    * `policy`: a policy, also one with a memory, to bound beside the robust one.
     * `seconds` limits the refinement of all values together, `iterations` that of each; `precision` is how
       closely they are computed, `device` and `threads` where. `progress=True` says on stderr what is done.
     * `cost_range=(low, high)` or `cost_sd=s` states what is known of observed costs (a column `cost` of the
@@ -113,7 +112,7 @@ def learn_all(
     *,
     delta: float = 0.001,
     kinds: Sequence[SetsKind | str] | None = None,
-    policy: PolicyGiven | Controller | None = None,
+    policy: PolicyGiven | None = None,
     progress: Progress | bool | None = None,
     **options: Unpack[LearnWords],
 ) -> dict[SetsKind, LearningResult]:
@@ -187,7 +186,7 @@ class Learner:
         delta: float,
         *,
         options: LearnOptions,
-        policy: PolicyGiven | Controller | None = None,
+        policy: PolicyGiven | None = None,
         progress: Progress | bool | None = None,
         predictions: Predictions | None = None,
         together: bool = False,
@@ -197,15 +196,14 @@ class Learner:
         self.problem, self.objective = problem, problem.objective
         told = progress_of(progress)
         self.evaluation: Evaluation | None = None
-        if policy is not None and isinstance(problem, ProductProblem) and not isinstance(policy, Controller):
-            policy = as_policy(problem.base, policy)
-        if isinstance(policy, Controller) or (policy is not None and isinstance(problem, ProductProblem)):
-            assert isinstance(policy, Policy | Controller)
-            self.evaluation = Evaluation(problem, policy, counts, delta, options, told)
-            policy = None
+        is_product = isinstance(problem, ProductProblem)
+        given = as_policy(problem.base if isinstance(problem, ProductProblem) else model, policy)
+        if given is not None and (is_product or given.has_memory):
+            self.evaluation = Evaluation(problem, given, counts, delta, options, told)
+            given = None
         if isinstance(problem, ProductProblem):
             counts = problem.lift(counts)
-        self.policy = as_policy(model, policy)
+        self.policy = given
         self.stages = Stages(model, counts, delta, options, told, predictions)
         self.stages.costs = learn_costs(model, self.objective, counts, delta, options)
         self.betted: BetPolicy | None = None
@@ -313,7 +311,7 @@ class Learner:
         if options.sets is not SetsKind.COUPLED or self._together:
             return "several kinds of sets share a region"
         if self.evaluation is not None:
-            return "a given controller and the robust one share a region"
+            return "a given finite-memory policy and the robust one share a region"
         return why_no_bets(self.stages.model, self.objective, self.policy, self.stages.counts.design)
 
     def _solved(

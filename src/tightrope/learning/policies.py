@@ -6,7 +6,7 @@ the agent, with that policy fixed, gives h, a verified upper bound on what it ca
 the policy's value under every nature in the sets, the true one among them with the ledger's confidence.
 
 The robust policy of a property with a step bound depends on the step; it is fixed as it is, step by step
-(`tightrope.model.step_choices`).
+(`tightrope.model.policy_choices`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tightrope.ambiguity.sets import Sets
-from tightrope.io.policy import Policy
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.result import Interval, PolicyValue
 from tightrope.learning.stages import Progress
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.policy import Policy
 from tightrope.model.rewards import ParametricReward, RewardStructure
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray

@@ -18,8 +18,6 @@ import numpy as np
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
-from tightrope.io.controller import Controller
-from tightrope.io.policy import Policy
 from tightrope.learning.coupled import Coupler
 from tightrope.learning.options import LearnOptions, decide
 from tightrope.learning.policies import PolicySolver
@@ -27,6 +25,7 @@ from tightrope.learning.result import PolicyValue
 from tightrope.learning.stages import Prepared, Progress, Stages
 from tightrope.logic.product_problem import ProductProblem, steer
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
 from tightrope.model.ranges import ranges_over_box
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.problem import Model, Problem
@@ -66,7 +65,7 @@ def refuse_for_product(problem: Problem, kind: SetsKind) -> None:
     """Untied sets know a choice by its place, and a product has many copies of it."""
     if isinstance(problem, ProductProblem) and kind is SetsKind.UNTIED:
         raise InputError(
-            "untied sets do not go with temporal formulas or controllers: copies of a choice, one "
+            "untied sets do not go with temporal formulas or finite-memory policies: copies of a choice, one "
             "per memory, "
             "would each need data of their own",
             hint="--sets tied",
@@ -114,7 +113,7 @@ def require_support_of_domain(problem: Problem, options: LearnOptions) -> None:
 
 
 class Evaluation:
-    """The value of a given policy or controller, on the product that has what it and the formula remember.
+    """The value of a given policy, on the product that has what it and the formula remember.
 
     The same events are tied there as in the model, with the same counts, so its sets hold whenever those of
     the model do: one confidence for both."""
@@ -122,7 +121,7 @@ class Evaluation:
     def __init__(
         self,
         problem: Problem,
-        steering: Policy | Controller,
+        steering: Policy,
         counts: Counts,
         delta: float,
         options: LearnOptions,
@@ -139,8 +138,8 @@ class Evaluation:
         decisions = decide(stages.model, stages.counts, options)
         if decisions.region is RegionKind.SLAB:
             raise InputError(
-                "a slab bets on a policy of the model itself; temporal formulas and controllers have "
-                "a memory",
+                "a slab bets on a policy of the model itself; temporal formulas and finite-memory "
+                "policies have a memory",
                 hint="leave --region slab out",
             )
         deadline = time.perf_counter() + options.seconds

@@ -17,10 +17,7 @@ from tightrope.data.counts import Counts
 from tightrope.data.event_stream import EXCLUDED
 from tightrope.errors import InputError
 from tightrope.io.coding import to_plain
-from tightrope.io.controller import Controller
 from tightrope.io.output import path_of
-from tightrope.io.policy import Policy
-from tightrope.io.table.frames import to_pandas
 from tightrope.learning.binding import Binding
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.learning.outcome import outcome_of
@@ -29,6 +26,8 @@ from tightrope.learning.shown import Shown, map_of, run_of, write_certificate
 from tightrope.logic.product_problem import ProductProblem
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
+from tightrope.model.tables import to_pandas
 from tightrope.monitoring.model_fit import ModelFit
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.jit import kernel
@@ -284,7 +283,7 @@ class LearningResult(Shown, Record):
         return self.robust.policy
 
     @property
-    def controller(self) -> Controller:
+    def controller(self) -> Policy:
         """The robust policy of a temporal formula, which has a memory."""
         if not isinstance(self.problem, ProductProblem):
             raise InputError("the robust policy has no memory", hint="result.policy is it")

@@ -32,17 +32,16 @@ from typing import TYPE_CHECKING
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.atomic import atomic_write
 from tightrope.errors import InputError, choose
-from tightrope.io.coding import to_text
-from tightrope.io.controller import MOST_DRAWN
+from tightrope.io.coding import to_plain, to_text
 from tightrope.io.drn import write_drn
 from tightrope.io.explicit import write_explicit
 from tightrope.io.output import claim
-from tightrope.io.policy_write import write_policy
 from tightrope.io.results import RESULT_FILE, ResultDocument
 from tightrope.io.umb import umb_is_available, write_umb
 from tightrope.learning.document import Setting, document
 from tightrope.learning.exported import export_policies
 from tightrope.logic.product_problem import ProductProblem
+from tightrope.model.policy import MOST_DRAWN
 from tightrope.prism.properties.resolve import with_letters
 
 if TYPE_CHECKING:
@@ -137,15 +136,14 @@ def write_policies(result: LearningResult, folder: Path, text: str) -> None:
     """The robust and the optimistic policy, each with the interval that it attains."""
     for exported in export_policies(result):
         if isinstance(result.problem, ProductProblem):
-            controller = result.problem.controller(exported.policy)
-            certified, name = exported.certified(result, text), f"{exported.name}-controller"
-            controller.save(folder / f"{name}.json", result.problem.base.hash(), certified)
-            if len(controller.state) <= MOST_DRAWN:
-                controller.save(folder / f"{name}.dot")
+            policy = result.problem.controller(exported.policy)
+            certified, name = to_plain(exported.certified(result, text)), f"{exported.name}-controller"
+            policy.save(folder / f"{name}.json", result.problem.base.hash(), certified)
+            if policy.memory is not None and len(policy.memory.state) <= MOST_DRAWN:
+                policy.save(folder / f"{name}.dot")
             continue
-        with atomic_write(folder / f"{exported.name}-policy.json") as file:
-            certified = exported.certified(result, text)
-            write_policy(exported.policy, file, result.model.hash(), certified)
+        certified = to_plain(exported.certified(result, text))
+        exported.policy.save(folder / f"{exported.name}-policy.json", result.model.hash(), certified)
 
 
 def _write_models(result: LearningResult, folder: Path, text: str, exports: Collection[Export]) -> None:

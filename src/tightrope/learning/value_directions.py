@@ -14,9 +14,9 @@ import numpy as np
 
 from tightrope.ambiguity.sets import Sets, rectangular
 from tightrope.coupled.gradient import ValueGradient
-from tightrope.io.policy import Policy
 from tightrope.learning.stages import Prepared
 from tightrope.model.objective import Objective
+from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import FloatArray
 from tightrope.regions.bounds import parameter_box
 from tightrope.regions.polytope import Polytope

@@ -12,7 +12,6 @@ from typing import TypedDict, Unpack
 import numpy as np
 
 from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number, check_type
-from tightrope.io.controller import Controller
 from tightrope.logic.evaluate import Evaluation
 from tightrope.logic.multi import Achieved
 from tightrope.logic.operators import Effort
@@ -24,6 +23,7 @@ from tightrope.model.markov_automaton import MarkovAutomaton
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import Number
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
@@ -96,7 +96,7 @@ class Answer(Record):
     seconds: float = field(compare=False)
     believed: bool = False
     achieved: Achieved | None = field(default=None, repr=False)
-    controller: Controller | None = field(default=None, repr=False)
+    controller: Policy | None = field(default=None, repr=False)
     attained: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:

@@ -30,12 +30,11 @@ from tightrope.logic.temporal import PathBounds, bound_path
 from tightrope.logic.translation import is_co_safe, progression, refuse_large
 from tightrope.logic.values import Bounds
 from tightrope.logic.winning import winning_states
-from tightrope.model.automaton import beside
 from tightrope.model.graph import branching
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction
-from tightrope.model.product import Letters, product_of
+from tightrope.model.product import Letters, beside, product_of
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.prism.parse.diagnostics import Complaint, position_of
 from tightrope.prism.parse.property_syntax import Branching, PathFormula, PathOperator

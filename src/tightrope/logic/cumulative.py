@@ -12,11 +12,10 @@ import numpy as np
 
 from tightrope.logic.solving import ANYTHING, Directions, Solve, from_starts
 from tightrope.logic.values import Bounds
-from tightrope.model.automaton import MOST_STATES, Automaton
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective, ObjectiveKind
-from tightrope.model.product import Letters, product_of
+from tightrope.model.product import MOST_STATES, Automaton, Letters, product_of
 from tightrope.model.structure import RewardStructure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.prism.parse.diagnostics import Complaint

@@ -16,7 +16,6 @@ from functools import reduce
 import numpy as np
 
 from tightrope.errors import CannotCertify
-from tightrope.io.policy import Policy
 from tightrope.logic.combine import apply_filter, as_number, as_truth, combine_values
 from tightrope.logic.conditional import decide_branching
 from tightrope.logic.multi_question import MultiAnswer, answer_multi
@@ -27,6 +26,7 @@ from tightrope.model.factored import JOINT_BOUNDS
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective
+from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.prism.expand.check import check_arity
 from tightrope.prism.expand.traverse import children

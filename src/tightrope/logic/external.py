@@ -15,7 +15,7 @@ from tightrope.errors import InputError
 from tightrope.logic.formula import FALSE, TRUE, Elementary, Formula
 from tightrope.logic.hoa import read_hoa
 from tightrope.logic.whole import whole_automaton
-from tightrope.model.automaton import Automaton, RabinPair
+from tightrope.model.product import Automaton, RabinPair
 from tightrope.numerics.arrays import BoolArray
 
 PLACE = "{}"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tightrope.errors import InputError, Location
-from tightrope.model.automaton import MOST_STATES, Automaton, RabinPair
+from tightrope.model.product import MOST_STATES, Automaton, RabinPair
 from tightrope.numerics.arrays import BoolArray
 
 _TOKEN = re.compile(

@@ -21,8 +21,8 @@ from itertools import pairwise
 import numpy as np
 from scipy.optimize import linprog
 
-from tightrope.io.controller import Controller
 from tightrope.logic.trade_offs import Point, TradeOffs, exact_point
+from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
 
@@ -46,7 +46,7 @@ class Achieved(Record):
     weights: FloatArray
     limits: FloatArray
     shares: FloatArray
-    controllers: tuple[Controller, ...]
+    controllers: tuple[Policy, ...]
     lower: float
     upper: float
     verdict: str | None

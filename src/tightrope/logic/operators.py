@@ -12,7 +12,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from tightrope.io.policy import Policy
 from tightrope.logic.conditional import MOST_STARTS, Both, bound_beginning_anew, bound_quotient
 from tightrope.logic.cumulative import bound_window
 from tightrope.logic.long_run import bound_average
@@ -25,6 +24,7 @@ from tightrope.logic.values import Bounds
 from tightrope.model.factored import JOINT_BOUNDS
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.policy import Policy
 from tightrope.model.structure import RewardStructure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.prism.parse.diagnostics import Complaint, position_of

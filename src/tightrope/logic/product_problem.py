@@ -4,7 +4,7 @@ The product of the model with the automaton of the formula is again a parametric
 parameters. Its choices carry the model's expressions, so events are tied across copies as in the model; every
 observation is counted once, at one copy (`lift`). The question becomes that of reaching states in which the
 formula is won (`automata.winning`), under the condition that no transition of the true model vanishes. A
-policy of the product is a policy with memory for the model: a `Controller`.
+policy of the product is a policy with memory for the model: finite-memory.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ import numpy as np
 from tightrope.data.batches import Batches
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError, ReadingWarning
-from tightrope.io.controller import Controller, restrict_to_reached
-from tightrope.io.policy import Policy
 from tightrope.logic.external import hoa_text
-from tightrope.logic.strategy import controller_rows
+from tightrope.logic.strategy import finite_memory_choices
 from tightrope.logic.temporal import Reachability, Translator, reach_by_progression, sought_formula
 from tightrope.logic.translation import is_co_safe
 from tightrope.model.graph.support import Support
@@ -29,8 +27,17 @@ from tightrope.model.mdp import MDP
 from tightrope.model.numbers import Number
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.product import Letters, Product, product_of
-from tightrope.model.product_lifting import every_transition, first_copy, lift_model, lift_reward
+from tightrope.model.policy import Policy
+from tightrope.model.product import (
+    Letters,
+    Product,
+    every_transition,
+    first_copy,
+    lift_model,
+    lift_reward,
+    product_of,
+    product_with_memory,
+)
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.prism.parse.diagnostics import Complaint, Source
@@ -132,14 +139,14 @@ class ProductProblem(Problem):
             state = int(structure.successor[place])
         return np.array(found, np.int64)
 
-    def controller(self, policy: Policy) -> Controller:
+    def controller(self, policy: Policy) -> Policy:
         """A deterministic policy of the product as a controller of the model."""
         assert self.reach is not None and self.letters is not None
-        rows = controller_rows(
+        rows = finite_memory_choices(
             self.product, self.reach.automaton, self.letters, policy.choice, self.reach.won
         )
-        found = Controller(self.base.structure, rows.state, rows.memory, rows.choice, rows.following)
-        return restrict_to_reached(found, Support.of(every_transition(self.base.structure)))
+        possible = Support.of(every_transition(self.base.structure))
+        return Policy(self.base, rows.restrict_to_reached(possible))
 
 
 def temporal_problem(
@@ -231,15 +238,14 @@ def product_problem(
     return made, f"the path is read as  {spell(operator.path, query.syntax)}"
 
 
-def steer(
-    problem: Problem, steering: Policy | Controller, counts: Counts
-) -> tuple[ProductProblem, Policy, Counts]:
-    """The same question about a given policy or controller: a problem whose model has its memory, the
+def steer(problem: Problem, steering: Policy, counts: Counts) -> tuple[ProductProblem, Policy, Counts]:
+    """The same question about a given policy: a problem whose model has its memory, the
     policy of that model which follows it, and the counts there."""
     base = problem.base if isinstance(problem, ProductProblem) else problem.model
     assert isinstance(base, ParametricMDP)
-    if isinstance(steering, Controller):
-        product, follows = steering.beside(base, Support.of(every_transition(base.structure)))
+    if steering is not None and steering.has_memory:
+        possible = Support.of(every_transition(base.structure))
+        product, follows = product_with_memory(base, steering, possible)
         query = problem.query.with_objective(_lift_objective(problem, product), product.structure)
         beside = ProductProblem(base, product, query)
         counts, policy = beside.lift(counts), Policy(beside.model, follows.probability)
@@ -284,7 +290,7 @@ def _among_all(reach: Reachability, whole: Product, states: int) -> Reachability
 
 
 def _lift_objective(problem: Problem, product: Product) -> Objective:
-    """Of a plain problem; a temporal one is asked anew on the model beside the controller's memory."""
+    """Of a plain problem; a temporal one is asked anew on the model with the policy's memory."""
     objective = problem.objective
     if isinstance(problem, ProductProblem):
         return replace(objective, target=np.zeros(product.structure.states, np.bool_), allowed=None)

@@ -22,14 +22,14 @@ import numpy as np
 from tightrope.errors import InputError
 from tightrope.logic import formula as ltl
 from tightrope.logic.formula import FALSE, TRUE, Formula
-from tightrope.logic.strategy import Rows, Won, controller_rows, towards
+from tightrope.logic.strategy import Won, finite_memory_choices, towards
 from tightrope.logic.translation import is_co_safe, is_safe, refuse_large
 from tightrope.logic.winning import winning_states
-from tightrope.model.automaton import Automaton
 from tightrope.model.graph.end_components import EndComponents, maximal_end_components
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
-from tightrope.model.product import Letters, Product, ranges
+from tightrope.model.policy_choices import FiniteMemoryChoices
+from tightrope.model.product import Automaton, Letters, Product, ranges
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
@@ -71,8 +71,8 @@ class Resting:
             for column in zip(*(stop.satisfied for stop in self.found), strict=True)
         ]
 
-    def rows(self, policy: OffsetArray, automaton: Automaton, letters: Letters) -> Rows:
-        """A policy of the model as the table of a controller."""
+    def rows(self, policy: OffsetArray, automaton: Automaton, letters: Letters) -> FiniteMemoryChoices:
+        """A policy of the model as a table with its memory."""
         structure, component = self.product.structure, self.components.component
         own = self.own[policy][self.place]
         choice = np.where(own >= 0, own, 0)
@@ -91,7 +91,7 @@ class Resting:
             how = self.found[-1 - decided].won
             if how is not None:
                 won.append(how)
-        return controller_rows(self.product, automaton, letters, choice, won)
+        return finite_memory_choices(self.product, automaton, letters, choice, won)
 
 
 def rest_of(

@@ -14,10 +14,9 @@ import numpy as np
 
 from tightrope.logic.solving import PROBABILITY, Directions, Solve, from_starts, reaching
 from tightrope.logic.temporal import PathBounds
-from tightrope.model.automaton import MOST_STATES, Automaton
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
-from tightrope.model.product import Letters, product_of
+from tightrope.model.product import MOST_STATES, Automaton, Letters, product_of
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.prism.parse.diagnostics import Complaint, suggestion

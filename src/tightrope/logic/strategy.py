@@ -1,4 +1,4 @@
-"""What to do in order to satisfy a temporal formula, as a controller with memory.
+"""What to do in order to satisfy a temporal formula, as a finite-memory policy.
 
 Outside of components in which the formula is won, a policy of the product is followed; its memory is the
 automaton's state. Inside one, `Plan`: go to the component's first state, start the automaton of the guess
@@ -16,11 +16,11 @@ from functools import cached_property
 
 import numpy as np
 
-from tightrope.model.automaton import Automaton, RabinPair
 from tightrope.model.graph.end_components import maximal_end_components
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
-from tightrope.model.product import Letters, Product, choices_of, part_of, product_of
+from tightrope.model.policy_choices import FiniteMemoryChoices
+from tightrope.model.product import Automaton, Letters, Product, RabinPair, choices_of, part_of, product_of
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
@@ -125,24 +125,13 @@ def plan_inside(won: Won) -> Plan:
     return Plan(home, product, choice, goal, goals)
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """In state `state` with memory `memory` take `choice`, and remember `following`; the model begins with
-    0."""
-
-    state: OffsetArray
-    memory: OffsetArray
-    choice: OffsetArray
-    following: OffsetArray
-
-
-def controller_rows(
+def finite_memory_choices(
     product: Product,
     automaton: Automaton,
     letters: Letters,
     policy: OffsetArray,
     won: list[Won],
-) -> Rows:
+) -> FiniteMemoryChoices:
     """All of it as one table; `policy` is a choice of the product per state."""
     automata = product.memory.astype(np.int64)
     following = automaton.successor[automata, letters.letter[product.state]].astype(np.int64)
@@ -173,4 +162,4 @@ def controller_rows(
                     column[members[0]] = value[0]
         used += len(numbers)
     joined = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    return Rows(*joined)
+    return FiniteMemoryChoices(*joined)

@@ -28,11 +28,10 @@ from tightrope.errors import InputError
 from tightrope.logic.reward_bounds import through_choices
 from tightrope.logic.solving import ANYTHING, Solve
 from tightrope.logic.values import Bounds
-from tightrope.model.automaton import MOST_STATES, Automaton
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective
-from tightrope.model.product import Letters, product_of
+from tightrope.model.product import MOST_STATES, Automaton, Letters, product_of
 from tightrope.model.structure import RewardStructure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tightrope.io.controller import Controller, restrict_to_reached
 from tightrope.logic import formula as ltl
 from tightrope.logic.external import translate
 from tightrope.logic.formula import FALSE, TRUE, Formula
@@ -27,15 +26,15 @@ from tightrope.logic.solving import (
     reaching,
     require_constant,
 )
-from tightrope.logic.strategy import Won, controller_rows
+from tightrope.logic.strategy import Won, finite_memory_choices
 from tightrope.logic.translation import is_co_safe, is_safe, progression, refuse_large
 from tightrope.logic.values import Bounds
 from tightrope.logic.winning import states_meeting, winning_states
-from tightrope.model.automaton import Automaton
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective
-from tightrope.model.product import Letters, Product, factored_model, product_of
+from tightrope.model.policy import Policy
+from tightrope.model.product import Automaton, Letters, Product, factored_model, product_of
 from tightrope.model.structure import RewardStructure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.prism.parse.diagnostics import Complaint, position_of
@@ -64,21 +63,21 @@ class PathBounds:
     letters: Letters | None = None
 
     def find_controller(self, model: MDP | IntervalMDP) -> Steered:
-        """The policy behind the bounds, as a controller of the model, and what it attains."""
+        """The policy behind the bounds, as a finite-memory policy of the model, and what it attains."""
         assert self.reach is not None and self.letters is not None
         policy = self.solution.policy
-        rows = controller_rows(
+        rows = finite_memory_choices(
             self.reach.product, self.reach.automaton, self.letters, policy.choice, self.reach.won
         )
-        found = Controller(model.structure, rows.state, rows.memory, rows.choice, rows.following)
-        return Steered(restrict_to_reached(found, Support.of(model)), attained(self.solution, policy))
+        steering = Policy(model, rows.restrict_to_reached(Support.of(model)))
+        return Steered(steering, attained(self.solution, policy))
 
 
 @dataclass(frozen=True, eq=False)
 class Steered:
-    """A controller, and the verified interval of its value from the initial state."""
+    """A finite-memory policy, and the verified interval of its value from the initial state."""
 
-    controller: Controller
+    controller: Policy
     attained: Attained
 
 

@@ -28,18 +28,16 @@ from functools import cached_property
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.io.controller import Controller, restrict_to_reached
-from tightrope.io.policy import Policy
 from tightrope.logic.formula import Formula
 from tightrope.logic.resting import Resting, rest_of
 from tightrope.logic.solving import require_constant
 from tightrope.logic.translation import progression
-from tightrope.model.automaton import beside
 from tightrope.model.graph.end_components import maximal_end_components
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
-from tightrope.model.product import Letters, product_of
+from tightrope.model.policy import Policy
+from tightrope.model.product import Letters, beside, product_of
 from tightrope.model.structure import RewardStructure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.solver.solution import Solution
@@ -123,11 +121,10 @@ class TradeOffs:
             bound = float(solution.upper[0])
         return bound, Point(np.array([self._evaluate(i, policy) for i in range(self.count)]), policy.choice)
 
-    def controller(self, point: Point) -> Controller:
+    def controller(self, point: Point) -> Policy:
         """The policy of a point, with what it does where it rests."""
         rows = self.resting.rows(point.policy, self.automaton, self.letters)
-        found = Controller(self.base.structure, rows.state, rows.memory, rows.choice, rows.following)
-        return restrict_to_reached(found, Support.of(self.base))
+        return Policy(self.base, rows.restrict_to_reached(Support.of(self.base)))
 
     def _evaluate(self, number: int, policy: Policy) -> float:
         solution = self._solve(self.model, self._objective(self._parts[number]), policy)

@@ -40,7 +40,7 @@ from tightrope.logic.formula import (
     subformulas,
     weak_until,
 )
-from tightrope.model.automaton import Automaton, RabinPair, explore
+from tightrope.model.product import Automaton, RabinPair, explore
 from tightrope.numerics.arrays import BoolArray
 
 MOST_OPERATORS = 12

@@ -23,7 +23,7 @@ from tightrope.logic.translation import (
     refuse_large,
     suffix_automaton,
 )
-from tightrope.model.automaton import Automaton, RabinPair, explore
+from tightrope.model.product import Automaton, RabinPair, explore
 from tightrope.numerics.arrays import BoolArray
 
 

@@ -1,32 +1,98 @@
-"""The product of a model with a deterministic automaton that reads the letters of its states.
+"""Deterministic automata over the letters of a model's states, and products of models with them.
+
+`successor[q, l]` is the state after state q has read letter l. A `RabinPair` accepts a run that marks
+`avoided` finitely often and each of `repeated` infinitely often; marks belong to a state and the letter it
+reads. An automaton accepts if one of its pairs does (a generalised Rabin condition).
 
 A product state (s, q) is the model in s with the automaton in q before it reads the letter of s. All choices
 of s lead on with the same memory, so what an automaton marks when it reads is a mark of product states. Only
 what can be reached from the given states is built, through transitions that are possible.
 
-Products of interval models whose rows are trees of independent factors (`tightrope.model.factored`).
+Choices of the product carry the very expressions (probabilities, intervals) of the model's choices behind
+them. So what is tied in the model is tied in the product, and a fact about the model's transitions is one
+about all their copies. Data speak of the model: `first_copy` says which copy of a transition takes its
+counts, one each, so that pooling counts every observation once.
 
-The automaton reads the letter of the state that a step begins in, so all that a step leads to has one memory:
-the tree of a product's choice is that of the model's, with that memory behind every state in the middle of
-the step and behind the states it ends in. Nothing is read on the way.
+Rows of interval models can be trees of independent factors (`tightrope.model.factored`). The automaton reads
+the letter of the state that a step begins in, so all that a step leads to has one memory: the tree of a
+product's choice is that of the model's, with that memory behind every state in the middle of the step and
+behind the states it ends in. Nothing is read on the way.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar, overload
 
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.model.automaton import Automaton
 from tightrope.model.factored import FactoredRows
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import HasStructure, Policy
+from tightrope.model.rewards import ParametricReward, RewardStructure
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 
 MOST_PAIRS = 200_000_000
+MOST_STATES = 50_000
+MEMORY = "memory"
+STATE = "state"
+S = TypeVar("S", bound=Hashable)
+
+
+@dataclass(frozen=True, eq=False)
+class RabinPair:
+    """Masks over states and letters."""
+
+    avoided: BoolArray
+    repeated: tuple[BoolArray, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Automaton:
+    """See the module's docstring; state 0 is the first one."""
+
+    successor: IndexArray
+
+    @property
+    def states(self) -> int:
+        return len(self.successor)
+
+
+def beside(automata: Sequence[Automaton], letters: Sequence[int]) -> tuple[Automaton, list[tuple[int, ...]]]:
+    """Automata that read the same letters side by side, and the states that those of the whole stand for."""
+    place = {letter: number for number, letter in enumerate(letters)}
+
+    def step(states: tuple[int, ...], letter: int) -> tuple[int, ...]:
+        return tuple(int(a.successor[q, place[letter]]) for a, q in zip(automata, states, strict=True))
+
+    return explore((0,) * len(automata), letters, step)
+
+
+def explore(first: S, letters: Sequence[int], step: Callable[[S, int], S]) -> tuple[Automaton, list[S]]:
+    """The automaton of all that `step` reaches from `first`, and what its states stand for."""
+    number: dict[S, int] = {first: 0}
+    found, rows = [first], []
+    for state in found:
+        row = []
+        for letter in letters:
+            following = step(state, letter)
+            if following not in number:
+                number[following] = len(found)
+                found.append(following)
+                if len(found) > MOST_STATES:
+                    raise InputError(
+                        f"the automaton of this temporal formula has more than {MOST_STATES:,} states",
+                        hint="ask it in parts",
+                    )
+            row.append(number[following])
+        rows.append(row)
+    return Automaton(np.array(rows, dtype=np.int32).reshape(len(found), len(letters))), found
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,3 +326,88 @@ def lift_factors(rows: FactoredRows, product: Product) -> FactoredRows | None:
     )
     layer_start = len(own) + np.append(0, np.cumsum([len(met) for met in reversed(layers)], dtype=np.int64))
     return FactoredRows(game, rows.lower[transition], rows.upper[transition], layer_start)
+
+
+@overload
+def lift_model(model: ParametricMDP, product: Product) -> ParametricMDP: ...
+@overload
+def lift_model(model: MDP, product: Product) -> MDP: ...
+@overload
+def lift_model(model: IntervalMDP, product: Product) -> IntervalMDP: ...
+def lift_model(
+    model: ParametricMDP | MDP | IntervalMDP, product: Product
+) -> ParametricMDP | MDP | IntervalMDP:
+    """The product with all that the model carries: probabilities, labels, rewards, variables."""
+    structure, which = _lift_structure(model.structure, product), product.transition
+    if isinstance(model, ParametricMDP):
+        return ParametricMDP(structure, model.expression[which], model.expressions, model.parameters)
+    if isinstance(model, MDP):
+        return MDP(structure, model.probability[which])
+    return IntervalMDP(structure, model.lower[which], model.upper[which])
+
+
+def lift_reward(reward: RewardStructure, product: Product) -> RewardStructure:
+    """A reward of the model, on the states and choices of the product."""
+    if isinstance(reward, ParametricReward):
+        return ParametricReward(reward.name, reward.expressions, reward.expression[product.choice])
+    return RewardStructure(
+        None if reward.state is None else reward.state[product.state],
+        None if reward.choice is None else reward.choice[product.choice],
+    )
+
+
+def first_copy(product: Product, transitions: int) -> OffsetArray:
+    """For every transition of the model one of the product that is a copy of it; −1 where there is none."""
+    copy = np.full(transitions, -1, np.int64)
+    copy[product.transition[::-1]] = np.arange(len(product.transition))[::-1]
+    return copy
+
+
+def every_transition(structure: Structure) -> MDP:
+    """A model in which every transition is possible: what graph questions under full support are asked of."""
+    sizes = np.diff(structure.transition_start)
+    return MDP(structure, np.repeat(1.0 / sizes, sizes))
+
+
+def _lift_structure(base: Structure, product: Product) -> Structure:
+    state, built = product.state, product.structure
+    variables = {name: column[state] for name, column in base.valuations.items()} or {STATE: state}
+    memory = MEMORY
+    while memory in variables:
+        memory += "_"
+    return Structure(
+        choice_start=built.choice_start,
+        transition_start=built.transition_start,
+        successor=built.successor,
+        action=built.action_of_choice,
+        action_names=built.action_names,
+        labels={name: members[state] for name, members in base.labels.items()},
+        rewards={name: lift_reward(reward, product) for name, reward in base.rewards.items()},
+        valuations={**variables, memory: product.memory},
+        declared_mdp=base.declared_mdp,
+        definitions=base.definitions,
+    )
+
+
+def product_with_memory(model: HasStructure, policy: Policy, support: Support) -> tuple[Product, Policy]:
+    """The model with the memory of a finite-memory policy, all choices left open, and the policy of it that
+    follows this one.
+
+    Where other choices lead, the policy says nothing: there the first choice is taken."""
+    structure, rows = model.structure, policy.memory
+    assert rows is not None
+    lost = rows.memories
+    if structure.states * (lost + 1) > MOST_PAIRS:
+        raise InputError(
+            f"the policy has {lost:,} memories, the model {structure.states:,} states: too many pairs"
+        )
+    successor = np.full((lost + 1, structure.states), lost, np.int32)
+    successor[rows.memory, rows.state] = rows.following
+    letters = Letters(np.arange(structure.states, dtype=np.int32), tuple(range(structure.states)))
+    product = product_of(support, letters, Automaton(successor), np.array([structure.initial]))
+    table = np.full((lost + 1, structure.states), -1, np.int64)
+    table[rows.memory, rows.state] = rows.choice
+    wanted = table[product.memory, product.state]
+    first = product.structure.choice_start[:-1]
+    own = np.where(wanted < 0, first, first + wanted - structure.choice_start[product.state])
+    return product, Policy.of_choices(product.structure, own)

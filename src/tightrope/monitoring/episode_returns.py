@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.io.policy import Policy
 from tightrope.model.objective import Objective, ObjectiveKind
-from tightrope.model.step_choices import StepChoices
+from tightrope.model.policy import Policy
+from tightrope.model.policy_choices import TimeVaryingChoices
 from tightrope.model.structure import Structure
 from tightrope.monitoring.path_extremes import can_reach, extreme_rests
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
@@ -101,7 +101,7 @@ class EpisodeReturns:
         followed = np.ones(structure.choices, dtype=np.bool_)
         if runs is None:
             followed = policy.probability > 0.0
-            runs = StepChoices.constant(np.full(structure.states, -1, dtype=np.int64))
+            runs = TimeVaryingChoices.constant(np.full(structure.states, -1, dtype=np.int64))
         source = structure.choice_state[structure.transition_choice]
         self._model = (
             structure.transition_choice.astype(np.int64),

@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.io.policy import Policy
 from tightrope.model.objective import Objective
+from tightrope.model.policy import Policy
 from tightrope.model.structure import Structure
 from tightrope.monitoring.episode_returns import CUT, ELSEWHERE, LEFT, EpisodeReturns, Scoring
 from tightrope.monitoring.suspects import Suspect

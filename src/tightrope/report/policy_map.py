@@ -20,7 +20,6 @@ from msgspec import UnsetType
 
 from tightrope.errors import InputError, Location
 from tightrope.io.coding import from_text
-from tightrope.io.policy_write import write_policy
 from tightrope.io.results import PolicyDocument, PolicyEntry, TakenChoice
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
@@ -169,7 +168,7 @@ def map_policies(policies: Mapping[str, Any]) -> PolicyMap | None:
     contents = {}
     for name, policy in policies.items():
         stream = io.StringIO()
-        write_policy(policy, stream)
+        policy.write(stream)
         contents[name] = stream.getvalue()
     return policy_map(contents, {name: f"the {name} policy" for name in policies})
 

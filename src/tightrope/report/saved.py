@@ -24,13 +24,13 @@ from tightrope.ambiguity.sets import SetsKind
 from tightrope.errors import InputError, Location, TightropeError
 from tightrope.io.coding import to_plain
 from tightrope.io.output import path_of
-from tightrope.io.policy import Policy
 from tightrope.io.results import FitFacts, LedgerFacts, Outcome, ResultDocument, read_result, result_file
 from tightrope.learning.outcome import outcome_of
 from tightrope.learning.result import Interval, LearningResult
 from tightrope.learning.shown import Shown
 from tightrope.loading import load
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import bound_text
 from tightrope.report.policy_map import PolicyMap

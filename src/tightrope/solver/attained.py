@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.errors import CannotCertify
-from tightrope.io.policy import Policy
 from tightrope.model.objective import Direction
+from tightrope.model.policy import Policy
 from tightrope.numerics.text import interval_text
 from tightrope.solver.solution import Solution, Status
 from tightrope.solver.solve import Limits

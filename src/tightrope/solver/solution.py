@@ -55,11 +55,11 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.io.policy import Policy, policy_of
-from tightrope.io.table.frames import action_column, to_pandas, with_nulls, with_states
 from tightrope.model.initial_values import InitialValues
 from tightrope.model.objective import Direction, Objective
-from tightrope.model.step_choices import StepChoices
+from tightrope.model.policy import Policy, policy_of
+from tightrope.model.policy_choices import TimeVaryingChoices
+from tightrope.model.tables import action_column, to_pandas, with_nulls, with_states
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.numerics.text import interval_text
@@ -135,7 +135,7 @@ class Solution(Record):
     iterations: int
     seconds: float = field(compare=False)
     kernel: Kernel | FactoredKernel = field(repr=False)
-    steps: StepChoices | None = field(default=None, repr=False)
+    steps: TimeVaryingChoices | None = field(default=None, repr=False)
     unit: float = 0.0
     """What widths are measured against at least (`width`)."""
     weight: FloatArray | None = field(default=None, repr=False)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.io.policy import PolicyGiven, as_policy
 from tightrope.model.factored import FactoredRows
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective, ObjectiveKind
-from tightrope.model.step_choices import StepChoices
+from tightrope.model.policy import PolicyGiven, as_policy
+from tightrope.model.policy_choices import TimeVaryingChoices
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.rounding import down, up
@@ -31,7 +31,7 @@ from tightrope.solver.kernels.randomised import Mixture, check_choices, check_we
 from tightrope.solver.solution import GameBounds, Solution, Status, widest
 from tightrope.solver.workspace import Workspace
 
-ForSolver = OffsetArray | FloatArray | StepChoices | None
+ForSolver = OffsetArray | FloatArray | TimeVaryingChoices | None
 """A choice per state, a probability per choice, a choice per state and step; None: the agent is free."""
 
 
@@ -149,7 +149,7 @@ def solve(
 
 def _settled(objective: Objective, policy: ForSolver) -> int:
     """From which step on nothing is counted any more, and a policy takes one choice per state."""
-    horizon = policy.horizon if isinstance(policy, StepChoices) else 0
+    horizon = policy.horizon if isinstance(policy, TimeVaryingChoices) else 0
     return max(horizon, objective.lower_steps)
 
 
@@ -162,9 +162,9 @@ def _solve_game(
     policy: ForSolver,
 ) -> Fixpoint:
     """The game of independent factors, `backend` has it, from the step on from which none is counted."""
-    if isinstance(policy, StepChoices) and objective.lower_steps > 0:
+    if isinstance(policy, TimeVaryingChoices) and objective.lower_steps > 0:
         policy = policy.at(_settled(objective, policy))
-    if policy is not None and not isinstance(policy, StepChoices):
+    if policy is not None and not isinstance(policy, TimeVaryingChoices):
         if np.issubdtype(policy.dtype, np.floating):
             policy = rows.lift_weights(policy.astype(np.float64))
         else:
@@ -198,7 +198,7 @@ def _look_ahead(
     structure = backups.structure
     rule = Rule()
     enabled: BoolArray = np.ones(structure.choices, np.bool_)
-    if isinstance(policy, StepChoices):
+    if isinstance(policy, TimeVaryingChoices):
         policy.refuse_for(structure)
         rule = Rule(steps=policy)
     elif policy is not None and np.issubdtype(policy.dtype, np.floating):
@@ -244,7 +244,7 @@ class _Solve:
         structure = self.kernel.structure
         if self.objective.is_bounded:
             return _look_ahead(self.backend.backups, self.objective, self.progress, policy)
-        if isinstance(policy, StepChoices):
+        if isinstance(policy, TimeVaryingChoices):
             return self._by_step(policy)
         enabled = np.ones(structure.choices, np.bool_)
         if policy is None:
@@ -276,7 +276,7 @@ class _Solve:
         steps = number >= 0 if self.counted is None else (number >= 0) & (number < self.counted)
         return replace(equations, system=replace(system, discount=np.where(steps, system.discount, 1.0)))
 
-    def _by_step(self, policy: StepChoices) -> Fixpoint:
+    def _by_step(self, policy: TimeVaryingChoices) -> Fixpoint:
         """The value of a policy that depends on the step; after its horizon it is a choice per state."""
         structure, objective = self.kernel.structure, self.objective
         policy.refuse_for(structure)

@@ -6,9 +6,9 @@ import math
 from typing import TypedDict, Unpack
 
 from tightrope.errors import InputError, check_keywords, check_number, check_type
-from tightrope.io.policy import PolicyGiven
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import PolicyGiven
 from tightrope.numerics.arrays import FloatArray
 from tightrope.problem import Model, Problem, problem_of
 from tightrope.solver.solution import Solution

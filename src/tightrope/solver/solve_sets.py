@@ -18,9 +18,9 @@ import numpy as np
 
 from tightrope.ambiguity.region_shape import joint_choices
 from tightrope.ambiguity.sets import Sets, SetsKind
-from tightrope.io.policy import PolicyGiven
 from tightrope.model.graph.components import strongly_connected_components
 from tightrope.model.objective import Direction, Objective
+from tightrope.model.policy import PolicyGiven
 from tightrope.numerics.arrays import FloatArray
 from tightrope.solver.kernels.factored_kernel import FactoredKernel
 from tightrope.solver.kernels.interval_kernel import IntervalKernel

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.io.policy import Policy
 from tightrope.learning.bet_policy import BetPolicy
 from tightrope.learning.coupled import Coupler
 from tightrope.learning.online.update import Update
 from tightrope.learning.policies import PolicySolver, maximises
 from tightrope.learning.result import Interval
+from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import FloatArray
 from tightrope.regions.nearby import Nearby
 from tightrope.regions.polytope import Polytope

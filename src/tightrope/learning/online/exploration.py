@@ -27,8 +27,8 @@ from typing import Protocol
 from tightrope.ambiguity.sets import Sets
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
-from tightrope.io.policy import Policy
 from tightrope.learning.result import Interval
+from tightrope.model.policy import Policy
 from tightrope.problem import Problem
 
 

@@ -38,7 +38,6 @@ from tightrope.data.read_options import ReadOptions
 from tightrope.data.state_form import StateForm, state_form
 from tightrope.data.steps import StepReader
 from tightrope.errors import CannotCertify, InputError
-from tightrope.io.policy import Policy
 from tightrope.learning import products
 from tightrope.learning.bet_policy import BetPolicy, why_no_bets
 from tightrope.learning.learn import Learner, parametric, progress_of
@@ -50,6 +49,7 @@ from tightrope.learning.options import LearnOptions, decide
 from tightrope.learning.policies import PolicySolver, maximises
 from tightrope.learning.result import CLOSE, LearningResult, rests_on
 from tightrope.learning.stages import Progress, Stages, silent
+from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, as_card, as_text
 from tightrope.numerics.text import bound_text

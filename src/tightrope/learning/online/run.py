@@ -28,7 +28,6 @@ from tightrope.data.until_doubled import simulate_until_doubled
 from tightrope.errors import InputError
 from tightrope.io.answers import DriftFacts, OnlineRecord
 from tightrope.io.coding import from_plain, to_plain
-from tightrope.io.policy import Policy
 from tightrope.io.results import assumed_facts
 from tightrope.learning.online.drift_guard import STOPPED, Answer, next_portion
 from tightrope.learning.online.journal import Journal
@@ -38,6 +37,7 @@ from tightrope.learning.policies import depends_on_step, maximises
 from tightrope.learning.result import Interval
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
+from tightrope.model.policy import Policy
 from tightrope.solver.solve import solve
 from tightrope.verdict import Verdict
 

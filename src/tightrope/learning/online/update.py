@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.io.policy import Policy
 from tightrope.learning.result import Interval
+from tightrope.model.policy import Policy
 from tightrope.model.structure import Structure
 from tightrope.numerics.record import Record
 

@@ -20,7 +20,7 @@ from functools import partial
 
 import numpy as np
 
-from tightrope.model.step_choices import StepChoices
+from tightrope.model.policy_choices import TimeVaryingChoices
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray, read_only
 from tightrope.numerics.jit import is_interpreting, kernel, stop_interpreting
 from tightrope.solver.equations.decided import Decision, decide
@@ -47,7 +47,7 @@ class Fixpoint:
     policy: OffsetArray
     ranking: OffsetArray
     unit: float
-    steps: StepChoices | None = None
+    steps: TimeVaryingChoices | None = None
     shortfall: Status | None = None
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.model.objective import Objective, ObjectiveKind
-from tightrope.model.step_choices import StepChoices, StepRecorder
+from tightrope.model.policy_choices import TimeVaryingChoices, TimeVaryingRecorder
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.solver.equations.system import System
 from tightrope.solver.iteration.budget import Progress
@@ -31,7 +31,7 @@ class Horizon:
     lower: FloatArray
     upper: FloatArray
     policy: OffsetArray
-    steps: StepChoices
+    steps: TimeVaryingChoices
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Rule:
     """Who chooses: the agent, unless `weights` (of a randomised policy, per choice) or `steps` do."""
 
     weights: FloatArray | None = None
-    steps: StepChoices | None = None
+    steps: TimeVaryingChoices | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ class _Backwards:
     def __init__(self, kernel: Backups, system: System, rule: Rule, progress: Progress, tail: Tail):
         self.kernel, self.system, self.rule, self.progress = kernel, system, rule, progress
         self.lower, self.upper = tail.lower, tail.upper
-        self.record = None if tail.policy is None else StepRecorder(tail.policy, tail.step)
+        self.record = None if tail.policy is None else TimeVaryingRecorder(tail.policy, tail.step)
         self.step = tail.step
         self.stopped = False
         self.choices: Iterator[OffsetArray] | None = (
@@ -142,13 +142,13 @@ class _Backwards:
     def _decide(self, policy: OffsetArray) -> None:
         self.step -= 1
         if self.record is None:
-            self.record = StepRecorder(policy, self.step)
+            self.record = TimeVaryingRecorder(policy, self.step)
         else:
             self.record.before(policy)
 
     def horizon(self) -> Horizon:
         system = self.system
-        record = self.record or StepRecorder(_first_choices(system), 0)
+        record = self.record or TimeVaryingRecorder(_first_choices(system), 0)
         steps = record.result() if self.rule.steps is None else self.rule.steps
         lower, upper = self.lower, self.upper
         if self.stopped:

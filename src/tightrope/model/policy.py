@@ -1,0 +1,602 @@
+"""Policies of a model, one class for every kind: deterministic, randomised, time-varying, finite-memory.
+
+What a policy can be made of:
+
+* a mapping from states to what is done there, or a function of the state that says it: an action's name, the
+  number of a choice within its state (counted from 0), or a mapping from these to probabilities. States
+  with a single choice may be left out of a mapping, and functions are not asked about them;
+* the path of a policy file (`tightrope.model.policy_file`);
+* whole numbers, one per state: the number of the choice within its state;
+* probabilities, one per choice of the model, in the model's order;
+* another policy of a model with the same states and choices;
+* `TimeVaryingChoices`, for choices that depend on the step, or `FiniteMemoryChoices`, for choices that depend
+  on a memory (`tightrope.model.policy_choices`).
+
+States and actions are called what `tightrope.model.find_state` says. Functions get states in the same words:
+the author's own states, else the variables' values by name ({"x": 3, "y": 4}), else the index.
+
+As a table a policy has a row per state and choice that may be taken there:
+
+| column | holds |
+|---|---|
+| the variables, or `state` | the state (`tightrope.model.tables`) |
+| `from_step` | from which step on this row holds, for time-varying policies |
+| `memory`, `next_memory` | what is remembered, and from then on, for finite-memory policies |
+| `action` | the name of the action |
+| `choice` | the number of the choice within its state, counted from 0 |
+| `probability` | how likely it is taken there |
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.atomic import atomic_write
+from tightrope.errors import InputError, describe
+from tightrope.model.find_state import (
+    find_choice,
+    find_state,
+    index_or_state,
+    is_whole,
+    show_action,
+    show_state,
+)
+from tightrope.model.policy_choices import FiniteMemoryChoices, TimeVaryingChoices
+from tightrope.model.policy_file import Choices, read_policy_file, write_choices
+from tightrope.model.structure import Structure
+from tightrope.model.tables import action_column, to_pandas, with_states
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.record import Facts, Record
+
+SUM_TOLERANCE = 1e-9
+
+SHOWN_STATES = 5
+"""So many states are listed where a policy is printed."""
+
+MOST_DRAWN = 2_000
+"""A graph of a finite-memory policy with more rows is not drawn."""
+
+
+class HasStructure(Protocol):
+    """Any model."""
+
+    @property
+    def structure(self) -> Structure: ...
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Policy(Record):
+    """What is done in every state of a model.
+
+    `Policy(model, given)` takes a mapping from states to actions, a function of the state, the path of a
+    policy file, an array, or another policy of the same model; `docs/policies.md` shows each.
+
+    >>> from tightrope import Policy, build_from_rows
+    >>> rows = [(0, "stay", {0: 1}), (0, "go", {1: 1}), (1, "", {1: 1})]
+    >>> model = build_from_rows(rows, own_states=["here", "there"])
+    >>> policy = Policy(model, {"here": "go"})
+    >>> policy["here"], policy.actions("here"), policy.act("here")
+    ('go', {'go': 1.0}, 'go')
+    >>> lazy = Policy(model, lambda state: {"stay": 0.9, "go": 0.1})
+    >>> lazy["here"], lazy.is_deterministic, lazy == policy
+    ({'stay': 0.9, 'go': 0.1}, False, False)
+    """
+
+    structure: Structure
+    weight: FloatArray | None
+    steps: TimeVaryingChoices | None
+    memory: FiniteMemoryChoices | None
+
+    def __init__(self, model: HasStructure | Structure, given: PolicyGiven):
+        if not isinstance(model, Structure) and not hasattr(model, "structure"):
+            raise InputError(f"`model` is {describe(model)}, not a model", hint="tr.load reads one")
+        structure = model if isinstance(model, Structure) else model.structure
+        if isinstance(given, Policy):
+            _refuse_other_model(given.structure, structure)
+            choices = given.choices
+        else:
+            choices = _read_given(structure, given)
+        if not isinstance(choices, np.ndarray):
+            choices.refuse_for(structure)
+        if isinstance(choices, TimeVaryingChoices) and choices.horizon == 0:
+            choices = _weights(structure, choices.first)
+        if isinstance(choices, np.ndarray):
+            choices.flags.writeable = False
+            _check_weights(structure, choices)
+        self._fill(structure, choices)
+
+    def _fill(self, structure: Structure, choices: Choices) -> None:
+        vars(self).update(
+            structure=structure,
+            weight=choices if isinstance(choices, np.ndarray) else None,
+            steps=choices if isinstance(choices, TimeVaryingChoices) else None,
+            memory=choices if isinstance(choices, FiniteMemoryChoices) else None,
+        )
+
+    @staticmethod
+    def uniform(model: HasStructure | Structure) -> Policy:
+        """Every choice of a state alike."""
+        structure = model if isinstance(model, Structure) else model.structure
+        choices = np.diff(structure.choice_start)
+        return Policy(structure, np.repeat(1 / choices, choices))
+
+    @staticmethod
+    def of_choices(model: HasStructure | Structure, choice: npt.NDArray[np.integer]) -> Policy:
+        """Takes `choice[s]`, the index of a choice among all of the model, in state s."""
+        structure = model if isinstance(model, Structure) else model.structure
+        chosen = np.asarray(choice)
+        if chosen.shape != (structure.states,):
+            raise InputError(f"the policy names {len(chosen)} choices for {structure.states} states")
+        wrong = np.flatnonzero(
+            (chosen < structure.choice_start[:-1]) | (chosen >= structure.choice_start[1:])
+        )
+        if len(wrong):
+            state = int(wrong[0])
+            raise InputError(
+                f"the policy takes choice {chosen[state]} in state {structure.state_name(state)}, "
+                f"whose choices are {structure.choice_start[state]}..{structure.choice_start[state + 1] - 1}"
+            )
+        policy = Policy.__new__(Policy)  # that the probabilities of a state sum to 1 is known
+        weight = _weights(structure, chosen)
+        weight.flags.writeable = False
+        policy._fill(structure, weight)
+        vars(policy).update(is_deterministic=True, choice=chosen.astype(np.int64))
+        return policy
+
+    # --- what kind of policy it is ---------------------------------------------------------
+
+    @property
+    def choices(self) -> Choices:
+        """What it consists of: probabilities, choices per step, or choices per memory."""
+        for part in (self.weight, self.steps, self.memory):
+            if part is not None:
+                return part
+        raise AssertionError
+
+    @property
+    def depends_on_step(self) -> bool:
+        return self.steps is not None
+
+    @property
+    def has_memory(self) -> bool:
+        return self.memory is not None
+
+    @cached_property
+    def is_deterministic(self) -> bool:
+        """Whether one choice is taken for certain in every state (at every step, with every memory)."""
+        return self.weight is None or bool(np.all((self.weight == 0) | (self.weight == 1)))
+
+    @property
+    def probability(self) -> FloatArray:
+        """How likely each choice of the model is taken in its state."""
+        if self.weight is None:
+            self.refuse_memory()
+            raise InputError(
+                "the policy depends on the step, so choices have no single probability",
+                hint="policy.at(step) is what is done at one step",
+            )
+        return self.weight
+
+    def refuse_memory(self) -> None:
+        """Refuse a finite-memory policy where a choice per state is needed."""
+        if self.memory is not None:
+            raise InputError(
+                "the policy has a memory, on which its choices depend",
+                hint="learn and sample take finite-memory policies; all else takes policies without memory",
+            )
+
+    @cached_property
+    def choice(self) -> OffsetArray:
+        """The choice taken in each state by a deterministic policy, as an index among all of the model."""
+        if not self.is_deterministic:
+            raise InputError("a randomised policy does not take one choice per state")
+        return np.flatnonzero(self.probability).astype(np.int64)
+
+    def at(self, step: int) -> Policy:
+        """What is done at a step, as a policy that does it at every one."""
+        if step < 0:
+            raise InputError(f"steps count from 0, and {step} is before")
+        self.refuse_memory()
+        return self if self.steps is None else Policy.of_choices(self.structure, self.steps.at(step))
+
+    # --- what it does in a state -----------------------------------------------------------
+
+    def __getitem__(self, state: Any) -> str | dict[str, float]:
+        """The action in a state, or how likely each one is, where the policy is random there.
+
+        A state is what the model's author calls it, its variables' values ("x=3,y=4"; a mapping; a tuple),
+        a label of a single state, or its index.
+        """
+        number = index_or_state(self.structure, state)
+        if self.steps is not None and np.diff(self.steps.start)[number] > 1:
+            raise InputError(
+                f"what the policy does in state {self.structure.state_name(number)} depends on the step",
+                hint="policy.at(step)[state], or policy.act(state, step=step)",
+            )
+        if self.memory is not None:
+            rows = np.flatnonzero(self.memory.state == number)
+            if len(np.unique(self.memory.choice[rows])) != 1:
+                raise InputError(
+                    f"what the policy does in state {self.structure.state_name(number)} depends on memory",
+                    hint="policy.act(state, memory=memory)",
+                )
+            return self.structure.action_name(int(self.memory.choice[rows[0]]))
+        likely = self._actions(number, 0)
+        return next(iter(likely)) if len(likely) == 1 else likely
+
+    def actions(self, state: Any, step: int | None = None, memory: int | None = None) -> dict[str, float]:
+        """What the policy does in a state: actions, how likely each. Choices of one action count together."""
+        number = find_state(self.structure, state)
+        if self.memory is not None:
+            return {self.structure.action_name(int(self.memory.choice[self._row(number, memory)])): 1.0}
+        return self._actions(number, self._step(step))
+
+    def act(
+        self,
+        state: Any,
+        *,
+        step: int | None = None,
+        memory: int | None = None,
+        rng: np.random.Generator | int | None = None,
+        states: str | None = None,
+    ) -> str | int:
+        """The action to take in a state, drawn by `rng` (a generator or a seed) where the policy is random.
+
+        Actions named by whole numbers are returned as numbers, as Gymnasium's toy environments take them. A
+        state that is a bare number is the model's index of it only with `states="index"`. Policies that
+        depend on the step need `step`, counted from 0 in every episode. Finite-memory policies need
+        `memory`, 0 when an episode begins and then what `next_memory` says.
+        """
+        structure = self.structure
+        if states not in (None, "index"):
+            raise InputError(f"states are not named by '{states}'", hint="known is index")
+        if states == "index":
+            if not is_whole(state) or not 0 <= state < structure.states:
+                raise InputError(f"{state!r} is no state's index; they are 0..{structure.states - 1}")
+            number = int(state)
+        else:
+            number = find_state(structure, state)
+        if self.memory is not None:
+            return show_action(structure, int(self.memory.choice[self._row(number, memory)]))
+        return show_action(structure, self.draw(number, self._step(step), rng))
+
+    def next_memory(self, state: Any, memory: int) -> int:
+        """What a finite-memory policy remembers after it has acted in a state."""
+        row = self._row(find_state(self.structure, state), memory)
+        assert self.memory is not None
+        return int(self.memory.following[row])
+
+    def draw(self, state: int, step: int = 0, rng: np.random.Generator | int | None = None) -> int:
+        """The index of the choice taken in the state of an index, drawn where the policy is random."""
+        if self.steps is not None:
+            return self.steps.choice_at(state, step)
+        first, last = int(self.structure.choice_start[state]), int(self.structure.choice_start[state + 1])
+        share = self.probability[first:last]
+        if np.count_nonzero(share) == 1:
+            return first + int(np.argmax(share))
+        generator = rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
+        return first + int(generator.choice(last - first, p=share / share.sum()))
+
+    def _step(self, step: int | None) -> int:
+        if step is None and self.depends_on_step:
+            raise InputError(
+                "the policy depends on the step",
+                hint="say which with `step`, counted from 0 in every episode",
+            )
+        if step is not None and step < 0:
+            raise InputError(f"steps count from 0, and {step} is before")
+        return step or 0
+
+    def _row(self, state: int, memory: int | None) -> int:
+        """The row of a finite-memory policy."""
+        if self.memory is None:
+            raise InputError("the policy has no memory")
+        if memory is None:
+            raise InputError(
+                "the policy depends on its memory",
+                hint="say which with `memory`: 0 when an episode begins, then what policy.next_memory says",
+            )
+        if (row := self.memory.find(state, memory)) < 0:
+            raise InputError(
+                f"the policy is never in state {self.structure.state_name(state)} with memory {memory}"
+            )
+        return row
+
+    def _actions(self, state: int, step: int) -> dict[str, float]:
+        structure = self.structure
+        if self.steps is not None:
+            return {structure.action_name(self.steps.choice_at(state, step)): 1.0}
+        likely: dict[str, float] = {}
+        for choice in range(*structure.choice_start[state : state + 2].tolist()):
+            if self.probability[choice] > 0:
+                name = structure.action_name(choice)
+                likely[name] = likely.get(name, 0.0) + float(self.probability[choice])
+        return likely
+
+    # --- for other uses --------------------------------------------------------------------
+
+    @property
+    def digest(self) -> str:
+        """A name for what the policy does."""
+        if (runs := self.steps) is not None:
+            return sha256(runs.start.tobytes() + runs.step.tobytes() + runs.choice.tobytes()).hexdigest()
+        if self.memory is not None:
+            return sha256(b"".join(column.tobytes() for column in self.memory.columns)).hexdigest()
+        return sha256(self.probability.tobytes()).hexdigest()
+
+    @property
+    def for_solver(self) -> OffsetArray | FloatArray | TimeVaryingChoices:
+        """As the solver takes it: the index of a choice per state, or of a choice per state and step, or a
+        probability per choice.
+        """
+        if self.steps is not None:
+            return self.steps
+        return self.choice if self.is_deterministic else self.probability
+
+    def to_arrow(self) -> Any:
+        """A pyarrow table: a row per state and choice that may be taken there (and step from which on)."""
+        structure = self.structure
+        columns: dict[str, Any] = {}
+        if self.steps is not None:
+            choice, share = self.steps.choice, np.ones(len(self.steps.choice))
+            columns["from_step"] = self.steps.step
+        elif self.memory is not None:
+            choice, share = self.memory.choice, np.ones(len(self.memory.choice))
+            columns |= {"memory": self.memory.memory, "next_memory": self.memory.following}
+        else:
+            choice = np.flatnonzero(self.probability > 0)
+            share = self.probability[choice]
+        state = structure.choice_state[choice]
+        columns["action"] = action_column(structure, choice)
+        columns["choice"] = choice - structure.choice_start[state]
+        columns["probability"] = share
+        return with_states(structure, state, columns)
+
+    def to_dataframe(self) -> Any:
+        """The same as a pandas data frame."""
+        return to_pandas(self.to_arrow())
+
+    def to_dot(self) -> str:
+        """A graph of a finite-memory policy: an edge says in which state and with which action the memory
+        changes."""
+        if self.memory is None:
+            raise InputError("graphs are drawn of finite-memory policies", hint="policy.to_dataframe()")
+        if len(self.memory.state) > MOST_DRAWN:
+            raise InputError(
+                f"the policy has {len(self.memory.state):,} rows, and graphs have at most {MOST_DRAWN:,}"
+            )
+        lines = ["digraph controller {", "  rankdir=LR;", "  start [shape=point]; start -> 0;"]
+        lines += [f"  {number} [shape=circle];" for number in np.unique(self.memory.memory)]
+        for state, memory, choice, following in zip(*self.memory.columns, strict=True):
+            what = (
+                f"{self.structure.state_name(int(state))}: {self.structure.action_name(int(choice)) or '[]'}"
+            )
+            lines.append(f"  {memory} -> {following} [label={json.dumps(what)}];")
+        return "\n".join([*lines, "}", ""])
+
+    def save(
+        self,
+        path: Path | str,
+        model_hash: str | None = None,
+        certified: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write it as a JSON file that `Policy(model, path)` and the command line read.
+
+        Where the name ends in .dot a finite-memory policy is written as a graph. `certified` is what the
+        policy attains, as the file says it.
+        """
+        with atomic_write(Path(path)) as file:
+            if Path(path).suffix == ".dot" and self.memory is not None:
+                file.write(self.to_dot())
+            else:
+                self.write(file, model_hash, certified)
+
+    def write(
+        self, stream: IO[str], model_hash: str | None = None, certified: Mapping[str, Any] | None = None
+    ) -> None:
+        """Write the JSON text of its file to a stream."""
+        write_choices(self.structure, self.choices, stream, model_hash, certified)
+
+    def _title_(self) -> str:
+        deciding = int(np.count_nonzero(np.diff(self.structure.choice_start) > 1))
+        kind = "deterministic" if self.is_deterministic else "randomised"
+        if self.depends_on_step:
+            kind = "depends on the step"
+        if self.memory is not None:
+            kind = f"{self.memory.memories:,} memories"
+        return f"Policy of {self.structure.states:,} states, {deciding:,} with several choices: {kind}"
+
+    def _facts_(self) -> Facts:
+        structure, facts = self.structure, []
+        if self.memory is not None:
+            rows = list(zip(*self.memory.columns, strict=True))[: SHOWN_STATES + 1]
+            return [
+                (f"{structure.state_name(int(s))}, {m}", f"{structure.action_name(int(c)) or '[]'}, then {f}")
+                for s, m, c, f in rows
+            ]
+        deciding = np.flatnonzero(np.diff(structure.choice_start) > 1)
+        for state in deciding[:SHOWN_STATES].tolist():
+            likely = self._actions(state, 0)
+            shown = next(iter(likely)) if len(likely) == 1 else _shares(likely)
+            changes = self.steps is not None and np.diff(self.steps.start)[state] > 1
+            facts.append((structure.state_name(state), f"{shown}{' at first' if changes else ''}"))
+        if len(deciding) > SHOWN_STATES:
+            facts.append(("…", f"{len(deciding) - SHOWN_STATES:,} more: policy.to_dataframe()"))
+        return facts
+
+
+PolicyGiven: TypeAlias = (
+    Policy
+    | TimeVaryingChoices
+    | FiniteMemoryChoices
+    | Mapping[Any, Any]
+    | Callable[[Any], Any]
+    | str
+    | Path
+    | npt.NDArray[Any]
+    | Sequence[int]
+    | Sequence[float]
+)
+"""Whatever `Policy(model, …)` takes."""
+
+
+def as_policy(model: HasStructure | Structure, given: PolicyGiven | None) -> Policy | None:
+    """A policy of the model, made of whatever was given; the policy itself where it is one already."""
+    structure = model if isinstance(model, Structure) else model.structure
+    if given is None or (isinstance(given, Policy) and given.structure is structure):
+        return given
+    return Policy(structure, given)
+
+
+def policy_of(
+    structure: Structure, choice: npt.NDArray[np.generic], steps: TimeVaryingChoices | None
+) -> Policy:
+    """The policy that a solve found: `steps` where it depends on the step, else a choice per state."""
+    if steps is not None:
+        return Policy(structure, steps)
+    return Policy.of_choices(structure, np.asarray(choice, dtype=np.int64))
+
+
+def _weights(structure: Structure, choice: npt.NDArray[np.integer]) -> FloatArray:
+    weight = np.zeros(structure.choices)
+    weight[choice] = 1.0
+    return weight
+
+
+def _check_weights(structure: Structure, weight: FloatArray) -> None:
+    if weight.shape != (structure.choices,):
+        raise InputError(f"the policy has {len(weight)} entries for {structure.choices} choices")
+    wrong = np.flatnonzero(~((weight >= 0) & (weight <= 1)))
+    if len(wrong):
+        raise InputError(
+            f"the policy takes {structure.choice_name(int(wrong[0]))} with probability "
+            f"{weight[wrong[0]]:.12g}, not within [0, 1]"
+        )
+    total = np.add.reduceat(weight, structure.choice_start[:-1])
+    wrong = np.flatnonzero(np.abs(total - 1) > SUM_TOLERANCE)
+    if len(wrong):
+        state = int(wrong[0])
+        raise InputError(
+            f"the policy's probabilities in state {structure.state_name(state)} sum to "
+            f"{total[state]:.12g}, not 1"
+        )
+
+
+def _shares(likely: dict[str, float]) -> str:
+    return ", ".join(f"{name or '[]'} {share:.3g}" for name, share in likely.items())
+
+
+def _read_given(structure: Structure, given: Any) -> Choices:
+    """What a policy is made of besides another one; what makes none is an `InputError`."""
+    if isinstance(given, TimeVaryingChoices | FiniteMemoryChoices):
+        return given
+    if isinstance(given, str | Path):
+        return read_policy_file(given, structure)
+    if isinstance(given, Mapping):
+        return _of_mapping(structure, given)
+    if callable(given):
+        return _of_function(structure, given)
+    return _of_array(structure, given)
+
+
+def _refuse_other_model(theirs: Structure, structure: Structure) -> None:
+    """Refuse a policy of another model: choices must be the same, state by state and name by name."""
+    if theirs is structure:
+        return
+    if not np.array_equal(theirs.choice_start, structure.choice_start):
+        raise InputError(
+            f"the policy is of another model, with {theirs.states} states and {theirs.choices} choices, "
+            f"not {structure.states} and {structure.choices}"
+        )
+    if not _same_actions(theirs, structure):
+        raise InputError("the policy is of another model, whose actions have other names")
+
+
+def _same_actions(one: Structure, other: Structure) -> bool:
+    if one.action_names == other.action_names:
+        return np.array_equal(one.action_of_choice, other.action_of_choice)
+    ours = np.array(one.action_names, dtype=object)[one.action_of_choice]
+    theirs = np.array(other.action_names, dtype=object)[other.action_of_choice]
+    return np.array_equal(ours, theirs)
+
+
+def _of_array(structure: Structure, given: Any) -> FloatArray:
+    array = np.asarray(given)
+    if array.ndim == 1 and np.issubdtype(array.dtype, np.floating):
+        return array.astype(np.float64)
+    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
+        raise InputError(
+            f"a policy cannot be made of a value of the type {type(given).__name__}",
+            hint="give a mapping from states to actions, a function of the state, the path of a policy file, "
+            "a choice's number per state or a probability per choice",
+        )
+    if array.shape != (structure.states,):
+        raise InputError(f"the policy names {len(array)} choices for {structure.states} states")
+    size = np.diff(structure.choice_start)
+    wrong = np.flatnonzero((array < 0) | (array >= size))
+    if len(wrong):
+        state = int(wrong[0])
+        raise InputError(
+            f"the policy takes choice number {array[state]} of state {structure.state_name(state)}, whose "
+            f"choices are 0..{size[state] - 1}",
+            hint="choices are counted from 0 within their state",
+        )
+    weight = np.zeros(structure.choices)
+    weight[structure.choice_start[:-1] + array] = 1.0
+    return weight
+
+
+def _of_function(structure: Structure, function: Callable[[Any], Any]) -> FloatArray:
+    weight = _find_forced(structure)
+    for state in np.flatnonzero(np.diff(structure.choice_start) > 1).tolist():
+        _put(structure, weight, state, function(show_state(structure, state)))
+    return weight
+
+
+def _of_mapping(structure: Structure, given: Mapping[Any, Any]) -> FloatArray:
+    weight = _find_forced(structure)
+    seen = np.diff(structure.choice_start) == 1
+    named: dict[int, Any] = {}
+    for state, action in given.items():
+        number = index_or_state(structure, state)
+        if number in named:
+            raise InputError(f"{named[number]!r} and {state!r} are the same state")
+        named[number] = state
+        seen[number] = True
+        _put(structure, weight, number, action)
+    missing = np.flatnonzero(~seen)
+    if len(missing):
+        raise InputError(
+            f"the policy says nothing about state {structure.state_name(int(missing[0]))}, which has "
+            f"{np.diff(structure.choice_start)[missing[0]]} choices ({len(missing)} such states)"
+        )
+    return weight
+
+
+def _find_forced(structure: Structure) -> FloatArray:
+    """Only what is the only choice of its state is taken."""
+    weight = np.zeros(structure.choices)
+    weight[structure.choice_start[:-1]] = np.diff(structure.choice_start) == 1
+    return weight
+
+
+def _put(structure: Structure, weight: FloatArray, state: int, action: Any) -> None:
+    first, last = structure.choice_start[state : state + 2].tolist()
+    weight[first:last] = 0.0
+    if not isinstance(action, Mapping):
+        weight[find_choice(structure, state, action, "the policy")] = 1.0
+        return
+    for each, share in action.items():
+        if isinstance(share, bool) or not isinstance(share, int | float | np.number):
+            name = structure.state_name(state)
+            raise InputError(f"the policy takes {each!r} in state {name} with {share!r}: no number")
+        weight[find_choice(structure, state, each, "the policy")] += float(share)

@@ -1,0 +1,458 @@
+"""Policies as JSON files: what is done in every state in which there is something to choose.
+
+    {"format": "tightrope policy", "version": 2, "model": "9f2c…", "variables": ["x", "y"],
+     "certified": {"property": "Pmax=? [ F \\"goal\\" ]", "lower": 0.81, "upper": 0.93, …},
+     "policy": [
+      [[1, 1], "sendL", 2],
+      [[2, 1], [[0, "up", 0], [7, "sendL", 2]]],
+      {"state": {"x": 3, "y": 1}, "choices": [{"action": "up", "choice": 0, "probability": 0.5}, …]}
+     ]}
+
+An entry is a state (the values of `variables` in their order), an action, and the number of the choice within
+its state, counted from 0, which tells two choices of the same action apart. Where the policy depends on the
+step, a list says from which step on what is done: above, up in steps 0 to 6, sendL from step 7 on. A state
+in which the policy is random is an object with the probabilities. States with a single choice are left out.
+
+A model without state variables names its states as its author does ("hungry"; `tightrope.model.own_states`),
+or by index (17) where it was read from a file that numbers them. Where own states cannot be written in JSON,
+the head says that indices are meant: "states": "index".
+
+`certified` is what the policy of this very file attains: its verified interval, computed before the file was
+written, and what it speaks of.
+
+A file written by hand may leave out the number of a choice where the action's name is enough, and may write
+every entry as an object: {"state": {"x": 1}, "action": "up"}, with "steps": [{"from": 0, "action": "up"}, …]
+where the policy depends on the step. Every error is placed.
+
+The file of a finite-memory policy has a row per state and memory: the state, what is remembered there (a
+number; a play begins with 0), the action, the number of the choice, and what is remembered from then on.
+
+    {"format": "tightrope controller", "version": 1, "model": "9f2c…", "variables": ["x", "y"],
+     "controller": [
+      [[1, 1], 0, "sendL", 2, 3],
+      …
+     ]}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.errors import InputError, Location
+from tightrope.model.policy_choices import FiniteMemoryChoices, TimeVaryingChoices
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+
+POLICY_FORMAT = "tightrope policy"
+POLICY_VERSION = 2
+POLICY_VERSIONS = (1, POLICY_VERSION)
+"""Version 1 had objects as entries, which version 2 still reads."""
+
+FINITE_MEMORY_FORMAT = "tightrope controller"
+FINITE_MEMORY_VERSION = 1
+
+INDEX = "index"
+
+Texts = Any
+"""A pyarrow array of texts."""
+
+Choices: TypeAlias = FloatArray | TimeVaryingChoices | FiniteMemoryChoices
+"""A probability per choice of the model, or a choice per state and step, or per state and memory."""
+
+
+def write_choices(
+    structure: Structure,
+    choices: Choices,
+    stream: IO[str],
+    model_hash: str | None = None,
+    certified: Mapping[str, Any] | None = None,
+) -> None:
+    """Write them as JSON, one line per state that has a choice to make, or per state and memory."""
+    own = list_own_states(structure)
+    finite_memory = isinstance(choices, FiniteMemoryChoices)
+    head: dict[str, Any] = {"format": POLICY_FORMAT, "version": POLICY_VERSION, "model": model_hash}
+    if finite_memory:
+        head = {"format": FINITE_MEMORY_FORMAT, "version": FINITE_MEMORY_VERSION}
+        head |= {} if model_hash is None else {"model": model_hash}
+    if structure.valuations:
+        head["variables"] = list(structure.valuations)
+    elif own is None and structure.own_states is not None:
+        head["states"] = INDEX
+    if certified is not None:
+        head["certified"] = certified
+    lines = list(_lines(structure, choices, own))
+    key = "controller" if finite_memory else "policy"
+    stream.write(json.dumps(head, allow_nan=False)[:-1] + f', "{key}": [')
+    stream.write("\n" + ",\n".join(lines) if lines else "")
+    stream.write("\n]}\n")
+
+
+def list_own_states(structure: Structure) -> Sequence[object] | None:
+    """The model's own states, where each is the same state again when it is read from JSON."""
+    own = structure.own_states
+    if own is None or structure.valuations:
+        return None
+    try:
+        read = json.loads(json.dumps(list(own), allow_nan=False))
+    except (TypeError, ValueError):
+        return None
+    return own if all(own.find(state) == number for number, state in enumerate(read)) else None
+
+
+def _lines(structure: Structure, choices: Choices, own: Sequence[object] | None) -> Iterator[str]:
+    import pyarrow as pa
+
+    if isinstance(choices, FiniteMemoryChoices):
+        yield from _by_memory(structure, choices, state_texts(structure, own, choices.state))
+        return
+    states = np.flatnonzero(np.diff(structure.choice_start) > 1)
+    texts = state_texts(structure, own, states)
+    if isinstance(choices, TimeVaryingChoices):
+        yield from _by_step(structure, choices, states.tolist(), texts)
+        return
+    support_size = np.add.reduceat((choices > 0).astype(np.int64), structure.choice_start[:-1])
+    if np.all(support_size == 1):
+        choice = np.flatnonzero(choices)[states]
+        local = _texts(choice - structure.choice_start[states])
+        names = np.array(_action_texts(structure), dtype=object)[structure.action_of_choice[choice]]
+        yield from _join("[", texts, ",", pa.array(names, pa.string()), ",", local, "]").to_pylist()
+        return
+    yield from _randomised(structure, choices, states.tolist(), texts, own)
+
+
+def state_texts(structure: Structure, own: Sequence[object] | None, states: OffsetArray) -> Texts:
+    """The states as they stand in the file; a million of them in a moment."""
+    import pyarrow as pa
+
+    if structure.valuations:
+        parts: list[Texts | str] = ["["]
+        for column in structure.valuations.values():
+            parts += [_texts(column[states]), ","]
+        return _join(*parts[:-1], "]")
+    if own is None:
+        return _texts(states)
+    return pa.array([json.dumps(own[state]) for state in states.tolist()], pa.string())
+
+
+def _texts(column: npt.NDArray[np.generic]) -> Texts:
+    import pyarrow as pa
+
+    return pa.array(column).cast(pa.string())
+
+
+def _join(*parts: Texts | str) -> Texts:
+    import pyarrow.compute as pc
+
+    return pc.binary_join_element_wise(*parts, "")
+
+
+def _action_texts(structure: Structure) -> list[str]:
+    return [json.dumps(name) for name in structure.action_names]
+
+
+def _by_step(
+    structure: Structure, choices: TimeVaryingChoices, states: list[int], texts: Texts
+) -> Iterator[str]:
+    names = _action_texts(structure)
+    start, step, choice = choices.start.tolist(), choices.step.tolist(), choices.choice.tolist()
+    first = structure.choice_start.tolist()
+    action = structure.action_of_choice.tolist()
+    for state, text in zip(states, texts.to_pylist(), strict=True):
+        runs = range(start[state], start[state + 1])
+        entries = [(step[j], names[action[choice[j]]], choice[j] - first[state]) for j in runs]
+        if len(entries) == 1:
+            yield f"[{text},{entries[0][1]},{entries[0][2]}]"
+        else:
+            yield f"[{text},[{','.join(f'[{t},{a},{c}]' for t, a, c in entries)}]]"
+
+
+def _by_memory(structure: Structure, choices: FiniteMemoryChoices, texts: Texts) -> Iterator[str]:
+    names = _action_texts(structure)
+    first, action = structure.choice_start, structure.action_of_choice
+    columns = [column.tolist() for column in choices.columns]
+    for text, state, memory, choice, following in zip(texts.to_pylist(), *columns, strict=True):
+        yield f"[{text},{memory},{names[action[choice]]},{choice - int(first[state])},{following}]"
+
+
+def _randomised(
+    structure: Structure,
+    probability: FloatArray,
+    states: list[int],
+    texts: Texts,
+    own: Sequence[object] | None,
+) -> Iterator[str]:
+    start = structure.choice_start.tolist()
+    names, action = structure.action_names, structure.action_of_choice
+    for state, text in zip(states, texts.to_pylist(), strict=True):
+        first, last = start[state], start[state + 1]
+        likely = [c for c in range(first, last) if probability[c] > 0]
+        if len(likely) == 1:
+            yield f"[{text},{json.dumps(names[action[likely[0]]])},{likely[0] - first}]"
+            continue
+        shown: object = own[state] if own is not None else state
+        if structure.valuations:
+            shown = {name: column[state].item() for name, column in structure.valuations.items()}
+        choices = [
+            {"action": names[action[c]], "choice": c - first, "probability": float(probability[c])}
+            for c in likely
+        ]
+        yield json.dumps({"state": shown, "choices": choices})
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """An entry: choices from which step on, and the probabilities at the first."""
+
+    state: int
+    runs: list[tuple[int, int]]
+    shares: list[tuple[int, float]]
+
+
+def read_policy_file(path: Path | str, structure: Structure) -> Choices:
+    """The choices in a file for a model; every state with more than one is in it, once."""
+    return _Reader(str(path), structure).read()
+
+
+class _Reader:
+    def __init__(self, file: str, structure: Structure):
+        self.file = file
+        self.structure = structure
+        columns = [column.tolist() for column in structure.valuations.values()]
+        self.by_index = structure.own_states is None and not columns
+        valuations = zip(*columns, strict=True)
+        self.state_of = {values: s for s, values in enumerate(valuations)} if columns else None
+
+    def read(self) -> Choices:
+        structure = self.structure
+        document = self._document()
+        if document.get("format") == FINITE_MEMORY_FORMAT:
+            return self._read_memory(document)
+        records = document.get("policy")
+        if document.get("format") != POLICY_FORMAT or not isinstance(records, list):
+            raise self._error(f'no policy file: it lacks "format": "{POLICY_FORMAT}" or the list "policy"')
+        if document.get("version") not in POLICY_VERSIONS:
+            raise self._error(
+                f"version {document.get('version')!r} of the format; this program reads 1 and "
+                f"{POLICY_VERSION}"
+            )
+        self.variables = self._variables(document.get("variables"))
+        if document.get("states") not in (None, INDEX):
+            raise self._error(f'"states" can be "{INDEX}", not {json.dumps(document["states"])}')
+        self.by_index = self.by_index or document.get("states") == INDEX
+        forced = np.diff(structure.choice_start) == 1
+        seen = np.zeros(structure.states, dtype=np.bool_)
+        entries: list[_Entry] = []
+        for number, record in enumerate(records, start=1):
+            entries.append(self._entry(record, number))
+            state = entries[-1].state
+            if seen[state]:
+                raise self._error(f"entry {number} names state {structure.state_name(state)} a second time")
+            seen[state] = True
+        missing = np.flatnonzero(~seen & ~forced)
+        if len(missing):
+            raise self._error(
+                f"the policy says nothing about state {structure.state_name(int(missing[0]))}, which has "
+                f"{np.diff(structure.choice_start)[missing[0]]} choices ({len(missing)} such states)"
+            )
+        if any(len(entry.runs) > 1 for entry in entries):
+            return self._by_step(entries)
+        probability = np.zeros(structure.choices)
+        probability[structure.choice_start[:-1]] = 1.0
+        for entry in entries:
+            probability[structure.choice_start[entry.state]] = 0.0
+            for choice, share in entry.shares:
+                probability[choice] += share
+        return probability
+
+    def _by_step(self, entries: list[_Entry]) -> TimeVaryingChoices:
+        runs = [[(0, int(first))] for first in self.structure.choice_start[:-1]]
+        for entry in entries:
+            if len(entry.shares) > 1:
+                raise self._error(
+                    f"the policy is random in state {self.structure.state_name(entry.state)} and depends on "
+                    "the step elsewhere",
+                    hint="a policy that depends on the step takes one choice per state and step",
+                )
+            runs[entry.state] = entry.runs
+        start = np.concatenate([[0], np.cumsum([len(each) for each in runs])])
+        step, choice = np.array([run for each in runs for run in each], dtype=np.int64).T
+        return TimeVaryingChoices(start, step, choice)
+
+    def _read_memory(self, document: dict[str, object]) -> FiniteMemoryChoices:
+        rows = document.get("controller")
+        if not isinstance(rows, list):
+            raise self._error('no file of a finite-memory policy: it lacks the list "controller"')
+        if document.get("version") != FINITE_MEMORY_VERSION:
+            raise self._error(
+                f"version {document.get('version')!r} of the format; this program reads "
+                f"{FINITE_MEMORY_VERSION}"
+            )
+        self.variables = self._variables(document.get("variables"))
+        self.by_index = self.by_index or document.get("states") == INDEX
+        read = [self._memory_row(row, number) for number, row in enumerate(rows, start=1)]
+        try:
+            choices = FiniteMemoryChoices(*np.array(read, np.int64).reshape(-1, 4).T)
+            choices.refuse_for(self.structure)
+        except InputError as error:
+            raise self._error(error.message) from None
+        return choices
+
+    def _memory_row(self, row: object, number: int) -> tuple[int, int, int, int]:
+        if not isinstance(row, list) or len(row) != 5:
+            raise self._error(
+                f"row {number} is not [state, memory, action, choice, following memory]: {json.dumps(row)}"
+            )
+        shown, memory, action, local, following = row
+        for remembered in (memory, following):
+            whole = isinstance(remembered, int) and not isinstance(remembered, bool)
+            if not whole or not 0 <= remembered < 2**31:
+                raise self._error(f"row {number}: {json.dumps(remembered)} is not a memory's number")
+        state = self._state(self._name_values(shown), number)
+        return state, memory, self._choice({"action": action, "choice": local}, state, number), following
+
+    def _variables(self, listed: object) -> list[str]:
+        names = list(self.structure.valuations)
+        if listed is None:
+            return names
+        if not isinstance(listed, list) or set(map(str, listed)) != set(names) or len(listed) != len(names):
+            wanted = ", ".join(names) or "none"
+            raise self._error(f'"variables" are {json.dumps(listed)}, but those of the model are {wanted}')
+        return [str(name) for name in listed]
+
+    def _entry(self, record: object, number: int) -> _Entry:
+        """An entry as a row [state, action, choice] or [state, steps], or as an object."""
+        if isinstance(record, list) and len(record) in (2, 3):
+            state = self._state(self._name_values(record[0]), number)
+            if len(record) == 3:
+                return self._read_row(state, [(0, {"action": record[1], "choice": record[2]})], number)
+            return self._read_row(state, self._runs(record[1], number), number)
+        if not isinstance(record, dict) or "state" not in record:
+            raise self._error(f'entry {number} is not an object with a "state": {record!r}')
+        state = self._state(record["state"], number)
+        if "choices" in record:
+            shares = self._choices(record, state, number)
+            return _Entry(state, [(0, shares[0][0] if shares else -1)], shares)
+        if "steps" in record:
+            return self._read_row(state, self._runs(record["steps"], number), number)
+        return self._read_row(state, [(0, record)], number)
+
+    def _read_row(self, state: int, runs: list[tuple[int, dict[str, object]]], number: int) -> _Entry:
+        chosen = [(step, self._choice(entry, state, number)) for step, entry in runs]
+        return _Entry(state, chosen, [(chosen[0][1], 1.0)])
+
+    def _name_values(self, shown: object) -> object:
+        """The values of a row by their names, as objects have them."""
+        if self.state_of is None or not isinstance(shown, list) or len(shown) != len(self.variables):
+            return shown
+        return dict(zip(self.variables, shown, strict=True))
+
+    def _runs(self, listed: object, number: int) -> list[tuple[int, dict[str, object]]]:
+        """What is done from which step on: [[0, "up", 0], …], or objects with "from"."""
+        runs: list[tuple[int, dict[str, object]]] = []
+        for each in listed if isinstance(listed, list) else []:
+            if isinstance(each, list) and len(each) == 3:
+                each = {"from": each[0], "action": each[1], "choice": each[2]}
+            step = each.get("from") if isinstance(each, dict) else None
+            if not isinstance(step, int) or isinstance(step, bool):
+                break
+            runs.append((step, each))
+        steps = [step for step, _ in runs]
+        if not isinstance(listed, list) or len(runs) != len(listed) or not runs:
+            raise self._error(
+                f"entry {number}: {json.dumps(listed)} does not say from which step on what is done"
+            )
+        if steps[0] != 0 or sorted(set(steps)) != steps:
+            raise self._error(f"entry {number}: the steps begin at 0 and increase, they are {steps}")
+        return runs
+
+    def _document(self) -> dict[str, object]:
+        try:
+            document = json.loads(Path(self.file).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise self._error(f"cannot read the policy: {error.strerror}") from error
+        except json.JSONDecodeError as error:
+            here = Location(self.file, error.lineno, error.colno)
+            raise InputError(f"not JSON: {error.msg}", here) from error
+        except UnicodeDecodeError as error:
+            raise self._error("not JSON: the file is not UTF-8 text") from error
+        except RecursionError:
+            raise self._error("no policy file: it is nested too deeply") from None
+        except ValueError:
+            raise self._error("no policy file: a number in it has thousands of digits") from None
+        if not isinstance(document, dict):
+            raise self._error("a policy file holds one JSON object")
+        return document
+
+    def _state(self, shown: object, number: int) -> int:
+        structure = self.structure
+        is_number = isinstance(shown, int) and not isinstance(shown, bool)
+        if is_number and isinstance(shown, int) and self.by_index:
+            if 0 <= shown < structure.states:
+                return shown
+            raise self._error(
+                f"entry {number} names state {shown}, but the states are 0..{structure.states - 1}"
+            )
+        names = list(structure.valuations)
+        own = structure.own_states
+        if own is not None and not isinstance(shown, dict):
+            if (state := own.find(shown)) >= 0:
+                return state
+            raise self._error(
+                f"entry {number}: {json.dumps(shown)} is none of the model's own states: {own.listing()}"
+            )
+        if self.state_of is None or not isinstance(shown, dict) or set(shown) != set(names):
+            wanted = f"the variables {', '.join(names)}" if names else "its index"
+            hint = f'where numbers are indices of states, say "states": "{INDEX}" beside "format"'
+            raise self._error(
+                f"entry {number}: a state is given by {wanted}, not by {json.dumps(shown)}",
+                hint=hint if is_number else None,
+            )
+        values = tuple(shown[name] for name in names)
+        if all(isinstance(value, int) for value in values) and values in self.state_of:
+            return self.state_of[values]
+        raise self._error(f"entry {number}: {json.dumps(shown)} is not a reachable state of the model")
+
+    def _choices(self, record: dict[str, object], state: int, number: int) -> list[tuple[int, float]]:
+        listed = record["choices"]
+        if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
+            raise self._error(f'entry {number}: "choices" is not a list of objects')
+        result = []
+        for entry in listed:
+            share = entry.get("probability")
+            if isinstance(share, bool) or not isinstance(share, int | float):
+                raise self._error(f"entry {number}: the probability {share!r} is not a number")
+            result.append((self._choice(entry, state, number), float(share)))
+        return result
+
+    def _choice(self, entry: dict[str, object], state: int, number: int) -> int:
+        structure = self.structure
+        first, last = int(structure.choice_start[state]), int(structure.choice_start[state + 1])
+        where = f"entry {number}, state {structure.state_name(state)}"
+        names = [structure.action_name(c) for c in range(first, last)]
+        action, local = entry.get("action"), entry.get("choice")
+        if local is not None:
+            if isinstance(local, bool) or not isinstance(local, int) or not 0 <= local < last - first:
+                raise self._error(f"{where}: no choice {local!r}, they are 0..{last - first - 1}")
+            if action is not None and action != names[local]:
+                raise self._error(f"{where}: choice {local} is {names[local]!r}, not {action!r}")
+            return first + local
+        matching = [c for c in range(first, last) if names[c - first] == action]
+        if len(matching) == 1:
+            return matching[0]
+        enabled = ", ".join(repr(name) for name in names)
+        if not matching:
+            raise self._error(f"{where}: the action {action!r} is not enabled; enabled are {enabled}")
+        raise self._error(
+            f"{where}: {len(matching)} choices have the action {action!r}",
+            hint='say which by "choice", its number within the state, counted from 0',
+        )
+
+    def _error(self, message: str, hint: str | None = None) -> InputError:
+        return InputError(message, Location(self.file), hint)

@@ -78,8 +78,7 @@ TINY = CASES[3]
 
 
 def with_tightrope(path: Path, constants: str, asked: str) -> Row:
-    from tightrope.cli.model_source import load_model
-    from tightrope.cli.questions import read_properties
+    from tightrope.cli.sources import load_model, read_properties
     from tightrope.model.parametric_mdp import ParametricMDP
     from tightrope.solver.solve import solve
 

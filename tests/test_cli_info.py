@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tightrope.cli.app import run
-from tightrope.cli.model_source import load_model
+from tightrope.cli.sources import load_model
 from tightrope.errors import InputError
 from tightrope.io.drn import write_drn
 from tightrope.io.explicit import write_explicit

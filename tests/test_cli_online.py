@@ -12,7 +12,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.cli.app import run
-from tightrope.cli.online_display import ROWS, choose_records
+from tightrope.cli.online import ROWS, choose_records
 from tightrope.data.environments import SteppedEnvironment
 from tightrope.learning.online.journal import Journal
 from tightrope.learning.online.learner import OnlineLearner

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from tightrope.cli.options import parse_constants
-from tightrope.cli.output import group, print_facts, print_json, print_table, warn
-from tightrope.cli.progress import build_progress
+from tightrope.cli.output import build_progress, group, print_facts, print_json, print_table, warn
 from tightrope.errors import InputError
 
 
@@ -124,7 +123,7 @@ def test_progress_shows_on_a_terminal_once_a_build_is_slow(monkeypatch: pytest.M
     with build_progress("quick.prism") as progress:
         progress(10, 20)
     assert terminal.text == ""
-    monkeypatch.setattr("tightrope.cli.progress.PATIENCE", 0.0)
+    monkeypatch.setattr("tightrope.cli.output.PATIENCE", 0.0)
     with build_progress("slow[1].prism") as progress:
         progress(120_000, 1_500_000)
     assert "building slow[1].prism: 120,000 states, 1,500,000 transitions" in terminal.text
@@ -133,7 +132,7 @@ def test_progress_shows_on_a_terminal_once_a_build_is_slow(monkeypatch: pytest.M
 def test_progress_is_silent_elsewhere(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tightrope.cli.progress.PATIENCE", 0.0)
+    monkeypatch.setattr("tightrope.cli.output.PATIENCE", 0.0)
     with build_progress("model.prism") as progress:
         progress(120_000, 1_500_000)
     assert capsys.readouterr() == ("", "")

@@ -15,7 +15,7 @@ from tightrope.cli.app import run
 
 COMPILE = """
 import numba
-from tightrope.cli.progress import tell_when_compiling
+from tightrope.cli.output import tell_when_compiling
 tell_when_compiling()
 tell_when_compiling()
 numba.njit(lambda x: x + 1)(1)

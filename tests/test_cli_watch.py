@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tightrope.cli import watch_run
+from tightrope.cli import watch as watch_command
 from tightrope.cli.app import run
 from tightrope.data.event_stream import Events
 from tightrope.data.read_options import ReadOptions
@@ -264,14 +264,14 @@ def test_a_run_that_is_killed_within_a_file_goes_on_after_its_last_checkpoint(
     monkeypatch.setattr("tightrope.io.table.data_table.CHUNK_BYTES", 1000)
     write("log.csv", ROWS)
     straight = watch(capsys, "--data", "log.csv")
-    kept = watch_run._Watching.keep
+    kept = watch_command._Watching.keep
 
-    def dies(self: watch_run._Watching) -> None:
+    def dies(self: watch_command._Watching) -> None:
         kept(self)
         raise MemoryError
 
     with monkeypatch.context() as patched:
-        patched.setattr(watch_run._Watching, "keep", dies)
+        patched.setattr(watch_command._Watching, "keep", dies)
         assert run([*WATCH, "--data", "log.csv", "--every", "150", "--checkpoint", "kept.npz"]) != 0
     capsys.readouterr()
     resumed = watch(capsys, "--data", "log.csv", "--checkpoint", "kept.npz")

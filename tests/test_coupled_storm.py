@@ -15,7 +15,7 @@ import stormpy.pars
 from stormpy.pars import OptimizationDirection as Direction
 
 from tightrope.ambiguity.sets import rectangular
-from tightrope.cli.model_source import load_model
+from tightrope.cli.sources import load_model
 from tightrope.coupled import CoupledStatus, bound_coupled_value
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.prism.properties.query import parse_query

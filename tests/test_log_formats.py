@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tightrope.cli.app import run
-from tightrope.cli.progress import progress_line
+from tightrope.cli.output import progress_line
 from tightrope.data.log_counts import ReadProgress
 from tightrope.data.reading import read_data
 from tightrope.errors import InputError

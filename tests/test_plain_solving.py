@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tightrope.cli import model_source
+from tightrope.cli import sources
 from tightrope.model.graph import Support, positive
 from tightrope.model.graph.attractor import MOST_PASSES, Ranked, attract
 from tightrope.model.mdp import MDP
@@ -209,6 +209,6 @@ def test_memory_is_given_back_where_that_can_be_said(monkeypatch: pytest.MonkeyP
         raise TypeError("no such library")
 
     for library in (Allocator, refuse):
-        monkeypatch.setattr(model_source.ctypes, "CDLL", library)
-        model_source.give_back_memory()
+        monkeypatch.setattr(sources.ctypes, "CDLL", library)
+        sources.give_back_memory()
     assert asked == [None, 0, "refused"]

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tightrope.cli import options
-from tightrope.cli.options import option
+from tightrope.cli.options import option, takes
 from tightrope.cli.output import print_json, say
-from tightrope.cli.records import takes
 from tightrope.errors import InputError
 from tightrope.io.output import FIGURE, GENERATED, TABLES, OutputFile, claim_file
 

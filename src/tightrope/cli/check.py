@@ -1,20 +1,24 @@
-"""`tightrope check MODEL --prop P`: certified values of a plain or interval model, or at a point."""
+"""`tightrope check MODEL --prop P`: certified values of a plain or interval model, or at a point.
+
+With `--sets S` it is a policy's certified interval over all instantiations in a domain.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from tightrope import __version__
 from tightrope.cli import options
-from tightrope.cli.check_answer import PlainAnswer
-from tightrope.cli.check_composed import (
+from tightrope.cli.check_answers import (
     ComposedAnswer,
+    PlainAnswer,
     SolveOptions,
     answer_composed,
     certify_composed,
@@ -26,27 +30,73 @@ from tightrope.cli.check_composed import (
     write_controller,
     write_figure,
 )
-from tightrope.cli.check_domain import DomainQuestion, DomainSets, check_domain
-from tightrope.cli.check_timed import check_timed
-from tightrope.cli.model_source import LoadedModel, load_embedded, load_model
-from tightrope.cli.options import DeviceName, option, parse_constants, require_coupled, require_device
-from tightrope.cli.output import leave, warn
-from tightrope.cli.progress import phase_progress
-from tightrope.cli.questions import read_own_properties, read_properties
-from tightrope.cli.records import ModelOptions, list_given, refuse, refuse_options, takes
+from tightrope.cli.options import (
+    DeviceName,
+    ModelOptions,
+    list_given,
+    option,
+    parse_constants,
+    refuse,
+    refuse_options,
+    require_coupled,
+    require_device,
+    takes,
+)
+from tightrope.cli.output import (
+    leave,
+    memory_text,
+    peak_memory,
+    phase_progress,
+    print_facts,
+    print_json,
+    print_verdict,
+    warn,
+)
+from tightrope.cli.sources import (
+    LoadedModel,
+    PropertyTexts,
+    TimedModel,
+    load_embedded,
+    load_model,
+    load_timed,
+    read_own_properties,
+    read_properties,
+)
 from tightrope.errors import InputError
+from tightrope.io.answers import DomainAnswer
 from tightrope.io.coding import to_plain
 from tightrope.io.output import CERTIFICATE, POLICY, OutputFile, claim_file, refuse_same
+from tightrope.io.results import Span, assumed_facts
 from tightrope.loading import ModelRequest, is_continuous, is_markov_automaton
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.numerics.jit import interpreting, stop_interpreting
-from tightrope.prism.properties.query import Query
+from tightrope.numerics.text import interval_text
+from tightrope.prism.properties.query import Query, read_query
+from tightrope.prism.properties.resolve import PropertyOptions
 from tightrope.prism.properties.shape import refuse_time
+from tightrope.problem import Problem
 from tightrope.solver.solve import Limits, solve
 from tightrope.solver.workspace import Workspace
 from tightrope.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tightrope.io.output import OutputFile
+    from tightrope.learning.options import LearnOptions
+    from tightrope.learning.result import LearningResult
+    from tightrope.model.policy import Policy
+
+
+class DomainSets(Enum):
+    """What nature may pick from, within the domain."""
+
+    EXPRESSION = "expression"
+    RECTANGULAR = "rectangular"
+    COUPLED = "coupled"
+
 
 Props = Annotated[
     list[str] | None,
@@ -325,3 +375,278 @@ def _write_policy(
     )
     target.check()
     chosen.save(target.path, loaded.model.hash(), to_plain(certified))
+
+
+@dataclass(frozen=True, eq=False)
+class DomainQuestion:
+    """What is asked: a parametric model, a property, sets, and a policy where one is given."""
+
+    source: str
+    loaded: LoadedModel
+    queries: list[Query]
+    sets: DomainSets
+    policy: Policy | None
+    at: str | None
+
+
+def check_domain(
+    asked: DomainQuestion,
+    options: LearnOptions,
+    constants: Mapping[str, str],
+    certificate: OutputFile | None,
+    policy_out: OutputFile | None,
+    json: bool,
+) -> None:
+    """Compute, print the interval, write what is wanted."""
+    from tightrope.ambiguity.sets import SetsKind
+    from tightrope.certify.certificate_file import as_file
+    from tightrope.certify.learned import domain_certificate
+    from tightrope.certify.quotients import refuse_quotients
+    from tightrope.cli.output import phase_progress
+    from tightrope.learning.domain import over_domain
+    from tightrope.logic.product_problem import ProductProblem
+
+    model, problem = _domain_subject(asked)
+    query = problem.query
+    if certificate is not None and isinstance(problem, ProductProblem):
+        raise InputError(
+            "--certificate does not go with a temporal formula over a domain", hint="leave --certificate out"
+        )
+    if certificate is not None:
+        refuse_quotients(model, SetsKind(asked.sets.value))
+    with phase_progress() as progress:
+        fixed, whose = _domain_policy(asked, problem)
+        result = over_domain(problem, policy=fixed, progress=progress, **options.words)
+        proof = None
+        if certificate is not None:
+            progress("the certificate")
+            about = {
+                "tightrope": __version__,
+                "model": asked.source,
+                "model_hash": model.hash(),
+                "constants": dict(constants),
+                "property": query.text,
+                "policy": whose,
+            }
+            proof = as_file(domain_certificate(result, about))
+    _report_domain(
+        asked, query, result, whose, None if proof is None else next(iter(proof.values.values())), json
+    )
+    sys.stdout.flush()  # the answer comes before files, which may fail
+    if proof is not None and certificate is not None:
+        certificate.check()
+        proof.save(certificate.path)
+    if policy_out is not None:
+        from tightrope.learning.exported import robust_policy
+
+        found = robust_policy(result)
+        policy_out.check()
+        certified = to_plain(found.certified(result, query.text))
+        policy = asked.policy or found.policy
+        if isinstance(problem, ProductProblem):
+            policy = problem.controller(found.policy)
+        policy.save(policy_out.path, model.hash(), certified)
+    leave(result.verdict, about=query.text)
+
+
+def _domain_subject(asked: DomainQuestion) -> tuple[ParametricMDP, Problem]:
+    """The model that was named, and the problem: of a temporal formula one about a product."""
+    from tightrope.logic.product_problem import product_problem
+
+    model = asked.loaded.model
+    if not isinstance(model, ParametricMDP) or not model.parameters.names:
+        raise InputError(
+            f"--sets speaks of a domain of parameters, and {asked.source} has none",
+            hint="leave --sets out: plain and interval models have one value",
+        )
+    if len(asked.queries) != 1:
+        raise InputError(f"--sets goes with one property, not {len(asked.queries)}")
+    first = asked.queries[0]
+    problem: Problem
+    if first.is_plain:
+        problem = Problem(model, first)
+    else:
+        if asked.policy is not None:
+            raise InputError(
+                f"--policy does not go with {first.text} over a domain: a policy with memory is wanted",
+                hint="leave --policy out, or ask at a point",
+            )
+        problem, reading = product_problem(model, first)
+        warn(reading)
+    query = problem.query
+    if query.is_threshold:
+        raise InputError(
+            f"{query.text} is true or false, and may be true at some instantiations only",
+            hint="ask for the value, Pmax=? [ … ], and compare its bounds",
+        )
+    return model, problem
+
+
+def _domain_policy(asked: DomainQuestion, problem: Problem) -> tuple[Policy | None, str]:
+    """The policy to evaluate (None: find one), and what it is in words."""
+    from tightrope.solver.solve import solve
+
+    if asked.policy is not None:
+        if asked.at is not None:
+            raise InputError("--policy and --at each name a policy here", hint="leave one of them out")
+        return asked.policy, "the given policy"
+    if asked.at is None:
+        return None, "the most robust policy found"
+    model = problem.model
+    assert isinstance(model, ParametricMDP)
+    best = solve(model.instantiate(asked.loaded.point(asked.at)), problem.objective)
+    return best.policy, f"the optimal policy at {asked.at}"
+
+
+def _report_domain(
+    asked: DomainQuestion,
+    query: Query,
+    result: LearningResult,
+    whose: str,
+    proved: tuple[float, float] | None,
+    json: bool,
+) -> None:
+    from tightrope.cli.result_display import list_coupled_facts
+    from tightrope.learning.outcome import describe_coupled_value
+
+    interval = result.robust.interval
+    names = result.model.parameters.names
+    coupled = describe_coupled_value(result.robust.coupled, names)
+    verdict = result.verdict
+    status = "certified" if verdict.is_proved else "limit"
+    if json:
+        synthesis = result.synthesis
+        answer = DomainAnswer(
+            model=asked.source,
+            question=query.text,
+            verdict=verdict.word,
+            why=verdict.why,
+            assumptions=assumed_facts(verdict),
+            sets=asked.sets.value,
+            policy=whose,
+            lower=interval.lower,
+            upper=interval.upper,
+            status=status if coupled is None else coupled.status,
+            witness=None if coupled is None else coupled.witness,
+            gap=None if coupled is None else coupled.gap,
+            coupled=coupled,
+            limit=None if synthesis is None else synthesis.limit,
+            optimality_gap=None if synthesis is None else synthesis.optimality_gap,
+            certificate=None if proved is None else Span(*proved),
+            notes=list(result.notes),
+            peak_memory=peak_memory(),
+            seconds={
+                "build": round(asked.loaded.seconds, 6),
+                **{phase: round(seconds, 6) for phase, seconds in result.seconds.items()},
+            },
+        )
+        print_json(answer)
+        return
+    print_verdict(verdict, verdict.headline(str(interval), "over the domain"))
+    shown = [
+        ("policy", whose),
+        ("value", f"{interval} over the domain ({asked.sets.value} sets)"),
+        *list_coupled_facts(result),
+    ]
+    if proved is not None:
+        shown.append(("certificate", f"proves {interval_text(*proved)}"))
+    shown += [("note", note) for note in result.notes]
+    spent = f"{asked.loaded.seconds:.3g} to build, {sum(result.seconds.values()):.3g} to solve"
+    print_facts(query.text, [*shown, ("seconds", spent), ("memory", memory_text())])
+
+
+def check_timed(asked: Request, properties: PropertyTexts, how: SolveOptions) -> None:
+    """Compute and print."""
+    if not properties.files:
+        raise InputError(
+            "no property is given", hint="say what to compute with --prop 'P=? [ F<=10 \"goal\" ]'"
+        )
+    constants = parse_constants(asked.const)
+    over_domain = asked.sets is not None
+    stop = None if asked.build_all or over_domain else properties.boundary(constants)
+    given = properties.model_constants(constants)
+    loaded = load_timed(asked.model, given, asked.param, asked.domain, stop, quiet=asked.at is not None)
+    options, structure = PropertyOptions(constants=constants, is_timed=True), loaded.model.structure
+    queries = [
+        read_query(one, file, structure, options) for file in properties.files for one in file.properties
+    ]
+    if not queries:
+        raise InputError("there is no property to check")
+    if over_domain:
+        _check_rate_domain(asked, loaded, queries, how)
+        return
+    chain = loaded.model.instantiate(loaded.point(asked.at))
+    answers: list[ComposedAnswer] = []
+    for query in queries:
+        with phase_progress() as progress:
+            progress("solve")
+            answers.append(answer_composed(query, chain, how, asked.all_states))
+    for answered in answers:
+        for reading in answered.answer.readings:
+            warn(reading)
+    report_answers(loaded.source, loaded, answers, asked.json)
+    sys.stdout.flush()
+    leave(Verdict.worst([answer.verdict for answer in answers]))
+
+
+def _check_rate_domain(
+    asked: Request, loaded: TimedModel, queries: Sequence[Query], how: SolveOptions
+) -> None:
+    """Bounds that hold for every point of the domain: rates in intervals, picked anew at every moment."""
+    from tightrope.logic.operators import Effort
+    from tightrope.logic.over_rates import bound_over_rates
+    from tightrope.model.continuous import over_box
+
+    if len(queries) != 1:
+        raise InputError(f"--sets goes with one property, not {len(queries)}")
+    parameters = loaded.model.parameters
+    if asked.sets not in (None, DomainSets.EXPRESSION):
+        raise InputError(
+            f"--sets {asked.sets.value} is not there for continuous time", hint="write --sets expression"
+        )
+    if parameters.constraints:
+        raise InputError(
+            "bounds over the domain of a chain in continuous time are over a box, and this domain has "
+            "constraints between parameters",
+            hint="give ranges only: --param lam=0.1:0.3",
+        )
+    begin = time.perf_counter()
+    chain = over_box(loaded.model, parameters.lower, parameters.upper)
+    effort = Effort(how.precision, how.relative, how.limits, how.threads, how.device)
+    with phase_progress() as progress:
+        progress("solve")
+        found = bound_over_rates(chain, queries[0], effort)
+    seconds = {"build": round(loaded.seconds, 6), "solve": round(time.perf_counter() - begin, 6)}
+    verdict = Verdict.of(limit="; ".join(found.missed) or None)
+    if asked.json:
+        print_json(
+            DomainAnswer(
+                model=loaded.source,
+                question=queries[0].text,
+                verdict=verdict.word,
+                why=verdict.why,
+                assumptions=[],
+                sets="expression",
+                policy="none: a chain has no choices",
+                lower=found.lower,
+                upper=found.upper,
+                status="certified" if verdict.is_proved else "limit",
+                witness=None,
+                gap=None,
+                coupled=None,
+                limit=None,
+                optimality_gap=None,
+                certificate=None,
+                notes=list(found.notes),
+                peak_memory=peak_memory(),
+                seconds=seconds,
+            )
+        )
+    else:
+        print_verdict(verdict, verdict.headline(interval_text(found.lower, found.upper), "over the domain"))
+        facts = [("value", f"{interval_text(found.lower, found.upper)} over the domain (expression sets)")]
+        facts += [("note", note) for note in found.notes]
+        facts.append(("seconds", f"{seconds['build']:.3g} to build, {seconds['solve']:.3g} to solve"))
+        print_facts(queries[0].text, facts)
+    sys.stdout.flush()
+    leave(verdict)

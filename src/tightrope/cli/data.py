@@ -5,26 +5,31 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tightrope.atomic import atomic_write
 from tightrope.cli import options
-from tightrope.cli.data_display import print_description
-from tightrope.cli.model_source import load_model
-from tightrope.cli.options import option
-from tightrope.cli.output import print_json, warn
-from tightrope.cli.progress import reading_progress
-from tightrope.cli.records import CountedLogOptions, takes
+from tightrope.cli.flags import as_flags
+from tightrope.cli.options import CountedLogOptions, option, takes
+from tightrope.cli.output import group, print_facts, print_json, print_table, reading_progress, warn
+from tightrope.cli.sources import load_model
 from tightrope.data.saved_reading import reading_text
 from tightrope.io.answers import DataAnswer
 from tightrope.io.coding import from_plain, to_plain
 from tightrope.io.output import FIGURE, READING, claim_file
 from tightrope.learning.log_description import LogDescription, describe_log, describe_reading
+from tightrope.numerics.text import interval_text
 from tightrope.statistics.estimates import check_delta
+
+if TYPE_CHECKING:
+    from tightrope.data.coverage import Coverage
+    from tightrope.learning.log_description import LogDescription
+    from tightrope.learning.point_estimates import PointEstimates
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,11 +70,6 @@ def data(asked: Request) -> None:
 
     Example: tightrope data 'runs/*.csv' --model model.prism --param p=0.1:0.9 --plot log.png
     """
-    run(asked)
-
-
-def run(asked: Request) -> None:
-    """Describe the log, print it, and draw it where that is wanted."""
     check_delta(asked.delta)
     figure = None
     if asked.plot is not None:
@@ -131,3 +131,153 @@ def _warn_about(description: LogDescription) -> None:
     estimates = description.estimates
     if estimates is not None and estimates.conflict:
         warn("no parameter of the domain fits the data: the model or the reading of the log is wrong")
+
+
+SCALE = 16
+"""Characters of a bar."""
+
+LONGEST = 17
+"""Characters of an expression's text."""
+
+NAMED = 3
+"""Choices of each kind that are named."""
+
+MOST_ROWS = 12
+"""Rows of a table; the rest is counted."""
+
+FINE, PLAIN = ("█", "━", "●", "·"), ("#", "=", "o", ".")
+
+
+def print_description(title: str, description: LogDescription) -> None:
+    """Everything, the way a log is read first."""
+    print_facts(title, _facts(description))
+    _print_unknown(description)
+    _print_coverage(description.coverage)
+    if description.estimates is not None:
+        _print_estimates(description.estimates)
+
+
+def _facts(description: LogDescription) -> Iterator[tuple[str, str]]:
+    reading = description.reading
+    counts, design = reading.counts, reading.counts.design
+    for line in reading.read_as:
+        yield "read as", line
+    if len(reading.files) > 1:
+        yield "files", f"{len(reading.files)}, from {reading.files[0]} to {reading.files[-1]}"
+    yield "rows", group(reading.rows)
+    yield "episodes", "not told" if design.episodes is None else group(design.episodes)
+    yield "transitions", f"{group(counts.steps)} counted"
+    if counts.costs is not None:
+        costs = counts.costs
+        yield "costs", f"{group(costs.number)}, from {costs.least:g} to {costs.most:g}"
+    if description.bytes is not None:
+        yield "bytes", group(description.bytes)
+    yield "design", design.kind.value
+    yield "verdict", description.verdict.word.value
+    for assumed in (design.order, design.ends):
+        yield assumed.name, f"{assumed.kept.value}: {assumed.why}"
+    for line in reading.notes:
+        yield "note", as_flags(line)
+    for reason, rows in reading.dropped.items():
+        yield "left out", f"{group(rows)} {'row' if rows == 1 else 'rows'}: {reason}"
+    if description.refused is not None:
+        yield "learn says", as_flags(description.refused)
+    for line in design.censored:
+        yield "missing", f"{line}: the confidence is nominal"
+    coverage = description.coverage
+    yield "states", f"in {group(coverage.states_visited)} of {group(coverage.states)} something was done"
+    several = f"{group(coverage.open_visited)} of the {group(coverage.open)} with more than one outcome"
+    yield "choices", f"{group(coverage.visited)} of {group(coverage.choices)} visited, {several}"
+    for name, visits in coverage.fewest[:NAMED]:
+        yield "fewest visits", f"{group(visits)}: {name}"
+    if coverage.never:
+        shown = coverage.never[:NAMED]
+        more = coverage.open - coverage.open_visited - len(shown)
+        yield "never visited", "; ".join(shown) + (f"; {group(more)} more" if more > 0 else "")
+
+
+def _print_unknown(description: LogDescription) -> None:
+    rows = [
+        (kind, entry.value, group(entry.rows))
+        for kind, entries in description.unknown.items()
+        for entry in entries
+    ]
+    if rows:
+        print_table("unknown to the model, as it stands in the log", ("what", "value", "rows"), rows)
+
+
+def _print_coverage(coverage: Coverage) -> None:
+    full, _, _, empty = _glyphs()
+    most = max((action.visits for action in coverage.actions), default=0)
+    rows: list[tuple[str, ...]] = []
+    for action in coverage.actions[:MOST_ROWS]:
+        size = 0 if most == 0 else max(int(action.visits > 0), round(SCALE * action.visits / most))
+        shares = (f"{group(action.visited)} of {group(action.choices)}", group(action.visits))
+        rows.append((action.action or "unlabelled", *shares, (full * size).ljust(SCALE, empty)))
+    _and_more(rows, len(coverage.actions), "more")
+    print_table("visits by action", ("action", "choices visited", "visits", ""), rows)
+
+
+def _print_estimates(estimates: PointEstimates) -> None:
+    rows: list[tuple[str, ...]] = []
+    if estimates.parameters:
+        ends = [end for p in estimates.parameters for end in (p.lower, p.upper)]
+        low, high = min(0.0, *ends), max(1.0, *ends)
+        for p in estimates.parameters[:MOST_ROWS]:
+            bar = _bar(p.estimate, (p.lower, p.upper), (low, high))
+            rows.append((p.parameter, _estimate(p.estimate, p.lower, p.upper), bar))
+        _and_more(rows, len(estimates.parameters), "more")
+        print_table("parameters", ("", "estimate", f"{low:g} to {high:g}"), rows)
+    rows = []
+    met = [e for e in estimates.expressions if e.visits]
+    for e in sorted(met, key=lambda e: e.visits)[:MOST_ROWS]:
+        seen = f"{group(e.seen)} of {group(e.visits)}"
+        bar = _bar(e.estimate, (e.lower, e.upper), (0.0, 1.0))
+        rows.append((_short(e.expression), seen, _estimate(e.estimate, e.lower, e.upper), bar))
+    _and_more(rows, len(met), "more")
+    _and_more(rows, len(rows) + len(estimates.expressions) - len(met), "never met")
+    if rows:
+        columns = ("", "seen of visits", "estimate", "0 to 1")
+        print_table("expressions, the least visited first", columns, rows)
+    said = [("intervals", estimates.label)]
+    said += [("contradiction", text) for text in estimates.conflict]
+    print_facts("", said)
+
+
+def _bar(estimate: float | None, interval: tuple[float, float], scale: tuple[float, float]) -> str:
+    """An interval with its estimate, on a line from one end of the scale to the other."""
+    _, line, point, empty = _glyphs()
+    cells = [empty] * SCALE
+    for cell in range(_cell(interval[0], scale), _cell(interval[1], scale) + 1):
+        cells[cell] = line
+    if estimate is not None:
+        cells[_cell(estimate, scale)] = point
+    return "".join(cells)
+
+
+def _cell(value: float, scale: tuple[float, float]) -> int:
+    low, high = scale
+    return min(SCALE - 1, max(0, int(SCALE * (value - low) / (high - low))))
+
+
+def _estimate(estimate: float | None, lower: float, upper: float) -> str:
+    point = "" if estimate is None else f"{estimate:.3g} "
+    return f"{point}{interval_text(lower, upper, 3)}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def _and_more(rows: list[tuple[str, ...]], total: int, what: str) -> None:
+    if total > len(rows):
+        rows.append((f"{group(total - len(rows))} {what}", "", "", "")[: len(rows[0]) if rows else 4])
+
+
+def _glyphs() -> Sequence[str]:
+    """What bars are made of, on terminals that know no more than ASCII, too."""
+    try:
+        "".join(FINE).encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return PLAIN
+    return FINE

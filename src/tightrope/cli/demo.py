@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 
 from tightrope.cli.options import Json, option
-from tightrope.cli.output import group, print_json
-from tightrope.cli.progress import phase_progress
+from tightrope.cli.output import group, phase_progress, print_json
 
 MODEL = "bench:rover(10,10)"
 DELTA = 0.001
@@ -39,7 +38,7 @@ def demo(
     from tightrope.benchmarks.suite import load, parse_bench, question
     from tightrope.certify.certificate_file import as_file
     from tightrope.certify.learned import certificate_of
-    from tightrope.cli.learn_table import print_comparison
+    from tightrope.cli.result_display import print_comparison
     from tightrope.data.simulator import Simulator
     from tightrope.data.stopping import find_decided_states
     from tightrope.data.writing import write_counts

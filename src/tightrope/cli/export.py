@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from tightrope.cli.model_source import LoadedModel, load_model
 from tightrope.cli.options import At, Const, Domain, Json, Model, Overwrite, Param, option, parse_constants
 from tightrope.cli.output import group, print_facts, print_json, warn
+from tightrope.cli.sources import LoadedModel, load_model
 from tightrope.errors import InputError
 from tightrope.io.answers import ExportAnswer
 from tightrope.io.explicit.write import ExplicitOutput, claim_explicit
@@ -111,7 +111,7 @@ def _export_rates(
     json: bool,
 ) -> None:
     """A chain in continuous time, as DRN or explicit files."""
-    from tightrope.cli.model_source import load_timed
+    from tightrope.cli.sources import load_timed
     from tightrope.io.answers import ExportAnswer
     from tightrope.io.drn.write import write_rates
 
@@ -278,11 +278,11 @@ def _program(request: JaniRequest) -> tuple[Program, str | None]:
         from tightrope.io.jani import read_program as read_jani_program
 
         return read_jani_program(path, constants), None
-    from tightrope.cli.model_source import load_model
+    from tightrope.cli.sources import load_model
     from tightrope.io.jani.write import as_program
 
     if is_continuous(request.source):
-        from tightrope.cli.model_source import load_timed
+        from tightrope.cli.sources import load_timed
 
         timed = load_timed(request.source, quiet=True)
         if request.const:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tightrope.benchmarks.instance import decimal_text
-from tightrope.cli.model_source import load_model, load_timed
 from tightrope.cli.options import Const, Domain, Json, Model, Param
 from tightrope.cli.output import group, print_facts, print_json
+from tightrope.cli.sources import load_model, load_timed
 from tightrope.io.answers import InfoAnswer
 from tightrope.loading import is_continuous
 from tightrope.model.continuous import ParametricCTMC

@@ -1,23 +1,60 @@
-"""`tightrope online MODEL --at … --episodes N`: explore, certify, repeat."""
+"""`tightrope online MODEL --at … --episodes N`: explore, certify, repeat.
+
+A run shows a live line on stderr where that is a terminal, and a table of its records at the end.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
-from tightrope.cli.options import DeviceName, option, require_device
-from tightrope.cli.records import SubjectOptions, takes
+from tightrope.cli.options import DeviceName, SubjectOptions, option, parse_constants, require_device, takes
+from tightrope.cli.output import (
+    group,
+    leave,
+    memory_text,
+    peak_memory,
+    print_facts,
+    print_json,
+    print_table,
+    print_verdict,
+    warn,
+)
+from tightrope.cli.result_display import options_that_hold
+from tightrope.cli.sources import Subject, load_subject
+from tightrope.data.reading import read_data
+from tightrope.data.simulator import DEFAULT_CAP, Simulator
 from tightrope.data.state_form import StateForm
-from tightrope.design.exploration import Explore
-from tightrope.errors import InputError
+from tightrope.data.stopping import deciding_steps, find_decided_states
+from tightrope.design.exploration import Explore, Explored
+from tightrope.design.exploration import online as learn_online
+from tightrope.errors import CannotCertify, InputError
+from tightrope.io.coding import from_plain
+from tightrope.io.output import file_digest
+from tightrope.io.results import AssumedFacts, read_verdict
+from tightrope.learning.document import Setting, document
+from tightrope.learning.online.drift_guard import drift_answer
 from tightrope.learning.online.exploration import Exploration, default_exploration
+from tightrope.learning.online.journal import LIVE, Journal, claim_run
+from tightrope.learning.online.learner import OnlineLearner
+from tightrope.learning.online.run import EnvironmentEpisodes, OnlineRun, SimulatedEpisodes, Source, Truth
+from tightrope.learning.products import project_counts
+from tightrope.learning.result import LearningResult
+from tightrope.learning.result_files import RESULT, fill_results
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.numerics.text import bound_text, interval_text, text_above
 from tightrope.regions.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
+from tightrope.verdict import Verdict, Word
 
 if TYPE_CHECKING:
     from tightrope.learning.options import LearnOptions
@@ -164,8 +201,6 @@ def online(asked: Request) -> None:
 
     Example: tightrope online model.prism --env plant:make --episodes 5000 --on-drift restart
     """
-    from tightrope.cli.online_run import run
-
     require_device(asked.device)
     if (asked.episodes is None) == (asked.until_gap is None):
         raise InputError(
@@ -174,4 +209,345 @@ def online(asked: Request) -> None:
         )
     if asked.max_episodes is not None and asked.until_gap is None:
         raise InputError("--max-episodes goes with --until-gap; --episodes N is the number of episodes")
-    run(asked)
+    if asked.env is None and (asked.convert_obs or asked.actions or asked.states):
+        raise InputError("--convert-obs, --actions and --states go with --env")
+    if asked.output is not None:
+        claim_run(asked.output)
+    subject = load_subject(asked, temporal=True)
+    if subject.product is not None and asked.env is not None:
+        raise InputError(
+            f"--env does not go with temporal formulas such as {subject.query.text}: what collects "
+            "has a memory",
+            hint="in Python tr.online takes episodes; problem.controller(learner.policy()) says how to act",
+        )
+    source, truth, cap = _source(asked, subject)
+    learner = learn_online(
+        subject.problem,
+        delta=asked.delta,
+        explore=replace(asked.exploration, cap=cap),
+        until_gap=asked.until_gap,
+        planned_episodes=asked.episodes if asked.until_gap is None else None,
+        data=None if asked.data is None else read_data(asked.data, subject.model).counts,
+        on_drift=drift_answer(asked.drift_answer, asked.alpha),
+        **asked.learn_options().words,
+    )
+    question = _question(asked, subject, learner, cap)
+    records: list[dict[str, Any]] = []
+    with nullcontext() if asked.output is None else Journal(asked.output, question) as journal:
+        whole = OnlineRun(learner, source, asked.most_episodes, truth, journal)
+        with RunDisplay(asked.most_episodes, wanted=not asked.json) as display:
+            for record in whole.records():
+                records.append(record)
+                display.show(record)
+                if asked.json:
+                    print_json({**record, "peak_memory": peak_memory()})
+        result = learner.result() if asked.output is not None or not asked.json else None
+        _warn_about(learner)
+        if result is not None and not asked.json:
+            kept = None if asked.output is None else str(asked.output)
+            verdict = _verdict(records, result)
+            print_verdict(verdict, headline(verdict, records[-1], asked.delta))
+            print_run(subject, records, result, _describe_exploration(asked.exploration, learner), kept)
+            sys.stdout.flush()
+        if asked.output is not None and result is not None:
+            _write(asked, subject, learner, result, records)
+    if learner.target is not None and not records[-1]["reached"]:
+        last = records[-1]
+        raise CannotCertify(
+            f"the gap {learner.target.text} was not reached: it is {float(last['gap']):.6g} after "
+            f"{last['episode']:,} episodes\n"
+            "hint: --max-episodes allows more; 'tightrope plan' forecasts how many are needed"
+        )
+    leave(_verdict(records, result), asked.accept_nominal, "the last update")
+
+
+def _verdict(records: list[dict[str, Any]], result: LearningResult | None) -> Verdict:
+    """That of the last update; and of the test of the model, where it was made."""
+    last = records[-1]
+    facts = from_plain(last["assumptions"], list[AssumedFacts])
+    found = read_verdict(Word(last["verdict"]), facts, last["why"])
+    return found if result is None else Verdict.worst([result.verdict, found])
+
+
+def _source(asked: Request, subject: Subject) -> tuple[Source, Truth | None, int]:
+    """Where episodes come from, the true model where it is known, and the cap on an episode's length."""
+    model, objective = subject.problem.model, subject.query.objective
+    assert isinstance(model, ParametricMDP)
+    benchmark = subject.loaded.benchmark
+    cap = asked.cap or (benchmark.episode_cap if benchmark is not None else DEFAULT_CAP)
+    steps = deciding_steps(objective)
+    if steps is not None:
+        cap = max(1, min(cap, steps))
+    stop = find_decided_states(objective, model.states)
+    if asked.env is not None:
+        from tightrope.data.environments import SteppedEnvironment, load_named, make_environment
+
+        convert = load_named(asked.convert_obs, "--convert-obs") if asked.convert_obs is not None else None
+        actions = asked.actions.split(",") if asked.actions is not None else None
+        environment = SteppedEnvironment(
+            make_environment(asked.env), model, stop, cap, convert, actions, asked.states
+        )
+        known = asked.at is not None
+        truth = Truth(model.instantiate(subject.loaded.point(asked.at)), objective) if known else None
+        return EnvironmentEpisodes(environment, asked.seed), truth, cap
+    mdp = model.instantiate(subject.loaded.point(asked.at))
+    simulated = SimulatedEpisodes(Simulator(mdp, None, stop, cap, model.hash()), asked.seed)
+    return simulated, Truth(mdp, objective), cap
+
+
+def _question(asked: Request, subject: Subject, learner: OnlineLearner, cap: int) -> dict[str, object]:
+    """Everything that the records depend on, under the names that users know; not how many there are."""
+    decisions = learner.decisions
+    return {
+        "model": asked.model,
+        "model hash": subject.model.hash(),
+        "property": subject.query.text,
+        "discount": asked.discount,
+        "terminal reward": asked.terminal_reward,
+        "delta": asked.delta,
+        "region": decisions.region.value if decisions.region else None,
+        "sets": decisions.sets.value,
+        "interval": decisions.interval.value,
+        "budget": asked.budget.value,
+        "assumed support": asked.assume_support,
+        "precision": asked.precision,
+        "exploration": asked.exploration.kind.value,
+        "cost": asked.exploration.price.text,
+        "states to avoid": asked.exploration.avoid,
+        "allowed probability": asked.exploration.at_most,
+        "data to begin with": None if asked.data is None else file_digest(asked.data),
+        "gap to reach": None if learner.target is None else learner.target.text,
+        "seed": asked.seed,
+        "cap": cap,
+        "point": None if asked.env and not asked.at else subject.point_text(asked.at),
+        "environment": asked.env,
+        "conversion of observations": asked.convert_obs,
+        "actions": asked.actions,
+        "states": asked.states.value if asked.states else None,
+        "answer to drift": asked.drift_answer,
+        "alpha": None if learner.guard is None else learner.guard.monitor.alpha,
+    }
+
+
+def _write(
+    asked: Request,
+    subject: Subject,
+    learner: OnlineLearner,
+    result: LearningResult,
+    records: list[dict[str, Any]],
+) -> None:
+    """The result as `tightrope learn -o` writes it, and the figure."""
+    from tightrope.report.learning_curve import write_curve
+
+    assert asked.output is not None
+    setting = Setting(
+        model=asked.model,
+        property=subject.query.text,
+        delta=asked.delta,
+        constants=parse_constants(asked.const),
+        data={
+            "source": asked.env or "simulation",
+            "seed": asked.seed,
+            "updates": len(records),
+            **({} if learner.guard is None else {"forgotten_episodes": learner.data.before[0]}),
+        },
+        command=["tightrope", *sys.argv[1:]],
+        truth=subject.point_text(asked.at) if asked.env is None or asked.at else None,
+    )
+    content = document(
+        [result], project_counts(learner.problem, learner.data.counts()), learner.options, setting
+    )
+    about = {
+        "title": f"{asked.model.removeprefix('bench:')}: {subject.query.text}",
+        "value": "value",
+        "sets": result.kind.value,
+    }
+    with claim_run(asked.output).filling(RESULT, LIVE) as folder:
+        fill_results(folder, [result], content)
+        write_curve(folder, records, about)
+
+
+def _describe_exploration(asked: Explore, learner: OnlineLearner) -> str:
+    """Who collected, and what is said of it."""
+    found = learner.last_design if isinstance(learner.last_design, Explored) else None
+    words = [f"{asked.kind.value} policy"]
+    if not asked.price.is_by_episode:
+        words.append(f"by cost ({asked.price.text})")
+    if found is not None and found.design is not None:
+        words.append(f"within {100 * found.design.optimality:.2g} % of the best at the estimate")
+        words += ["which the robust policy is, too"] if found.greedy_is_as_good else []
+    if found is not None and found.certified is not None:
+        words.append(f"{asked.avoid} in at most {text_above(found.certified, 4)} of episodes, certified")
+    return ", ".join(words)
+
+
+def _warn_about(learner: OnlineLearner) -> None:
+    ledger = learner.ledger
+    if ledger is not None and not ledger.holds:
+        warn(
+            f"{ledger.method} assumes {ledger.assumption.value}, and these data were collected by a policy "
+            "that depends on them: the guarantees are nominal\n"
+            f"hint: {options_that_hold(ledger)} holds for them"
+        )
+
+
+SHOWN_DIGITS = 6
+ROWS = 16
+"""Of the table: the first record, the last, and some between at growing distances."""
+
+
+class RunDisplay:
+    """Episodes done, and what is guaranteed so far; silent where stderr is no terminal."""
+
+    def __init__(self, episodes: int, wanted: bool):
+        self._episodes = episodes
+        self._wanted = wanted and sys.stderr.isatty()
+        self._bar: Any = None
+
+    def __enter__(self) -> Self:
+        if self._wanted:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+            columns = (
+                TextColumn("episodes"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.description}"),
+                TimeElapsedColumn(),
+            )
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._task = self._bar.add_task("", total=self._episodes)
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def show(self, record: Mapping[str, Any]) -> None:
+        """The latest record."""
+        if self._bar is not None:
+            floor = _is_floor(record)
+            parts = [f"update {record['update']}", f"guarantee {_bound(record['guarantee'], floor)}"]
+            if record["performance"] is not None:
+                parts.append(f"performance {_number(record['performance'])}")
+            parts.append(f"optimistic {_bound(record['optimistic'], not floor)}")
+            self._bar.update(self._task, completed=record["episode"], description=", ".join(parts))
+
+
+def headline(verdict: Verdict, record: Mapping[str, Any], delta: float) -> str:
+    """The verdict of a run in a line: the guarantee of its last update, as far as it may be claimed."""
+    floor = _is_floor(record)
+    claim = f"at {'least' if floor else 'most'} {_bound(record['guarantee'], floor)}"
+    return verdict.headline(claim, f"with confidence {1 - delta:.10g}")
+
+
+def print_run(
+    subject: Subject,
+    records: Sequence[Mapping[str, Any]],
+    result: LearningResult,
+    explored: str,
+    written: str | None,
+) -> None:
+    """Some of the records, and what they add up to."""
+    floor = _is_floor(records[-1])
+    known = any(record["performance"] is not None for record in records)
+    together = any(record.get("best_guarantee") is not None for record in records)
+    columns = ["episode", "steps", "guarantee", *(["best so far"] if together else [])]
+    columns += [*(["performance"] if known else []), "optimistic", "seconds"]
+    rows = [
+        [
+            group(record["episode"]),
+            group(record["steps"]),
+            _bound(record["guarantee"], floor),
+            *([_bound(record.get("best_guarantee"), floor)] if together else []),
+            *([_number(record["performance"])] if known else []),
+            _bound(record["optimistic"], not floor),
+            f"{record['elapsed']:.3g}",
+        ]
+        for record in choose_records(records)
+    ]
+    print_table(subject.query.text, columns, rows)
+    robust = result.robust.interval
+    last = records[-1]
+    facts = [
+        ("updates", group(len(records))),
+        ("explored", explored),
+        *((("gap", _gap(last)),) if "reached" in last else ()),
+        ("memory", memory_text()),
+        ("sets", f"{result.kind.value} ({result.sets.relaxation.value})"),
+        ("region", result.decisions.region.value if result.decisions.region else "none"),
+        ("robust policy", interval_text(robust.lower, robust.upper, SHOWN_DIGITS)),
+        *(
+            (("best guarantee", _best(records, floor)),)
+            if records[-1].get("best_guarantee") is not None
+            else ()
+        ),
+        *((("kept", _count_kept(records)),) if known else ()),
+        *((("drift", _drift(records)),) if "drift" in records[-1] else ()),
+        *((("model fit", result.fit.text),) if result.fit is not None else ()),
+        *(("why", reason) for reason in result.decisions.reasons),
+        *(("ledger", line) for line in result.ledger.lines),
+        *((("written", written),) if written else ()),
+    ]
+    print_facts("", facts)
+
+
+def choose_records(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """At most `ROWS` of the records, evenly spread over the logarithm of the episodes."""
+    if len(records) <= ROWS:
+        return list(records)
+    last = max(records[-1]["episode"], 2)
+    kept: dict[int, Mapping[str, Any]] = {}
+    for number, record in enumerate(records):
+        cell = 0 if record["episode"] == 0 else 1 + int((ROWS - 2) * _share(record["episode"], last))
+        kept[cell if number < len(records) - 1 else ROWS] = record
+    return [kept[cell] for cell in sorted(kept)]
+
+
+def _share(episode: int, last: int) -> float:
+    from math import log
+
+    return min(log(episode) / log(last), 1 - 1e-9)
+
+
+def _best(records: Sequence[Mapping[str, Any]], floor: bool) -> str:
+    return f"{_bound(records[-1]['best_guarantee'], floor)} (of all updates, which hold together)"
+
+
+def _gap(last: Mapping[str, Any]) -> str:
+    found = f"{_bound(last['gap'], False)} after {group(last['episode'])} episodes"
+    return found if last["reached"] else f"{found}: more than was asked for"
+
+
+def _drift(records: Sequence[Mapping[str, Any]]) -> str:
+    found = records[-1]["drift"]
+    said = f"{found['events']:,} events, "
+    if found["alarm"]:
+        said += f"alarm at event {found['first_alarm']:,}"
+    else:
+        said += f"no alarm (a false one has probability at most {found['alpha']:g})"
+    if found["restarts"]:
+        said += f"; {found['restarts']:,} restarts, the last after {found['since']:,} episodes"
+    return said
+
+
+def _count_kept(records: Sequence[Mapping[str, Any]]) -> str:
+    broken = sum(record["holds"] is False for record in records)
+    return f"{len(records) - broken} of {len(records)} guarantees, compared with the truth"
+
+
+def _is_floor(record: Mapping[str, Any]) -> bool:
+    """Whether the guarantee is a lower bound: the optimistic value lies on its other side."""
+    return float(record["guarantee"]) <= float(record["optimistic"])
+
+
+def _bound(value: object, is_lower: bool) -> str:
+    return "–" if value is None else bound_text(float(str(value)), is_lower, SHOWN_DIGITS)
+
+
+def _number(value: object) -> str:
+    return "–" if value is None else f"{float(str(value)):.{SHOWN_DIGITS}g}"

@@ -1,22 +1,36 @@
-"""The options that commands share, each written once: its name, help, and how its text is read.
+"""The options that commands share, each written once, and the records of options that commands take.
 
-A command takes them as parameters, or as fields of a record (`tightrope.cli.records`):
+Options of a command are the fields of a record, and the command takes the record:
 
-    def info(model: Model, const: Const = None, domain: Domain = None, json: Json = False) -> None: ...
+    @dataclass(frozen=True, kw_only=True)
+    class Request(SubjectOptions):
+        gap: Annotated[str | None, option("--gap", "The width that is wanted.", "E")] = None
+
+    @takes(Request)
+    def plan(request: Request) -> None: ...
+
+Fields that are records themselves stand for their fields.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, get_type_hints
 
 import typer
 
+from tightrope.cli.flags import OPTIONS
 from tightrope.errors import InputError, Location
+
+if TYPE_CHECKING:
+    from tightrope.cli.sources import LogRequest
 
 
 class DeviceName(Enum):
@@ -382,3 +396,132 @@ def parse_cost_range(text: str | None) -> tuple[float, float] | None:
         problem = f"--cost-range is '{text}', not two numbers, the smaller one first"
         raise InputError(problem, hint="e.g. --cost-range 0,5")
     return low, high
+
+
+R = TypeVar("R")
+
+
+def takes(record: type[R]) -> Callable[[Callable[[R], None]], Callable[..., None]]:
+    """Let typer see the fields of a record as the options of a command, which is called with the record."""
+
+    def decorate(command: Callable[[R], None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def run(**given: object) -> None:
+            command(_build(record, given))
+
+        parameters = list(_list_parameters(record))
+        vars(run)["__signature__"] = inspect.Signature(parameters)
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        return run
+
+    return decorate
+
+
+def _list_parameters(record: type) -> Iterator[inspect.Parameter]:
+    kinds = get_type_hints(record, include_extras=True)
+    for field in fields(record):
+        if is_dataclass(kind := kinds[field.name]):
+            assert isinstance(kind, type)
+            yield from _list_parameters(kind)
+        else:
+            default = inspect.Parameter.empty if field.default is MISSING else field.default
+            yield inspect.Parameter(
+                field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
+            )
+
+
+def _build(record: Any, given: Mapping[str, object]) -> Any:
+    kinds = get_type_hints(record)
+    return record(
+        **{
+            field.name: _build(kind, given) if is_dataclass(kind := kinds[field.name]) else given[field.name]
+            for field in fields(record)
+        }
+    )
+
+
+def list_given(asked: Any, names: str | None = None) -> list[str]:
+    """The options of a record that are given, of those by these names of fields or of all."""
+    given = []
+    for name in names.split() if names is not None else (field.name for field in fields(asked)):
+        value = getattr(asked, name)
+        if not (value is None or value is False or value == []):
+            given.append(OPTIONS.get(name, f"--{name.replace('_', '-')}"))
+    return given
+
+
+def refuse_options(asked: object, names: str, why: str = "it does not go with continuous time") -> None:
+    """Refuse options of a record, by the names of its fields, that make no sense for the model given."""
+    for option in list_given(asked, names):
+        refuse(option, why)
+
+
+def refuse(option: str, why: str = "it does not go with continuous time") -> NoReturn:
+    """An option that is there, and why it must not be."""
+    raise InputError(f"{option}: {why}", hint=f"leave {option} out")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """Which model."""
+
+    model: Model
+    const: Const = None
+    param: Param = None
+    domain: Domain = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubjectOptions(ModelOptions):
+    """Which model, and what is asked of it."""
+
+    prop: Prop = None
+    discount: Discount = None
+    terminal_reward: TerminalReward = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogOptions:
+    """How a log is read, under the names of `ReadOptions`."""
+
+    states: States = None
+    columns: Columns = None
+    maps: Map = None
+    format: DataFormatName = None
+    skip_invalid: SkipInvalid = False
+    ends: Ends = None
+    watched_until: WatchedUntil = None
+    until_now: UntilNow = False
+    order: Order = None
+    drop_duplicates: DropDuplicates = False
+    gaps: Gaps = None
+    reading: ReadingFile = None
+
+    def request(self, places: Sequence[str]) -> LogRequest:
+        """The log at these places, read as these options say."""
+        from tightrope.cli.sources import LogRequest
+        from tightrope.data.read_options import ReadOptions, event_number
+
+        given: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name, value in given.items():
+            if isinstance(value, Enum):
+                given[name] = value.value
+            elif name in ("since", "chosen_at"):
+                given[name] = event_number(name, value)
+        return LogRequest(tuple(places), ReadOptions(**given).resolved())
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignedLogOptions(LogOptions):
+    """… and how it was collected."""
+
+    design: Design = None
+    planned_episodes: PlannedEpisodes = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedLogOptions(DesignedLogOptions):
+    """… and where it is counted."""
+
+    engine: EngineName = "local"
+    scheduler: Scheduler = None

@@ -2,16 +2,56 @@
 
 from __future__ import annotations
 
+import math
+import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
-from tightrope.cli.options import DeviceName, option, require_device
-from tightrope.cli.records import DesignedLogOptions, SubjectOptions, takes
+from tightrope.cli.options import (
+    DesignedLogOptions,
+    DeviceName,
+    SubjectOptions,
+    option,
+    require_coupled,
+    require_device,
+    takes,
+)
+from tightrope.cli.output import (
+    leave,
+    phase_progress,
+    print_facts,
+    print_json,
+    print_table,
+    print_verdict,
+    warn,
+)
+from tightrope.cli.sources import about_log, load_subject, print_reading
+from tightrope.design.plan import (
+    DRAWS_FILE,
+    GIVEN,
+    POLICY_FILE,
+    Aim,
+    Plan,
+    PlanStatus,
+    Strategy,
+    Target,
+    claim_plan,
+    plan_document,
+    round_forecast,
+    write_plan,
+)
+from tightrope.design.planner import NothingToPlan
+from tightrope.design.planner import plan as plan_collection
+from tightrope.errors import CannotCertify
+from tightrope.io.results import LABEL, SignatureDraws, assumed_facts
+from tightrope.model.policy import Policy
+from tightrope.numerics.text import interval_text, text_above
 from tightrope.regions.region import RegionKind
-from tightrope.statistics.estimates import IntervalMethod
+from tightrope.statistics.estimates import IntervalMethod, check_delta
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +135,164 @@ def plan(asked: Request) -> None:
 
     Example: tightrope plan 'bench:rover(10,10)' --data pilot.parquet --gap 0.015 -o plan
     """
-    from tightrope.cli.plan_run import run
-
     require_device(asked.device)
-    run(asked)
+    begin = time.perf_counter()
+    check_delta(asked.delta)
+    words = asked.words
+    require_coupled(words.get("coupled_gap"), words.get("sets") is SetsKind.COUPLED)
+    Target.of(asked.gap, words.get("optimality"), words.get("above"), words.get("budget"))
+    claimed = None if asked.output is None else claim_plan(asked.output)
+    log = asked.reading.request(asked.data)
+    files = log.files()
+    subject = load_subject(asked)
+    given = None if asked.policy is None else Policy(subject.model, asked.policy)
+    cap = asked.within_cap
+    if cap is None and subject.loaded.benchmark is not None:
+        cap = subject.loaded.benchmark.episode_cap
+    reading = log.read(subject.model, files)
+    try:
+        with phase_progress() as progress:
+            found = plan_collection(
+                subject.problem,
+                reading.counts,
+                delta=asked.delta,
+                gap=asked.gap,
+                policy=given,
+                progress=progress,
+                within_cap=cap,
+                **words,
+            )
+    except NothingToPlan as error:
+        if asked.json:
+            refuted = {"verdict": error.verdict.word, "why": error.verdict.why, "strategies": []}
+            print_json({**refuted, "assumptions": assumed_facts(error.verdict)})
+        else:
+            print_verdict(error.verdict, error.verdict.headline(""))
+        sys.stdout.flush()
+        raise
+    for missing in reading.counts.design.censored:
+        warn(f"{missing}: what is missing may depend on how it came out, so the confidence is nominal")
+    document = plan_document(found, asked.model)
+    document.data = about_log(log, files, reading)
+    document.seconds = round(time.perf_counter() - begin, 6)
+    if asked.output is not None:
+        document.output = str(asked.output)
+    if asked.json:
+        print_json(document)
+    else:
+        print_verdict(found.verdict, found.headline())
+        print_reading(reading)
+        print_plan(asked.model, found, asked.output, document.seconds)
+    sys.stdout.flush()
+    if asked.output is not None:
+        write_plan(asked.output, found, document, claimed)
+    if not found.status.is_answered:
+        raise CannotCertify(_why_not(found))
+    leave(found.verdict, asked.accept_nominal, "the gap now")
+
+
+MOST_ROWS = 8
+"""Signatures that are listed, those with most draws."""
+MOST_TEXT = 40
+"""Characters of an expression that are shown."""
+
+
+def print_plan(title: str, found: Plan, written: Path | None, seconds: float) -> None:
+    """The plan for people."""
+    print_facts(title, _before(found))
+    if found.strategies:
+        print_table("", _columns(found), [_row(found, one) for one in found.strategies])
+    print_facts("", _after(found, written, seconds))
+
+
+def _before(found: Plan) -> list[tuple[str, str]]:
+    interval = found.interval
+    whose = "given" if any(one.name == GIVEN for one in found.strategies) else "robust"
+    span = interval_text(interval.lower, interval.upper, 4)
+    data = f"{found.episodes_so_far:,} {found.unit}"
+    data += f" ({found.steps_so_far:,} steps)" if found.unit == "episodes" else ""
+    what = "guarantee and best possible value are" if found.target.aim is Aim.OPTIMALITY else "gap"
+    apart = " apart" if found.target.aim is Aim.OPTIMALITY else ""
+    now = f"{whose} policy in {span}, {what} {found.gap_now:.4g}{apart}, after {data}"
+    asked = f"{found.target.text}, with confidence {1 - found.delta:g}"
+    if found.target.relative and found.gap_asked is not None:
+        asked += f": {found.gap_asked:.4g}, as the value at the estimate is {found.value:.4g}"
+    return [("now", now), ("asked", asked)]
+
+
+def _columns(found: Plan) -> tuple[str, ...]:
+    first = ("collect with", "gap to expect" if found.target.aim is Aim.BUDGET else found.unit, "likely")
+    if found.unit == "draws":
+        return first
+    return (*first, "steps", *(["cost"] if _has_prices(found) else []))
+
+
+def _has_prices(found: Plan) -> bool:
+    return any(one.cost != 1.0 for one in found.strategies)
+
+
+def _row(found: Plan, one: Strategy) -> tuple[str, ...]:
+    name = f"{one.name} policy" if one.name != "uniform" else one.name
+    if found.unit == "draws":
+        name, last = f"{one.name} draws", []
+    else:
+        last = [round_forecast(one.total_steps) if math.isfinite(one.total_steps) else "–"]
+        if _has_prices(found):
+            last.append(round_forecast(one.total_cost) if math.isfinite(one.total_cost) else "–")
+    if found.target.aim is Aim.BUDGET:
+        gap = one.curve(found.target.amount)
+        return name, f"{gap.expected:.4g}", f"{gap.low:.3g} – {gap.high:.3g}", *last
+    if not math.isfinite(one.low):
+        return name, "beyond 10⁹", "", *last
+    high = round_forecast(one.high) if math.isfinite(one.high) else "10⁹ and more"
+    return name, round_forecast(one.episodes), f"{round_forecast(one.low)} – {high}", *last
+
+
+def _after(found: Plan, written: Path | None, seconds: float) -> list[tuple[str, str]]:
+    facts: list[tuple[str, str]] = []
+    if found.hangs_on:
+        shares = [f"{one.text} ({one.share:.0%})" for one in found.hangs_on]
+        facts.append(("the gap hangs on", "; ".join(shares)))
+    if found.unidentifiable:
+        facts.append(("no data tell", "; ".join(found.unidentifiable)))
+    if found.draws is not None:
+        facts += [("draw", _describe_draw(row)) for row in found.draws.table[:MOST_ROWS]]
+        file = "these" if written is None else f"those of {written}/{DRAWS_FILE}"
+        facts.append(("next", f"make {found.next_episodes:,} draws, {file}: sample --draws"))
+    made = found.exploration
+    if made is not None:
+        several = "1 policy" if len(made.shares) == 1 else f"{len(made.shares)} policies, mixed into one"
+        near = f"within {made.optimality:.1%} of the best exploration at the estimate ({made.solves} solves)"
+        if not math.isfinite(made.optimality):
+            near = "with the safest policy mixed in, since the best exploration is not certified"
+        facts.append(("the design", f"{several}; {near}"))
+        if made.certified is not None:
+            facts.append(
+                ("to avoid", f"in at most {text_above(made.certified, 4)} of its episodes, certified")
+            )
+        file = "it" if written is None else f"{written}/{POLICY_FILE}"
+        facts.append(("next", f"explore with {file} for {found.next_episodes:,} episodes, then plan again"))
+    if found.status is not PlanStatus.PLANNED:
+        facts.append(("status", found.status.value))
+    facts += [("note", note) for note in found.notes]
+    facts.append(("forecast", LABEL.removeprefix("a forecast, ")))
+    if written is not None:
+        facts.append(("written", str(written)))
+    facts.append(("seconds", f"{seconds:.3g}"))
+    return facts
+
+
+def _describe_draw(row: SignatureDraws) -> str:
+    shown = row.signature[0] if len(row.signature[0]) <= MOST_TEXT else f"{row.signature[0][:MOST_TEXT]}…"
+    return f"{row.draws:,} of the {row.choices:,} choices with {shown}, such as {row.example}"
+
+
+def _why_not(found: Plan) -> str:
+    if found.unidentifiable:
+        return (
+            f"{found.status.value}: under every policy the data tell nothing about "
+            f"{'; '.join(found.unidentifiable)}, which the gap depends on"
+        )
+    if found.status is PlanStatus.BEYOND:
+        return f"{found.target.text} is {found.status.value}, even with designed exploration"
+    return f"{found.target.text}: {found.status.value}; {'; '.join(found.notes)}"

@@ -1,28 +1,20 @@
-"""`tightrope sample MODEL --at … --episodes N --seed S -o F`: data from a model at a known point."""
+"""`tightrope sample MODEL --at … --episodes N --seed S -o F`: data from a model at a known point.
+
+Of a chain in continuous time it is a log with the moments of all jumps.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tightrope.cli import options
-from tightrope.cli.model_source import LoadedModel, load_model
-from tightrope.cli.options import option, parse_constants
+from tightrope.cli.options import ModelOptions, option, parse_constants, refuse_options, takes
 from tightrope.cli.output import group, print_facts, print_json, warn
-from tightrope.cli.questions import read_properties
-from tightrope.cli.records import ModelOptions, refuse_options, takes
-from tightrope.cli.sample_setting import (
-    DEFAULT_CAP,
-    UNIFORM,
-    Setting,
-    cost_source,
-    setting_of,
-    simulator_at,
-)
-from tightrope.cli.sample_timed import sample_timed
+from tightrope.cli.sources import LoadedModel, PropertyTexts, load_model, load_timed, read_properties
 from tightrope.data.state_form import StateForm
 from tightrope.errors import InputError
 from tightrope.loading import is_continuous
@@ -31,9 +23,22 @@ if TYPE_CHECKING:
     from tightrope.data.counts import Counts
     from tightrope.data.mixed_episodes import MixedEpisodes
     from tightrope.data.planned_draws import PlannedDraws
+    from tightrope.data.sampled_costs import CostSource
     from tightrope.data.simulator import Simulator
     from tightrope.data.steered_simulator import SteeredSimulator
+    from tightrope.model.mdp import MDP
     from tightrope.model.policy import Policy
+    from tightrope.model.structure import Structure
+    from tightrope.numerics.arrays import BoolArray
+
+
+DEFAULT_CAP = 1000
+"""Steps after which an episode is cut off, where neither --cap nor a benchmark says otherwise."""
+
+UNIFORM = "uniform"
+
+TIMED_CAP = 1_000_000
+"""Jumps after which an episode is cut off, where --cap does not say otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -369,3 +374,158 @@ def _report(
         ]
     facts += [("file", str(output)), ("seconds", f"{seconds:.3g}")]
     print_facts(model, facts)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How to walk: the policy, where and when an episode ends, and the property that decides it."""
+
+    policy: Policy | None
+    stop: BoolArray | None
+    cap: int
+    text: str | None
+
+
+def setting_of(
+    loaded: LoadedModel, asked: PropertyTexts, constants: Mapping[str, str], cap: int | None, policy: str
+) -> Setting:
+    from tightrope.data.stopping import deciding_steps, find_decided_states
+    from tightrope.model.policy import Policy
+
+    structure = loaded.model.structure
+    benchmark = loaded.benchmark
+    limit = cap if cap is not None else benchmark.episode_cap if benchmark is not None else DEFAULT_CAP
+    taken = None if policy == UNIFORM else Policy(structure, policy)
+    if not asked.files and benchmark is None:
+        return Setting(taken, None, limit, None)
+    questions = asked.queries(loaded, constants)
+    if len(questions) != 1:
+        raise InputError(f"one property decides when an episode ends, not {len(questions)}")
+    objective = questions[0].objective
+    steps = deciding_steps(objective)
+    if steps is not None:
+        limit = max(1, min(limit, steps))
+    return Setting(taken, find_decided_states(objective, structure.states), limit, questions[0].text)
+
+
+def simulator_at(
+    loaded: LoadedModel, setting: Setting, at: str | None
+) -> tuple[Simulator | SteeredSimulator, dict[str, str]]:
+    """The model at the point that was asked for, ready to walk, and the point in words."""
+    from tightrope.data.simulator import Simulator
+    from tightrope.data.steered_simulator import SteeredSimulator
+
+    mdp, point = _at_point(loaded, at)
+    if setting.policy is not None and setting.policy.has_memory:
+        there = setting.policy, setting.stop, setting.cap, loaded.model.hash()
+        return SteeredSimulator(mdp, *there), point
+    return Simulator(mdp, setting.policy, setting.stop, setting.cap, loaded.model.hash()), point
+
+
+def _at_point(loaded: LoadedModel, at: str | None) -> tuple[MDP, dict[str, str]]:
+    from tightrope.benchmarks.instance import decimal_text
+    from tightrope.model.mdp import MDP, IntervalMDP
+
+    model = loaded.model
+    if isinstance(model, IntervalMDP):
+        raise InputError("an interval model has no single set of probabilities to draw from")
+    point = loaded.point(at)
+    if isinstance(model, MDP):
+        return model, {}
+    named = zip(model.parameters.names, point, strict=True)
+    return model.instantiate(point), {name: decimal_text(value) for name, value in named}
+
+
+def cost_source(
+    text: str,
+    loaded: LoadedModel,
+    asked: PropertyTexts,
+    constants: Mapping[str, str],
+    at: str | None,
+    seed: int,
+) -> CostSource:
+    """Costs around the rewards that the property asks for, or the only ones of the model."""
+    from tightrope.data.sampled_costs import CostNoise, CostSource, mean_costs, reward_of
+
+    structure = loaded.model.structure
+    wanted = None
+    if asked.files or loaded.benchmark is not None:
+        objective = asked.queries(loaded, constants)[0].objective
+        wanted = objective.reward if objective.is_reward else None
+    reward = wanted if wanted is not None else reward_of(structure.rewards)
+    point = list(loaded.point(at))
+    return CostSource(mean_costs(reward, structure, point), CostNoise.parse(text), seed)
+
+
+def sample_timed(asked: Request, output: Path, episodes: int, duration: float) -> None:
+    """Simulate so many episodes of this duration, and write their jumps."""
+    from tightrope.benchmarks.instance import decimal_text
+    from tightrope.data.timed_simulator import simulate_times
+    from tightrope.io.answers import SampleAnswer
+    from tightrope.io.output import DATA, claim_file
+    from tightrope.io.table.data_table import is_parquet
+    from tightrope.io.table.writer import write_table
+
+    is_parquet(output)
+    if not 0 < duration < float("inf"):
+        raise InputError(f"--time is {duration}, not a positive time")
+    claimed = claim_file(output, DATA, asked.overwrite)
+    loaded = load_timed(asked.model, asked.const, asked.param, asked.domain, quiet=True)
+    point = loaded.point(asked.at)
+    chain = loaded.model.instantiate(point)
+    begin = time.perf_counter()
+    cap = TIMED_CAP if asked.cap is None else asked.cap
+    rows = simulate_times(chain, episodes, asked.seed, duration, cap)
+    types, columns = _state_columns(loaded.model.structure)
+    table = {
+        "episode": rows.episode,
+        "time": rows.time,
+        **{name: column[rows.state] for name, column in columns.items()},
+    }
+    names = loaded.model.parameters.names
+    metadata = {
+        "rows": "times",
+        "source": asked.model,
+        "seed": asked.seed,
+        "time": duration,
+        "cap": cap,
+        "at": {name: decimal_text(value) for name, value in zip(names, point, strict=True)},
+    }
+    claimed.check()
+    write_table(output, {"episode": int, "time": float, **types}, [table], metadata)
+    seconds = time.perf_counter() - begin
+    if asked.json:
+        print_json(
+            SampleAnswer(
+                episodes=episodes,
+                steps=rows.jumps,
+                seconds=round(seconds, 6),
+                design="trajectories",
+                cap=cap,
+                batches=0,
+                transitions_seen=rows.jumps,
+                file=str(output),
+            )
+        )
+        return
+    facts = [
+        ("episodes", f"{group(episodes)}, each watched for {duration:g}"),
+        ("jumps", group(rows.jumps)),
+        ("file", str(output)),
+        ("seconds", f"{seconds:.3g}"),
+    ]
+    print_facts(asked.model, facts)
+
+
+def _state_columns(structure: Structure) -> tuple[dict[str, type], dict[str, Any]]:
+    """States by the model's variables, or by index where it has none."""
+    import numpy as np
+
+    if not structure.valuations:
+        return {"state": int}, {"state": np.arange(structure.states)}
+    if clash := {"episode", "time", "duration"}.intersection(structure.valuations):
+        raise InputError(f"the model's variable '{clash.pop()}' clashes with a column's name")
+    kinds: dict[str, type] = {
+        name: bool if column.dtype == np.bool_ else int for name, column in structure.valuations.items()
+    }
+    return kinds, dict(structure.valuations)

@@ -1,9 +1,13 @@
-"""`tightrope verify CERTIFICATE`: re-check a certificate without the program that made it."""
+"""`tightrope verify CERTIFICATE`: re-check a certificate without the program that made it.
+
+Where the user gives them, it is compared with the user's own model, property, data and policy.
+"""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
@@ -14,16 +18,28 @@ from tightrope.certificate.archive import Loaded, load
 from tightrope.certificate.budget import Budget
 from tightrope.certificate.checker import check
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
-from tightrope.certificate.problem import Certificate
+from tightrope.certificate.problem import Certificate, Problem
 from tightrope.certificate.verdict import Verdict
-from tightrope.certify.verification import compare, confidence_text, headline, tie_verdict, worth
+from tightrope.certify.asked import Asked, asked_of
+from tightrope.certify.verification import Own, compare, confidence_text, headline, tie_verdict, worth
 from tightrope.cli import options
-from tightrope.cli.options import option
-from tightrope.cli.output import leave, print_json, print_table
-from tightrope.cli.records import DesignedLogOptions, list_given, takes
+from tightrope.cli.options import (
+    DesignedLogOptions,
+    list_given,
+    option,
+    parse_constants,
+    refuse_options,
+    takes,
+)
+from tightrope.cli.output import leave, print_json, print_table, warn
+from tightrope.cli.sources import LoadedModel, load_embedded, load_model, read_properties
 from tightrope.errors import CannotCertify, InputError, shown
 from tightrope.io.answers import CheckedFacts, VerifyAnswer
 from tightrope.io.results import Span
+from tightrope.loading import ModelRequest, is_continuous
+from tightrope.model.objective import Objective
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
 from tightrope.numerics.text import interval_text
 from tightrope.verdict import Assumed, Kept
 from tightrope.verdict import Verdict as Worth
@@ -94,8 +110,6 @@ def verify(asked: Request) -> None:
     loaded = load(asked.certificate, budget)
     certificate, own, bound = loaded.certificate, None, None
     if asked.model is not None:
-        from tightrope.cli.verify_own import own_problem
-
         own = own_problem(asked, asked.model, certificate.problem)
         bound, trouble = compare(certificate, own)
         if trouble is not None:
@@ -199,3 +213,65 @@ def _print(path: Path, verdict: Verdict, loaded: Loaded) -> None:
         for name, text in loaded.certificate.about.items()
     ]
     print_table(f"{shown(str(path))}: {title}", ("check", "", ""), rows, numeric=False)
+
+
+def own_problem(asked: Request, model_name: str, problem: Problem) -> Own:
+    """All that is compared with the problem of a certificate."""
+    at_point = problem.law == "point"
+    if asked.policy is not None and problem.automaton is not None:
+        raise CannotCertify(
+            "this certificate is about a temporal formula, and policies with the memory of its automaton: "
+            "--policy is not compared with them"
+        )
+    log = None if asked.data is None else asked.reading.request(asked.data)
+    files = () if log is None else log.files()
+    timed = is_continuous(model_name)  # certificates are then about the jumps of the chain
+    loaded, objective, limit = _load(asked, model_name, timed)
+    model, theta, counts = loaded.model, None, None
+    if isinstance(model, ParametricMDP) and at_point:
+        theta = loaded.point(asked.at)
+    elif asked.at is not None and not timed:
+        raise InputError("--at goes with certificates about a point, this one is about none")
+    if log is not None:
+        if not isinstance(model, ParametricMDP):
+            raise InputError(f"--data goes with parametric models, {model_name} is none")
+        counts = log.read(model, files).counts
+    given: Policy | None = None
+    if asked.policy is not None:
+        from tightrope.model.policy import Policy
+
+        given = Policy(model, asked.policy)
+    return Own(model, objective, theta, counts, given, limit)
+
+
+def _load(
+    asked: Request, model_name: str, timed: bool
+) -> tuple[LoadedModel, Objective | Asked | None, tuple[str, Fraction] | None]:
+    """The model, the objective where a property is given or a benchmark has one, and its threshold."""
+    constants = parse_constants(asked.const)
+    properties = read_properties([] if asked.prop is None else [asked.prop])
+    given = properties.model_constants(constants)
+    if timed:
+        refuse_options(asked, "discount terminal_reward")
+        request = ModelRequest(model_name, parse_constants(given), asked.param, asked.domain)
+        loaded = load_embedded(request, asked.at, properties.files)
+    else:
+        loaded = load_model(model_name, given, asked.param, asked.domain)
+    if asked.prop is None and loaded.benchmark is None:
+        return loaded, None, None
+    queries = properties.queries(loaded, constants, asked.discount, asked.terminal_reward)
+    if len(queries) != 1:
+        raise InputError(f"a certificate is about one property, not {len(queries)}")
+    query = queries[0]
+    if not query.is_plain:
+        temporal = asked_of(query, asked.ltl_translator)
+        if temporal.reading is not None:
+            warn(temporal.reading)
+        if temporal.sides is not None:
+            warn(temporal.sides.warning)
+        return loaded, temporal, temporal.limit
+    if asked.ltl_translator is not None:
+        raise InputError("--ltl-translator goes with temporal formulas: leave it out")
+    if query.reading is not None:
+        warn(query.reading.warning)
+    return loaded, query.objective, query.limit

@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from tightrope.atomic import check_target
 from tightrope.cli import options
-from tightrope.cli.options import option
-from tightrope.cli.records import LogOptions, ModelOptions, takes
-from tightrope.errors import InputError
+from tightrope.cli.options import LogOptions, ModelOptions, option, parse_constants, takes
+from tightrope.cli.output import leave, print_json, print_table
+from tightrope.cli.sources import LoadedModel, load_model, read_properties
+from tightrope.data.event_stream import Events, Excluded, split_at_excluded
+from tightrope.errors import InputError, Location, shown
+from tightrope.io.answers import ReturnsFacts, WatchRecord
+from tightrope.io.results import MovedFacts, SeenFacts, SuspectFacts, assumed_facts
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
+from tightrope.monitoring.checkpoint import load_monitor, save_monitor
+from tightrope.monitoring.following import Following
+from tightrope.monitoring.monitor import Monitor
+from tightrope.monitoring.promise import Promise, PromiseWatch
+from tightrope.monitoring.suspects import Suspect
+from tightrope.numerics.text import bound_text
+from tightrope.prism.properties.query import Query
+from tightrope.statistics.ledger import COMPLETE
+from tightrope.verdict import Assumed, Kept, Verdict
+
+if TYPE_CHECKING:
+    from tightrope.report.saved import SavedResult
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,11 +115,367 @@ def watch(asked: Request) -> None:
 
     Example: tightrope watch model.prism --data runs/ --follow --every 10000 --checkpoint watch.npz
     """
-    from tightrope.cli.watch_run import run
-
     if asked.result is None and (asked.policy is not None or asked.terminal_reward is not None):
         raise InputError(
             "--policy and --terminal-reward say whose returns are watched, but there is no promise",
             hint="add --result DIR, a result of 'tightrope learn … -o DIR'",
         )
-    run(asked)
+    request = asked.reading.request(asked.data)
+    places, options = request.places, request.options
+    options.check()
+    loaded = load_model(asked.model, asked.const, asked.param, asked.domain)
+    model = loaded.model
+    if not isinstance(model, ParametricMDP):
+        raise InputError(
+            "watch needs a model with parameters",
+            hint="declare what is not known as an undefined constant: const double p;",
+        )
+    promised = None if asked.result is None else read_promise(asked, asked.result, loaded)
+    monitor = Monitor(model, alpha=asked.alpha if promised is None else 0.5 * asked.alpha)
+    returns = None if promised is None else PromiseWatch(model.structure, promised.promise, 0.5 * asked.alpha)
+    log = Following(places, model.structure, options, asked.strict, promised is not None)
+    if "-" in places and (len(places) > 1 or asked.checkpoint is not None):
+        raise InputError("standard input stands alone: it can neither be joined with files nor read again")
+    if asked.checkpoint is not None:
+        check_target(asked.checkpoint)
+    if asked.checkpoint is not None and asked.checkpoint.exists():
+        log.read.update(load_monitor(asked.checkpoint, monitor, returns))
+    watching = _Watching(asked, monitor, log, promised, returns)
+    with _interruptible(), suppress(AlarmRaised):
+        watching.run()
+    watching.report(final=True)
+    watching.keep()
+    if watching.alarm:
+        raise typer.Exit(ALARM)
+    leave(watching.verdict, asked.accept_nominal)
+
+
+def describe_dropped(log: Following) -> str:
+    """`3 rows left out (2 unknown state, 1 missing value)`."""
+    reasons = ", ".join(f"{times:,} {reason}" for reason, times in log.dropped.items())
+    return f"{sum(log.dropped.values()):,} rows left out ({reasons})"
+
+
+def describe(monitor: Monitor) -> str:
+    """One line: what the evidence says after how many events."""
+    log_e = monitor.log_evidence
+    shown = "∞" if math.isinf(log_e) and log_e > 0 else f"10^{log_e / math.log(10):.1f}"
+    facts = f"{monitor.events:,} events, e-value {shown}, alarm at {1 / monitor.alpha:,.0f}"
+    if monitor.first_alarm is not None:
+        return f"ALARM at event {monitor.first_alarm:,}: the data contradict the model ({facts})"
+    if monitor.first_warning is not None:
+        return (
+            f"WARNING at event {monitor.first_warning:,}: the parameters seem to have changed ({facts}; "
+            "warnings have a rate of false ones, alarms a probability)"
+        )
+    if log_e >= 0.5 * math.log(1.0 / monitor.alpha):
+        return f"evidence against the model is growing ({facts})"
+    if not monitor.events:
+        return "no events were read, so nothing was tested"
+    return f"no evidence against the model ({facts})"
+
+
+def returns_verdict(watched: PromiseWatch) -> str:
+    """One line: whether the returns agree with the promise."""
+    watch, promise = watched.returns, watched.promise
+    side = "at least" if promise.least else "at most"
+    e_value = f"e-value 10^{watch.log_capital / math.log(10):.1f}, alarm at {1 / watch.alpha:,.0f}"
+    seen = (
+        f"{watch.episodes:,} episodes returned {watched.mean:.6g} on average"
+        if watch.episodes
+        else "none yet"
+    )
+    counted = f"{watched.left:,} left the policy, {watched.cut:,} were cut off"
+    facts = f"{seen}, promised {side} {bound_text(promise.bound, promise.least, 6)}; {counted}; {e_value}"
+    if watched.first_alarm is not None:
+        return f"ALARM at event {watched.first_alarm:,}: the returns contradict the promise ({facts})"
+    return f"returns agree with the promise ({facts})"
+
+
+def print_suspects(suspects: list[Suspect], alarm: bool) -> None:
+    """What speaks most against the model; where there is an alarm, only what does."""
+    rows: list[tuple[str, str, str, str]] = []
+    for suspect in suspects:
+        if alarm and rows and suspect.log_e_value <= 0.0:
+            continue
+        log_e = suspect.log_e_value
+        shown = "∞" if math.isinf(log_e) else f"10^{log_e / math.log(10):.1f}"
+        rows.append((suspect.kind, suspect.text, _details(suspect), shown))
+    title = "What the data contradict" if alarm else "What fits worst (no alarm)"
+    print_table(title, ("kind", "where", "seen against best fit", "e-value"), rows, numeric=False)
+
+
+def _details(suspect: Suspect) -> str:
+    if suspect.moved:
+        return "; ".join(
+            f"{name}: {before:.4g} → {after:.4g} ({errors:+.1f} standard errors)"
+            for name, before, after, errors in suspect.moved[:3]
+        )
+    return "; ".join(
+        f"{seen.outcome}: {seen.count:,} times, {seen.observed:.4f} against {seen.expected:.4f}"
+        for seen in suspect.outcomes[:4]
+    )
+
+
+ALARM = 1
+PAUSE = 0.5
+"""Seconds between looks at a log that grows."""
+
+SHOWN = 5
+
+
+class AlarmRaised(Exception):
+    """The first alarm, where the user wants to stop there."""
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C ends the watch and is no failure."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("", err=True)
+
+
+class _Watching:
+    """One run of the command."""
+
+    def __init__(
+        self,
+        asked: Request,
+        monitor: Monitor,
+        log: Following,
+        promised: Promised | None = None,
+        returns: PromiseWatch | None = None,
+    ):
+        self.asked = asked
+        self.monitor = monitor
+        self.log = log
+        self.promised = promised
+        self.returns = returns
+        self.told = False
+        self.said, self.tabled, self.state = "", "", ""
+        self.alarmed = self.alarm
+        self.due = monitor.events + asked.every if asked.every else math.inf
+        self.begin = time.perf_counter()
+
+    @property
+    def alarm(self) -> bool:
+        """Whether there is one of the model or of the returns."""
+        return self.monitor.alarm or (self.returns is not None and self.returns.alarm)
+
+    @property
+    def first_alarm(self) -> int | None:
+        """The event of the first of them."""
+        found = [self.monitor.first_alarm, None if self.returns is None else self.returns.first_alarm]
+        return min((event for event in found if event is not None), default=None)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether data come in while this runs: then a new state of the model is said when it comes."""
+        return self.asked.follow or self.log.is_stream
+
+    @property
+    def verdict(self) -> Verdict:
+        """That of the test of the model, and of the promise where one is watched."""
+        assumed = [self.log.order, self.log.ends]
+        if self.log.dropped:
+            assumed.append(Assumed(COMPLETE, Kept.NO, describe_dropped(self.log)))
+        found = self.monitor.judge(assumed)
+        if self.returns is None or self.promised is None:
+            return found
+        if self.promised.nominal:
+            promise = Assumed("promise", Kept.NO, "the result that promises it is not proved itself")
+            found = Verdict.worst([found, Verdict.of([promise])])
+        if self.returns.alarm and found.is_proved:
+            return Verdict.of(found.assumptions, contradicted="the returns contradict the promise")
+        return found
+
+    def run(self) -> None:
+        if self.log.is_stream:
+            while self.log.take_stream(self.take, PAUSE):
+                pass
+            return
+        if not self.asked.follow:
+            self.log.take_all(self.take)
+            return
+        while True:
+            if self.log.take_new(self.take):
+                self.keep()
+            time.sleep(PAUSE)
+
+    def take(self, events: Events) -> None:
+        """Weigh a chunk; say so where a report is due or an alarm is new."""
+        is_new = False
+        for part in split_at_excluded(events):
+            if isinstance(part, Excluded):
+                self.monitor.exclude(part.text)
+                if self.returns is not None:
+                    self.returns.exclude(self.monitor.events)
+            else:
+                self.monitor.observe(part[0])
+                if self.returns is not None:
+                    self.returns.observe(*part, self.monitor.events)
+            if self.alarm and not self.alarmed:
+                self.alarmed = is_new = True
+                self.report(told=self.is_live)
+        if self.alarmed and self.asked.stop:
+            raise AlarmRaised
+        if self.is_live and not self.asked.every:
+            state = describe(self.monitor).split(" ", 1)[0]
+            if state != self.state and not is_new:
+                self.report()
+            self.state = state
+        if self.monitor.events >= self.due:
+            self.due = self.monitor.events + self.asked.every
+            if not is_new:
+                self.report()
+            self.keep()
+
+    def keep(self) -> None:
+        """Write what is known, between two chunks."""
+        if self.asked.checkpoint is not None:
+            save_monitor(self.asked.checkpoint, self.monitor, self.log.read, self.returns)
+
+    def say_how_read(self) -> None:
+        if not self.told and self.log.read_as:
+            self.told = True
+            typer.echo(f"read as: {shown(self.log.read_as)}", err=self.asked.json)
+            if self.promised is not None:
+                typer.echo(self.promised.words, err=self.asked.json)
+
+    def report(self, final: bool = False, told: bool = False) -> None:
+        """One line of JSON, or a line for people; in the end, or with `told`, also a table of suspects."""
+        self.monitor.look()
+        monitor, returns = self.monitor, self.returns
+        suspects = monitor.explain(SHOWN) if final or monitor.alarm else []
+        if returns is not None and returns.alarm:
+            suspects.append(returns.suspect())
+            suspects.sort(key=lambda suspect: -suspect.log_e_value)
+        if self.asked.json:
+            self.say_how_read()
+            print_json(self._record(suspects, final))
+            return
+        found = self.verdict
+        words = f"{found.word.name}: {describe(monitor)}"
+        words += "" if returns is None else f"\n{returns_verdict(returns)}"
+        if words != self.said:
+            self.said = words
+            typer.echo(words)
+        self.say_how_read()
+        if final and found.doubts:
+            typer.echo("\n".join(f"  {doubt}: the rate of false alarms is nominal" for doubt in found.doubts))
+        if (final or told) and suspects and self.tabled != words:
+            self.tabled = words
+            print_suspects(suspects, self.alarm)
+
+    def _record(self, suspects: list[Suspect], final: bool) -> WatchRecord:
+        monitor = self.monitor
+        returns = None
+        if self.returns is not None and self.promised is not None:
+            returns = ReturnsFacts(**self.returns.facts(), nominal=self.promised.nominal)
+        found = self.verdict
+        return WatchRecord(
+            verdict=found.word,
+            why=found.why,
+            assumptions=assumed_facts(found),
+            alarm=self.alarm,
+            e_value=monitor.evidence,
+            log_e_value=monitor.log_evidence,
+            alpha=self.asked.alpha,
+            model_alpha=monitor.alpha,
+            events=monitor.events,
+            first_alarm=self.first_alarm,
+            first_warning=monitor.first_warning,
+            suspects=[_facts_of(suspect) for suspect in suspects],
+            parameters=monitor.parameters() if monitor.events else {},
+            returns=returns,
+            read=dict(self.log.read),
+            dropped=dict(self.log.dropped),
+            nominal=bool(found.doubts),
+            final=final,
+            seconds=round(time.perf_counter() - self.begin, 6),
+        )
+
+
+def _facts_of(suspect: Suspect) -> SuspectFacts:
+    return SuspectFacts(
+        kind=suspect.kind,
+        text=suspect.text,
+        log_e_value=suspect.log_e_value if math.isfinite(suspect.log_e_value) else None,
+        outcomes=[SeenFacts(**vars(seen)) for seen in suspect.outcomes],
+        since=suspect.since,
+        moved=[MovedFacts(*row) for row in suspect.moved],
+    )
+
+
+@dataclass(frozen=True)
+class Promised:
+    """A promise, what is said about it, and whether it holds in name only."""
+
+    promise: Promise
+    words: str
+    nominal: bool
+
+
+def read_promise(asked: Request, directory: Path, loaded: LoadedModel) -> Promised:
+    """The promise that a result makes about its robust policy, or about the policy that it was given."""
+    from tightrope.report.saved import load_result
+
+    model = loaded.model
+    assert isinstance(model, ParametricMDP)
+    result = load_result(directory, model=model)
+    document = result.document
+    span, name = result.interval, "the robust policy"
+    policy = result.policy if asked.policy is None else Policy(model, asked.policy)
+    if asked.policy is not None:
+        if result.value is None:
+            raise InputError(
+                "the result promises nothing about a given policy, only about its own",
+                Location(str(result.file)),
+                "leave --policy out, or learn with --policy and the same file",
+            )
+        span, name = result.value, f"the policy {asked.policy}"
+        _refuse_another_policy(document.policy, policy.digest, result, model)
+    maximises = document.maximises
+    bound = span.lower if maximises else span.upper
+    question = _question(asked, loaded, result)
+    promise = Promise(question.objective, policy, bound, maximises, name)
+    side = "at least" if maximises else "at most"
+    verdict = result.verdict
+    sure = f"with confidence {1 - document.delta:g}" if verdict.is_proved else verdict.word.name
+    promised = f"{side} {bound_text(bound, maximises, 6)}"
+    words = (
+        f"promised: {document.question} of {name} is {promised} ({sure}); episodes that take another "
+        "choice or are cut off count as if all had gone well from there on"
+    )
+    return Promised(promise, words, not verdict.is_proved)
+
+
+def _question(asked: Request, loaded: LoadedModel, result: SavedResult) -> Query:
+    """The result's property on the model."""
+    document = result.document
+    own = loaded.benchmark is not None and loaded.benchmark.property_text == document.question
+    if asked.terminal_reward is None and "--terminal-reward" in document.command and not own:
+        raise InputError(
+            "the result was learned with a terminal reward",
+            Location(str(result.file)),
+            "give the same --terminal-reward",
+        )
+    if "--discount" in document.command:
+        raise InputError(
+            "discounted rewards never show in full within an episode", Location(str(result.file))
+        )
+    questions = read_properties(None if own else [document.question]).queries(
+        loaded, parse_constants(asked.const), None, asked.terminal_reward
+    )
+    return questions[0]
+
+
+def _refuse_another_policy(named: str | None, digest: str, result: SavedResult, model: ParametricMDP) -> None:
+    """Where the file that the result was learned with is still there, the policy must be the same."""
+    if named is not None and Path(named).is_file() and Policy(model, named).digest != digest:
+        raise InputError(
+            f"the result is about the policy {named}, and this is another",
+            Location(str(result.file)),
+        )

@@ -1,0 +1,420 @@
+"""What commands are given: the MODEL argument, `--prop` and `--data`, and what becomes of each.
+
+A benchmark brings its defaults along: property, terminal reward, true point. What a MODEL can be:
+`tightrope.loading`. Models in continuous time are loaded by their own functions.
+
+`--prop` is a property or a file of them; `--const` values that a property file declares are the file's, the
+others the model's. What the user says about a log is checked before a model is built for it. How its columns
+were read is said before anything is made of them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import textwrap
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from tightrope.cli.flags import as_flags
+from tightrope.cli.options import SubjectOptions, parse_constants
+from tightrope.cli.output import build_progress, reading_progress, warn
+from tightrope.data.read_options import ReadOptions
+from tightrope.data.state_form import StateForm, StateNames
+from tightrope.errors import InputError, Location, shown
+from tightrope.loading import BENCHMARK, ModelRequest, read_continuous, read_model
+from tightrope.model.mdp import IntervalMDP
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.region_text import parse_point
+from tightrope.numerics.text_reading import plain_suffix
+from tightrope.prism.parse.parser import parse_properties
+from tightrope.prism.parse.property_syntax import PropertyFile
+from tightrope.prism.properties.boundary import BoundaryOf
+from tightrope.prism.properties.capabilities import QueryKind
+from tightrope.prism.properties.query import Query, read_query
+from tightrope.prism.properties.resolve import PropertyOptions
+from tightrope.problem import Model, Problem
+
+if TYPE_CHECKING:
+    from tightrope.benchmarks.instance import Instance
+    from tightrope.data.reading import Reading
+    from tightrope.io.table.files import DataFile
+    from tightrope.logic.product_problem import ProductProblem
+    from tightrope.model.continuous import ParametricCTMC
+    from tightrope.prism.parse.property_syntax import PropertyFile
+    from tightrope.prism.properties.boundary import Boundary
+
+MANY_TRANSITIONS = 100_000
+"""Transitions from which on memory that building has left is worth giving back."""
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model, the seconds it took to build, and the benchmark instance it is, if any."""
+
+    model: Model
+    seconds: float
+    benchmark: Instance | None = None
+    is_partial: bool = False
+    """Whether only the states that a question needs were built."""
+
+    def point(self, at: str | None) -> tuple[Fraction, ...]:
+        """The point that `--at` gives; without it, a benchmark's true one."""
+        names = self.model.parameters.names if isinstance(self.model, ParametricMDP) else ()
+        if at is not None:
+            return parse_point(at, names, "--at")
+        if self.benchmark is not None:
+            return self.benchmark.truth
+        return _refuse_missing_point(names)
+
+    def property_text(self, prop: str | None) -> str:
+        """The property that `--prop` gives; without it, a benchmark's own."""
+        if prop is not None:
+            return prop
+        if self.benchmark is not None:
+            return self.benchmark.property_text
+        hint = "say what to compute with --prop 'Pmax=? [ F \"goal\" ]'"
+        raise InputError("no property is given", hint=hint)
+
+
+def load_model(
+    source: str,
+    const: Sequence[str] | None = None,
+    param: str | None = None,
+    domain: str | None = None,
+    boundary: Boundary | None = None,
+    untimed: bool = False,
+) -> LoadedModel:
+    """Build the model that `source` names, under the options `--const`, `--param` and `--domain`.
+
+    A PRISM program is not explored beyond the `boundary` of a question, if one is given. `untimed`: what is
+    asked does not speak of time."""
+    request = ModelRequest(source, parse_constants(const), param, domain, boundary, untimed)
+    begin = time.perf_counter()
+    shown = source if source.startswith(BENCHMARK) else Path(source).name
+    with build_progress(shown) as progress:
+        read = read_model(request, progress, warn)
+    if read.model.structure.transitions >= MANY_TRANSITIONS:
+        give_back_memory()
+    return LoadedModel(read.model, time.perf_counter() - begin, read.benchmark, read.is_partial)
+
+
+def give_back_memory() -> None:
+    """Return freed memory to the operating system, where the allocator can be told to (glibc). It keeps much
+    of what building took, just when solving needs as much again.
+    """
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+@dataclass(frozen=True)
+class TimedModel:
+    """A chain in continuous time and the seconds it took to build."""
+
+    source: str
+    model: ParametricCTMC
+    seconds: float
+    is_partial: bool = False
+
+    def point(self, at: str | None) -> tuple[Fraction, ...]:
+        """The point that `--at` gives; none is needed where there are no parameters."""
+        names = self.model.parameters.names
+        if at is not None:
+            return parse_point(at, names, "--at")
+        return _refuse_missing_point(names)
+
+
+def _refuse_missing_point(names: Sequence[str]) -> tuple[()]:
+    """The point of a model without parameters; one with parameters needs `--at`."""
+    if names:
+        raise InputError(
+            f"the model has parameters: {', '.join(names)}",
+            hint=f"say where to look with --at {','.join(f'{name}=…' for name in names)}",
+        )
+    return ()
+
+
+def load_timed(
+    source: str,
+    const: Sequence[str] | None = None,
+    param: str | None = None,
+    domain: str | None = None,
+    boundary: Boundary | None = None,
+    quiet: bool = False,
+) -> TimedModel:
+    """Build the chain that `source` names; `quiet`: the range of parameters does not matter."""
+    request = ModelRequest(source, parse_constants(const), param, domain, boundary)
+    begin = time.perf_counter()
+    with build_progress(Path(source).name) as progress:
+        read = read_continuous(request, progress, None if quiet else warn)
+    return TimedModel(source, read.model, time.perf_counter() - begin, read.is_partial)
+
+
+def load_embedded(request: ModelRequest, at: str | None, files: Sequence[PropertyFile]) -> LoadedModel:
+    """The jumps of a chain at a point, which certificates are about; what speaks of time is refused."""
+    from tightrope.continuous.discrete import embed
+    from tightrope.prism.properties.shape import EMBEDDED, refuse_time
+
+    for file in files:
+        refuse_time(file, EMBEDDED)
+    begin = time.perf_counter()
+    with build_progress(Path(request.source).name) as progress:
+        read = read_continuous(request, progress, None if at is not None else warn)
+    timed = TimedModel(request.source, read.model, 0.0)
+    chain = embed(read.model.instantiate(timed.point(at)))
+    return LoadedModel(chain, time.perf_counter() - begin, None)
+
+
+MINARI = "minari:"
+
+SHOWN_FILES = 3
+WIDTH = 80
+
+
+@dataclass(frozen=True)
+class LogRequest:
+    """The places that `--data` names, in their order, and what is said about them."""
+
+    places: tuple[str, ...]
+    options: ReadOptions
+
+    @property
+    def minari(self) -> str | None:
+        """The NAME of `--data minari:NAME`, or None for files."""
+        if not any(place.startswith(MINARI) for place in self.places):
+            return None
+        if len(self.places) > 1:
+            raise InputError("a Minari dataset stands alone: give --data once")
+        if self.options.skip_invalid:
+            raise InputError("--skip-invalid goes with data files, not with Minari datasets")
+        return self.places[0].removeprefix(MINARI)
+
+    def files(self) -> tuple[DataFile, ...]:
+        """Every file that is meant; what is no data file is refused before a model is built for it."""
+        from tightrope.io.table.files import find_files
+        from tightrope.io.table.opening import open_table
+
+        self.options.check()
+        if self.minari is not None:
+            if self.options.recent is not None:
+                raise InputError("`since` and `window` go with data files, not with Minari datasets")
+            return ()
+        found = find_files(self.places, self.options.format)
+        for file in found:
+            open_table(file)
+        return found
+
+    def read(self, model: Model, files: tuple[DataFile, ...]) -> Reading:
+        """The counts, with a sign of life while they are read."""
+        from tightrope.data.reading import Reading, read_files
+
+        if self.minari is not None:
+            from tightrope.data.environments import count_minari, load_minari
+
+            names = self.options.state_names
+            by_index = StateForm.INDEX if names is StateNames.INDEX else None
+            counts = count_minari(load_minari(self.minari), model, states=by_index)
+            return Reading(counts, counts.steps, {}, None)
+        with reading_progress() as progress:
+            return read_files(files, model, self.options, progress=progress)
+
+
+def about_log(log: LogRequest, files: tuple[DataFile, ...], reading: Reading) -> dict[str, object]:
+    """What a result says about its data: files with digests, how they were read, what was dropped."""
+    known = ("source", "seed", "policy", "cap", "at", "property")
+    digests = [_digest(file) for file in files]
+    whole = sha256(reading.counts.transition.tobytes()) if not files else sha256("".join(digests).encode())
+    return {
+        "file": ", ".join(log.places),
+        "sha256": digests[0] if len(digests) == 1 else whole.hexdigest(),
+        "files": [{"file": file.name, "sha256": d} for file, d in zip(files, digests, strict=True)],
+        **read_facts(reading),
+        "sampled": {key: value for key, value in (reading.metadata or {}).items() if key in known},
+    }
+
+
+def read_facts(reading: Reading) -> dict[str, object]:
+    """How a log was read, for JSON."""
+    return {
+        "rows": reading.rows,
+        "read_as": list(reading.read_as),
+        "notes": list(reading.notes),
+        "dropped": dict(reading.dropped),
+        "censored": list(reading.counts.design.censored),
+        **({} if reading.kept is None else {"kept": reading.kept.to_json()}),
+    }
+
+
+def print_reading(reading: Reading) -> None:
+    """How a log was read, before any result: files, columns, and what else there is to know."""
+    if len(reading.files) > 1:
+        shown = ", ".join(reading.files[:SHOWN_FILES])
+        more = f" … {reading.files[-1]}" if len(reading.files) > SHOWN_FILES else ""
+        _print_line(f"data: {len(reading.files)} files in this order: {shown}{more}")
+    for line in reading.read_as:
+        _print_line(f"read as: {line}")
+    for line in reading.notes:
+        _print_line(f"note: {as_flags(line)}")
+    for line in reading.counts.design.censored:
+        _print_line(f"missing: {line}")
+
+
+def _print_line(line: str) -> None:
+    typer.echo(textwrap.fill(shown(line), WIDTH, subsequent_indent="  ", break_on_hyphens=False))
+
+
+def _digest(file: DataFile) -> str:
+    digest = sha256()
+    with file.open() as raw:
+        while block := raw.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+PROPERTY_SUFFIXES = (".props", ".prop", ".pctl", ".prctl")
+
+
+@dataclass(frozen=True)
+class PropertyTexts:
+    """Parsed properties, before there is a model to ask."""
+
+    files: tuple[PropertyFile, ...]
+
+    def model_constants(self, constants: Mapping[str, str]) -> list[str]:
+        """The `--const` values that are not a property file's, as the option's texts."""
+        declared = {constant.name for file in self.files for constant in file.constants}
+        return [f"{name}={text}" for name, text in constants.items() if name not in declared]
+
+    def boundary(self, constants: Mapping[str, str]) -> BoundaryOf:
+        """Where a build for these properties may stop."""
+        return BoundaryOf(self.files, constants)
+
+    def queries(
+        self,
+        loaded: LoadedModel,
+        constants: Mapping[str, str],
+        discount: float | None = None,
+        terminal_reward: str | None = None,
+        is_uncertain: bool = False,
+    ) -> list[Query]:
+        """What every property asks of the model; a benchmark's own where none was given."""
+        files = self.files
+        if not files:
+            files = (parse_properties(loaded.property_text(None), "the benchmark's property"),)
+            if terminal_reward is None and loaded.benchmark is not None:
+                terminal_reward = loaded.benchmark.terminal_reward
+        options = PropertyOptions(
+            constants=constants,
+            is_interval=is_uncertain or isinstance(loaded.model, IntervalMDP),
+            discount=discount,
+            terminal_reward=terminal_reward,
+        )
+        structure = loaded.model.structure
+        queries = [read_query(one, file, structure, options) for file in files for one in file.properties]
+        if not queries:
+            raise InputError("there is no property to check", Location(files[0].file))
+        return queries
+
+
+def read_own_properties(source: str) -> PropertyTexts:
+    """The properties that a JANI file brings along, each with how it was read; none for other models."""
+    if not is_jani(source):
+        return PropertyTexts(())
+    from tightrope.io.jani import read_properties as read_jani_properties
+
+    files = []
+    for found in read_jani_properties(source):
+        if found.text is None:
+            warn(f"the property '{found.name}' of {source} is left out: {found.reason}")
+            continue
+        warn(f"the property '{found.name}' of {source} is read as  {found.text}")
+        files.append(parse_properties(found.text, f"property '{found.name}'"))
+    return PropertyTexts(tuple(files))
+
+
+def is_jani(source: str) -> bool:
+    """Whether a model's name is that of a JANI file which is there."""
+    return plain_suffix(Path(source)) == ".jani" and Path(source).is_file()
+
+
+def read_properties(texts: Sequence[str] | None) -> PropertyTexts:
+    """Parse every `--prop`: a property file by its name, anything else as a property."""
+    files = []
+    for text in texts or ():
+        path = Path(text)
+        if path.suffix in PROPERTY_SUFFIXES:
+            try:
+                source = path.read_text(encoding="utf-8")
+            except OSError as error:
+                raise InputError(f"cannot be read: {error.strerror}", Location(text)) from None
+            except UnicodeDecodeError:
+                raise InputError("this is not a text file in UTF-8", Location(text)) from None
+            files.append(parse_properties(source, text))
+        else:
+            files.append(parse_properties(text, "--prop"))
+    return PropertyTexts(tuple(files))
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The model by the name it was given, as it was loaded, and what is asked of it."""
+
+    source: str
+    loaded: LoadedModel
+    model: ParametricMDP
+    query: Query
+    product: ProductProblem | None = None
+    """The question as one about a product, where it is temporal."""
+
+    @property
+    def problem(self) -> Problem:
+        """Both together."""
+        return self.product or Problem(self.model, self.query)
+
+    def point_text(self, at: str | None) -> dict[str, str] | None:
+        """The true parameters, where they are known."""
+        from tightrope.benchmarks.instance import decimal_text
+
+        if at is None and self.loaded.benchmark is None:
+            return None
+        point = self.loaded.point(at)
+        return {n: decimal_text(v) for n, v in zip(self.model.parameters.names, point, strict=True)}
+
+
+def load_subject(asked: SubjectOptions, temporal: bool = False) -> Subject:
+    """Load the model and the question; refuse models without parameters and questions without a value.
+
+    `temporal`: formulas of LTL are wanted as well."""
+    from tightrope.logic.product_problem import product_problem
+
+    constants = parse_constants(asked.const)
+    properties = read_properties([] if asked.prop is None else [asked.prop])
+    loaded = load_model(asked.model, properties.model_constants(constants), asked.param, asked.domain)
+    queries = properties.queries(loaded, constants, asked.discount, asked.terminal_reward)
+    if len(queries) != 1:
+        raise InputError(f"learning goes with one property, not {len(queries)}")
+    query, product = queries[0], None
+    if temporal and query.kind is QueryKind.LTL and isinstance(loaded.model, ParametricMDP):
+        product, reading = product_problem(loaded.model, query)
+        warn(reading)
+        query = product.query
+    elif not query.is_plain:
+        raise query.refusal()
+    if query.is_threshold:
+        raise InputError(
+            f"{query.text} is true or false, but learning needs a value to optimise",
+            hint="ask for the value: Pmax=? [ … ]",
+        )
+    if not isinstance(loaded.model, ParametricMDP) or not loaded.model.parameters.names:
+        raise InputError(
+            f"{asked.model} has no parameters: there is nothing to learn about it",
+            hint="'tightrope check' computes the values of such a model",
+        )
+    return Subject(asked.model, loaded, loaded.model, query, product)

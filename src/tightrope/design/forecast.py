@@ -20,9 +20,8 @@ The other part is where the estimate will be by then (`tightrope.design.forecast
 multiplied by the mean ratio between widths there and here, and the range widened by its spread.
 
 Batches end where they always do, so K rises within a pilot and falls where the next pilot begins. A *plan*
-<<<<<<< HEAD
-(a number of episodes stated before the first one) fixes the pilot and costs no price; otherwise pilots come
-in tens of batches (`PILOT_STEP`).
+(a number of episodes stated before the first one) fixes the pilot and costs no price; otherwise pilots in
+tens of batches (`PILOT_STEP`) are mixed, in the shares that will be best if all comes as expected.
 
 How wide linear functions are over an ellipsoid within the domain.
 
@@ -57,10 +56,6 @@ that the data so far leave, and for every signature a multinomial draw of as man
 added to the counts so far. The region of each is built as `learn` builds it, and the
 width of what matters measured over it. The mean is the forecast, and its edges are two standard deviations
 of the draws away. Draws are seeded: the same data give the same forecast.
-=======
-(a number of episodes stated before the first one) fixes the pilot and costs no price; otherwise pilots in
-tens of batches (`PILOT_STEP`) are mixed, in the shares that will be best if all comes as expected.
->>>>>>> 1e7bf64 (statistics: pilots of the likelihood region are mixed where nothing was planned)
 """
 
 from __future__ import annotations

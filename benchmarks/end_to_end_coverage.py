@@ -37,8 +37,8 @@ from tightrope.benchmarks.suite import load, parse_bench, question
 from tightrope.data.counts import Counts
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import find_decided_states
-from tightrope.learning.learn import Learner
 from tightrope.learning.options import LearnOptions
+from tightrope.learning.pipeline import Pipeline
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -118,7 +118,7 @@ def replicate(name: str, seed: int, episodes: int, draws: int) -> list[Outcome]:
         for tried in METHODS:
             if design not in tried.designs:
                 continue
-            learner = Learner(here.problem, counts, DELTA, options=tried.options)
+            learner = Pipeline.start(here.problem, counts, DELTA, options=tried.options)
             result = learner.result(replace(tried.options))
             assert result.ledger.holds, (tried.name, design)
             value = solve(here.truth, here.objective, policy=result.robust.policy)

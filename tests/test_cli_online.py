@@ -14,9 +14,8 @@ import tightrope as tr
 from tightrope.cli.app import run
 from tightrope.cli.online import ROWS, choose_records
 from tightrope.data.environments import SteppedEnvironment
-from tightrope.learning.online.journal import Journal
 from tightrope.learning.online.learner import OnlineLearner
-from tightrope.learning.online.run import EnvironmentEpisodes, OnlineRun
+from tightrope.learning.online.run import EnvironmentEpisodes, Journal, OnlineRun
 from tightrope.model.policy import Policy
 from tightrope.prism.load import load_prism
 from tightrope.problem import Problem

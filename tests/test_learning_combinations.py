@@ -13,8 +13,9 @@ from learning_cases import FAMILIES, case, counts_of, options
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.errors import InputError
 from tightrope.learning.domain import over_domain
-from tightrope.learning.learn import Learner, learn
+from tightrope.learning.learn import learn
 from tightrope.learning.options import WITHOUT_REGION, LearnOptions, decide
+from tightrope.learning.pipeline import Pipeline
 from tightrope.learning.result import LearningResult
 from tightrope.regions.build import RegionOptions
 from tightrope.regions.region import RegionKind
@@ -37,7 +38,7 @@ OVER_A_REGION = tuple(kind for kind in SetsKind if kind not in WITHOUT_REGION)
 def all_sets(name: str, region: RegionKind) -> dict[SetsKind, LearningResult]:
     known = case(name)
     asked = LearnOptions(region=region)
-    learner = Learner(known.problem, counts_of(name), DELTA, options=asked, policy=known.policy)
+    learner = Pipeline.start(known.problem, counts_of(name), DELTA, options=asked, policy=known.policy)
     kinds = OVER_A_REGION if region is not RegionKind.POLYTOPE else (SetsKind.TIED, *OVER_A_REGION)
     if region is RegionKind.ELLIPSOID or (name, region) in COSTLY:
         kinds = tuple(kind for kind in kinds if kind is not SetsKind.COUPLED)

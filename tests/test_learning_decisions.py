@@ -21,7 +21,7 @@ from tightrope.errors import InputError
 from tightrope.learning.bet_policy import why_no_bets
 from tightrope.learning.learn import learn, learn_all
 from tightrope.learning.options import LearnOptions, decide
-from tightrope.learning.policies import PolicySolver
+from tightrope.learning.pipeline import PolicySolver
 from tightrope.learning.result import PolicyValue
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.problem import Problem
@@ -120,7 +120,7 @@ def test_kinds_of_sets_that_are_solved_at_a_time(monkeypatch: pytest.MonkeyPatch
     """Two threads give the bits of one, where each kind has one."""
     known, counts = case("betting(4)"), counts_of("betting(4)")
     alone = learn_all(known.problem, counts, delta=0.01, threads=1)
-    monkeypatch.setattr("tightrope.learning.learn.LEAST_TRANSITIONS", 0)
+    monkeypatch.setattr("tightrope.learning.pipeline.LEAST_TRANSITIONS", 0)
     used, solve_both = set[int](), PolicySolver.solve_both
 
     def watched(solver: PolicySolver, *beside: Callable[[], None]) -> tuple[PolicyValue, Solution]:

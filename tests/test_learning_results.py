@@ -14,7 +14,7 @@ from tightrope.data.batches import Batches
 from tightrope.data.counts import Counts
 from tightrope.learning.learn import learn, learn_all
 from tightrope.learning.options import LearnOptions
-from tightrope.learning.stages import EmptyRegion
+from tightrope.learning.pipeline import EmptyRegion
 from tightrope.model.policy import Policy
 from tightrope.problem import Problem
 from tightrope.regions.region import RegionKind

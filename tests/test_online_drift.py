@@ -18,9 +18,8 @@ from tightrope.cli.app import run
 from tightrope.data.growing import GrowingCounts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.online.drift_guard import STOPPED
-from tightrope.learning.online.journal import Journal
 from tightrope.learning.online.learner import OnlineLearner
-from tightrope.learning.online.run import OnlineRun
+from tightrope.learning.online.run import Journal, OnlineRun
 from tightrope.model.policy import Policy
 
 CHANGE = 120

@@ -18,8 +18,7 @@ from online_cases import learner, source, truth
 from tightrope.cli.app import run
 from tightrope.errors import InputError
 from tightrope.io.output import Manifest
-from tightrope.learning.online.journal import CHECKPOINT, RECORDS, Journal
-from tightrope.learning.online.run import OnlineRun
+from tightrope.learning.online.run import CHECKPOINT, RECORDS, Journal, OnlineRun
 
 NAME = "betting(5)"
 SHORT = 47

@@ -328,7 +328,7 @@ def test_an_online_run_shows_the_record_that_it_cannot_keep(
         raise InputError("cannot write records.jsonl: No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("tightrope.learning.online.journal.Journal.append", fails)
+        patched.setattr("tightrope.learning.online.run.Journal.append", fails)
         assert run(command) == 2
     printed = capsys.readouterr()
     assert json.loads(printed.out)["update"] == 0 and "No space left" in printed.err

@@ -19,7 +19,7 @@ from exact_reference import brute_force, random_objective
 from tightrope.ambiguity.sets import rectangular
 from tightrope.data.simulator import Simulator
 from tightrope.errors import InputError
-from tightrope.learning import policies
+from tightrope.learning import pipeline
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
@@ -208,7 +208,7 @@ def test_limits_hold_with_several_threads(small_parts: list[int]) -> None:
 
 
 def test_learning_with_several_threads_gives_the_same_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (host, policies):
+    for module in (host, pipeline):
         monkeypatch.setattr(module, "LEAST_TRANSITIONS", 0)
     asked = tr.benchmark("aircraft(20,10)")
     simulator = Simulator(asked.at_truth.model, cap=asked.episode_cap, model_hash=asked.model.hash())

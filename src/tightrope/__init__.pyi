@@ -46,15 +46,15 @@ from .learning.learn import learn_all as learn_all
 from .learning.online.drift_guard import OnDrift as OnDrift
 from .learning.online.exploration import Exploration as Exploration
 from .learning.online.learner import OnlineLearner as OnlineLearner
-from .learning.online.update import Update as Update
+from .learning.online.learner import Update as Update
 from .learning.options import Decisions as Decisions
 from .learning.options import LearnOptions as LearnOptions
+from .learning.pipeline import EmptyRegion as EmptyRegion
 from .learning.rates import RateResult as RateResult
 from .learning.rates import learn_rates as learn_rates
 from .learning.result import Interval as Interval
 from .learning.result import LearningResult as LearningResult
 from .learning.result import PolicyValue as PolicyValue
-from .learning.stages import EmptyRegion as EmptyRegion
 from .loading import Benchmark as Benchmark
 from .loading import benchmark as benchmark
 from .loading import load as load

@@ -369,9 +369,8 @@ def run_online_cell(cell: OnlineCell) -> OnlineRecord:
     from tightrope.data.simulator import Simulator
     from tightrope.data.stopping import find_decided_states
     from tightrope.design.exploration import online
-    from tightrope.learning.learn import parametric
     from tightrope.learning.online.run import OnlineRun, SimulatedEpisodes, Truth
-    from tightrope.learning.policies import maximises
+    from tightrope.learning.pipeline import parametric
     from tightrope.learning.result import CLOSE
 
     instance = cell.problem
@@ -389,7 +388,7 @@ def run_online_cell(cell: OnlineCell) -> OnlineRecord:
     assert learner.ledger is not None
     facts = {
         "optimum": optimum,
-        "maximises": maximises(objective),
+        "maximises": objective.maximises,
         "updates": len(records),
         "broken": sum(record["holds"] is False for record in records),
         "uncertified": sum(record["status"] != CLOSE for record in records),

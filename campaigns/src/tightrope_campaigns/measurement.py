@@ -29,21 +29,15 @@ from pathlib import Path
 
 import numpy as np
 
-from tightrope.ambiguity.sets import SetsKind
 from tightrope.atomic import atomic_write_bytes
 from tightrope.benchmarks.families import FAMILIES
 from tightrope.benchmarks.suite import instance_of, load, question
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
-from tightrope.learning.bet_policy import BetPolicy
-from tightrope.learning.coupled import Coupler
-from tightrope.learning.options import decide
-from tightrope.learning.policies import PolicySolver
-from tightrope.learning.stages import Stages
-from tightrope.learning.value_directions import cut_along_values
+from tightrope.learning.pipeline import Pipeline
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
-from tightrope.regions.region import RegionKind
+from tightrope.problem import Problem
 from tightrope.solver.solution import Solution
 from tightrope_campaigns.cells import Cell
 from tightrope_campaigns.records import peak_memory
@@ -214,25 +208,17 @@ def measure_certified_interval(
 ) -> Fields:
     """Build and solve, each timed; the solver stops refining a little before `seconds` are over."""
     options = cell.way.options(seconds)
-    objective = question(cell.problem, model.structure).objective
+    problem = Problem(model, question(cell.problem, model.structure))
     progress("build")
     deadline = time.perf_counter() + seconds
     cpu_begin = time.process_time()
-    stages = Stages(model, counts, cell.protocol.delta, options)
-    decisions = decide(model, counts, options)
-    if decisions.region is RegionKind.SLAB:
-        stages.gradient = BetPolicy(model, objective, truth.policy, counts.design)
-    prepared = stages.prepare(decisions)
+    chain = Pipeline(problem, counts, cell.protocol.delta, options=options, policy=truth.policy)
+    decisions = chain.decide(options)
+    prepared = chain.prepare(decisions)
     progress("solve")
     begin, cpu_built = time.perf_counter(), time.process_time()
-    solver = PolicySolver(prepared.sets, objective, options, deadline, lambda what: None)
-    value = solver.evaluate(truth.policy)
-    if decisions.sets is SetsKind.COUPLED and prepared.contradiction is None:
-        along = cut_along_values(prepared, objective, [truth.policy])
-        if along is not None:
-            solver = PolicySolver(along.sets, objective, options, deadline, lambda what: None)
-            value = solver.evaluate(truth.policy)
-        value = Coupler(solver, options.coupled_gap).evaluated(value)
+    value = chain.solve(prepared, decisions, options, deadline, alone=True).value
+    assert value is not None
     solve_seconds = time.perf_counter() - begin
     cpu = {"build": cpu_built - cpu_begin, "solve": time.process_time() - cpu_built}
     interval = value.interval

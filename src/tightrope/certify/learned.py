@@ -48,9 +48,8 @@ from tightrope.certify.solved import refuse_steps, to_claim, to_words, value_hin
 from tightrope.data.counts import Counts
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind
 from tightrope.errors import CannotCertify, InputError
-from tightrope.learning.costs import learn_costs
 from tightrope.learning.options import LearnOptions
-from tightrope.learning.policies import PolicySolver, depends_on_step
+from tightrope.learning.pipeline import PolicySolver, learn_costs
 from tightrope.learning.result import LearningResult, PolicyValue
 from tightrope.logic.product_problem import ProductProblem
 from tightrope.model.objective import Direction
@@ -140,7 +139,7 @@ def _certificate_of(
     values = [("given policy", result.value)] if result.value is not None else []
     if result.value is not result.robust:
         values.insert(0, ("robust policy", result.robust))
-    by_step = depends_on_step(result.objective)
+    by_step = result.objective.depends_on_step
     divides = link.problem.denominator is not None
     relaxed = isinstance(first.kernel, RectangularKernel) and (by_step or divides)
     solved = widened or sets

@@ -22,7 +22,7 @@ from tightrope.certify.problem import to_problem
 from tightrope.certify.temporal import derive_product, objective_of, structure_of
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
-from tightrope.learning.learn import Learner
+from tightrope.learning.pipeline import Pipeline
 from tightrope.learning.result import LearningResult
 from tightrope.logic.product_problem import ProductProblem
 from tightrope.model.product import Product
@@ -54,7 +54,7 @@ def learn_again(result: LearningResult, counts: Counts) -> tuple[LearningResult,
     options = replace(result.options, sets=decisions.sets, region=decisions.region)
     if decisions.sets is SetsKind.COUPLED:
         options = replace(options, sets=SetsKind.RECTANGULAR)
-    learner = Learner(made, counts, result.ledger.delta, options=options)
+    learner = Pipeline.start(made, counts, result.ledger.delta, options=options)
     return learner.result(options), asked
 
 

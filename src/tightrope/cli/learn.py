@@ -67,12 +67,12 @@ from tightrope.io.output import CERTIFICATE, POLICY, OutputDirectory, OutputFile
 from tightrope.io.results import CertificateFacts, CertifiedFacts, ResultDocument, Span, assumed_facts
 from tightrope.learning.averages import LearnedAverage, learn_average_of
 from tightrope.learning.document import Setting, document
-from tightrope.learning.learn import Learner, comparable_kinds
+from tightrope.learning.learn import comparable_kinds
 from tightrope.learning.options import LearnOptions, decide
 from tightrope.learning.outcome import ledger_facts, outcome_of, span_of
+from tightrope.learning.pipeline import EmptyRegion, Pipeline
 from tightrope.learning.result import CLOSE, Interval, LearningResult
 from tightrope.learning.result_files import KIND, RESULT, Export, fill_results, parse_exports
-from tightrope.learning.stages import EmptyRegion
 from tightrope.loading import is_continuous
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
@@ -294,7 +294,7 @@ def learn(asked: Request) -> None:
     if asked.certificate is not None:
         _refuse_quotients(subject, options, reading.counts)
     with phase_progress() as progress:
-        learner = Learner(
+        learner = Pipeline.start(
             subject.problem,
             reading.counts,
             asked.delta,
@@ -377,7 +377,7 @@ def _read_given_policy(
     return _Given(solution.policy, value)
 
 
-def _results(learner: Learner, options: LearnOptions, several: bool) -> list[LearningResult]:
+def _results(learner: Pipeline, options: LearnOptions, several: bool) -> list[LearningResult]:
     if not several:
         return [learner.result(options)]
     return learner.results([options.with_sets(kind) for kind in comparable_kinds(options)])

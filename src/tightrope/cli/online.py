@@ -43,9 +43,17 @@ from tightrope.io.results import AssumedFacts, read_verdict
 from tightrope.learning.document import Setting, document
 from tightrope.learning.online.drift_guard import drift_answer
 from tightrope.learning.online.exploration import Exploration, default_exploration
-from tightrope.learning.online.journal import LIVE, Journal, claim_run
 from tightrope.learning.online.learner import OnlineLearner
-from tightrope.learning.online.run import EnvironmentEpisodes, OnlineRun, SimulatedEpisodes, Source, Truth
+from tightrope.learning.online.run import (
+    LIVE,
+    EnvironmentEpisodes,
+    Journal,
+    OnlineRun,
+    SimulatedEpisodes,
+    Source,
+    Truth,
+    claim_run,
+)
 from tightrope.learning.products import project_counts
 from tightrope.learning.result import LearningResult
 from tightrope.learning.result_files import RESULT, fill_results

@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping, Sequence
 
 from tightrope.cli.output import group, memory_text, print_facts, print_table
-from tightrope.learning.policies import maximises
 from tightrope.learning.result import Interval, LearningResult
 from tightrope.monitoring.model_fit import GROWING
 from tightrope.numerics.text import bound_text, interval_text, text_above, text_below
@@ -79,8 +78,8 @@ def list_coupled_facts(result: LearningResult) -> list[tuple[str, str]]:
             at = ", ".join(f"{n} = {x:.6g}" for n, x in zip(names, witness.theta, strict=True))
             facts.append((name, f"{at}: {_number(witness.lower)}"))
     if result.synthesis is not None:
-        better = "more" if maximises(result.objective) else "less"
-        limit = bound_text(result.synthesis.limit, not maximises(result.objective), SHOWN_DIGITS)
+        better = "more" if result.objective.maximises else "less"
+        limit = bound_text(result.synthesis.limit, not result.objective.maximises, SHOWN_DIGITS)
         away = f"{result.synthesis.optimality_gap:.2g} away"
         facts.append(("limit", f"no policy guarantees {better} than {limit}, which is {away}"))
     return facts
@@ -224,11 +223,11 @@ def fit_facts(result: LearningResult) -> list[tuple[str, str]]:
 
 
 def _guarantee(result: LearningResult) -> str:
-    return bound_text(result.guarantee, maximises(result.objective), SHOWN_DIGITS)
+    return bound_text(result.guarantee, result.objective.maximises, SHOWN_DIGITS)
 
 
 def _optimistic(result: LearningResult) -> str:
-    return bound_text(result.optimistic_value, not maximises(result.objective), SHOWN_DIGITS)
+    return bound_text(result.optimistic_value, not result.objective.maximises, SHOWN_DIGITS)
 
 
 def _number(value: float) -> str:

@@ -48,7 +48,7 @@ from tightrope.learning.online.exploration import Exploration, default_explorati
 from tightrope.learning.online.learner import ITERATIONS as ITERATIONS_ONLINE
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.options import LearnOptions, LearnWords
-from tightrope.learning.stages import Progress
+from tightrope.learning.pipeline import Progress
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy

@@ -85,12 +85,11 @@ from tightrope.design.plan import (
     Target,
 )
 from tightrope.errors import CannotCertify, InputError, check_keywords, check_type
-from tightrope.learning.learn import Learner, counts_of, parametric
+from tightrope.learning.learn import counts_of
 from tightrope.learning.options import Decisions, LearnOptions, decide
-from tightrope.learning.policies import depends_on_step, maximises
+from tightrope.learning.pipeline import Pipeline, Progress, parametric
 from tightrope.learning.products import refuse_products
 from tightrope.learning.result import LearningResult, PolicyValue
-from tightrope.learning.stages import Progress
 from tightrope.model.mdp import MDP
 from tightrope.model.policy import Policy, PolicyGiven
 from tightrope.model.rewards import ParametricReward
@@ -197,7 +196,7 @@ class Planner:
         if target.aim is Aim.BUDGET:
             return None
         if target.aim is Aim.ABOVE:
-            better = 1.0 if maximises(self.objective) else -1.0
+            better = 1.0 if self.objective.maximises else -1.0
             return 2.0 * better * (value - target.amount)
         return target.amount * abs(value) if target.relative else target.amount
 
@@ -205,7 +204,7 @@ class Planner:
         if self.target.aim is not Aim.ABOVE:
             return gap_now <= max(asked, _ROUNDING * abs(value))
         interval = self.judged.interval
-        if maximises(self.objective):
+        if self.objective.maximises:
             return interval.lower >= self.target.amount
         return interval.upper <= self.target.amount
 
@@ -474,6 +473,14 @@ class Outlook:
 _DRAW_ROUNDS = 4
 
 
+class NothingToPlan(CannotCertify):
+    """The data refute the model; `verdict` says so, and what it rests on."""
+
+    def __init__(self, contradiction: str, verdict: Verdict):
+        super().__init__(f"there is nothing to plan: {contradiction}")
+        self.verdict = verdict
+
+
 class DrawPlanner(Planner):
     """Like `Planner`, for draws instead of episodes."""
 
@@ -565,14 +572,6 @@ class PlanWords(TypedDict, total=False):
 OWN = ("optimality", "above", "budget", "within_cap", "cost", "avoid", "at_most", "generative")
 
 
-class NothingToPlan(CannotCertify):
-    """The data refute the model; `verdict` says so, and what it rests on."""
-
-    def __init__(self, contradiction: str, verdict: Verdict):
-        super().__init__(f"there is nothing to plan: {contradiction}")
-        self.verdict = verdict
-
-
 def plan(
     problem: Problem,
     data: Any,
@@ -624,8 +623,8 @@ def plan(
     decisions = decide(parametric(found), counts, options, "how it narrows is not forecast")
     _refuse_plans(found, counts, decisions)
     options = replace(options, region=decisions.region)
-    learner = Learner(found, counts, delta, options=options, policy=policy, progress=progress)
-    result = learner.result(options)
+    chain = Pipeline.start(found, counts, delta, options=options, policy=policy, progress=progress)
+    result = chain.result(options)
     if result.contradiction is not None:
         raise NothingToPlan(result.contradiction, result.verdict)
     planner = DrawPlanner if own["generative"] else Planner
@@ -639,7 +638,7 @@ def _refuse_plans(problem: Problem, counts: Counts, decisions: Decisions) -> Non
             "the rewards depend on parameters, and how their ranges narrow with more data is not forecast",
             hint="plan for a property about probabilities, or give those parameters a value in the model",
         )
-    if depends_on_step(problem.objective):
+    if problem.objective.depends_on_step:
         raise InputError(
             "the property has a step bound, so its robust policy depends on the step, and a plan is about "
             "policies that take one choice per state",

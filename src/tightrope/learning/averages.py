@@ -21,8 +21,9 @@ from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.learn import counts_of
 from tightrope.learning.options import Decisions, LearnOptions, LearnWords, decide
+from tightrope.learning.pipeline import Pipeline, Prepared
+from tightrope.learning.products import support_is_open
 from tightrope.learning.result import Interval, rests_on
-from tightrope.learning.stages import Prepared, Stages
 from tightrope.logic.long_run import LongRun, average_policy, bound_average, read_average
 from tightrope.logic.solving import Directions
 from tightrope.model.mdp import MDP, IntervalMDP
@@ -40,7 +41,7 @@ from tightrope.numerics.text import bound_text
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query, parse_query
 from tightrope.prism.properties.resolve import PropertyOptions
-from tightrope.problem import constant_texts
+from tightrope.problem import Problem, constant_texts
 from tightrope.regions.region import RegionKind
 from tightrope.solver.equations.assumed_support import assume_support
 from tightrope.solver.solution import Solution
@@ -164,7 +165,8 @@ def learn_average_of(
             f"{decisions.sets.value} sets do not go with long-run averages",
             hint="--sets tied, parameter, expression or rectangular",
         )
-    prepared = Stages(model, counts, delta, options).prepare(decisions, sets_only=True)
+    chain = Pipeline(Problem(model, query), counts, delta, options=options)
+    prepared = chain.prepare(decisions, sets_only=True)
     hull = _hull(prepared, options, query.text)
     precision, limits = options.precision, Limits(seconds=options.seconds)
 
@@ -222,12 +224,7 @@ def _hull(prepared: Prepared, options: LearnOptions, text: str) -> IntervalMDP:
         return found
     vanishing = (lower <= 0) & (sets.upper > 0)
     if vanishing.any():
-        expression = int(model.expression[np.argmax(vanishing)])
-        raise CannotCertify(
-            f"{text} depends on which transitions are possible, and neither the domain nor the data show "
-            f"that the probability {model.expressions.text(expression)} is positive\nhint: narrow the domain "
-            "(--domain), collect more data, or say that no transition vanishes: `assume_support`"
-        )
+        raise CannotCertify(support_is_open(text, model, int(np.argmax(vanishing))))
     return hull
 
 

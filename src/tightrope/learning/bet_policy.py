@@ -14,7 +14,6 @@ import numpy as np
 
 from tightrope.data.design import SamplingDesign
 from tightrope.errors import InputError
-from tightrope.learning.policies import depends_on_step, maximises
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
@@ -40,7 +39,7 @@ def why_no_bets(
     """
     if isinstance(objective.reward, ParametricReward):
         return "the rewards depend on parameters"
-    if given.depends_on_step if given is not None else depends_on_step(objective):
+    if given.depends_on_step if given is not None else objective.depends_on_step:
         return "the policy depends on the step"
     if given is not None and (design is None or given.digest not in design.bet_on):
         return "it was not planned to bet on the given policy"
@@ -59,7 +58,7 @@ class BetPolicy:
         given: Policy | None = None,
         design: SamplingDesign | None = None,
     ):
-        by_step = given.depends_on_step if given is not None else depends_on_step(objective)
+        by_step = given.depends_on_step if given is not None else objective.depends_on_step
         if by_step:
             raise InputError(
                 "a slab bets on a policy that takes one choice per state, and here it depends on the step",
@@ -73,7 +72,7 @@ class BetPolicy:
             question_of(model, objective), None if given is None else given.probability
         )
         self._known: dict[tuple[bytes, float | None], tuple[Any, bool, FloatArray | None]] = {}
-        self.ends = Ends.BOTH if given is not None else Ends.LOWER if maximises(objective) else Ends.UPPER
+        self.ends = Ends.BOTH if given is not None else Ends.LOWER if objective.maximises else Ends.UPPER
         self.words = self._words(() if design is None else design.bet_on)
 
     @property

@@ -37,7 +37,6 @@ from tightrope.io.results import (
 )
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.outcome import outcome_of, span_of
-from tightrope.learning.policies import maximises
 from tightrope.learning.products import base_of
 from tightrope.learning.result import Interval, LearningResult
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -145,7 +144,7 @@ def document(
         command=list(setting.command),
         model=_model(subject, setting),
         question=setting.property,
-        maximises=maximises(results[0].objective),
+        maximises=results[0].objective.maximises,
         delta=setting.delta,
         data=_data(counts, setting),
         options=_options(options),

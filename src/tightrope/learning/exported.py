@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tightrope.io.results import CertifiedFacts
-from tightrope.learning.policies import maximises
 from tightrope.learning.result import Interval, LearningResult
 from tightrope.model.policy import Policy
 from tightrope.solver.attained import Attained, attained
@@ -55,10 +54,10 @@ def robust_policy(result: LearningResult) -> Exported:
     if value.coupled is not None or value is result.value:  # computed of this very policy
         status = Status.CERTIFIED if value.is_close else Status.PRECISION_LIMIT
         return Exported("robust", policy, value.interval, status)
-    against, beside = value.solutions if maximises(result.objective) else value.solutions[::-1]
+    against, beside = value.solutions if result.objective.maximises else value.solutions[::-1]
     again = attained(against, policy, _workspace(result))
     initial = result.model.initial
-    if maximises(result.objective):
+    if result.objective.maximises:
         interval = Interval(again.lower, float(beside.upper[initial]))
     else:
         interval = Interval(float(beside.lower[initial]), again.upper)
@@ -71,7 +70,7 @@ def _optimistic(result: LearningResult) -> Exported:
     workspace = _workspace(result)
     kind = attained(solution, policy, workspace)
     against = _against(solution, policy, workspace)
-    ends = (against.lower, kind.upper) if maximises(result.objective) else (kind.lower, against.upper)
+    ends = (against.lower, kind.upper) if result.objective.maximises else (kind.lower, against.upper)
     return Exported("optimistic", policy, Interval(*ends), _worst(kind.status, against.status))
 
 

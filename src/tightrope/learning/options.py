@@ -258,6 +258,26 @@ def decide(
     return Decisions(region, sets, interval, tuple(reasons))
 
 
+OVER_THE_DOMAIN = (SetsKind.EXPRESSION, SetsKind.RECTANGULAR, SetsKind.COUPLED)
+"""The sets that need no data."""
+
+
+def decide_over_domain(options: LearnOptions) -> Decisions:
+    """What is decided without data: the region is the domain, and options that speak of data are refused."""
+    for name in ("region", "interval", "budget", "ellipsoid", "intersect", "cost_range", "cost_sd"):
+        if getattr(options, name) != _DEFAULTS[name]:
+            raise InputError(
+                f"`{name}` speaks of data, and over a domain there are none", hint=f"leave `{name}` out"
+            )
+    kind = options.sets
+    if kind not in OVER_THE_DOMAIN:
+        raise InputError(
+            f"{kind.value if kind else 'such'} sets come from data, and there are none",
+            hint=f"use {', '.join(one.value for one in OVER_THE_DOMAIN)}",
+        )
+    return Decisions(RegionKind.POLYTOPE, kind, IntervalMethod.CLOPPER_PEARSON, ())
+
+
 def _default_sets(model: ParametricMDP) -> tuple[SetsKind, str]:
     size = Coordinates.of(model.expressions, model.parameters).size
     if size <= MOST_VERTEX_DIMENSIONS:

@@ -10,22 +10,17 @@ region the domain shows nothing: the tied sets then hold without the model.
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
 
-from tightrope.ambiguity.sets import SetsKind
+from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
-from tightrope.learning.coupled import Coupler
-from tightrope.learning.options import LearnOptions, decide
-from tightrope.learning.policies import PolicySolver
-from tightrope.learning.result import PolicyValue
-from tightrope.learning.stages import Prepared, Progress, Stages
+from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.logic.product_problem import ProductProblem, steer
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.policy import Policy
+from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.ranges import ranges_over_box
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.problem import Model, Problem
@@ -61,36 +56,45 @@ def refuse_products(problem: Any, what: str) -> None:
         )
 
 
-def refuse_for_product(problem: Problem, kind: SetsKind) -> None:
-    """Untied sets know a choice by its place, and a product has many copies of it."""
-    if isinstance(problem, ProductProblem) and kind is SetsKind.UNTIED:
+def refuse_for_product(problem: Problem, decisions: Decisions, policy: Policy | None = None) -> None:
+    """Untied sets know a choice by its place, and a product has many copies of it; slabs bet on no memory."""
+    if not isinstance(problem, ProductProblem):
+        return
+    if decisions.sets is SetsKind.UNTIED:
         raise InputError(
             "untied sets do not go with temporal formulas or finite-memory policies: copies of a choice, one "
-            "per memory, "
-            "would each need data of their own",
+            "per memory, would each need data of their own",
             hint="--sets tied",
+        )
+    if policy is not None and decisions.region is RegionKind.SLAB:
+        raise InputError(
+            "a slab bets on a policy of the model itself; temporal formulas and finite-memory "
+            "policies have a memory",
+            hint="leave --region slab out",
         )
 
 
-def require_support(problem: Problem, prepared: Prepared, options: LearnOptions) -> None:
+def require_support(problem: Problem, sets: Sets, contradicted: bool, options: LearnOptions) -> None:
     """Show that no transition of the true model vanishes, or say that it is not shown."""
     if not isinstance(problem, ProductProblem) or not problem.needs_support:
         return
     if options.assume_support is not None:
         return
-    sets = prepared.sets
-    model = sets.model
-    positive = sets.lower > 0
-    if prepared.contradiction is None:
+    model, positive = sets.model, sets.lower > 0
+    if not contradicted:
         low, _ = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)
         positive |= (low > 0)[model.expression]
-    if positive.all():
-        return
-    expression = int(model.expression[np.argmin(positive)])
-    raise CannotCertify(
-        f"{problem.text} depends on which transitions are possible, and neither the domain nor the data show "
-        f"that the probability {model.expressions.text(expression)} is positive\nhint: narrow the domain "
-        "(--domain), collect more data, or say that no transition vanishes: `assume_support`"
+    if not positive.all():
+        raise CannotCertify(support_is_open(problem.text, model, int(np.argmin(positive))))
+
+
+def support_is_open(text: str, model: ParametricMDP, transition: int) -> str:
+    """Words about a transition that may vanish."""
+    return (
+        f"{text} depends on which transitions are possible, and neither the domain nor the data show "
+        f"that the probability {model.expressions.text(int(model.expression[transition]))} is positive\n"
+        "hint: narrow the domain (--domain), collect more data, or say that no transition vanishes: "
+        "`assume_support`"
     )
 
 
@@ -112,55 +116,31 @@ def require_support_of_domain(problem: Problem, options: LearnOptions) -> None:
         )
 
 
-class Evaluation:
-    """The value of a given policy, on the product that has what it and the formula remember.
+def steered_question(
+    problem: Problem, policy: PolicyGiven | None, counts: Counts | None
+) -> tuple[ProductProblem, Policy, Counts] | None:
+    """The question about a given policy that has a memory, its own or the formula's: on the product that has
+    what both remember, with the counts there. None where the policy is one of the model that is solved.
 
     The same events are tied there as in the model, with the same counts, so its sets hold whenever those of
-    the model do: one confidence for both."""
-
-    def __init__(
-        self,
-        problem: Problem,
-        steering: Policy,
-        counts: Counts,
-        delta: float,
-        options: LearnOptions,
-        progress: Progress | None,
-    ):
-        self.problem, self.policy, lifted = steer(problem, steering, counts)
-        model = self.problem.model
-        assert isinstance(model, ParametricMDP)
-        self.stages = Stages(model, lifted, delta, options, progress)
-
-    def value(self, options: LearnOptions) -> PolicyValue:
-        """Its certified interval over one kind of sets."""
-        stages = self.stages
-        decisions = decide(stages.model, stages.counts, options)
-        if decisions.region is RegionKind.SLAB:
-            raise InputError(
-                "a slab bets on a policy of the model itself; temporal formulas and finite-memory "
-                "policies have a memory",
-                hint="leave --region slab out",
-            )
-        deadline = time.perf_counter() + options.seconds
-        prepared = stages.prepare(decisions, sets_only=True)
-        require_support(self.problem, prepared, options)
-        objective = self.problem.objective
-        solver = PolicySolver(prepared.sets, objective, options, deadline, stages.progress, 2)
-        value = solver.evaluate(self.policy)
-        if decisions.sets is SetsKind.COUPLED and prepared.contradiction is None:
-            return Coupler(solver, options.coupled_gap).evaluated(value)
-        return value
+    the model do: one confidence for both.
+    """
+    if policy is None or counts is None:
+        return None
+    given = as_policy(base_of(problem), policy)
+    if given is None or not (given.has_memory or isinstance(problem, ProductProblem)):
+        return None
+    return steer(problem, given, counts)
 
 
-def product_notes(problem: Problem) -> tuple[str, ...]:
+def notes(problem: Problem) -> tuple[str, ...]:
     """What a reader of a result must be told."""
     if not isinstance(problem, ProductProblem):
         return ()
-    told = [
+    lines = [
         f"the model has {problem.base.states:,} states, with what a policy must remember "
         f"{problem.model.states:,}"
     ]
     if problem.needs_support:
-        told.append("no transition of the true model vanishes: by the domain, the data or an assumption")
-    return tuple(told)
+        lines.append("no transition of the true model vanishes: by the domain, the data or an assumption")
+    return tuple(lines)

@@ -130,6 +130,18 @@ class Objective(Record):
         return self.kind in _NEEDS_REWARD
 
     @property
+    def maximises(self) -> bool:
+        """Whether the agent wants the reported value to be large."""
+        return (self.agent is Direction.MAX) != self.complement
+
+    @property
+    def depends_on_step(self) -> bool:
+        """Whether the best policy is not a choice per state: it must know how many steps were taken."""
+        if self.kind is ObjectiveKind.NEXT:
+            return False
+        return self.is_bounded or self.lower_steps > 0
+
+    @property
     def is_bounded(self) -> bool:
         """Whether the number of steps that count is finite."""
         return self.kind is ObjectiveKind.NEXT or self.upper_steps is not None

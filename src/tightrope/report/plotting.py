@@ -193,7 +193,7 @@ def _new_axes(size: tuple[float, float]) -> Axes:
 def _records(given: Any) -> list[Mapping[str, Any]]:
     """Updates as records, whatever they come from."""
     if isinstance(given, str | PathLike):
-        from tightrope.learning.online.journal import RECORDS
+        from tightrope.learning.online.run import RECORDS
 
         place = Path(given)
         file = place / RECORDS if place.is_dir() else place

@@ -18,14 +18,20 @@ polytope was (`tightrope.regions.nearby`); the values, from which the solver loo
 two move sets by rounding and values within the precision asked for: otherwise an update is `learn` on the
 same counts.
 Where intervals or sets have not moved, the values are kept as they are.
+
+One update of an online learner: what is guaranteed after so many episodes, and by which policy.
+
+What one look at growing data computes: the robust policy with its guarantee, the other end of its interval
+where that is asked for, and what the next look may keep.
 """
 
 from __future__ import annotations
 
+import hashlib
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -40,23 +46,31 @@ from tightrope.data.steps import StepReader
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning import products
 from tightrope.learning.bet_policy import BetPolicy, why_no_bets
-from tightrope.learning.learn import Learner, parametric, progress_of
-from tightrope.learning.online.certified import Computed, certify_robust, digest_of, middle, near_of
 from tightrope.learning.online.drift_guard import STOPPED, Answer, DriftGuard, OnDrift
 from tightrope.learning.online.exploration import Exploration, Explorer, GapTarget, StageDesigner, StagePolicy
-from tightrope.learning.online.update import Update
 from tightrope.learning.options import LearnOptions, decide
-from tightrope.learning.policies import PolicySolver, maximises
-from tightrope.learning.result import CLOSE, LearningResult, rests_on
-from tightrope.learning.stages import Progress, Stages, silent
+from tightrope.learning.pipeline import (
+    Pipeline,
+    PolicySolver,
+    Progress,
+    Settled,
+    parametric,
+    progress_of,
+    silent,
+)
+from tightrope.learning.result import CLOSE, Interval, LearningResult, rests_on
 from tightrope.model.policy import Policy
+from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.numerics.record import Facts, as_card, as_text
+from tightrope.numerics.record import Facts, Record, as_card, as_text
 from tightrope.numerics.text import bound_text
 from tightrope.problem import Problem
 from tightrope.regions.nearby import Nearby
-from tightrope.regions.region import RegionKind
+from tightrope.regions.polytope import Polytope
+from tightrope.regions.region import Region, RegionKind
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
+from tightrope.solver.kernels.kernel import Kernel
+from tightrope.solver.solution import Solution
 from tightrope.statistics.estimates import EventIntervals, check_delta
 from tightrope.statistics.ledger import Ledger
 from tightrope.statistics.prequential import Predictions
@@ -127,7 +141,7 @@ class OnlineLearner:
         coupled = self.options.sets is SetsKind.COUPLED
         no_bets = why_no_bets(model, self.objective) if coupled else "sets are not coupled"
         self.decisions = decide(model, self.data.counts(), self.options, no_bets)
-        products.refuse_for_product(problem, self.decisions.sets)
+        products.refuse_for_product(problem, self.decisions)
         self.last_update: Update | None = None
         self._best: float | None = None
         self.ledger: Ledger | None = None
@@ -149,7 +163,7 @@ class OnlineLearner:
         update = self.last_update
         found = "no update yet"
         if update is not None:
-            guarantee = bound_text(update.guarantee, maximises(self.objective))
+            guarantee = bound_text(update.guarantee, self.objective.maximises)
             found = f"{guarantee} after {update.episode:,} episodes"
         chosen = self.decisions
         region = "" if chosen.region is None else f", {chosen.region.value} region"
@@ -260,7 +274,7 @@ class OnlineLearner:
         self.last_update, self._values = self._explore(found.update), found.values
         self._digest, self._near = found.digest, found.near
         new = self.last_update.guarantee
-        best = max if maximises(self.objective) else min
+        best = max if self.objective.maximises else min
         self._best = new if self._best is None else best(self._best, new)
         return self.last_update
 
@@ -270,16 +284,16 @@ class OnlineLearner:
 
     def result(self) -> LearningResult:
         """Everything `learn` says about the data so far: the robust policy, its interval, the ledger."""
-        learner = Learner(
+        is_base = self.model is products.base_of(self.problem)
+        chain = Pipeline.start(
             self.problem,
             products.project_counts(self.problem, self.data.counts()),
             self.delta,
             options=self.options,
             progress=self.progress,
-            predictions=self._predictions if self.model is products.base_of(self.problem) else None,
+            settled=Settled(self._predictions if is_base else None, bets=self._betted),
         )
-        learner.bet_on(self._betted)
-        return learner.result(self.options)
+        return chain.result(self.options)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Everything that an equal learner needs to go on from the last update as this one would."""
@@ -314,7 +328,7 @@ class OnlineLearner:
     def _compute(self) -> Computed:
         """The update and what goes with it; changes nothing but what can be computed again."""
         begin = time.perf_counter()
-        stages = self._stages()
+        chain = self._chain()
         before = self.last_update
         frame: dict[str, Any] = {
             "number": 0 if before is None else before.number + 1,
@@ -323,17 +337,17 @@ class OnlineLearner:
         }
         of_intervals = ""
         if self.decisions.follows_from_intervals:
-            self._intervals = stages.intervals(self.decisions)
+            self._intervals = chain.intervals(self.decisions)
             self.ledger = self._intervals.ledger
             of_intervals = digest_of(self._intervals)
             if before is not None and of_intervals == self._digest.partition(" ")[0]:
                 return self._as_before(replace(before, **frame, seconds=time.perf_counter() - begin))
-        prepared = stages.prepare(self.decisions, sets_only=True)
+        prepared = chain.prepare(self.decisions, sets_only=True)
         self._intervals = prepared.intervals
         self.ledger = prepared.sets.ledger
         deadline = begin + self.options.seconds
         solves = 2 if self.target is None else 3
-        solver = PolicySolver(prepared.sets, self.objective, self.options, deadline, self.progress, solves)
+        solver = chain.solver(prepared, self.options, deadline, solves)
         coupled = self.decisions.sets is SetsKind.COUPLED and prepared.contradiction is None
         boxes = isinstance(solver.kernel, IntervalKernel) and not coupled
         of_sets = digest_of(solver.kernel) if boxes else ""
@@ -342,13 +356,12 @@ class OnlineLearner:
         if before is not None and of_sets and of_sets == self._digest.partition(" ")[2]:
             update = replace(before, **frame, seconds=time.perf_counter() - begin)
             return Computed(update, self._values, digest, near)
-        wanted = None if not coupled else self.options.coupled_gap
         robust = certify_robust(
-            solver, self._values.get("robust"), wanted, self.target is not None, self._betted
+            solver, self._values.get("robust"), coupled, self.target is not None, self._betted
         )
         optimistic = solver.optimistic(self._values.get("optimistic"))
         initial = self.model.initial
-        best = maximises(self.objective)
+        best = self.objective.maximises
         stopped = [] if optimistic.is_certified else [optimistic.status.value]
         update = Update(
             **frame,
@@ -385,26 +398,22 @@ class OnlineLearner:
         self._designed_at = max(self.data.episodes, 1)
         return replace(update, sampling_policy=self.last_design.policy)
 
-    def _stages(self) -> Stages:
-        """From the data as they are to sets."""
-        stages = Stages(
-            self.model,
-            self.data.counts(),
-            self.delta,
-            self.options,
-            self.progress,
-            self._predictions,
-            self._intervals,
-            self._near,
-        )
+    def _chain(self) -> Pipeline:
+        """The chain for the data as they are, with what earlier updates have settled."""
         if self.decisions.region is RegionKind.SLAB:
             self._betted = self._betted or BetPolicy(self.model, self.objective)
-            stages.gradient = self._betted
-        return stages
+        return Pipeline(
+            self.problem,
+            self.data.counts(),
+            self.delta,
+            options=self.options,
+            progress=self.progress,
+            settled=Settled(self._predictions, self._intervals, self._near, self._betted),
+        )
 
     def _present_sets(self) -> Sets:
         """The sets of the region as it is now."""
-        return self._stages().prepare(self.decisions, sets_only=True).sets
+        return self._chain().prepare(self.decisions, sets_only=True).sets
 
     def _as_before(self, update: Update) -> Computed:
         """Nothing has moved since the last update."""
@@ -413,3 +422,187 @@ class OnlineLearner:
 
 def _part(state: Mapping[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:
     return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Update(Record):
+    """After `episode` episodes of `steps` steps altogether.
+
+    * `guarantee`: what the robust policy attains at least (at most, where the agent minimises), with the
+      ledger's confidence; for time-uniform methods that of all updates together.
+    * `optimistic`: what no policy can exceed, with the same confidence.
+    * `sampling_policy` collects the episodes that follow (`tightrope.learning.online.exploration`);
+      `robust_policy` is the one that is guaranteed, `optimistic_policy` the one that is best if nature is
+      kind.
+    * `interval`: the robust policy's certified interval, where a gap was asked for; the guarantee is one end.
+    * `status`: as close as was asked, or why a solve did not come there; the bounds hold all the same.
+    * `fallback`: the region was empty and tied sets were used instead.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=(0, 1))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
+    >>> update = tr.online(model.problem('Pmax=? [ F "heads" ]'), sets="tied").update()
+    >>> update.episode, update.guarantee, update.optimistic
+    (0, 0.0, 1.0)
+    """
+
+    number: int
+    episode: int
+    steps: int
+    guarantee: float
+    optimistic: float
+    robust_policy: Policy
+    optimistic_policy: Policy
+    sampling_policy: Policy
+    status: str
+    fallback: bool
+    seconds: float = field(compare=False)
+    interval: Interval | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """The width of the robust policy's interval, where it was computed."""
+        return None if self.interval is None else self.interval.width
+
+    @property
+    def width(self) -> float:
+        """How far the guarantee is at most from the best that any policy can do."""
+        return 0.0 if self.optimistic == self.guarantee else abs(self.optimistic - self.guarantee)
+
+    @property
+    def _sampling(self) -> npt.NDArray[Any]:
+        """The sampling policy as choices, or as probabilities where it is random."""
+        policy = self.sampling_policy
+        return policy.choice if policy.is_deterministic else policy.probability
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """All of it as arrays."""
+        return {
+            "robust_policy": self.robust_policy.choice,
+            "optimistic_policy": self.optimistic_policy.choice,
+            "sampling_policy": self._sampling,
+            "interval": np.array([] if self.interval is None else list(self.interval)),
+            "numbers": np.array([self.number, self.episode, self.steps, self.fallback]),
+            "bounds": np.array([self.guarantee, self.optimistic, self.seconds]),
+            "status": np.frombuffer(self.status.encode(), dtype=np.uint8),
+        }
+
+    @staticmethod
+    def restored(structure: Structure, state: Mapping[str, npt.NDArray[Any]]) -> Update:
+        """What `state` was taken of."""
+        number, episode, steps, fallback = state["numbers"].tolist()
+        guarantee, optimistic, seconds = state["bounds"].tolist()
+        taken = state["sampling_policy"]
+        by_choices = taken.dtype != np.float64
+        return Update(
+            number=number,
+            episode=episode,
+            steps=steps,
+            guarantee=guarantee,
+            optimistic=optimistic,
+            robust_policy=Policy.of_choices(structure, state["robust_policy"]),
+            optimistic_policy=Policy.of_choices(structure, state["optimistic_policy"]),
+            sampling_policy=Policy.of_choices(structure, taken) if by_choices else Policy(structure, taken),
+            status=bytes(state["status"]).decode(),
+            fallback=bool(fallback),
+            seconds=seconds,
+            interval=Interval(*state["interval"].tolist()) if len(state["interval"]) else None,
+        )
+
+    def is_kept(self, performance: Interval, maximises: bool) -> bool:
+        """Whether the guarantee holds in a model in which bounds of the robust policy's value are known."""
+        if maximises:
+            return self.guarantee <= performance.upper
+        return performance.lower <= self.guarantee
+
+    def to_json(self) -> dict[str, object]:
+        """The keys of a line of `tightrope online --json` that the learner itself knows."""
+        gap = {} if self.gap is None else {"gap": self.gap}
+        return {
+            "update": self.number,
+            "episode": self.episode,
+            "steps": self.steps,
+            "guarantee": self.guarantee,
+            "optimistic": self.optimistic,
+            "width": self.width,
+            **gap,
+            "status": self.status,
+            "fallback": self.fallback,
+            "seconds": round(self.seconds, 6),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Robust:
+    """A policy, its guarantee, values to look from next time, and what stopped short.
+
+    `interval` is all that the sets leave of the policy's value; the guarantee is one end of it.
+    """
+
+    policy: Policy
+    guarantee: float
+    values: FloatArray
+    stopped: tuple[str, ...]
+    interval: Interval | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """An update, its values, digests of the intervals and sets it rests on, and where the region is."""
+
+    update: Update
+    values: dict[str, FloatArray]
+    digest: str
+    near: Nearby | None
+
+
+def certify_robust(
+    solver: PolicySolver,
+    start: FloatArray | None,
+    coupled: bool,
+    with_interval: bool,
+    betted: BetPolicy | None = None,
+) -> Robust:
+    """Solve for the robust policy from the values of an earlier look; `coupled` where the sets are.
+
+    Coupled sets have an interval in any case, others where it is asked for: it takes one more solve.
+    """
+    best = solver.objective.maximises
+    initial = solver.kernel.structure.initial
+    if not coupled and not with_interval:
+        found = solver.find_guaranteed(start)
+        end = float((found.lower if best else found.upper)[initial])
+        stopped = () if found.is_certified else (found.status.value,)
+        return Robust(found.policy.at(0), end, middle(found), stopped)
+    rectangular = solver.robust(start)
+    values = middle(rectangular.solutions[0 if best else 1])
+    value = rectangular
+    if coupled:
+        value, _ = solver.couple_robust(rectangular, None if betted is None else betted.policy)
+    interval = value.interval
+    reasons = [s.status.value for s in value.solutions if not s.is_certified]
+    reasons += [value.stopped] if coupled and value.stopped is not None else []
+    guarantee = interval.lower if best else interval.upper
+    return Robust(value.policy.at(0), guarantee, values, tuple(reasons), interval)
+
+
+def middle(solution: Solution) -> FloatArray:
+    """Values to look from: not finite where nothing is known."""
+    with np.errstate(invalid="ignore"):
+        found: FloatArray = 0.5 * (solution.lower + solution.upper)
+    return found
+
+
+def digest_of(bounds: Kernel | EventIntervals) -> str:
+    """Stands for the intervals."""
+    found = hashlib.sha256(np.ascontiguousarray(bounds.lower).tobytes())
+    found.update(np.ascontiguousarray(bounds.upper).tobytes())
+    return found.hexdigest()
+
+
+def near_of(region: Region | None, before: Nearby | None) -> Nearby | None:
+    if isinstance(region, Polytope) and region.kind is RegionKind.POLYTOPE:
+        return Nearby.around(region, before)
+    return None

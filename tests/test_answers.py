@@ -16,7 +16,7 @@ import tightrope as tr
 from tightrope.cli.app import run
 from tightrope.logic.evaluate import UndecidedError
 from tightrope.logic.values import Bounds, Truth, round_half_up
-from tightrope.model.graph import branching
+from tightrope.model.graph import components as branching
 from tightrope.model.graph.support import Support
 
 ROWS = [

@@ -16,7 +16,7 @@ from tightrope.coupled.frame import Frame, Rows, frame_of
 from tightrope.coupled.taylor import expand
 from tightrope.coupled.vertex_proof import vertex_proof
 from tightrope.model.builder import build_from_rows
-from tightrope.model.expression_table import ExpressionTable
+from tightrope.model.expressions import ExpressionTable
 from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial

@@ -21,8 +21,7 @@ from tightrope.certify.verification import verify
 from tightrope.cli.app import main
 from tightrope.errors import CannotCertify, InputError, ReadingWarning
 from tightrope.logic.answer import answer
-from tightrope.model.factored import JOINT_BOUNDS, FactoredRows
-from tightrope.model.mdp import IntervalMDP
+from tightrope.model.mdp import JOINT_BOUNDS, FactoredRows, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure
 from tightrope.prism.load import load_prism_text

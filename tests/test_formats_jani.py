@@ -22,7 +22,7 @@ from tightrope.cli.app import run
 from tightrope.errors import InputError
 from tightrope.io.jani import read_jani, read_program, read_properties, write_jani
 from tightrope.io.jani.write import as_program
-from tightrope.model.rewards import ParametricReward
+from tightrope.model.structure import ParametricReward
 from tightrope.prism.load import load_prism
 from tightrope.prism.load import read_program as read_prism_program
 

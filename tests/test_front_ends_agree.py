@@ -68,7 +68,7 @@ class Place(NamedTuple):
 
 
 def parameters() -> Parameters:
-    from tightrope.model.region_text import parse_domain
+    from tightrope.model.parameters import parse_domain
 
     return parse_domain(DOMAIN, ("p", "q"))
 

@@ -8,11 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tightrope.model.lowest_terms import reduce_quotients
-from tightrope.model.polynomial import Polynomial
-from tightrope.model.polynomial_array import PolynomialArray
+from tightrope.model.polynomial import Polynomial, PolynomialArray
 from tightrope.model.ranges import denominators, numerators
-from tightrope.model.rational_function import parts, quotient
+from tightrope.model.rational_function import parts, quotient, reduce_quotients
 from tightrope.prism.load import load_prism_text
 
 P, Q, S = (Polynomial.variable(i) for i in range(3))

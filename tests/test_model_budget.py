@@ -13,7 +13,7 @@ import pytest
 import tightrope as tr
 from tightrope.cli.app import run
 from tightrope.errors import InputError
-from tightrope.model import door
+from tightrope.model import numbers as door
 from tightrope.prism.load import load_prism_text
 from tightrope.prism.parse.parser import parse_properties
 

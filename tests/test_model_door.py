@@ -19,7 +19,7 @@ import pytest
 import tightrope as tr
 from tightrope.cli.app import run
 from tightrope.errors import InputError
-from tightrope.model.door import bound, double, show
+from tightrope.model.numbers import bound, double, show
 from tightrope.prism.load import load_prism_text
 
 pytestmark = pytest.mark.usefixtures("in_python")

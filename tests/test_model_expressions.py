@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tightrope.errors import InputError
-from tightrope.model.expression_table import ExpressionTable
-from tightrope.model.polynomial import Polynomial
-from tightrope.model.polynomial_array import PolynomialArray
+from tightrope.model.expressions import ExpressionTable
+from tightrope.model.polynomial import Polynomial, PolynomialArray
 from tightrope.model.ranges import ranges_over_box
 from tightrope.numerics.rationals import RationalArray
 

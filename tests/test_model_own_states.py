@@ -20,10 +20,10 @@ from tightrope import Parameters, build_from_function, build_from_rows, load, re
 from tightrope.cli.app import run
 from tightrope.data.environments import count_environment, count_minari
 from tightrope.errors import InputError
-from tightrope.model.own_states import OwnStates
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.policy_choices import TimeVaryingChoices
+from tightrope.model.structure import OwnStates
 from tightrope.problem import Problem
 
 LAST = 4

@@ -11,8 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tightrope.errors import InputError
-from tightrope.model.parameters import LinearConstraint, Parameters, domain_vertices
-from tightrope.model.region_text import parse_box, parse_domain, parse_point
+from tightrope.model.parameters import (
+    LinearConstraint,
+    Parameters,
+    domain_vertices,
+    parse_box,
+    parse_domain,
+    parse_point,
+)
 
 
 def test_a_box_is_exact_and_defaults_to_the_unit_interval():

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from tightrope.errors import InputError
 from tightrope.model.builder import build_from_function, build_from_rows
+from tightrope.model.expressions import Signatures
 from tightrope.model.mdp import MDP, IntervalMDP
-from tightrope.model.parameters import Parameters
-from tightrope.model.range_proof import bernstein, halves, prove_ranges
-from tightrope.model.region_text import parse_domain
-from tightrope.model.signatures import Signatures
+from tightrope.model.parameters import Parameters, parse_domain
+from tightrope.model.ranges import bernstein, halves, prove_ranges
 from tightrope.model.structure import Structure
 
 BOX = Parameters.box(p=(0.1, 0.9))

@@ -16,7 +16,7 @@ from tightrope.cli.app import run
 from tightrope.data.costs import CostSums, CostTally
 from tightrope.data.sampled_costs import CostNoise
 from tightrope.errors import InputError
-from tightrope.model.rewards import ParametricReward
+from tightrope.model.structure import ParametricReward
 from tightrope.numerics.cost_intervals import Group, Spread, interval
 from tightrope.statistics.costs import CostEvents, spread_evidence
 

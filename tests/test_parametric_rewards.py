@@ -16,7 +16,7 @@ import stormpy
 import tightrope as tr
 from tightrope.errors import InputError
 from tightrope.io.jani import read_jani, write_jani
-from tightrope.model.rewards import ParametricReward
+from tightrope.model.structure import ParametricReward
 from tightrope.prism.load import load_prism_text, read_program
 
 INVENTORY = Path(__file__).parent / "models" / "rewards" / "inventory.prism"

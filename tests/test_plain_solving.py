@@ -9,7 +9,7 @@ import pytest
 
 from tightrope.cli import sources
 from tightrope.model.graph import Support, positive
-from tightrope.model.graph.attractor import MOST_PASSES, Ranked, attract
+from tightrope.model.graph.qualitative import MOST_PASSES, Ranked, attract
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import Structure

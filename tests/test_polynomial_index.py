@@ -8,9 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.model.expression_table import ExpressionTable
-from tightrope.model.polynomial import Monomial, Polynomial
-from tightrope.model.polynomial_array import PolynomialArray
+from tightrope.model.expressions import ExpressionTable
+from tightrope.model.polynomial import Monomial, Polynomial, PolynomialArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.explore.deferred import Deferred, Operation
 from tightrope.prism.explore.polynomial_index import PolynomialIndex

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from prism_reference import Undefined, value
 from tightrope.errors import InputError
-from tightrope.model.polynomial import Polynomial
-from tightrope.model.polynomial_array import PolynomialArray
+from tightrope.model.polynomial import Polynomial, PolynomialArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.explore.evaluate import evaluate
 from tightrope.prism.parse.parser import parse_expression

@@ -16,9 +16,8 @@ from storm import MODELS, plain_from_storm, plain_from_tightrope
 from tightrope.ambiguity.sets import expression
 from tightrope.cli.app import main
 from tightrope.errors import InputError
-from tightrope.model.expression_table import ExpressionTable
-from tightrope.model.polynomial import Polynomial
-from tightrope.model.polynomial_division import common_divisor, divide, normalise
+from tightrope.model.expressions import ExpressionTable
+from tightrope.model.polynomial import Polynomial, common_divisor, divide, normalise
 from tightrope.model.ranges import ranges_over_box
 from tightrope.model.rational_function import RationalFunction, quotient
 from tightrope.prism.load import load_prism_text

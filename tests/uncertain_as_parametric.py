@@ -25,7 +25,7 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.model.expression_table import ExpressionTable
+from tightrope.model.expressions import ExpressionTable
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.model.parametric_mdp import ParametricMDP

@@ -65,14 +65,16 @@ from .logic.product_problem import ProductProblem as ProductProblem
 from .logic.product_problem import temporal_problem as temporal_problem
 from .logic.product_problem import to_hoa as to_hoa
 from .model.arrays import from_arrays as from_arrays
+from .model.arrays import from_gymnasium as from_gymnasium
+from .model.builder import build_ctmc_from_function as build_ctmc_from_function
+from .model.builder import build_ctmc_from_rows as build_ctmc_from_rows
 from .model.builder import build_from_function as build_from_function
 from .model.builder import build_from_rows as build_from_rows
 from .model.continuous import CTMC as CTMC
 from .model.continuous import IntervalCTMC as IntervalCTMC
+from .model.continuous import MarkovAutomaton as MarkovAutomaton
 from .model.continuous import ParametricCTMC as ParametricCTMC
 from .model.expressions import Expressions as Expressions
-from .model.gymnasium_table import from_gymnasium as from_gymnasium
-from .model.markov_automaton import MarkovAutomaton as MarkovAutomaton
 from .model.mdp import MDP as MDP
 from .model.mdp import IntervalMDP as IntervalMDP
 from .model.numbers import exact as exact
@@ -86,8 +88,6 @@ from .model.policy import Policy as Policy
 from .model.policy_choices import FiniteMemoryChoices as FiniteMemoryChoices
 from .model.policy_choices import TimeVaryingChoices as TimeVaryingChoices
 from .model.polynomial import Polynomial as Polynomial
-from .model.rate_builder import build_ctmc_from_function as build_ctmc_from_function
-from .model.rate_builder import build_ctmc_from_rows as build_ctmc_from_rows
 from .model.rational_function import RationalFunction as RationalFunction
 from .model.structure import RewardStructure as RewardStructure
 from .model.structure import Structure as Structure

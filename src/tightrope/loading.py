@@ -25,15 +25,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tightrope.errors import InputError, check_type, describe
 from tightrope.model.numbers import Number
-from tightrope.model.parameters import Parameters
-from tightrope.model.region_text import Ranges, box_text, narrow_domain
+from tightrope.model.parameters import Parameters, Ranges, box_text, narrow_domain
 from tightrope.numerics.record import Record
 from tightrope.numerics.text_reading import GZIP, plain_suffix, reading
 from tightrope.problem import Model, Problem, constant_texts
 
 if TYPE_CHECKING:
     from tightrope.benchmarks.instance import Instance
-    from tightrope.model.markov_automaton import MarkovAutomaton
+    from tightrope.model.continuous import MarkovAutomaton
     from tightrope.model.parametric_mdp import ParametricMDP
     from tightrope.prism.explore.search import Progress, Warn
     from tightrope.prism.load import BuildWords, PrismRates

@@ -20,7 +20,7 @@ from tightrope.certificate.checker import check
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.continuous.discrete import embed
 from tightrope.errors import InputError
-from tightrope.model.factored import JOINT_BOUNDS
+from tightrope.model.mdp import JOINT_BOUNDS
 
 STATEMENT = {
     "problem.data.delta",

@@ -89,6 +89,6 @@ class Instance:
 
     def parameters(self) -> Parameters:
         """The parameters with their domain."""
-        from tightrope.model.region_text import parse_domain
+        from tightrope.model.parameters import parse_domain
 
         return parse_domain(self.domain, self.parameter_names, option=f"the domain of bench:{self.name}")

@@ -18,8 +18,7 @@ from tightrope.certify.problem import provable, to_problem
 from tightrope.certify.solved import refuse_steps, to_certificate
 from tightrope.errors import InputError, ReadingWarning
 from tightrope.io.output import CERTIFICATE, claim_file
-from tightrope.model.factored import JOINT_BOUNDS
-from tightrope.model.mdp import IntervalMDP
+from tightrope.model.mdp import JOINT_BOUNDS, IntervalMDP
 from tightrope.model.parameters import Point
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import as_policy

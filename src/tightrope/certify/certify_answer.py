@@ -19,8 +19,7 @@ from tightrope.certify.problem import to_problem
 from tightrope.certify.temporal import temporal_certificate
 from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number, check_type
 from tightrope.io.output import CERTIFICATE, claim_file
-from tightrope.model.factored import JOINT_BOUNDS
-from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.mdp import JOINT_BOUNDS, MDP, IntervalMDP
 from tightrope.model.numbers import Number
 from tightrope.model.objective import Objective
 from tightrope.model.parameters import Point

@@ -53,7 +53,7 @@ from tightrope.learning.pipeline import PolicySolver, learn_costs
 from tightrope.learning.result import LearningResult, PolicyValue
 from tightrope.logic.product_problem import ProductProblem
 from tightrope.model.objective import Direction
-from tightrope.model.rewards import ParametricReward, RewardStructure
+from tightrope.model.structure import ParametricReward, RewardStructure
 from tightrope.numerics.arrays import IndexArray
 from tightrope.regions.ellipsoid import Ellipsoid
 from tightrope.regions.polytope import Polytope

@@ -16,15 +16,12 @@ from tightrope.certificate.nature import Graph
 from tightrope.certify.asked import Asked
 from tightrope.errors import InputError
 from tightrope.model.expressions import Expressions
-from tightrope.model.factored import counts_steps
-from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.mdp import MDP, IntervalMDP, counts_steps
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.range_proof import prove_signs
-from tightrope.model.ranges import denominators
-from tightrope.model.rewards import ParametricReward
-from tightrope.model.structure import Structure
+from tightrope.model.ranges import denominators, prove_signs
+from tightrope.model.structure import ParametricReward, Structure
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
 
 
@@ -38,7 +35,7 @@ def to_problem(
 ) -> certified.Problem:
     """The problem of a plain or interval model, of a parametric one at `theta` or over its domain.
 
-    Of an interval model with independent factors (`tightrope.model.factored`) it is the game that they make,
+    Of an interval model with independent factors (`tightrope.model.mdp`) it is the game that they make,
     where no steps are counted, and otherwise that of the joint bounds: either encloses what the model allows.
     Quotients f/g are polynomials f·r, r a parameter more: at a point the number of r = 1/g stands behind
     those of the parameters, over a domain the denominators are listed, all of them positive.

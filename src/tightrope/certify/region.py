@@ -41,7 +41,7 @@ from tightrope.certify.quotients import direct, place_near
 from tightrope.certify.rows import EventMap, Name, domain_names, envelope_names, row_names
 from tightrope.errors import CannotCertify
 from tightrope.learning.result import LearningResult
-from tightrope.model.rewards import ParametricReward
+from tightrope.model.structure import ParametricReward
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.regions.ellipsoid import Ellipsoid
 from tightrope.regions.polytope import Polytope

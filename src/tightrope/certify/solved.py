@@ -11,7 +11,7 @@ import numpy as np
 from tightrope.certificate import problem as certified
 from tightrope.certificate.problem import Certificate, Claim, Problem, ValueHints
 from tightrope.errors import InputError
-from tightrope.model.factored import FactoredRows
+from tightrope.model.mdp import FactoredRows
 from tightrope.model.objective import Objective
 from tightrope.model.policy import Policy
 from tightrope.model.policy_choices import TimeVaryingChoices

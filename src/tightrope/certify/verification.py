@@ -24,7 +24,7 @@ from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.problem import Certificate, Problem
 from tightrope.certificate.verdict import MEANING, Verdict
 from tightrope.errors import CannotCertify, InputError, ReadingWarning, check_type
-from tightrope.model.factored import JOINT_BOUNDS
+from tightrope.model.mdp import JOINT_BOUNDS
 from tightrope.numerics.text import interval_text, text_above, text_below
 from tightrope.verdict import Assumed, Kept
 from tightrope.verdict import Verdict as Worth
@@ -216,8 +216,7 @@ def _objective(
     for itself. `timed`: the model is the jumps of a chain in continuous time, of which nothing that speaks of
     time is asked."""
     from tightrope.certify.asked import CERTIFIABLE, asked_of
-    from tightrope.model.factored import counts_steps
-    from tightrope.model.mdp import IntervalMDP
+    from tightrope.model.mdp import IntervalMDP, counts_steps
     from tightrope.prism.parse.parser import parse_properties
     from tightrope.prism.properties.query import pick, read_query
     from tightrope.prism.properties.resolve import PropertyOptions

@@ -27,11 +27,10 @@ from tightrope.errors import InputError
 from tightrope.io.answers import Built, CheckAnswer, InitialFacts, PropertyAnswer, StateValue
 from tightrope.io.coding import to_plain
 from tightrope.io.results import Span, assumed_facts
-from tightrope.model.factored import JOINT_BOUNDS
-from tightrope.model.initial_values import InitialValues
+from tightrope.model.mdp import JOINT_BOUNDS
 from tightrope.numerics.text import interval_text, text_above, text_below
 from tightrope.prism.properties.query import Query
-from tightrope.solver.solution import Solution, Status
+from tightrope.solver.solution import InitialValues, Solution, Status
 from tightrope.verdict import Assumed, Kept, Verdict
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ from tightrope.data.state_form import StateForm, StateNames
 from tightrope.errors import InputError, Location, shown
 from tightrope.loading import BENCHMARK, ModelRequest, read_continuous, read_model
 from tightrope.model.mdp import IntervalMDP
+from tightrope.model.parameters import parse_point
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.region_text import parse_point
 from tightrope.numerics.text_reading import plain_suffix
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import PropertyFile

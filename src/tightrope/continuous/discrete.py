@@ -19,10 +19,9 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.model.continuous import CTMC, IntervalCTMC
-from tightrope.model.door import doubles
 from tightrope.model.mdp import MDP, IntervalMDP
-from tightrope.model.rewards import RewardStructure
-from tightrope.model.structure import Structure
+from tightrope.model.numbers import doubles
+from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.rounding import down, error_factor, up

@@ -36,8 +36,7 @@ from tightrope.model.graph.support import Support
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
-from tightrope.model.rewards import ParametricReward, RewardStructure
-from tightrope.model.structure import Structure
+from tightrope.model.structure import ParametricReward, RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import error_factor

@@ -17,7 +17,7 @@ from tightrope.ambiguity.sets import Sets
 from tightrope.errors import InputError
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.rewards import ParametricReward, RewardStructure
+from tightrope.model.structure import ParametricReward, RewardStructure
 from tightrope.numerics.arrays import FloatArray
 from tightrope.regions.costs import reward_ends
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates

@@ -23,7 +23,7 @@ from tightrope.coupled.linear_systems import build_matrix
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
-from tightrope.model.rewards import ParametricReward
+from tightrope.model.structure import ParametricReward
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.value_slopes import Solved
 from tightrope.statistics.coordinates import AffineFunctions

@@ -19,7 +19,7 @@ from tightrope.data.costs import CostSums
 from tightrope.data.design import SamplingDesign
 from tightrope.errors import InputError
 from tightrope.model.policy import HasStructure
-from tightrope.model.tables import action_column, state_columns, to_pandas, with_states
+from tightrope.model.states import action_column, state_columns, to_pandas, with_states
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
 

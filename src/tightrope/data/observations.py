@@ -1,7 +1,7 @@
 """From what an environment shows to states and choices of the model.
 
 An observation is one of the model's own states, where the model was built in Python from such
-(`tightrope.model.own_states`), or the values of the model's variables: a mapping by name, or a sequence in
+(`tightrope.model.structure`), or the values of the model's variables: a mapping by name, or a sequence in
 the order of their declaration. Anything else goes through `convert_obs` first, which must return
 one of these.
 
@@ -23,8 +23,7 @@ import numpy as np
 from tightrope.data.locate import ModelIndex
 from tightrope.data.state_form import StateForm, state_form
 from tightrope.errors import InputError
-from tightrope.model.own_states import plain
-from tightrope.model.structure import UNLABELLED, Structure
+from tightrope.model.structure import UNLABELLED, Structure, plain
 
 ConvertObservation = Callable[[Any], Any]
 

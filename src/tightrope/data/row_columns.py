@@ -38,8 +38,7 @@ from tightrope.data.column_names import (
 from tightrope.data.state_form import StateNames
 from tightrope.errors import InputError, Location
 from tightrope.io.table.data_table import COUNTS, Chunk, DataTable, structure_hash
-from tightrope.model.rewards import ParametricReward
-from tightrope.model.structure import Structure
+from tightrope.model.structure import ParametricReward, Structure
 
 RESERVED = (STATE, NEXT_STATE, ACTION, CHOICE, EPISODE, STEP, TERMINATED, TRUNCATED, COUNT, BATCH)
 

@@ -20,8 +20,7 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.model.rewards import ParametricReward, RewardStructure
-from tightrope.model.structure import Structure
+from tightrope.model.structure import ParametricReward, RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 COST_STREAM = 0xC057

@@ -2,7 +2,7 @@
 
 A state is one of the model's own states, or its variables' values (a mapping by name, or a sequence in the
 model's order), or its index where `states="index"` says so. An action is its name, or the number of the
-choice within its state (`tightrope.model.find_state`). `count_episodes` counts any iterable of such episodes,
+choice within its state (`tightrope.model.states`). `count_episodes` counts any iterable of such episodes,
 which are taken to be whole and to stand in the order in which they happened.
 """
 
@@ -22,7 +22,7 @@ from tightrope.data.recent import Kept as KeptEvents
 from tightrope.data.recent import RecentEvents
 from tightrope.data.state_form import StateForm, StateNames
 from tightrope.errors import InputError, describe
-from tightrope.model.find_state import find_choice
+from tightrope.model.states import find_choice
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.verdict import Assumed, Kept

@@ -21,9 +21,7 @@ import numpy as np
 from tightrope.data.stopping import absorbing_states
 from tightrope.design.information import Information
 from tightrope.errors import InputError
-from tightrope.model.graph.components import acyclic_components
-from tightrope.model.graph.end_components import maximal_end_components
-from tightrope.model.graph.reachability import forward_reachable
+from tightrope.model.graph.components import acyclic_components, forward_reachable, maximal_end_components
 from tightrope.model.graph.support import Support
 from tightrope.model.policy import Policy
 from tightrope.model.structure import Structure

@@ -92,7 +92,7 @@ from tightrope.learning.products import refuse_products
 from tightrope.learning.result import LearningResult, PolicyValue
 from tightrope.model.mdp import MDP
 from tightrope.model.policy import Policy, PolicyGiven
-from tightrope.model.rewards import ParametricReward
+from tightrope.model.structure import ParametricReward
 from tightrope.numerics.arrays import FloatArray
 from tightrope.problem import Problem, learnable
 from tightrope.regions.build import build_region

@@ -16,9 +16,9 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.model.continuous import CTMC, ParametricCTMC
-from tightrope.model.expression_table import ExpressionTable
+from tightrope.model.expressions import ExpressionTable
 from tightrope.model.polynomial import Polynomial
-from tightrope.model.rewards import ParametricReward, RewardStructure
+from tightrope.model.structure import ParametricReward, RewardStructure
 from tightrope.numerics.arrays import FloatArray, IndexArray
 
 _CANCELLED = Fraction(1, 2**40)

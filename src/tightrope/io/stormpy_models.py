@@ -14,8 +14,8 @@ from typing import Any
 from tightrope.errors import InputError
 from tightrope.io.drn import read_drn, write_drn
 from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.parameters import Ranges, box_text
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.region_text import Ranges, box_text
 
 Model = ParametricMDP | IntervalMDP | MDP
 

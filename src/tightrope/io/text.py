@@ -8,7 +8,7 @@ scripts), and an exponent such as 1e999999999 would keep them busy for hours.
 Each distinct text of a probability or reward is understood once and gets a small integer (`code`); the
 model is made of all of them at the end. Decimals become the nearest doubles; the bounds of exact rational
 intervals, where they are no doubles, are rounded outwards so that nothing is lost. Which numbers have no
-double, says `tightrope.model.door`.
+double, says `tightrope.model.numbers`.
 
 Polynomials and quotients of polynomials as model files write them, read exactly.
 
@@ -44,7 +44,7 @@ from typing import NoReturn
 import numpy as np
 
 from tightrope.errors import InputError, Location
-from tightrope.model import door
+from tightrope.model import numbers as door
 from tightrope.model.expressions import Expressions
 from tightrope.model.mdp import MDP, SUM_TOLERANCE, IntervalMDP
 from tightrope.model.polynomial import Polynomial

@@ -40,7 +40,7 @@ from tightrope import __version__
 from tightrope.atomic import atomic_path
 from tightrope.errors import InputError, Location
 from tightrope.io.output import NAME
-from tightrope.model import door
+from tightrope.model import numbers as door
 from tightrope.model.builder import settled_model
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import UNLABELLED, RewardStructure, Structure

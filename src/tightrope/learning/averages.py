@@ -33,8 +33,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.product import ranges
 from tightrope.model.ranges import ranges_over_box
-from tightrope.model.rewards import ParametricReward
-from tightrope.model.structure import Structure
+from tightrope.model.structure import ParametricReward, Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import bound_text

@@ -17,7 +17,7 @@ from tightrope.errors import InputError
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
-from tightrope.model.rewards import ParametricReward
+from tightrope.model.structure import ParametricReward
 from tightrope.numerics import betting
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.question import Question

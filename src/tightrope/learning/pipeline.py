@@ -75,8 +75,7 @@ from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
-from tightrope.model.rewards import ParametricReward, RewardStructure
-from tightrope.model.structure import Structure
+from tightrope.model.structure import ParametricReward, RewardStructure, Structure
 from tightrope.monitoring.model_fit import ModelFit, weigh_fit
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.team import Aside, Team, count_threads

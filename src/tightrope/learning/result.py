@@ -27,7 +27,7 @@ from tightrope.logic.product_problem import ProductProblem
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
-from tightrope.model.tables import to_pandas
+from tightrope.model.states import to_pandas
 from tightrope.monitoring.model_fit import ModelFit
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.jit import kernel

@@ -2,7 +2,7 @@
 
 | column | holds |
 |---|---|
-| the variables, or `state` | the state (`tightrope.model.tables`) |
+| the variables, or `state` | the state (`tightrope.model.states`) |
 | `lower`, `upper` | the certified interval of the value from this state on, under the robust policy |
 | `optimistic` | what no policy can exceed (undercut, where the agent minimises) from this state on |
 | `action`, `choice` | what the robust policy does: the action, and the choice's number within the state |
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.model.tables import action_column, with_nulls, with_states
+from tightrope.model.states import action_column, with_nulls, with_states
 
 if TYPE_CHECKING:
     from tightrope.learning.result import LearningResult

@@ -17,9 +17,7 @@ from tightrope.logic.multi import Achieved
 from tightrope.logic.operators import Effort
 from tightrope.logic.timed import TimedEvaluation
 from tightrope.logic.values import Bounds, Truth
-from tightrope.model.continuous import CTMC, Continuous, IntervalCTMC, ParametricCTMC
-from tightrope.model.initial_values import InitialValues, verdict_of
-from tightrope.model.markov_automaton import MarkovAutomaton
+from tightrope.model.continuous import CTMC, Continuous, IntervalCTMC, MarkovAutomaton, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import Number
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -35,7 +33,7 @@ from tightrope.prism.properties.query import Query, pick, read_query
 from tightrope.prism.properties.resolve import PropertyOptions
 from tightrope.prism.properties.shape import refuse_time
 from tightrope.problem import Model, constant_texts, require_model
-from tightrope.solver.solution import width
+from tightrope.solver.solution import InitialValues, verdict_of, width
 from tightrope.solver.solve import Limits
 from tightrope.verdict import Assumed, Kept, Verdict
 

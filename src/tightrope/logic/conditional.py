@@ -30,7 +30,7 @@ from tightrope.logic.temporal import PathBounds, bound_path
 from tightrope.logic.translation import is_co_safe, progression, refuse_large
 from tightrope.logic.values import Bounds
 from tightrope.logic.winning import winning_states
-from tightrope.model.graph import branching
+from tightrope.model.graph import components as branching
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction

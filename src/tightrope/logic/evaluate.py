@@ -22,9 +22,8 @@ from tightrope.logic.multi_question import MultiAnswer, answer_multi
 from tightrope.logic.operators import Effort, Operators
 from tightrope.logic.quantile import find_quantile, read_threshold
 from tightrope.logic.values import Bounds, Truth
-from tightrope.model.factored import JOINT_BOUNDS
 from tightrope.model.graph.support import Support
-from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.mdp import JOINT_BOUNDS, MDP, IntervalMDP
 from tightrope.model.objective import Objective
 from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import BoolArray, OffsetArray

@@ -41,7 +41,7 @@ from tightrope.logic.quotient import Quotient
 from tightrope.logic.solving import Directions, Solve, opposite, require_constant
 from tightrope.logic.strategy import towards
 from tightrope.logic.values import Bounds
-from tightrope.model.graph.end_components import EndComponents, maximal_end_components
+from tightrope.model.graph.components import EndComponents, maximal_end_components
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind

@@ -21,8 +21,7 @@ from tightrope.logic.tail import TailProblem, bound_largest_tail, bound_least_ta
 from tightrope.logic.temporal import PathBounds, Steered, Translator, bound_path, bound_reward
 from tightrope.logic.translation import is_co_safe
 from tightrope.logic.values import Bounds
-from tightrope.model.factored import JOINT_BOUNDS
-from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.mdp import JOINT_BOUNDS, MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.policy import Policy
 from tightrope.model.structure import RewardStructure

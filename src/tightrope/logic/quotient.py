@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.logic.solving import reaching
-from tightrope.model.graph.end_components import EndComponents
+from tightrope.model.graph.components import EndComponents
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.product import ranges

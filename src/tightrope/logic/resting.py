@@ -25,7 +25,7 @@ from tightrope.logic.formula import FALSE, TRUE, Formula
 from tightrope.logic.strategy import Won, finite_memory_choices, towards
 from tightrope.logic.translation import is_co_safe, is_safe, refuse_large
 from tightrope.logic.winning import winning_states
-from tightrope.model.graph.end_components import EndComponents, maximal_end_components
+from tightrope.model.graph.components import EndComponents, maximal_end_components
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.policy_choices import FiniteMemoryChoices

@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tightrope.model.graph.end_components import maximal_end_components
+from tightrope.model.graph.components import maximal_end_components
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.policy_choices import FiniteMemoryChoices

@@ -32,7 +32,7 @@ from tightrope.logic.formula import Formula
 from tightrope.logic.resting import Resting, rest_of
 from tightrope.logic.solving import require_constant
 from tightrope.logic.translation import progression
-from tightrope.model.graph.end_components import maximal_end_components
+from tightrope.model.graph.components import maximal_end_components
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind

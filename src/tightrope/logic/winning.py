@@ -19,7 +19,7 @@ import numpy as np
 from tightrope.logic.formula import FALSE, TRUE, Formula
 from tightrope.logic.strategy import Won
 from tightrope.logic.translation import Guess, can_begin, guesses, suffix_automaton
-from tightrope.model.graph.end_components import maximal_end_components
+from tightrope.model.graph.components import maximal_end_components
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.product import Automaton, Letters, Product, RabinPair, part_of, product_of

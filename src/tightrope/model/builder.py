@@ -1,4 +1,4 @@
-"""Models written in Python: from a successor function, or from rows.
+"""Models written in Python, in discrete and in continuous time: from a successor function, or from rows.
 
     parameters = Parameters.box(p=(0.1, 0.9))
     (p,) = parameters.symbols()
@@ -14,30 +14,51 @@ A probability is a number, text ("1/3"), a polynomial in the parameters, a quoti
 q)`), or a pair (lower, upper); one pair anywhere makes the model an interval model. Numbers are exact:
 0.1 is one tenth. Probabilities of 0 are dropped. Equal keys of a distribution cannot occur, so nothing
 merges.
+
+Rewards of models that are built in Python: numbers or polynomials, of states, choices and transitions.
+
+A choice earns what its state, itself and on average its successors earn. Where that has parameters, the
+reward structure is one of polynomials (`ParametricReward`); where none is in it, it is one of numbers.
+Rewards that differ by successor make the expectation Σ p·r, a polynomial wherever p or r has parameters.
+
+Chains in continuous time written in Python: from a function, or from rows.
+
+    parameters = Parameters.box(lam=(0.01, 1), mu=(0.1, 10))
+    lam, mu = parameters.symbols()
+
+    def rates(up):
+        return {k: rate for k, rate in ((up - 1, lam * up), (up + 1, mu)) if 0 <= k <= 3}
+
+    farm = build_ctmc_from_function(3, rates, parameters, labels={"down": lambda up: up == 0})
+
+A rate is a number of at least 0, text ("1/3"), a polynomial in the parameters, or a pair (lower, upper); one
+pair anywhere makes the chain one of intervals. Rates of 0 are dropped, and a state that nothing leaves gets a
+self-loop with rate 1 and the label "deadlock".
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
 
 from tightrope.errors import InputError, check_type
-from tightrope.model import door
-from tightrope.model.built_rewards import Amount, BySuccessor, Named, number_of, with_rewards
-from tightrope.model.expression_table import ExpressionTable
+from tightrope.model import numbers as door
+from tightrope.model.continuous import IntervalCTMC, ParametricCTMC, rate_box
+from tightrope.model.expressions import ExpressionTable
 from tightrope.model.mdp import IntervalMDP
-from tightrope.model.numbers import Number, exact
-from tightrope.model.own_states import OwnStates
+from tightrope.model.numbers import Number, double, doubles, exact
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial, as_polynomial
 from tightrope.model.rational_function import Function, RationalFunction, as_function
-from tightrope.model.structure import Structure
+from tightrope.model.structure import UNLABELLED, OwnStates, ParametricReward, RewardStructure, Structure
+from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.rationals import RationalArray
 
 State = TypeVar("State", bound=Hashable)
 
@@ -334,3 +355,357 @@ def valuations_of(
         for name, value in variables(state).items():
             columns.setdefault(name, []).append(value)
     return columns
+
+
+Amount = Number | Polynomial
+Named = Mapping[str, Sequence[Amount]]
+BySuccessor = Mapping[str, Sequence[Mapping[int, Amount]]]
+"""For every choice {successor: reward}; a successor that is not named earns nothing."""
+
+
+def with_rewards(
+    structure: Structure,
+    names: tuple[str, ...],
+    states: Named,
+    choices: Named,
+    successors: BySuccessor,
+    probabilities: Sequence[Function] | None,
+) -> Structure:
+    """The structure with these rewards; `probabilities` of its transitions, None where they are intervals."""
+    found: dict[str, RewardStructure] = {}
+    for name in {**states, **choices, **successors}:
+        own, chosen = states.get(name), choices.get(name)
+        if name not in successors and not _has_parameters(own) and not _has_parameters(chosen):
+            found[name] = RewardStructure(_floats(own), _floats(chosen))
+            _check_totals(structure, name, own, chosen)
+            continue
+        if probabilities is None:
+            raise InputError(
+                f"the rewards '{name}' have parameters or differ by successor, and the model has intervals: "
+                "what a choice earns is then no number",
+                hint="give rewards of states and choices, as numbers",
+            )
+        found[name] = _polynomials(structure, names, name, own, chosen, successors.get(name), probabilities)
+    return replace(structure, rewards=found)
+
+
+def _polynomials(
+    structure: Structure,
+    names: tuple[str, ...],
+    name: str,
+    states: Sequence[Amount] | None,
+    choices: Sequence[Amount] | None,
+    successors: Sequence[Mapping[int, Amount]] | None,
+    probabilities: Sequence[Function],
+) -> RewardStructure:
+    sizes = (structure.states, structure.choices, structure.choices)
+    for given, size in zip((states, choices, successors), sizes, strict=True):
+        if given is not None and len(given) != size:
+            raise InputError(f"reward structure '{name}' has {len(given)} rewards, not {size}")
+    table = ExpressionTable(names)
+    base: list[Polynomial] = []
+    for choice, state in enumerate(structure.choice_state.tolist()):
+        amount = Polynomial({})
+        for given, place in ((states, state), (choices, choice)):
+            if given is not None:
+                amount = amount + as_polynomial(given[place])
+        base.append(amount)
+    if successors is None:
+        expressions, rows = table.freeze(np.array([table.add(amount) for amount in base], dtype=np.int32))
+        return ParametricReward(name, expressions, rows)
+    whole: list[int] = []
+    single: list[int] = []
+    for choice, amount in enumerate(base):
+        first, last = (int(structure.transition_start[choice + i]) for i in (0, 1))
+        reached = structure.successor[first:last].tolist()
+        unknown = set(successors[choice]) - set(reached)
+        if unknown:
+            raise InputError(
+                f"the rewards '{name}' name the successor {min(unknown)} of {structure.choice_name(choice)}, "
+                "which does not lead there"
+            )
+        total: Function = Polynomial({})
+        for transition, successor in enumerate(reached, start=first):
+            earned = amount + as_polynomial(successors[choice].get(successor, 0))
+            single.append(table.add(earned))
+            total = total + probabilities[transition] * earned
+        if isinstance(total, RationalFunction):
+            raise InputError(
+                f"the rewards '{name}' differ by successor at {structure.choice_name(choice)}, whose "
+                "probabilities are quotients: what it earns on average is then no polynomial",
+                hint="give rewards of states and choices",
+            )
+        whole.append(table.add(total))
+    both, rows = table.freeze(np.array([*whole, *single], dtype=np.int32))
+    size = len(whole)
+    if both.is_constant.all():
+        values = both.exact_values([0] * len(names))
+        return RewardStructure(choice=door.doubles(values)[rows[:size]])
+    return ParametricReward(name, both, rows[:size], rows[size:])
+
+
+def _has_parameters(values: Sequence[Amount] | None) -> bool:
+    return any(isinstance(value, Polynomial) and not value.is_constant for value in _list_values(values))
+
+
+def _floats(values: Sequence[Amount] | None) -> FloatArray | None:
+    if values is None:
+        return None
+    plain = [number_of(v.constant_term if isinstance(v, Polynomial) else v) for v in _list_values(values)]
+    return np.asarray(plain, dtype=np.float64)
+
+
+def number_of(value: Any) -> float:
+    """The double of a reward; floats are what they are, and any other number becomes the nearest one."""
+    if not isinstance(value, float):
+        return door.double(exact(value))
+    door.check_doubles(np.array([value]), "the reward")
+    return float(value)
+
+
+def _check_totals(
+    structure: Structure, name: str, states: Sequence[Amount] | None, choices: Sequence[Amount] | None
+) -> None:
+    """What states and choices earn together, by the rule of the model's door."""
+    if states is None or choices is None or len(states) != structure.states:
+        return
+    owner = structure.choice_state.astype(np.int64)
+    own, chosen = _floats(states), _floats(choices)
+    if own is None or chosen is None or len(chosen) != len(owner):
+        return
+    kept = [list(states), list(choices)]
+    try:
+        door.check_totals(
+            own[owner],
+            chosen,
+            lambda c: [as_polynomial(v).constant_term for v in (kept[0][owner[c]], kept[1][c])],
+        )
+    except door.NotHeldError as error:
+        named = structure.choice_name(error.index)
+        raise InputError(f"{named}, the rewards '{name}': {error.message}") from None
+
+
+def _list_values(values: Any) -> list[Any]:
+    return [] if values is None else list(values)
+
+
+Rate = Polynomial | Number | tuple[Number, Number]
+RateRow = tuple[int, Mapping[int, Rate]]
+"""(state, {successor: rate}); a state has one row at most."""
+
+
+def build_ctmc_from_function(
+    initial: State,
+    rates: Callable[[State], Mapping[State, Rate]],
+    parameters: Parameters | None = None,
+    *,
+    labels: Mapping[str, Callable[[State], bool]] | None = None,
+    state_rewards: Mapping[str, Callable[[State], Amount]] | None = None,
+    transition_rewards: Mapping[str, Callable[[State, State], Amount]] | None = None,
+    variables: Callable[[State], Mapping[str, int | bool]] | None = None,
+) -> ParametricCTMC | IntervalCTMC:
+    """Explore from `initial`; `rates(state)` gives {next state: rate}.
+
+    States are any hashable values; a NamedTuple's fields become the model's state variables, others say
+    theirs through `variables`. State rewards are earned per unit of time, those of (state, next state)
+    whenever that happens; they add up and may have parameters.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(lam=(0.01, 1), mu=(0.1, 10))
+    >>> lam, mu = parameters.symbols()
+    >>> def rates(up):
+    ...     return {0: {1: mu}, 1: {0: lam, 2: mu}, 2: {1: 2 * lam}}[up]
+    >>> farm = tr.build_ctmc_from_function(2, rates, parameters, labels={"down": lambda up: up == 0})
+    >>> low, high = tr.answer(farm.instantiate(lam=0.1, mu=1), 'P=? [ F<=10 "down" ]').bounds
+    >>> round(low, 4), round(high, 4)
+    (0.1337, 0.1337)
+    """
+    states, found = explore(initial, lambda state: {UNLABELLED: rates(state)})
+    rows = [(at, row) for at, _, row in found]
+    return build_ctmc_from_rows(
+        rows,
+        parameters,
+        transition_rewards={
+            name: [{s: reward(states[at], states[s]) for s in row} for at, row in rows]
+            for name, reward in (transition_rewards or {}).items()
+        },
+        **describe_states(states, labels, state_rewards, variables),
+    )
+
+
+def build_ctmc_from_rows(
+    rows: Iterable[RateRow],
+    parameters: Parameters | None = None,
+    *,
+    states: int | None = None,
+    initial: int = 0,
+    labels: Mapping[str, Sequence[int]] | None = None,
+    state_rewards: Named | None = None,
+    transition_rewards: BySuccessor | None = None,
+    valuations: Mapping[str, Sequence[int | bool]] | None = None,
+    own_states: Sequence[Hashable] | None = None,
+) -> ParametricCTMC | IntervalCTMC:
+    """From explicit rows in any order of states; labels list their states.
+
+    `transition_rewards` are given in the order of the rows, {successor: reward} for each. With intervals of
+    rates, rewards are numbers.
+
+    >>> import tightrope as tr
+    >>> chain = tr.build_ctmc_from_rows([(0, {1: 2}), (1, {0: "1/2"})], labels={"on": [1]})
+    >>> low, high = tr.answer(chain, 'S=? [ "on" ]').bounds
+    >>> round(low, 6), round(high, 6)
+    (0.8, 0.8)
+    """
+    check_arguments(parameters, initial, labels, state_rewards, None, transition_rewards, valuations)
+    if states is not None:
+        check_type("states", states, int, "a number of states")
+    if own_states is not None:
+        check_type("own_states", own_states, Sequence, "a list of states")
+    listed = _list_rate_rows(rows)
+    reached = [s for state, row in listed for s in (state, *row)]
+    total = states if states is not None else 1 + max(reached, default=-1)
+    of_state = {state: number for number, (state, _) in enumerate(listed)}
+    skeleton, rates, stuck = Skeleton(), list[Rate](), list[int]()
+    earning: list[Mapping[str, Mapping[int, Amount]]] = []
+    for state in range(total):
+        number = of_state.get(state)
+        given = {} if number is None else {s: r for s, r in listed[number][1].items() if not is_zero(r)}
+        stuck += [] if given else [state]
+        skeleton.add(state, UNLABELLED, list(given) or [state])
+        rates.extend(given.values() or [1])
+        named = (transition_rewards or {}).items()
+        earning.append({} if number is None else {name: values[number] for name, values in named})
+    structure = skeleton.structure(
+        total,
+        initial,
+        {"deadlock": stuck, **(labels or {})},
+        valuations or {},
+        OwnStates(range(total) if own_states is None else own_states),
+    )
+    earned = _Earned(structure, state_rewards or {}, earning)
+    if any(isinstance(rate, tuple) for rate in rates):
+        return _interval_chain(structure, rates, earned)
+    parameters = parameters or rate_box(())
+    exact = [_polynomial(rate) for rate in rates]
+    table = ExpressionTable(parameters.names)
+    expressions, expression = table.freeze(np.array([table.add(rate) for rate in exact], dtype=np.int32))
+    names, rewards = earned.names, dict[str, ParametricReward]()
+    for name in names:
+        flows = [rate * gained for rate, gained in zip(exact, earned.gained(name), strict=True)]
+        rewards[name] = _as_reward(name, earned.per_time(name, flows), parameters.names)
+    return ParametricCTMC(
+        replace(structure, rewards={name: earned.of_states(name, parameters.names) for name in names}),
+        expression,
+        expressions,
+        parameters,
+        rewards,
+    )
+
+
+def _list_rate_rows(rows: Any) -> list[RateRow]:
+    check_type("rows", rows, Iterable, "a list of rows")
+    listed = list(rows)
+    seen: set[int] = set()
+    for row in listed:
+        if not isinstance(row, tuple | list) or len(row) != 2 or not isinstance(row[1], Mapping):
+            raise InputError(
+                f"{row!r} is no row of a chain in continuous time", hint="write (state, {successor: rate})"
+            )
+        check_type("rows", row[0], int | np.integer, "a row that begins with the number of a state")
+        if row[0] in seen:
+            raise InputError(f"state {row[0]} has two rows", hint="write all its rates in one row")
+        seen.add(row[0])
+    return listed
+
+
+class _Earned:
+    """What states earn per unit of time, and what transitions earn when they happen."""
+
+    def __init__(
+        self,
+        structure: Structure,
+        states: Named,
+        transitions: Sequence[Mapping[str, Mapping[int, Amount]]],
+    ):
+        self.structure, self._states, self._transitions = structure, states, transitions
+        named = {name for row in transitions for name in row}
+        self.names = [*states, *sorted(named - set(states))]
+        for name, values in states.items():
+            if len(values) != structure.states:
+                raise InputError(
+                    f"reward structure '{name}' has {len(values)} rewards, not {structure.states}"
+                )
+        for state, row in enumerate(transitions):
+            first, last = structure.transition_start[state : state + 2]
+            for name, gained in row.items():
+                if unknown := set(gained) - set(structure.successor[first:last].tolist()):
+                    raise InputError(
+                        f"the rewards '{name}' name the successor {min(unknown)} of state {state}, which "
+                        "does not lead there"
+                    )
+
+    def held(self, name: str) -> list[Polynomial]:
+        """What states earn alone."""
+        values = self._states.get(name)
+        return [Polynomial({})] * self.structure.states if values is None else [*map(as_polynomial, values)]
+
+    def of_states(self, name: str, names: tuple[str, ...]) -> RewardStructure:
+        held = self.held(name)
+        if all(value.is_constant for value in held):
+            return RewardStructure(state=np.array([double(value.constant_term) for value in held]))
+        return _as_reward(name, held, names)
+
+    def gained(self, name: str) -> list[Polynomial]:
+        """What every transition earns when it happens."""
+        pairs = zip(self.structure.transition_choice.tolist(), self.structure.successor.tolist(), strict=True)
+        return [as_polynomial(self._transitions[state].get(name, {}).get(s, 0)) for state, s in pairs]
+
+    def per_time(self, name: str, flows: Sequence[Polynomial]) -> list[Polynomial]:
+        """What states earn per unit of time; `flows` are rate times reward of every transition."""
+        totals = self.held(name)
+        for state, flow in zip(self.structure.transition_choice.tolist(), flows, strict=True):
+            totals[state] = totals[state] + flow
+        return totals
+
+
+def _as_reward(name: str, values: Sequence[Polynomial], names: tuple[str, ...]) -> ParametricReward:
+    table = ExpressionTable(names)
+    return ParametricReward(name, *table.freeze(np.array([table.add(v) for v in values], dtype=np.int32)))
+
+
+def _interval_chain(structure: Structure, rates: Sequence[Rate], earned: _Earned) -> IntervalCTMC:
+    """Bounds rounded outward; every transition has its own rate within its interval."""
+    pairs = [rate if isinstance(rate, tuple) else (rate, rate) for rate in rates]
+    ends = [[_constant(_polynomial(pair[side]), "rates") for pair in pairs] for side in (0, 1)]
+    rewards, spans = {}, {}
+    for name in earned.names:
+        held = [_constant(value, "rewards") for value in earned.held(name)]
+        rewards[name] = RewardStructure(state=np.array([double(value) for value in held]))
+        gained = [_constant(value, "rewards") for value in earned.gained(name)]
+        flows = [sorted((low * g, high * g)) for low, high, g in zip(*ends, gained, strict=True)]
+        least, most = (
+            [value.constant_term for value in earned.per_time(name, [as_polynomial(f[side]) for f in flows])]
+            for side in (0, 1)
+        )
+        spans[name] = (_round(least, False), _round(most, True))
+    own = np.arange(len(rates), dtype=np.int32)
+    structure = replace(structure, rewards=rewards)
+    return IntervalCTMC(structure, own, _round(ends[0], False), _round(ends[1], True), spans)
+
+
+def _round(values: Sequence[Fraction], upwards: bool) -> FloatArray:
+    exact = RationalArray.from_fractions(list(values))
+    doubles(exact)
+    return exact.to_float_up() if upwards else exact.to_float_down()
+
+
+def _polynomial(rate: Any) -> Polynomial:
+    if isinstance(rate, RationalFunction):
+        raise InputError("a rate is a number or a polynomial in the parameters, not a quotient")
+    return as_polynomial(rate)
+
+
+def _constant(value: Polynomial, what: str) -> Fraction:
+    if not value.is_constant:
+        raise InputError(f"a chain of intervals cannot have parameters in its {what}")
+    return value.constant_term

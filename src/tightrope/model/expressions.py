@@ -7,25 +7,51 @@ row_start[e]..row_start[e+1]. Frozen; builders grow an `ExpressionTable` first.
 A rational function f/g is the polynomial f·r in one variable more, r = 1/g: variable d + k of monomials,
 d the number of parameters, stands for 1/denominators[k]. With f/g in lowest terms, equal functions have
 equal rows here, too.
+
+Rational functions as polynomials in more variables: r = 1/g for every denominator g.
+
+Tables of expressions keep rows of monomials. With the variable d + k for the reciprocal of denominator k,
+f/g is the polynomial f·r and its row one like all others: where it is evaluated, tied or lifted to
+coordinates of a region, nothing has to be told apart. Sums and products are another matter (p·r + q·r is
+1 where r = 1/(p + q)): these are computed as functions and come back in lowest terms.
+
+The growing table of distinct expressions, for whoever builds a model.
+
+Expressions are interned: two functions get the same index exactly when they are equal, which for
+polynomials and for rational functions in lowest terms means equal coefficients. Sums and products of
+indices are computed once and remembered.
+
+Signatures: the distinct tuples of expressions that label the transitions of a choice.
+
+A model with millions of choices has few signatures; what depends on a choice only through its
+expressions (does it sum to 1? what can nature do there?) is computed once a signature.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tightrope.errors import InputError
-from tightrope.model import door
-from tightrope.model.polynomial import Monomial, Polynomial, monomial_degree
-from tightrope.model.polynomial_array import PolynomialList
+from tightrope.model import numbers as door
+from tightrope.model.polynomial import (
+    Monomial,
+    Polynomial,
+    PolynomialArray,
+    PolynomialList,
+    monomial_degree,
+    monomial_order,
+)
 from tightrope.model.rational_function import Function, RationalFunction
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, Scalar
+from tightrope.numerics.jit import kernel
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import MOST_LINES, Facts, Record, freeze_fields
 
@@ -158,7 +184,7 @@ class Expressions(Record):
         return np.hstack(columns)
 
     def check_held(self, what: str) -> None:
-        """Refuse numbers in the table that no double may stand for (`tightrope.model.door`)."""
+        """Refuse numbers in the table that no double may stand for (`tightrope.model.numbers`)."""
         below = (RationalArray.from_fractions(g.terms.values()) for g in self.denominators)
         for part in (self.coefficient, *below):
             if (wrong := door.first_not_held(part)) is not None:
@@ -298,3 +324,256 @@ class Expressions(Record):
             if isinstance(value, float) and not math.isfinite(value):
                 raise InputError(f"the value of parameter '{name}' is {value}, not a finite number")
         return [Fraction(value) for value in theta]
+
+
+class Reciprocals:
+    """The denominators met so far, numbered as they come."""
+
+    def __init__(self, parameters: int):
+        self._parameters = parameters
+        self._number: dict[Polynomial, int] = {}
+        self._listed: list[Polynomial] = []
+
+    @property
+    def denominators(self) -> tuple[Polynomial, ...]:
+        return tuple(self._listed)
+
+    def extend(self, function: Function) -> Polynomial:
+        """The function as a polynomial in the parameters and the reciprocals."""
+        if not isinstance(function, RationalFunction):
+            return function
+        number = self._number.setdefault(function.denominator, len(self._listed))
+        if number == len(self._listed):
+            self._listed.append(function.denominator)
+        factor = (self._parameters + number, 1)
+        return Polynomial({(*monomial, factor): c for monomial, c in function.numerator.terms.items()})
+
+    def function(self, polynomial: Polynomial) -> Function:
+        """The function behind a polynomial of `extended`."""
+        number = max((m[-1][0] for m in polynomial.terms if m), default=-1) - self._parameters
+        if number < 0:
+            return polynomial
+        numerator = Polynomial({monomial[:-1]: c for monomial, c in polynomial.terms.items()})
+        return RationalFunction(numerator, self._listed[number])
+
+
+def without_unused(expressions: Expressions) -> Expressions:
+    """The same table without denominators that no row has, the others in the order of the rows."""
+    if not expressions.denominators:
+        return expressions
+    used, first = np.unique(expressions.denominator_of[expressions.is_rational], return_index=True)
+    kept = used[np.argsort(first)].astype(np.int64)
+    if np.array_equal(kept, np.arange(len(expressions.denominators))):
+        return expressions
+    size = len(expressions.parameter_names)
+    new_number = {size + old: size + new for new, old in enumerate(kept.tolist())}
+    monomials = [_renumber(monomial, new_number) for monomial in expressions.monomials]
+    order = sorted(range(len(monomials)), key=lambda m: monomial_order(monomials[m]))
+    place = np.empty(len(order), dtype=np.int32)
+    place[order] = np.arange(len(order))
+    monomial = place[expressions.monomial]
+    term = np.lexsort((monomial, expressions.row_of_term))
+    return replace(
+        expressions,
+        monomials=tuple(monomials[m] for m in order),
+        monomial=monomial[term],
+        coefficient=expressions.coefficient.take(term),
+        denominators=expressions.denominators.take(kept),
+    )
+
+
+def _renumber(monomial: Monomial, place: dict[int, int]) -> Monomial:
+    return tuple((place.get(index, index), exponent) for index, exponent in monomial)
+
+
+_Row = tuple[tuple[int, int, int], ...]
+"""((monomial number, numerator, denominator), …) by increasing monomial number; no zeros."""
+
+
+class ExpressionTable:
+    """Index 0 is the polynomial 0 and index 1 the polynomial 1; `freeze` drops what is unused."""
+
+    ZERO = 0
+    ONE = 1
+
+    def __init__(self, parameter_names: Sequence[str]):
+        self.parameter_names = tuple(parameter_names)
+        self._monomials: list[Monomial] = []
+        self._monomial_number: dict[Monomial, int] = {}
+        self._rows: list[_Row] = []
+        self._row_number: dict[_Row, int] = {}
+        self._sums: dict[tuple[int, ...], int] = {}
+        self._products: dict[tuple[int, int], int] = {}
+        self._reciprocals = Reciprocals(len(self.parameter_names))
+        self.add(Polynomial({}))
+        self.add(Polynomial.constant(1))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, function: Function) -> int:
+        polynomial = self._reciprocals.extend(function)
+        row = sorted((self._number(m), c.numerator, c.denominator) for m, c in polynomial.terms.items())
+        return self._intern(tuple(row))
+
+    def add_array(self, polynomials: PolynomialArray) -> IndexArray:
+        """The indices of all polynomials of the batch; distinct rows are looked at once."""
+        size = len(polynomials)
+        by_number = sorted((self._number(m), c) for m, c in polynomials.terms.items())
+        numbers = [number for number, _ in by_number]
+        columns = [part for _, c in by_number for part in (c.numerator, c.denominator)]
+        if any(column.dtype == object for column in columns):
+            indices = [self.add(polynomials.polynomial(i)) for i in range(size)]
+            return np.array(indices, dtype=np.int32)
+        table = np.stack(columns, axis=1).astype(np.int64)
+        distinct, inverse = np.unique(table, axis=0, return_inverse=True)
+        interned = np.empty(len(distinct), dtype=np.int32)
+        for position, values in enumerate(distinct.tolist()):
+            row = tuple(
+                (number, values[2 * j], values[2 * j + 1])
+                for j, number in enumerate(numbers)
+                if values[2 * j] != 0
+            )
+            interned[position] = self._intern(row)
+        return interned[inverse.reshape(-1)]
+
+    def sum(self, indices: Sequence[int]) -> int:
+        key = tuple(sorted(indices))
+        if key not in self._sums:
+            total: Function = Polynomial({})
+            for index in key:
+                total = total + self.function(index)
+            self._sums[key] = self.add(total)
+        return self._sums[key]
+
+    def product(self, left: int, right: int) -> int:
+        if left == self.ONE:
+            return right
+        if right == self.ONE:
+            return left
+        key = (left, right) if left <= right else (right, left)
+        if key not in self._products:
+            self._products[key] = self.add(self.function(left) * self.function(right))
+        return self._products[key]
+
+    def scaled(self, index: int, factor: Fraction) -> int:
+        return self.add(self.function(index) * factor)
+
+    def function(self, index: int) -> Function:
+        row = Polynomial({self._monomials[m]: Fraction(n, d) for m, n, d in self._rows[index]})
+        return self._reciprocals.function(row)
+
+    def freeze(self, used: IndexArray) -> tuple[Expressions, IndexArray]:
+        """The table of the expressions in `used`, and `used` renumbered to it.
+
+        The order is that of first interning, so the same model gives the same table.
+        """
+        present = np.zeros(len(self._rows), dtype=np.bool_)
+        present[used] = True
+        kept = np.flatnonzero(present)
+        renumber = np.cumsum(present) - 1
+        order = sorted(range(len(self._monomials)), key=lambda m: monomial_order(self._monomials[m]))
+        position = {old: new for new, old in enumerate(order)}
+        rows = [sorted((position[m], n, d) for m, n, d in self._rows[index]) for index in kept.tolist()]
+        monomials = tuple(self._monomials[m] for m in order)
+        denominators = PolynomialList.of(self._reciprocals.denominators)
+        frozen = Expressions.from_rows(self.parameter_names, monomials, rows, denominators)
+        return without_unused(frozen), renumber[used].astype(np.int32)
+
+    def _number(self, monomial: Monomial) -> int:
+        number = self._monomial_number.get(monomial)
+        if number is None:
+            number = len(self._monomials)
+            self._monomial_number[monomial] = number
+            self._monomials.append(monomial)
+        return number
+
+    def _intern(self, row: _Row) -> int:
+        index = self._row_number.get(row)
+        if index is None:
+            index = len(self._rows)
+            self._row_number[row] = index
+            self._rows.append(row)
+        return index
+
+
+@dataclass(frozen=True, eq=False)
+class Signatures:
+    """Signature k is the tuple expression[start[k]:start[k+1]], in the order of the transitions."""
+
+    of_choice: IndexArray
+    start: OffsetArray
+    expression: IndexArray
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    @cached_property
+    def of_member(self) -> OffsetArray:
+        """The signature that every entry of `expression` belongs to."""
+        return np.repeat(np.arange(len(self), dtype=np.int64), np.diff(self.start))
+
+    @cached_property
+    def example(self) -> OffsetArray:
+        """The first choice of every signature."""
+        first = np.empty(len(self), dtype=np.int64)
+        first[self.of_choice[::-1]] = np.arange(len(self.of_choice) - 1, -1, -1)
+        return first
+
+    def spread(self, transition_start: OffsetArray, of_member: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        """What every transition gets where each entry of `expression` has something."""
+        out = np.empty(int(transition_start[-1]), of_member.dtype)
+        _spread(transition_start, self.of_choice, self.start, of_member, out)
+        return out
+
+    @classmethod
+    def of(cls, transition_start: OffsetArray, expression: IndexArray, expressions: int) -> Signatures:
+        """Group choices by length, then fold their columns into one number, a column at a time."""
+        length = np.diff(transition_start)
+        of_choice = np.zeros(len(length), dtype=np.int32)
+        sizes: list[OffsetArray] = []
+        members: list[IndexArray] = []
+        found = 0
+        for k in np.flatnonzero(np.bincount(length)).tolist():
+            rows = np.flatnonzero(length == k)
+            first = transition_start[rows]
+            number = expression[first].astype(np.int64)
+            bound = expressions
+            for j in range(1, k):
+                number = number * expressions + expression[first + j]
+                number, bound = _compact_numbers(number, bound * expressions)
+            number, bound = _compact_numbers(number, bound)
+            of_choice[rows] = number + found
+            example = np.zeros(bound, dtype=np.int64)
+            example[number] = first
+            members.append(expression[example[:, None] + np.arange(k)].reshape(-1))
+            sizes.append(np.full(bound, k, dtype=np.int64))
+            found += bound
+        start = np.zeros(found + 1, dtype=np.int64)
+        np.cumsum(np.concatenate(sizes), out=start[1:])
+        return cls(of_choice, start, np.concatenate(members))
+
+
+@kernel
+def _spread(
+    transition_start: OffsetArray,
+    of_choice: IndexArray,
+    start: OffsetArray,
+    of_member: npt.NDArray[Any],
+    out: npt.NDArray[Any],
+) -> None:
+    for c in range(len(of_choice)):
+        first, source = transition_start[c], start[of_choice[c]]
+        for t in range(first, transition_start[c + 1]):
+            out[t] = of_member[source + t - first]
+
+
+def _compact_numbers(number: OffsetArray, bound: int) -> tuple[OffsetArray, int]:
+    """Distinct values to 0, 1, … in increasing order: by a table where it is small, else by sorting."""
+    if bound <= 4 * len(number) + 2**20:
+        present = np.zeros(bound, dtype=np.bool_)
+        present[number] = True
+        rank = np.cumsum(present) - 1
+        return rank[number], int(rank[-1]) + 1
+    values, inverse = np.unique(number, return_inverse=True)
+    return inverse.reshape(-1).astype(np.int64), len(values)

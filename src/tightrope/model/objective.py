@@ -12,8 +12,7 @@ from enum import Enum
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.model.rewards import ParametricReward
-from tightrope.model.structure import RewardStructure, Structure, frozen_array
+from tightrope.model.structure import ParametricReward, RewardStructure, Structure, frozen_array
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.record import Facts, Record
 

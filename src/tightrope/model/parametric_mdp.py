@@ -15,16 +15,14 @@ from functools import cached_property
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.model import door
-from tightrope.model.expressions import Expressions
+from tightrope.model import numbers as door
+from tightrope.model.expressions import Expressions, Signatures
 from tightrope.model.mdp import MDP
 from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters, Point, domain_vertices
 from tightrope.model.polynomial import Polynomial
-from tightrope.model.range_proof import name_point, prove_ranges, prove_signs
-from tightrope.model.ranges import denominators, numerators
+from tightrope.model.ranges import denominators, name_point, numerators, prove_ranges, prove_signs
 from tightrope.model.rational_function import Function, parts, quotient
-from tightrope.model.signatures import Signatures
 from tightrope.model.structure import Structure, Structured, frozen_array, release
 from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray

@@ -12,14 +12,14 @@ What a policy can be made of:
 * `TimeVaryingChoices`, for choices that depend on the step, or `FiniteMemoryChoices`, for choices that depend
   on a memory (`tightrope.model.policy_choices`).
 
-States and actions are called what `tightrope.model.find_state` says. Functions get states in the same words:
+States and actions are called what `tightrope.model.states` says. Functions get states in the same words:
 the author's own states, else the variables' values by name ({"x": 3, "y": 4}), else the index.
 
 As a table a policy has a row per state and choice that may be taken there:
 
 | column | holds |
 |---|---|
-| the variables, or `state` | the state (`tightrope.model.tables`) |
+| the variables, or `state` | the state (`tightrope.model.states`) |
 | `from_step` | from which step on this row holds, for time-varying policies |
 | `memory`, `next_memory` | what is remembered, and from then on, for finite-memory policies |
 | `action` | the name of the action |
@@ -42,18 +42,20 @@ import numpy.typing as npt
 
 from tightrope.atomic import atomic_write
 from tightrope.errors import InputError, describe
-from tightrope.model.find_state import (
+from tightrope.model.policy_choices import FiniteMemoryChoices, TimeVaryingChoices
+from tightrope.model.policy_file import Choices, read_policy_file, write_choices
+from tightrope.model.states import (
+    action_column,
     find_choice,
     find_state,
     index_or_state,
     is_whole,
     show_action,
     show_state,
+    to_pandas,
+    with_states,
 )
-from tightrope.model.policy_choices import FiniteMemoryChoices, TimeVaryingChoices
-from tightrope.model.policy_file import Choices, read_policy_file, write_choices
 from tightrope.model.structure import Structure
-from tightrope.model.tables import action_column, to_pandas, with_states
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 

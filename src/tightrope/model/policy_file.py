@@ -13,7 +13,7 @@ its state, counted from 0, which tells two choices of the same action apart. Whe
 step, a list says from which step on what is done: above, up in steps 0 to 6, sendL from step 7 on. A state
 in which the policy is random is an object with the probabilities. States with a single choice are left out.
 
-A model without state variables names its states as its author does ("hungry"; `tightrope.model.own_states`),
+A model without state variables names its states as its author does ("hungry"; `tightrope.model.structure`),
 or by index (17) where it was read from a file that numbers them. Where own states cannot be written in JSON,
 the head says that indices are meant: "states": "index".
 

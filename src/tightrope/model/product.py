@@ -13,7 +13,7 @@ them. So what is tied in the model is tied in the product, and a fact about the 
 about all their copies. Data speak of the model: `first_copy` says which copy of a transition takes its
 counts, one each, so that pooling counts every observation once.
 
-Rows of interval models can be trees of independent factors (`tightrope.model.factored`). The automaton reads
+Rows of interval models can be trees of independent factors (`tightrope.model.mdp`). The automaton reads
 the letter of the state that a step begins in, so all that a step leads to has one memory: the tree of a
 product's choice is that of the model's, with that memory behind every state in the middle of the step and
 behind the states it ends in. Nothing is read on the way.
@@ -28,13 +28,11 @@ from typing import TypeVar, overload
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.model.factored import FactoredRows
 from tightrope.model.graph.support import Support
-from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.mdp import MDP, FactoredRows, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import HasStructure, Policy
-from tightrope.model.rewards import ParametricReward, RewardStructure
-from tightrope.model.structure import Structure
+from tightrope.model.structure import ParametricReward, RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 

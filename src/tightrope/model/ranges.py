@@ -16,20 +16,44 @@ its coefficients is an average of products of the factors' values at corners.)
 Rounding: a sum of n products of float64 numbers, each within relative error (1+u)^k of what it
 stands for, is off by at most γ(n+k+2)·Σ|terms|, γ(m) = m·u/(1−m·u), u = 2⁻⁵³ (Higham, ch. 3). The
 bounds are widened by that much.
+
+Is every expression a probability everywhere in the domain? A proof, a witness, or neither.
+
+First all expressions at once in float64 with outward rounding over the box. Those that may leave
+[0, 1] there are looked at exactly, one by one:
+
+* affine: the extremes lie at vertices of the domain (a linear program where there are too many);
+* multilinear on a box: at corners;
+* otherwise: subdivision with Bernstein coefficients. On a cell the range lies between the smallest
+  and the largest coefficient; cells outside the constraints do not count, and any corner or centre
+  inside the domain with a value outside [0, 1] is a witness. The coefficients of both halves of a cell
+  follow from its own by averaging neighbours (de Casteljau).
+
+A quotient f/g, g > 0, is a probability where f ≥ 0 and g − f ≥ 0; `prove_signs` shows that denominators
+keep their sign, or where they do not.
+
+Subdivision may run out of its budget, typically where an expression only touches 0 or 1 on a curve
+of the domain's boundary. Such an expression is reported as unproved, never passed as proved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import product
 from math import comb, prod
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from tightrope.errors import InputError
 from tightrope.model.expressions import NO_DENOMINATORS, Expressions, Point
-from tightrope.model.polynomial import Monomial, monomial_order
-from tightrope.model.polynomial_array import PolynomialArray
+from tightrope.model.numbers import show
+from tightrope.model.parameters import LinearConstraint, Parameters, domain_vertices
+from tightrope.model.polynomial import Monomial, Polynomial, PolynomialArray, monomial_order
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.remember import remember
@@ -270,3 +294,353 @@ def _degrees(table: Expressions) -> OffsetArray:
     degrees: OffsetArray = np.zeros((len(table), len(table.parameter_names)), dtype=np.int64)
     np.maximum.at(degrees, table.row_of_term, table.exponents[table.monomial])
     return degrees
+
+
+_LONG = 10**40
+"""Fractions of larger numbers are shown as decimals, with a few digits."""
+_MOST_CELLS = 2000
+_MOST_HALVINGS = 40
+_LP_TOLERANCE = Fraction(1, 10**9)
+
+ExactPoint = tuple[Fraction, ...]
+
+Exact = npt.NDArray[Any]
+"""Arrays of rationals."""
+
+_Outcome = bool | tuple[ExactPoint, Fraction]
+"""True: proved; False: not settled; otherwise a witness."""
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A point of the domain where expression `expression` has a value outside [0, 1]."""
+
+    expression: int
+    point: ExactPoint
+    value: Fraction
+
+
+@dataclass(frozen=True)
+class RangeProof:
+    """`witness` None: no expression was seen to leave [0, 1]; `unproved` could not be settled."""
+
+    witness: Witness | None
+    unproved: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Between:
+    """What is to be shown of all values: low ≤ value ≤ high, or value > low where it is strict."""
+
+    low: Fraction | float = Fraction(0)
+    high: Fraction | float = Fraction(1)
+    strict: bool = False
+
+    def __contains__(self, value: Fraction) -> bool:
+        return value > self.low if self.strict else self.low <= value <= self.high
+
+    def nearly(self, value: Fraction) -> bool:
+        """Up to the rounding of linear programs, which a strict sign does not forgive."""
+        if self.strict:
+            return value > self.low
+        return self.low - _LP_TOLERANCE <= value <= self.high + _LP_TOLERANCE
+
+
+_PROBABILITY = Between()
+_NOT_NEGATIVE = Between(high=math.inf)
+_POSITIVE = Between(high=math.inf, strict=True)
+
+
+@dataclass(frozen=True)
+class SignProof:
+    """The sign of each denominator on the domain. `failed`: the first that has none, with a point where it
+    is 0 or has the other sign, or with None where the matter could not be settled.
+    """
+
+    sign: tuple[int, ...]
+    failed: tuple[int, tuple[ExactPoint, Fraction] | None] | None = None
+
+
+def prove_signs(denominators: Expressions, parameters: Parameters) -> SignProof:
+    """Decide for every polynomial that it is positive, or negative, everywhere in the domain."""
+    vertices = domain_vertices(parameters)
+    low, high = ranges_over_box(denominators, parameters.lower, parameters.upper)
+    signs: list[int] = []
+    for number, (least, most) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
+        if least > 0.0 or most < 0.0:
+            signs.append(1 if least > 0.0 else -1)
+            continue
+        g = denominators.polynomial(number)
+        outcome: _Outcome = False
+        for sign in _likely_signs(g, vertices):
+            outcome = _settle(g * sign, parameters, vertices, _POSITIVE)
+            if outcome is True:
+                signs.append(sign)
+                break
+        if outcome is not True:
+            seen = None if outcome is False else (outcome[0], g.evaluate(outcome[0]))
+            return SignProof(tuple(signs), (number, seen))
+    return SignProof(tuple(signs))
+
+
+def denominator_bounds(
+    denominators: Sequence[Polynomial], parameters: Parameters
+) -> list[tuple[Fraction, Fraction]]:
+    """An interval without 0 around the values of every denominator on the domain."""
+    table = table_of(parameters.names, PolynomialArray.from_polynomials(denominators))
+    sign = prove_signs(table, parameters).sign
+    bounds: list[tuple[Fraction, Fraction]] = []
+    for g, side in zip(denominators, sign, strict=True):
+        controls = [c * side for c in bernstein(g, tuple(parameters.lower), tuple(parameters.upper)).flat]
+        least, most = min(controls), max(controls)
+        if least <= 0:
+            least = _distance_from_zero(g * side, parameters, most)
+        bounds.append((least, most) if side > 0 else (-most, -least))
+    return bounds
+
+
+def _distance_from_zero(g: Polynomial, parameters: Parameters, most: Fraction) -> Fraction:
+    """A positive lower bound of g, which is positive on the domain though not on its box."""
+    vertices = domain_vertices(parameters)
+    candidate = min((g.evaluate(point) for point in vertices or ()), default=most)
+    for _ in range(_MOST_HALVINGS):
+        if _settle(g - candidate, parameters, vertices, _NOT_NEGATIVE) is True:
+            return candidate
+        candidate /= 2
+    raise InputError(
+        f"the denominator {g!r} comes too close to 0 on the domain {parameters.text()}",
+        hint="narrow the domain with `params` or `domain`",
+    )
+
+
+def _likely_signs(g: Polynomial, vertices: list[ExactPoint] | None) -> tuple[int, ...]:
+    if not vertices:
+        return 1, -1
+    return (1,) if g.evaluate(vertices[0]) > 0 else (-1,)
+
+
+def prove_ranges(expressions: Expressions, parameters: Parameters, sign: Sequence[int] = ()) -> RangeProof:
+    """Decide 0 ≤ f ≤ 1 on the domain for every expression; `sign` is that of the denominators."""
+    low, high = ranges_over_box(expressions, parameters.lower, parameters.upper)
+    suspects = np.flatnonzero((low < 0) | (high > 1)).tolist()
+    if not suspects:
+        return RangeProof(None, ())
+    vertices = domain_vertices(parameters)
+    unproved: list[int] = []
+    for e in suspects:
+        outcome = _settle_function(expressions, e, parameters, vertices, sign)
+        if outcome is False:
+            unproved.append(e)
+        elif outcome is not True:
+            point, value = outcome
+            return RangeProof(Witness(e, point, value), tuple(unproved))
+    return RangeProof(None, tuple(unproved))
+
+
+def _settle_function(
+    expressions: Expressions,
+    e: int,
+    parameters: Parameters,
+    vertices: list[ExactPoint] | None,
+    sign: Sequence[int],
+) -> _Outcome:
+    function = expressions.function(e)
+    if isinstance(function, Polynomial):
+        return _settle(function, parameters, vertices)
+    side = sign[expressions.denominator_of[e]]
+    settled = True
+    for difference in (function.numerator, function.denominator - function.numerator):
+        outcome = _settle(difference * side, parameters, vertices, _NOT_NEGATIVE)
+        if not isinstance(outcome, bool):
+            return outcome[0], function.evaluate(outcome[0])
+        settled = settled and outcome
+    return settled
+
+
+def _settle(
+    polynomial: Polynomial,
+    parameters: Parameters,
+    vertices: list[ExactPoint] | None,
+    wanted: Between = _PROBABILITY,
+) -> _Outcome:
+    if polynomial.is_constant:
+        value = polynomial.constant_term
+        return True if value in wanted else (tuple(parameters.lower), value)
+    on_corners = all(e == 1 for m in polynomial.terms for _, e in m) and not parameters.constraints
+    if polynomial.degree == 1 or on_corners:
+        points: Iterator[ExactPoint] | None = None
+        if vertices is not None:
+            points = iter(vertices)
+        elif on_corners and len(polynomial.variables) <= 12:
+            points = _corners(polynomial, parameters)
+        if points is not None:
+            return _first_violation(polynomial, points, wanted) or True
+        if polynomial.degree == 1:
+            return _settle_by_linear_programs(polynomial, parameters, wanted)
+    for candidate in vertices or []:
+        if violation := _first_violation(polynomial, iter([candidate]), wanted):
+            return violation
+    return _settle_by_subdivision(polynomial, parameters, wanted)
+
+
+def _first_violation(
+    polynomial: Polynomial, points: Iterator[ExactPoint], wanted: Between
+) -> tuple[ExactPoint, Fraction] | None:
+    for point in points:
+        value = polynomial.evaluate(point)
+        if value not in wanted:
+            return point, value
+    return None
+
+
+def _corners(polynomial: Polynomial, parameters: Parameters) -> Iterator[ExactPoint]:
+    variables = polynomial.variables
+    for bits in product((0, 1), repeat=len(variables)):
+        point = list(parameters.lower)
+        for bit, v in zip(bits, variables, strict=True):
+            point[v] = parameters.upper[v] if bit else parameters.lower[v]
+        yield tuple(point)
+
+
+# --- affine over many vertices -------------------------------------------------------------
+
+
+def _settle_by_linear_programs(polynomial: Polynomial, parameters: Parameters, wanted: Between) -> _Outcome:
+    """Both extremes by HiGHS; its multipliers, not its objective, give the (exact) bound."""
+    from scipy.optimize import linprog
+
+    d = len(parameters)
+    slope = [polynomial.terms.get(((i, 1),), Fraction(0)) for i in range(d)]
+    inequalities = [c for c in parameters.constraints if not c.is_equality]
+    equalities = [c for c in parameters.constraints if c.is_equality]
+    for sign in (1, -1):  # minimise sign·slope
+        result = linprog(
+            [sign * float(a) for a in slope],
+            A_ub=[[float(a) for a in c.coefficients] for c in inequalities] or None,
+            b_ub=[float(c.bound) for c in inequalities] or None,
+            A_eq=[[float(a) for a in c.coefficients] for c in equalities] or None,
+            b_eq=[float(c.bound) for c in equalities] or None,
+            bounds=[(float(a), float(b)) for a, b in zip(parameters.lower, parameters.upper, strict=True)],
+            method="highs",
+        )
+        if result.status != 0:
+            return False
+        multipliers = [min(Fraction(float(y)), Fraction(0)) for y in result.ineqlin.marginals]
+        multipliers += [Fraction(float(y)) for y in result.eqlin.marginals]
+        rows: list[LinearConstraint] = [*inequalities, *equalities]
+        bound = sum((y * c.bound for y, c in zip(multipliers, rows, strict=True)), Fraction(0))
+        for i in range(d):
+            rest = sign * slope[i] - sum(
+                (y * c.coefficients[i] for y, c in zip(multipliers, rows, strict=True)), Fraction(0)
+            )
+            bound += min(rest * parameters.lower[i], rest * parameters.upper[i])
+        extreme = polynomial.constant_term + sign * bound
+        if not wanted.nearly(extreme):
+            point = tuple(Fraction(float(x)).limit_denominator(10**9) for x in result.x)
+            value = polynomial.evaluate(point)
+            return (point, value) if parameters.contains(point) and value not in wanted else False
+    return True
+
+
+# --- subdivision ---------------------------------------------------------------------------
+
+
+def _settle_by_subdivision(polynomial: Polynomial, parameters: Parameters, wanted: Between) -> _Outcome:
+    variables = polynomial.variables
+    whole: tuple[ExactPoint, ExactPoint] = tuple(parameters.lower), tuple(parameters.upper)
+    cells = [(*whole, bernstein(polynomial, *whole))]
+    for _ in range(_MOST_CELLS):
+        if not cells:
+            return True
+        low, high, coefficients = cells.pop()
+        if any(_outside(constraint, low, high) for constraint in parameters.constraints):
+            continue
+        if all(c in wanted for c in coefficients.flat):
+            continue
+        centre = tuple((a + b) / 2 for a, b in zip(low, high, strict=True))
+        corners = coefficients.flat[0], coefficients.flat[-1]
+        values = polynomial.evaluate(centre), *corners
+        for candidate, value in zip((centre, low, high), values, strict=True):
+            if value not in wanted and parameters.contains(candidate):
+                return candidate, value
+        split = max(variables, key=lambda v: high[v] - low[v])
+        if high[split] == low[split]:
+            continue
+        left, right = halves(coefficients, variables.index(split))
+        cells.append((low, _with(high, split, centre[split]), left))
+        cells.append((_with(low, split, centre[split]), high, right))
+    return False
+
+
+def _outside(constraint: LinearConstraint, low: ExactPoint, high: ExactPoint) -> bool:
+    smallest = sum(
+        (min(a * x, a * y) for a, x, y in zip(constraint.coefficients, low, high, strict=True)), Fraction(0)
+    )
+    if smallest > constraint.bound:
+        return True
+    if not constraint.is_equality:
+        return False
+    largest = sum(
+        (max(a * x, a * y) for a, x, y in zip(constraint.coefficients, low, high, strict=True)), Fraction(0)
+    )
+    return largest < constraint.bound
+
+
+def _with(point: ExactPoint, index: int, value: Fraction) -> ExactPoint:
+    return (*point[:index], value, *point[index + 1 :])
+
+
+def halves(coefficients: Exact, axis: int) -> tuple[Exact, Exact]:
+    """The Bernstein coefficients of the two halves of a cell that is cut in the middle of an axis."""
+    rows = np.moveaxis(coefficients, axis, 0)
+    left, right = [rows[0]], [rows[-1]]
+    while len(rows) > 1:
+        rows = (rows[:-1] + rows[1:]) / 2
+        left.append(rows[0])
+        right.append(rows[-1])
+    return np.moveaxis(np.stack(left), 0, axis), np.moveaxis(np.stack(right[::-1]), 0, axis)
+
+
+def bernstein(polynomial: Polynomial, low: ExactPoint, high: ExactPoint) -> Exact:
+    """The Bernstein coefficients on the cell, one axis for each of the parameters that occur."""
+    variables = polynomial.variables
+    degree = [max(dict(m).get(v, 0) for m in polynomial.terms) for v in variables]
+    # Coefficients in t after θ = low + (high − low)·t, as a dense tensor.
+    shape = [d + 1 for d in degree]
+    power: dict[tuple[int, ...], Fraction] = {}
+    for monomial, coefficient in polynomial.terms.items():
+        exponents = dict(monomial)
+        factors: list[list[Fraction]] = []
+        for v in variables:
+            e = exponents.get(v, 0)
+            width = high[v] - low[v]
+            factors.append([comb(e, k) * low[v] ** (e - k) * width**k for k in range(e + 1)])
+        for index in product(*(range(len(f)) for f in factors)):
+            term = coefficient
+            for f, k in zip(factors, index, strict=True):
+                term *= f[k]
+            power[index] = power.get(index, Fraction(0)) + term
+    result: list[Fraction] = []
+    for index in product(*(range(n) for n in shape)):
+        total = Fraction(0)
+        for inner in product(*(range(k + 1) for k in index)):
+            a = power.get(inner)
+            if a:
+                weight = Fraction(1)
+                for i, j, d in zip(index, inner, degree, strict=True):
+                    weight *= Fraction(comb(i, j), comb(d, j))
+                total += weight * a
+        result.append(total)
+    return np.array(result, dtype=object).reshape(shape)
+
+
+def name_point(point: Sequence[Fraction], names: Sequence[str]) -> str:
+    """`p=0.5, q=1/3`: decimals where they are short, fractions otherwise."""
+    return ", ".join(f"{name}={_short(x)}" for name, x in zip(names, point, strict=True))
+
+
+def _short(value: Fraction) -> str:
+    if max(abs(value.numerator), value.denominator) > _LONG:
+        return show(value)
+    decimal = f"{float(value):.12g}"
+    return decimal if Fraction(decimal) == value else str(value)

@@ -1,4 +1,4 @@
-"""The skeleton that every kind of model shares: states, choices, transitions and their names.
+"""The structure that every kind of model shares: states, choices, transitions, their names and rewards.
 
 Three CSR levels: the choices of state s are choice_start[s]..choice_start[s+1], the transitions of
 choice c are transition_start[c]..transition_start[c+1], and each transition leads to successor[t].
@@ -6,35 +6,41 @@ What a transition carries (a probability, an interval, an expression) belongs to
 holds the structure.
 
 What a notebook or a terminal shows of a model are a few facts.
+
+The states of a model as its author calls them: the objects that were given to a Python builder.
+
+A model numbers its states from 0 in the order in which they were found. Who wrote the model thinks in other
+terms: positions, names, tuples. Where these are numbers, too, the two are easily mistaken for each other, and
+nothing in the data would show it. So builders keep the author's states with the model, and data, environments
+and policies find states by them.
+
+Own states take no part in the identity of a model: its hash and its transitions are the same without them.
+
+Rewards of states and choices: numbers, or polynomials in the parameters.
+
+Polynomial rewards have no numbers until a point or a range of the parameters is given. Whoever asks for
+numbers all the same is refused, so that nothing can take them for rewards that are not there.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
-from tightrope.model.own_states import OwnStates
-from tightrope.model.rewards import ParametricReward
-from tightrope.model.rewards import RewardStructure as RewardStructure
-from tightrope.model.rewards import frozen_array as frozen_array
+from tightrope.model.expressions import Expressions, Point
+from tightrope.model.numbers import NotHeldError, doubles
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
-
-if TYPE_CHECKING:
-    from tightrope.model.expressions import Point
-    from tightrope.model.objective import Objective
-    from tightrope.prism.expand.program import Definitions
-    from tightrope.problem import Problem
-
+from tightrope.numerics.remember import remember
 
 MOST_NAMED = 8
 """So many names are listed."""
@@ -105,7 +111,7 @@ class Structure(Record):
     own_states: OwnStates | None = None
     declared_mdp: bool = False
     """Its author calls it an MDP, even if no state has two choices."""
-    definitions: Definitions | None = None
+    definitions: Any = None
     """The constants and formulas of the file it was built from, which properties may use by name."""
 
     def __post_init__(self) -> None:
@@ -311,11 +317,9 @@ class Structured(Record):
     def _facts_(self) -> Facts:
         return self.structure._facts_()
 
-    def problem(self, property: str | Objective, **options: Any) -> Problem:
-        """What is asked of the model: `model.problem('Pmax=? [ F "goal" ]')`; see `tightrope.Problem`."""
-        model: Any = self
-        made: Problem = import_module("tightrope.problem").Problem(model, property, **options)
-        return made
+    def problem(self, property: Any, **options: Any) -> Any:
+        """What is asked of the model, a `tightrope.Problem`: `model.problem('Pmax=? [ F "goal" ]')`."""
+        return import_module("tightrope").Problem(self, property, **options)
 
     @property
     def choice_start(self) -> OffsetArray:
@@ -378,3 +382,254 @@ def _check_offsets(name: str, offsets: OffsetArray, total: int) -> None:
 
 def _show(value: Any) -> str:
     return str(bool(value)).lower() if isinstance(value, np.bool_) else str(int(value))
+
+
+UNKNOWN = -1
+"""The index of what is no state."""
+
+LARGEST = 1 << 63
+"""Numbers below are those that arrays hold."""
+
+SHOWN = 6
+"""How many states a message lists."""
+
+
+class OwnStates(Sequence[Hashable]):
+    """`states[i]` is what the author calls state number i; all are different.
+
+    >>> own = OwnStates([2, 3, 1])
+    >>> own.find(3), own.find(7), own.find("three")
+    (1, -1, -1)
+    """
+
+    def __init__(self, states: Sequence[Hashable]):
+        self._states = states
+        self._numbered = isinstance(states, range) and states == range(len(states))
+        if not self._numbered and len(self._index) != len(states):
+            raise InputError("two states of the model are equal: nothing can tell them apart")
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._states[index]
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self._states)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OwnStates) and list(self) == list(other)
+
+    def __hash__(self) -> int:
+        return hash((len(self), self._states[0] if len(self) else None))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OwnStates, (self._states,)
+
+    @cached_property
+    def _index(self) -> dict[Hashable, int]:
+        return {state: number for number, state in enumerate(self._states)}
+
+    def find(self, state: object) -> int:
+        """The number of a state; `UNKNOWN` where it is none. numpy's scalars and arrays count as values."""
+        try:
+            return self._index.get(plain(state), UNKNOWN)
+        except TypeError:  # not hashable
+            return UNKNOWN
+
+    @cached_property
+    def are_numbers(self) -> bool:
+        """Whether every state is a whole number that fits into 64 bits."""
+        return self._numbered or all(
+            isinstance(state, int | np.integer)
+            and not isinstance(state, bool)
+            and -LARGEST <= state < LARGEST
+            for state in self._states
+        )
+
+    @cached_property
+    def are_texts(self) -> bool:
+        """Whether every state is a string."""
+        return not self._numbered and all(isinstance(state, str) for state in self._states)
+
+    @cached_property
+    def has_sequences(self) -> bool:
+        """Whether some state is a tuple."""
+        return not self._numbered and any(isinstance(state, tuple) for state in self._states)
+
+    def find_numbers(self, values: npt.NDArray[np.int64]) -> OffsetArray:
+        """The numbers of many states that are whole numbers; `UNKNOWN` where there is none."""
+        if self._numbered:
+            return np.where((values >= 0) & (values < len(self)), values, UNKNOWN).astype(np.int64)
+        keys, order = self._sorted_numbers
+        position = np.minimum(np.searchsorted(keys, values), len(keys) - 1)
+        return np.where(keys[position] == values, order[position], UNKNOWN).astype(np.int64)
+
+    @cached_property
+    def _sorted_numbers(self) -> tuple[OffsetArray, OffsetArray]:
+        keys = np.array(self._states, dtype=np.int64)
+        order = np.argsort(keys, kind="stable").astype(np.int64)
+        return keys[order], order
+
+    def listing(self) -> str:
+        """The first few states, for messages."""
+        shown = ", ".join(repr(state) for state in self._states[:SHOWN])
+        return shown + (", …" if len(self) > SHOWN else "")
+
+
+def plain(value: Any) -> Any:
+    """numpy's scalars and arrays, and lists, as the plain values that a model is written in."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    return tuple(plain(entry) for entry in value) if isinstance(value, list) else value
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RewardStructure(Record):
+    """Rewards of states (earned on leaving) and of choices; None where there are none.
+
+    >>> import tightrope as tr
+    >>> model = tr.build_from_rows([(0, "stay", {0: 1})], state_rewards={"time": [2]})
+    >>> model.rewards["time"].state.tolist()
+    [2.0]
+    """
+
+    state: FloatArray | None = None
+    choice: FloatArray | None = None
+
+    @remember
+    def per_choice(self, structure: Structure) -> FloatArray:
+        """State and choice rewards added up, one number per choice; read-only."""
+        if self.state is None:
+            total = np.zeros(structure.choices) if self.choice is None else self.choice.copy()
+        else:
+            total = np.repeat(self.state, np.diff(structure.choice_start))
+            if self.choice is not None:
+                total += self.choice
+        total.flags.writeable = False
+        return total
+
+    def hash_into(self, digest: hashlib._Hash) -> None:
+        """What the identity of a model rests on."""
+        for part in (self.state, self.choice):
+            digest.update(b"-" if part is None else part.tobytes())
+
+
+class ParametricReward(RewardStructure):
+    """Rewards of choices, those of their states included, as rows `expression` of a table of polynomials.
+
+    >>> from tightrope.prism.load import load_prism_text
+    >>> text = "mdp const double c; module m x:bool; [a] !x -> (x'=true); [] x -> true; endmodule"
+    >>> model = load_prism_text(f"{text} rewards [a] true : 3*c; endrewards")
+    >>> model.rewards[""].at((0.5,)).choice.tolist()
+    [1.5, 0.0]
+    """
+
+    name: str
+    expressions: Expressions
+    expression: IndexArray
+    by_transition: IndexArray | None
+    """Where rewards differ by successor: that of every transition. `expression` is then the expectation."""
+
+    def __init__(
+        self,
+        name: str,
+        expressions: Expressions,
+        expression: IndexArray,
+        by_transition: IndexArray | None = None,
+    ):
+        expressions.check_held("a reward")
+        frozen = frozen_array(expression, np.int32)
+        own = None if by_transition is None else frozen_array(by_transition, np.int32)
+        for key, value in (("name", name), ("expressions", expressions), ("expression", frozen)):
+            object.__setattr__(self, key, value)
+        object.__setattr__(self, "by_transition", own)
+
+    def of_transitions(self, structure: Structure) -> IndexArray:
+        """The row of the table that every transition earns: what the mean of an observed cost is."""
+        if self.by_transition is not None:
+            return self.by_transition
+        return self.expression[structure.transition_choice]
+
+    def at(self, point: Point) -> RewardStructure:
+        """The rewards at a point: the float64 nearest to the exact values."""
+        try:
+            return RewardStructure(choice=doubles(self.expressions.exact_values(point))[self.expression])
+        except NotHeldError as error:
+            named = f"the rewards '{self.name}'" if self.name else "the rewards"
+            raise InputError(f"{named} at this point: {error.message}") from None
+
+    def _refuse(self) -> NoReturn:
+        named = f"the rewards '{self.name}'" if self.name else "the rewards"
+        raise InputError(
+            f"{named} depend on parameters, and what is asked for needs numbers",
+            hint="give a point (`at`), or ask over a domain or learn with `sets` rectangular, coupled or "
+            "expression",
+        )
+
+    @property
+    def state(self) -> NoReturn:
+        self._refuse()
+
+    @property
+    def choice(self) -> NoReturn:
+        self._refuse()
+
+    def per_choice(self, structure: Structure) -> FloatArray:
+        self._refuse()
+
+    def hash_into(self, digest: hashlib._Hash) -> None:
+        texts, place = self._in_order()
+        digest.update(f"{self.expressions.parameter_names}{texts}".encode() + place.tobytes())
+        if self.by_transition is not None:
+            written = [self.expressions.text(row) for row in self.by_transition.tolist()]
+            digest.update(f"{written}".encode())
+
+    def _in_order(self) -> tuple[list[str], IndexArray]:
+        """The polynomials that occur, sorted, and which of them each choice has: the same for every table."""
+        written = np.array([self.expressions.text(row) for row in range(len(self.expressions))], dtype=object)
+        texts, place = np.unique(written[self.expression].astype(str), return_inverse=True)
+        return texts.tolist(), place.reshape(-1).astype(np.int32)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ParametricReward):
+            return NotImplemented
+        names = self.name, self.expressions.parameter_names
+        (texts, place), (others, places) = self._in_order(), other._in_order()
+        same = names == (other.name, other.expressions.parameter_names) and texts == others
+        if (self.by_transition is None) != (other.by_transition is None):
+            return False
+        if self.by_transition is not None and other.by_transition is not None:
+            mine = [self.expressions.text(row) for row in self.by_transition.tolist()]
+            same = same and mine == [other.expressions.text(row) for row in other.by_transition.tolist()]
+        return same and np.array_equal(place, places)
+
+    def __hash__(self) -> int:
+        return hash((self.name, len(self.expression)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ParametricReward, (self.name, self.expressions, self.expression, self.by_transition)
+
+    def _facts_(self) -> Facts:
+        return self.expressions._facts_()
+
+
+def frozen_array(values: npt.NDArray[Any], dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
+    """A read-only array of this type; copies only where somebody could still write to it.
+
+    Whoever hands over an array that nobody else holds saves the copy with `release`."""
+    array = np.ascontiguousarray(values, dtype=dtype)
+    if np.may_share_memory(array, values) and _is_writeable(array):
+        array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+def _is_writeable(array: npt.NDArray[Any]) -> bool:
+    """Whether the memory can be written to, by this array or by one that it is a view of."""
+    held: Any = array
+    while isinstance(held, np.ndarray):
+        if held.flags.writeable:
+            return True
+        held = held.base
+    return False

@@ -17,9 +17,8 @@ from typing import TypedDict, TypeVar, Unpack
 from tightrope.errors import InputError, Location
 from tightrope.model.continuous import LARGEST_RATE, ParametricCTMC, rate_box
 from tightrope.model.mdp import IntervalMDP
-from tightrope.model.parameters import Parameters
+from tightrope.model.parameters import Parameters, narrow_domain
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.region_text import narrow_domain
 from tightrope.numerics.text_reading import reading
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program

@@ -15,7 +15,7 @@ import numpy as np
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.ranges import ranges_over_box
-from tightrope.model.rewards import ParametricReward, RewardStructure
+from tightrope.model.structure import ParametricReward, RewardStructure
 from tightrope.regions.bounds import domain_box, function_bounds, parameter_box
 from tightrope.regions.halfspaces import Origin, rows_between
 from tightrope.regions.polytope import MOST_VERTICES, Polytope

@@ -16,7 +16,7 @@ from matplotlib.patches import Rectangle
 
 from tightrope.io.results import Span
 from tightrope.io.text import PolynomialSyntaxError, parse_polynomial
-from tightrope.model.expression_table import ExpressionTable
+from tightrope.model.expressions import ExpressionTable
 from tightrope.model.ranges import ranges_over_box
 from tightrope.report.picture import Picture, Table, interval_text, number, shorten
 from tightrope.report.run import Run

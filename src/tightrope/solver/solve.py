@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.model.factored import FactoredRows
-from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.mdp import MDP, FactoredRows, IntervalMDP
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.policy import PolicyGiven, as_policy
 from tightrope.model.policy_choices import TimeVaryingChoices

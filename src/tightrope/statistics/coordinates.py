@@ -29,8 +29,7 @@ import numpy as np
 from tightrope.model.expressions import Expressions
 from tightrope.model.parameters import Parameters
 from tightrope.model.polynomial import Monomial, Polynomial, monomial_order
-from tightrope.model.range_proof import denominator_bounds
-from tightrope.model.ranges import denominators, numerators
+from tightrope.model.ranges import denominator_bounds, denominators, numerators
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Record
 from tightrope.numerics.remember import remember

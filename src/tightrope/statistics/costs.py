@@ -39,8 +39,7 @@ from tightrope.model.expressions import Expressions
 from tightrope.model.parameters import Parameters
 from tightrope.model.polynomial import Polynomial, monomial_order
 from tightrope.model.ranges import ranges_over_box
-from tightrope.model.rewards import ParametricReward
-from tightrope.model.structure import Structure
+from tightrope.model.structure import ParametricReward, Structure
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.cost_intervals import Group, Spread, interval
 from tightrope.numerics.rounding import down, up

@@ -58,9 +58,9 @@ from tightrope.io.text import (
     reward_text,
     shorten,
 )
-from tightrope.model import door
+from tightrope.model import numbers as door
 from tightrope.model.continuous import ParametricCTMC
-from tightrope.model.expression_table import ExpressionTable
+from tightrope.model.expressions import ExpressionTable
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP

@@ -60,16 +60,13 @@ from tightrope.io.text import (
     parse_polynomial,
     shorten,
 )
-from tightrope.model import door
-from tightrope.model.continuous import ParametricCTMC, rate_box
-from tightrope.model.expression_table import ExpressionTable
-from tightrope.model.markov_automaton import MarkovAutomaton
+from tightrope.model import numbers as door
+from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC, rate_box
+from tightrope.model.expressions import ExpressionTable
 from tightrope.model.mdp import MDP
-from tightrope.model.parameters import Parameters
+from tightrope.model.parameters import Parameters, narrow_domain, parse_domain
 from tightrope.model.polynomial import Polynomial
-from tightrope.model.region_text import narrow_domain, parse_domain
-from tightrope.model.rewards import ParametricReward
-from tightrope.model.structure import RewardStructure, Structure
+from tightrope.model.structure import ParametricReward, RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.text_reading import reading
 

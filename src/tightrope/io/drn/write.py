@@ -29,8 +29,7 @@ from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial, monomial_degree, monomial_text
 from tightrope.model.rational_function import Function
-from tightrope.model.rewards import ParametricReward
-from tightrope.model.structure import UNLABELLED, Structure
+from tightrope.model.structure import UNLABELLED, ParametricReward, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray
 
 

@@ -72,9 +72,9 @@ from tightrope.io.text import (
     nearest_double,
     shorten,
 )
-from tightrope.model import door
+from tightrope.model import numbers as door
 from tightrope.model.continuous import ParametricCTMC, rate_box
-from tightrope.model.expression_table import ExpressionTable
+from tightrope.model.expressions import ExpressionTable
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.structure import RewardStructure, Structure

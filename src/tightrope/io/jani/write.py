@@ -33,8 +33,7 @@ from tightrope.io.text import decimal_text
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.rewards import ParametricReward
-from tightrope.model.structure import UNLABELLED, Structure
+from tightrope.model.structure import UNLABELLED, ParametricReward, Structure
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program, StateVariable
 from tightrope.prism.parse import syntax

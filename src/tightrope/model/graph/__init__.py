@@ -3,11 +3,15 @@
 What matters of the numbers is which transitions nature can and must give positive probability: `Support`.
 """
 
-from tightrope.model.graph.attractor import Ranked
-from tightrope.model.graph.components import Components, strongly_connected_components
-from tightrope.model.graph.end_components import EndComponents, maximal_end_components
-from tightrope.model.graph.qualitative import almost_sure, avoiding, positive
-from tightrope.model.graph.reachability import backward_reachable, forward_reachable
+from tightrope.model.graph.components import (
+    Components,
+    EndComponents,
+    backward_reachable,
+    forward_reachable,
+    maximal_end_components,
+    strongly_connected_components,
+)
+from tightrope.model.graph.qualitative import Ranked, almost_sure, avoiding, positive
 from tightrope.model.graph.support import Support
 
 __all__ = [

@@ -1,9 +1,39 @@
-"""Strongly connected components in reverse topological order: Tarjan's algorithm without recursion.
+"""Components of a model's graph: strongly connected and end components, reachability, branching time.
+
+Strongly connected components come in reverse topological order (Tarjan's algorithm without recursion).
 
 Components are numbered as they are completed, so every edge leads to a component with the same or a
 smaller number, and solving them in the order 0, 1, 2, … meets only successors that are solved. Within a
 component states come in the order in which the depth-first search leaves them: successors tend to come
 first, which suits Gauss–Seidel sweeps. Linear time; 24 bytes per state beside the result.
+
+Maximal end components: sets of states, with choices, in which a play can be kept for ever and reach
+everything.
+
+Two readings of nature:
+
+* it joins (`nature_stays`): a choice keeps to X if *some* distribution does, and every possible transition
+  inside X can be used. These are all the sets in which agent and nature together can stay;
+* it does not: a choice keeps to X if *all* its possible transitions do, and only certain transitions
+  connect. In these sets the agent alone can reach every state from every other with probability 1,
+  whatever nature does. Where nature can cut nothing (constant support) the two agree.
+
+Decompose into components, drop what leaves them (with all that then has to leave), and repeat until
+nothing leaves.
+
+States on paths from, and on paths to, a set: breadth-first search over possible transitions.
+
+Branching time (CTL): whether some path, or every path, of a graph satisfies a temporal formula. Exact.
+
+The paths are those whose every transition is possible: whatever the agent chooses, whatever nature picks
+within its sets, however chance falls. Probability plays no part: `A [ F a ]` fails where a path avoids a for
+ever, even if that has probability 0. With E for "some path",
+
+    E [ a U b ]   a backward search from b through a
+    E [ G a ]     a backward search, through a, from the cycles of the graph of a
+    E [ a W b ]   one or the other
+
+and A is the negation of E of the negated path formula.
 """
 
 from __future__ import annotations
@@ -12,7 +42,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.model.graph.support import Support
+from tightrope.model.graph.support import GraphArrays, Support, can_stay, must_stay
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
 
@@ -182,3 +212,244 @@ def _mark_cyclic(
             if edges[t] and component[successor[t]] == k:
                 cyclic[k] = True
                 break
+
+
+@dataclass(frozen=True, eq=False)
+class EndComponents:
+    """`component[s]` numbers them (−1: in none); `internal[c]`: the choice keeps to its state's component."""
+
+    component: IndexArray
+    internal: BoolArray
+    count: int
+
+
+def maximal_end_components(
+    support: Support,
+    *,
+    within: BoolArray | None = None,
+    choices: BoolArray | None = None,
+    nature_stays: bool = True,
+) -> EndComponents:
+    """Maximal end components among the states `within`, using only `choices`."""
+    structure = support.structure
+    inside = np.ones(structure.states, np.bool_) if within is None else within.copy()
+    alive = np.ones(structure.choices, np.bool_) if choices is None else choices.copy()
+    connects = support.possible if nature_stays else support.certain
+    nature_stays = nature_stays and not support.is_constant  # who can cut nothing has nothing to join with
+    usable = np.empty(structure.transitions, np.bool_)
+    while True:
+        _usable(
+            structure.choice_start,
+            structure.transition_start,
+            structure.successor,
+            connects,
+            inside,
+            alive,
+            usable,
+        )
+        found = strongly_connected_components(support, usable=usable, expand=inside)
+        component = np.where(inside, found.component, np.int32(-1))
+        removed = _drop(support.arrays, nature_stays, component, inside, alive)
+        if not removed:
+            break
+    used = np.unique(component[inside])
+    number = np.full(len(found), -1, np.int32)
+    number[used] = np.arange(len(used), dtype=np.int32)
+    alive &= inside[structure.choice_state]
+    return EndComponents(np.where(inside, number[component], np.int32(-1)), alive, len(used))
+
+
+@kernel
+def _usable(
+    choice_start: OffsetArray,
+    transition_start: OffsetArray,
+    successor: IndexArray,
+    connects: BoolArray,
+    inside: BoolArray,
+    alive: BoolArray,
+    usable: BoolArray,
+) -> None:
+    for s in range(len(inside)):
+        for c in range(choice_start[s], choice_start[s + 1]):
+            keep = inside[s] and alive[c]
+            for t in range(transition_start[c], transition_start[c + 1]):
+                usable[t] = keep and connects[t] and inside[successor[t]]
+
+
+@kernel
+def _drop(
+    graph: GraphArrays,
+    nature_stays: bool,
+    component: IndexArray,
+    inside: BoolArray,
+    alive: BoolArray,
+) -> bool:
+    """Drop choices that leave their component, states without choices, and so on; `component` is −1 outside
+    of `inside`. Whether anything went.
+    """
+    choice_start, transition_start, successor, lower, upper, possible = graph[:6]
+    predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
+    queue = np.empty(len(inside), np.int32)
+    size = 0
+    removed = False
+    for s in range(len(inside)):
+        if not inside[s]:
+            continue
+        left = 0
+        for c in range(choice_start[s], choice_start[s + 1]):
+            if not alive[c]:
+                continue
+            first, last, home = transition_start[c], transition_start[c + 1], component[s]
+            if nature_stays:
+                keeps = can_stay(first, last, successor, lower, upper, possible, component, home)
+            else:
+                keeps = must_stay(first, last, successor, possible, component, home)
+            if keeps:
+                left += 1
+            else:
+                alive[c] = False
+                removed = True
+        if left == 0:
+            inside[s], component[s] = False, -1
+            removed = True
+            queue[size] = s
+            size += 1
+    while size > 0:
+        size -= 1
+        gone = queue[size]
+        for i in range(predecessor_start[gone], predecessor_start[gone + 1]):
+            c = transition_choice[predecessor[i]]
+            s = choice_state[c]
+            if not inside[s] or not alive[c]:
+                continue
+            first, last, home = transition_start[c], transition_start[c + 1], component[s]
+            if nature_stays:
+                keeps = can_stay(first, last, successor, lower, upper, possible, component, home)
+            else:
+                keeps = must_stay(first, last, successor, possible, component, home)
+            if keeps:
+                continue
+            alive[c] = False
+            left = 0
+            for other in range(choice_start[s], choice_start[s + 1]):
+                left += alive[other]
+            if left == 0:
+                inside[s], component[s] = False, -1
+                queue[size] = s
+                size += 1
+    return removed
+
+
+def forward_reachable(support: Support, source: BoolArray, *, through: BoolArray | None = None) -> BoolArray:
+    """States on a path from `source`; only states in `through` (all, if None) are left again."""
+    structure = support.structure
+    found = source.copy()
+    opened = read_only(np.ones(structure.states, np.bool_) if through is None else through)
+    _forward(support.state_start, structure.successor, support.possible, opened, found)
+    return found
+
+
+def backward_reachable(support: Support, target: BoolArray, *, through: BoolArray | None = None) -> BoolArray:
+    """States with a path to `target` whose states before the target lie in `through` (all, if None)."""
+    structure = support.structure
+    found = target.copy()
+    opened = read_only(np.ones(structure.states, np.bool_) if through is None else through)
+    start, transition = support.predecessors
+    _backward(start, transition, structure.transition_choice, structure.choice_state, opened, found)
+    return found
+
+
+@kernel
+def _forward(
+    state_start: OffsetArray, successor: IndexArray, possible: BoolArray, opened: BoolArray, found: BoolArray
+) -> None:
+    queue = np.empty(len(found), np.int32)
+    size = 0
+    for s in range(len(found)):
+        if found[s]:
+            queue[size] = s
+            size += 1
+    while size > 0:
+        size -= 1
+        s = queue[size]
+        if not opened[s]:
+            continue
+        for t in range(state_start[s], state_start[s + 1]):
+            if possible[t] and not found[successor[t]]:
+                found[successor[t]] = True
+                queue[size] = successor[t]
+                size += 1
+
+
+@kernel
+def _backward(
+    start: OffsetArray,
+    transition: IndexArray,
+    transition_choice: IndexArray,
+    choice_state: IndexArray,
+    opened: BoolArray,
+    found: BoolArray,
+) -> None:
+    queue = np.empty(len(found), np.int32)
+    size = 0
+    for s in range(len(found)):
+        if found[s]:
+            queue[size] = s
+            size += 1
+    while size > 0:
+        size -= 1
+        s = queue[size]
+        for i in range(start[s], start[s + 1]):
+            before = choice_state[transition_choice[transition[i]]]
+            if opened[before] and not found[before]:
+                found[before] = True
+                queue[size] = before
+                size += 1
+
+
+def some_next(support: Support, target: BoolArray) -> BoolArray:
+    """E [ X target ]"""
+    structure = support.structure
+    leads = support.possible & target[structure.successor]
+    found = np.zeros(structure.states, np.bool_)
+    found[structure.choice_state[structure.transition_choice[leads]]] = True
+    return found
+
+
+def some_until(support: Support, allowed: BoolArray, target: BoolArray) -> BoolArray:
+    """E [ allowed U target ]"""
+    return backward_reachable(support, target, through=allowed)
+
+
+def some_always(support: Support, allowed: BoolArray) -> BoolArray:
+    """E [ G allowed ]"""
+    structure = support.structure
+    source = structure.choice_state[structure.transition_choice]
+    inside = support.possible & allowed[source] & allowed[structure.successor]
+    found = strongly_connected_components(support, usable=inside, expand=allowed)
+    return backward_reachable(support, allowed & found.cyclic[found.component], through=allowed)
+
+
+def some_weak_until(support: Support, allowed: BoolArray, target: BoolArray) -> BoolArray:
+    """E [ allowed W target ]"""
+    return some_until(support, allowed, target) | some_always(support, allowed)
+
+
+def every_next(support: Support, target: BoolArray) -> BoolArray:
+    """A [ X target ]"""
+    return ~some_next(support, ~target)
+
+
+def every_until(support: Support, allowed: BoolArray, target: BoolArray) -> BoolArray:
+    """A [ allowed U target ]"""
+    return ~some_weak_until(support, ~target, ~allowed & ~target)
+
+
+def every_always(support: Support, allowed: BoolArray) -> BoolArray:
+    """A [ G allowed ]"""
+    return ~backward_reachable(support, ~allowed)
+
+
+def every_weak_until(support: Support, allowed: BoolArray, target: BoolArray) -> BoolArray:
+    """A [ allowed W target ]"""
+    return ~some_until(support, ~target, ~allowed & ~target)

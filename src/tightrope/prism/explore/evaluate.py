@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.errors import InputError, Location
-from tightrope.model.polynomial_array import PolynomialArray
+from tightrope.model.polynomial import PolynomialArray
 from tightrope.numerics.arrays import BoolArray, ExactIntegers
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.explore.compile import Compiled, Compiler, Ratio, Scope

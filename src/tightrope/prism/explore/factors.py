@@ -3,7 +3,7 @@
 The commands of a synchronisation draw independently, each within its own intervals. Where two or more of them
 have several outcomes and one has some freedom, the joint intervals say less than is known, and the choice
 gets a tree: a row for the first factor, behind each of its outcomes one for the second, and so on. What that
-encloses and why: `tightrope.model.factored`. The factor with most freedom (Σ upper − lower over its outcomes,
+encloses and why: `tightrope.model.mdp`. The factor with most freedom (Σ upper − lower over its outcomes,
 of narrowed bounds) comes first, factors without any last, equal ones as their modules are written.
 
 The states are known already: this goes through them once more, command by command as the search did, so that

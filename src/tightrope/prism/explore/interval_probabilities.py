@@ -15,7 +15,7 @@ table therefore has two pairs of bounds, as written and narrowed; what does not 
 What nature can do may hang on whether bounds sum to exactly 1. Upper bounds that do so, or exceed it, still
 do once rounded up. Lower bounds that do leave one distribution, which the command is then read as, likewise
 all upper bounds. Upper bounds that stay below 1 by so little that rounding hides it are refused, and so are
-bounds that no double may stand for (`tightrope.model.door`).
+bounds that no double may stand for (`tightrope.model.numbers`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from itertools import combinations
 
 import numpy as np
 
-from tightrope.model import door
+from tightrope.model import numbers as door
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.explore.compile import Compiler

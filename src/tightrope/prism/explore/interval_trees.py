@@ -25,7 +25,7 @@ _MOST = 2**31 - 2
 @dataclass(frozen=True, eq=False)
 class TreeRows:
     """The rows of a model's choices, then one row for each state in the middle of a step, in layers: see
-    `tightrope.model.factored`."""
+    `tightrope.model.mdp`."""
 
     transition_start: OffsetArray
     successor: IndexArray

@@ -21,10 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.model import door
-from tightrope.model.polynomial_array import PolynomialArray
-from tightrope.model.rewards import ParametricReward
-from tightrope.model.structure import UNLABELLED, RewardStructure
+from tightrope.model import numbers as door
+from tightrope.model.polynomial import PolynomialArray
+from tightrope.model.structure import UNLABELLED, ParametricReward, RewardStructure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.prism.expand.program import Program
 from tightrope.prism.expand.traverse import names

@@ -15,11 +15,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from tightrope.model.expressions import Expressions
-from tightrope.model.polynomial import Monomial, monomial_order
-from tightrope.model.polynomial_array import PolynomialArray, PolynomialList
+from tightrope.model.expressions import Expressions, without_unused
+from tightrope.model.polynomial import Monomial, PolynomialArray, PolynomialList, monomial_order
 from tightrope.model.rational_function import Function, RationalFunction
-from tightrope.model.reciprocals import without_unused
 from tightrope.numerics.arrays import ExactIntegers, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.explore.key_index import KeyIndex

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tightrope.model import door
-from tightrope.model.polynomial_array import PolynomialArray
+from tightrope.model import numbers as door
+from tightrope.model.polynomial import PolynomialArray
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.explore.compile import Compiler, Ratio, Terms
@@ -116,7 +116,7 @@ class PolynomialProbabilities(Probabilities):
 
 
 def check_held(values: PolynomialArray, frame: Frame, position: Position | None) -> None:
-    """Complain about coefficients that no double may stand for (`tightrope.model.door`)."""
+    """Complain about coefficients that no double may stand for (`tightrope.model.numbers`)."""
     for coefficient in values.terms.values():
         if (wrong := door.first_not_held(coefficient)) is not None:
             frame.fail(f"{door.why_not(coefficient[wrong])},", position, np.arange(frame.size) == wrong)

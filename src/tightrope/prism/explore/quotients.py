@@ -3,7 +3,7 @@ together.
 
 While states are explored a quotient is a pair of polynomials in the table, numerator over denominator
 (`Operation.QUOTIENT`); all of them are reduced in the end, as arrays as long as it is proved that
-nothing cancels (`tightrope.model.lowest_terms`), and one by one where something may. So are
+nothing cancels (`tightrope.model.rational_function`), and one by one where something may. So are
 sums, products and shares of quotients.
 """
 
@@ -15,10 +15,8 @@ from operator import add
 
 import numpy as np
 
-from tightrope.model.lowest_terms import reduce_quotients
-from tightrope.model.polynomial import Polynomial
-from tightrope.model.polynomial_array import PolynomialArray
-from tightrope.model.rational_function import Function, parts, quotient
+from tightrope.model.polynomial import Polynomial, PolynomialArray
+from tightrope.model.rational_function import Function, parts, quotient, reduce_quotients
 from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.explore.compile import Ratio, Terms

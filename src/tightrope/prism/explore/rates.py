@@ -15,9 +15,8 @@ import numpy as np
 
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.parameters import Parameters
-from tightrope.model.polynomial_array import PolynomialArray
-from tightrope.model.rewards import ParametricReward
-from tightrope.model.structure import UNLABELLED, RewardStructure
+from tightrope.model.polynomial import PolynomialArray
+from tightrope.model.structure import UNLABELLED, ParametricReward, RewardStructure
 from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.prism.expand.program import Program
 from tightrope.prism.explore.assemble import Assembler, Rows, without

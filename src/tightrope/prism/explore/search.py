@@ -21,14 +21,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from tightrope.model import door
+from tightrope.model import numbers as door
 from tightrope.model.expressions import Expressions
-from tightrope.model.factored import FactoredRows
-from tightrope.model.mdp import IntervalMDP
+from tightrope.model.mdp import FactoredRows, IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.rewards import ParametricReward
-from tightrope.model.structure import UNLABELLED, Structure, release
+from tightrope.model.structure import UNLABELLED, ParametricReward, Structure, release
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import is_interpreting
 from tightrope.prism.expand.program import Definitions, Program

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.model.graph.attractor import Ranked
-from tightrope.model.graph.qualitative import almost_sure, avoiding, positive, surely_drawn
+from tightrope.model.graph.qualitative import Ranked, almost_sure, avoiding, positive, surely_drawn
 from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.solver.equations.equations import Equations, Meaning

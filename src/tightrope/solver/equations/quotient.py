@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.model.graph.end_components import EndComponents, maximal_end_components
+from tightrope.model.graph.components import EndComponents, maximal_end_components
 from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import BoolArray
 from tightrope.solver.equations.system import CLOSED, EXIT, NORMAL, System

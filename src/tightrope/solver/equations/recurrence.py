@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.model.graph.attractor import Ranked
+from tightrope.model.graph.qualitative import Ranked
 from tightrope.model.graph.support import (
     GraphArrays,
     Support,

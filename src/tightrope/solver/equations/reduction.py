@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.model.graph.components import backward_reachable
 from tightrope.model.graph.qualitative import almost_sure
-from tightrope.model.graph.reachability import backward_reachable
 from tightrope.model.graph.support import Support
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import Structure

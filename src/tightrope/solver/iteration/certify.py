@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.model.graph.attractor import Ranked
+from tightrope.model.graph.qualitative import Ranked
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.solver.equations.decided import Decision
 from tightrope.solver.equations.equations import Equations, Meaning

@@ -10,9 +10,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tightrope.model.graph.attractor import Ranked
 from tightrope.model.graph.components import Components, strongly_connected_components
-from tightrope.model.graph.qualitative import attract_into
+from tightrope.model.graph.qualitative import Ranked, attract_into
 from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.model.graph.attractor import Ranked
-from tightrope.model.graph.qualitative import attract_into
+from tightrope.model.graph.qualitative import Ranked, attract_into
 from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.solver.equations.system import CLOSED, Block, ChoiceModes, Rows, System, longest_choices

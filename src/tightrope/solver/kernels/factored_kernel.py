@@ -1,7 +1,7 @@
 """The kernel of interval models whose rows are trees of independent factors.
 
 What nature may do at such a choice, and why that holds everything the factors can do together, is in
-`tightrope.model.factored`: the rows are those of a game with states in the middle of a step. Questions that
+`tightrope.model.mdp`: the rows are those of a game with states in the middle of a step. Questions that
 count no steps are solved on that game, by the kernel of intervals (`game`). Backups that count are those of
 whole trees: the values of states in the middle of a step, layer by layer, then those of the model's own
 choices, each with rounding to the safe side, so the value of a tree is safe, too.
@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tightrope.model.factored import FactoredRows
-from tightrope.model.mdp import IntervalMDP
+from tightrope.model.mdp import FactoredRows, IntervalMDP
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.record import Record

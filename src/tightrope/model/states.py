@@ -1,6 +1,6 @@
-"""From what a user calls a state or a choice to its number in the model, one at a time.
+"""States and choices by what users call them, one at a time and in tables.
 
-A state is one of the model's own states (`tightrope.model.own_states`), or the values of its variables: a
+A state is one of the model's own states (`tightrope.model.structure`), or the values of its variables: a
 mapping by name, a sequence in the order of their declaration, or a text ("x=3,y=4"). A label that holds in a
 single state names that state. A bare number is a state only where the model's author calls states by numbers,
 or where numbers are all that a model has for names: environments number their states in their own ways,
@@ -9,6 +9,12 @@ and nothing would show a wrong reading.
 A choice is its action's name, or its number within its state, counted from 0. Where all actions of a state
 are named by whole numbers ("0", "3"), a number is such a name. Episodes (`tightrope.data.steps`), policies
 and their files agree in this.
+
+Tables for notebooks: pyarrow tables of what a model's states, choices and transitions are said to be.
+
+States are shown by the names of their author: a column per variable, or a column `state` of own states or,
+where there are none, of indices. Names of variables are kept; a column of ours that has the name of a
+variable gets an underscore at its end.
 """
 
 from __future__ import annotations
@@ -18,10 +24,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tightrope.errors import InputError
-from tightrope.model.own_states import plain
-from tightrope.model.structure import Structure
+from tightrope.model.structure import Structure, plain
 from tightrope.numerics.remember import remember
 
 MOST_LISTED = 200_000
@@ -182,3 +188,64 @@ def _index_hint(shown: Any, names: tuple[str, ...]) -> str | None:
         return None
     example = ",".join(f"{name}=0" for name in names)
     return f'give the values of its variables, such as "{example}", or say `states="index"`'
+
+
+Table = Any
+"""A `pyarrow.Table`."""
+
+
+def state_columns(structure: Structure, states: npt.NDArray[np.integer]) -> dict[str, Any]:
+    """What the states are called, a column per variable."""
+    import pyarrow as pa
+
+    if structure.valuations:
+        return {name: pa.array(column[states]) for name, column in structure.valuations.items()}
+    own = structure.own_states
+    if own is None:
+        return {"state": pa.array(states.astype(np.int64))}
+    listed = [own[state] for state in states.tolist()]
+    try:
+        return {"state": pa.array(listed)}
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return {"state": pa.array([repr(state) for state in listed])}
+
+
+def action_column(structure: Structure, choices: npt.NDArray[np.integer]) -> Any:
+    """The names of the choices' actions, stored once each."""
+    import pyarrow as pa
+
+    indices = pa.array(structure.action_of_choice[choices].astype(np.int32))
+    return pa.DictionaryArray.from_arrays(indices, pa.array(structure.action_names, pa.string()))
+
+
+def with_nulls(column: Any, valid: npt.NDArray[np.bool_]) -> Any:
+    """The column, null where it is not valid."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    array = column if isinstance(column, pa.Array) else pa.array(column)
+    return pc.if_else(pa.array(valid), array, pa.scalar(None, array.type))
+
+
+def with_states(structure: Structure, states: npt.NDArray[np.integer], columns: Mapping[str, Any]) -> Table:
+    """A table of the states' columns and then these."""
+    import pyarrow as pa
+
+    named = state_columns(structure, states)
+    for name, column in columns.items():
+        while name in named:
+            name += "_"
+        named[name] = column if isinstance(column, pa.Array) else pa.array(column)
+    return pa.table(named)
+
+
+def to_pandas(table: Table) -> Any:
+    """A pandas data frame; pandas is optional."""
+    try:
+        import pandas  # noqa: F401
+    except ImportError as error:
+        raise InputError(
+            "data frames need the package 'pandas', which is not installed",
+            hint="pip install 'tightrope[pandas]', or use to_arrow()",
+        ) from error
+    return table.to_pandas()

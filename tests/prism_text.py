@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tightrope.prism.expand.traverse import children
+from tightrope.prism.expand.expressions import children
 from tightrope.prism.parse.syntax import Binary, Call, Conditional, Expression, Label, Literal, Name, Unary
 
 

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tightrope.prism.explore.compile import KeyLayout
 from tightrope.prism.explore.key_index import KeyIndex
-from tightrope.prism.explore.state_space import KeyLayout
 
 
 @given(

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tightrope.model.expressions import ExpressionTable
 from tightrope.model.polynomial import Monomial, Polynomial, PolynomialArray
 from tightrope.numerics.rationals import RationalArray
-from tightrope.prism.explore.deferred import Deferred, Operation
-from tightrope.prism.explore.polynomial_index import PolynomialIndex
+from tightrope.prism.explore.key_index import PolynomialIndex
+from tightrope.prism.explore.probabilities import Deferred, Operation
 
 NAMES = ("p", "q")
 MONOMIALS: list[Monomial] = [(), ((0, 1),), ((1, 1),), ((0, 1), (1, 1)), ((0, 3),)]

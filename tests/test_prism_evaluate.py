@@ -13,7 +13,7 @@ from prism_reference import Undefined, value
 from tightrope.errors import InputError
 from tightrope.model.polynomial import Polynomial, PolynomialArray
 from tightrope.numerics.rationals import RationalArray
-from tightrope.prism.explore.evaluate import evaluate
+from tightrope.prism.explore.compile import evaluate
 from tightrope.prism.parse.parser import parse_expression
 from tightrope.prism.parse.syntax import (
     Binary,

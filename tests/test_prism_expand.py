@@ -8,9 +8,8 @@ import pytest
 
 from prism_text import shown
 from tightrope.errors import InputError
-from tightrope.prism.expand.arithmetic import Value
 from tightrope.prism.expand.constants import parse_value
-from tightrope.prism.expand.fold import fold, value_of
+from tightrope.prism.expand.expressions import Value, fold, value_of
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program
 from tightrope.prism.parse.parser import parse_expression, parse_model

@@ -19,16 +19,14 @@ from effort import CHARACTERS, FUZZED
 from tightrope.errors import InputError
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.rationals import RationalArray
-from tightrope.prism.expand.arithmetic import Value, literal
 from tightrope.prism.expand.constants import parse_value
-from tightrope.prism.expand.fold import fold, value_of
+from tightrope.prism.expand.expressions import Value, fold, literal, value_of
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program
-from tightrope.prism.explore.evaluate import evaluate
+from tightrope.prism.explore.compile import evaluate
 from tightrope.prism.explore.search import explore
-from tightrope.prism.parse.diagnostics import Complaint
 from tightrope.prism.parse.parser import parse_expression, parse_model, parse_properties
-from tightrope.prism.parse.syntax import Type
+from tightrope.prism.parse.syntax import Complaint, Type
 from tightrope.prism.properties.query import read_query
 from tightrope.prism.properties.resolve import PropertyOptions
 

@@ -21,8 +21,8 @@ from tightrope.errors import InputError
 from tightrope.io.drn import write_drn
 from tightrope.io.explicit import write_explicit
 from tightrope.io.umb import write_umb
-from tightrope.prism.expand.composition import compose
 from tightrope.prism.expand.model import expand
+from tightrope.prism.expand.modules import compose
 from tightrope.prism.load import load_prism_text
 from tightrope.prism.parse.parser import parse_model
 from tightrope.prism.parse.syntax import ActionRenaming, Hiding, ModuleName, Parallel

@@ -10,11 +10,9 @@ from lark.exceptions import UnexpectedInput
 
 from prism_text import shown
 from tightrope.errors import InputError
-from tightrope.prism.expand.traverse import children
+from tightrope.prism.expand.expressions import children
 from tightrope.prism.parse import parser
-from tightrope.prism.parse.diagnostics import Complaint
-from tightrope.prism.parse.fast_parser import NotParsedError
-from tightrope.prism.parse.parser import parse_expression, parse_model, parse_properties
+from tightrope.prism.parse.parser import NotParsedError, parse_expression, parse_model, parse_properties
 from tightrope.prism.parse.property_syntax import (
     PathFormula,
     PathOperator,
@@ -24,6 +22,7 @@ from tightrope.prism.parse.property_syntax import (
 )
 from tightrope.prism.parse.syntax import (
     Binary,
+    Complaint,
     Expression,
     Literal,
     ModelType,

@@ -19,9 +19,8 @@ from tightrope.logic.translation import is_co_safe
 from tightrope.logic.whole import whole_automaton
 from tightrope.model.product import Automaton, Letters, RabinPair
 from tightrope.numerics.arrays import BoolArray
-from tightrope.prism.parse.diagnostics import Complaint
-from tightrope.prism.parse.property_syntax import RewardFormula
-from tightrope.prism.parse.spelling import spell
+from tightrope.prism.parse.property_syntax import RewardFormula, spell
+from tightrope.prism.parse.syntax import Complaint
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.resolve import Reading, refuse_reward_options

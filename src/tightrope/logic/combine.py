@@ -16,11 +16,9 @@ import numpy as np
 from tightrope.logic.values import Bounds, Truth, round_half_up
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.rounding import error_factor
-from tightrope.prism.expand.check import check_arity
-from tightrope.prism.expand.traverse import children
-from tightrope.prism.parse.diagnostics import Complaint, position_of
+from tightrope.prism.expand.expressions import check_arity, children
 from tightrope.prism.parse.property_syntax import Filter, ValueOperator
-from tightrope.prism.parse.syntax import Binary, Call, Conditional, Expression, Unary
+from tightrope.prism.parse.syntax import Binary, Call, Complaint, Conditional, Expression, Unary, position_of
 
 _WHOLE: dict[str, Callable[[FloatArray], FloatArray]] = {
     "floor": np.floor,

@@ -36,8 +36,8 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction
 from tightrope.model.product import Letters, beside, product_of
 from tightrope.numerics.arrays import BoolArray, OffsetArray
-from tightrope.prism.parse.diagnostics import Complaint, position_of
 from tightrope.prism.parse.property_syntax import Branching, PathFormula, PathOperator
+from tightrope.prism.parse.syntax import Complaint, position_of
 from tightrope.prism.properties.shape import check_is_path, is_simple_path, without_negation
 from tightrope.prism.properties.state_formulas import StateFormulas
 

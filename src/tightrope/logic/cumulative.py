@@ -18,7 +18,7 @@ from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.product import MOST_STATES, Automaton, Letters, product_of
 from tightrope.model.structure import RewardStructure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.prism.parse.diagnostics import Complaint
+from tightrope.prism.parse.syntax import Complaint
 from tightrope.solver.solution import Solution
 
 Found = tuple[Bounds, list[Solution]]

@@ -27,12 +27,10 @@ from tightrope.model.mdp import JOINT_BOUNDS, MDP, IntervalMDP
 from tightrope.model.objective import Objective
 from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import BoolArray, OffsetArray
-from tightrope.prism.expand.check import check_arity
-from tightrope.prism.expand.traverse import children
+from tightrope.prism.expand.expressions import check_arity, children
 from tightrope.prism.parse import property_syntax as formulas
-from tightrope.prism.parse.diagnostics import Complaint, Source, position_of
-from tightrope.prism.parse.spelling import spell
-from tightrope.prism.parse.syntax import Call, Expression, Type
+from tightrope.prism.parse.property_syntax import spell
+from tightrope.prism.parse.syntax import Call, Complaint, Expression, Source, Type, position_of
 from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.shape import has_operators
 from tightrope.prism.properties.state_formulas import StateFormulas

@@ -49,8 +49,8 @@ from tightrope.model.product import part_of, ranges
 from tightrope.model.structure import RewardStructure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.rounding import down, up
-from tightrope.prism.parse.diagnostics import Complaint
 from tightrope.prism.parse.property_syntax import RewardFormula
+from tightrope.prism.parse.syntax import Complaint
 from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.resolve import reward_structure_of
 from tightrope.solver.kernels.frozen import LARGEST_FACTORISATION

@@ -17,7 +17,6 @@ from tightrope.logic.temporal import Translator
 from tightrope.logic.trade_offs import Solve, TradeOffs, Wish
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import Structure
-from tightrope.prism.parse.diagnostics import Complaint, position_of
 from tightrope.prism.parse.property_syntax import (
     Multi,
     PropertyFile,
@@ -25,6 +24,7 @@ from tightrope.prism.parse.property_syntax import (
     RewardOperator,
     ValueOperator,
 )
+from tightrope.prism.parse.syntax import Complaint, position_of
 from tightrope.prism.properties.resolve import reward_structure_of, threshold_of
 from tightrope.prism.properties.shape import check_is_path, has_operators
 from tightrope.prism.properties.state_formulas import StateFormulas

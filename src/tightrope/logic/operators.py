@@ -26,10 +26,8 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.policy import Policy
 from tightrope.model.structure import RewardStructure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
-from tightrope.prism.parse.diagnostics import Complaint, position_of
-from tightrope.prism.parse.property_syntax import RewardFormula, ValueOperator
-from tightrope.prism.parse.spelling import spell
-from tightrope.prism.parse.syntax import Expression, Type
+from tightrope.prism.parse.property_syntax import RewardFormula, ValueOperator, spell
+from tightrope.prism.parse.syntax import Complaint, Expression, Type, position_of
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.resolve import (

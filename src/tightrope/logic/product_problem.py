@@ -40,10 +40,9 @@ from tightrope.model.product import (
 )
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import OffsetArray
-from tightrope.prism.parse.diagnostics import Complaint, Source
 from tightrope.prism.parse.parser import parse_properties
-from tightrope.prism.parse.property_syntax import RewardFormula, ValueOperator
-from tightrope.prism.parse.spelling import spell
+from tightrope.prism.parse.property_syntax import RewardFormula, ValueOperator, spell
+from tightrope.prism.parse.syntax import Complaint, Source
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query, parse_query, pick
 from tightrope.prism.properties.resolve import PropertyOptions, formulas_of, refuse_reward_options

@@ -18,8 +18,7 @@ import numpy as np
 from tightrope.logic.values import Bounds, Truth
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.prism.parse import property_syntax as formulas
-from tightrope.prism.parse.diagnostics import Complaint
-from tightrope.prism.parse.syntax import Expression, Literal, Name, Type, Unary
+from tightrope.prism.parse.syntax import Complaint, Expression, Literal, Name, Type, Unary
 from tightrope.prism.properties.shape import without_negation
 
 MOST = 1 << 15

@@ -19,9 +19,8 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.product import MOST_STATES, Automaton, Letters, product_of
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
-from tightrope.prism.parse.diagnostics import Complaint, suggestion
 from tightrope.prism.parse.property_syntax import PathFormula, PathOperator, StepBound
-from tightrope.prism.parse.syntax import Expression, Position
+from tightrope.prism.parse.syntax import Complaint, Expression, Position, suggestion
 from tightrope.prism.properties.resolve import steps_of
 from tightrope.prism.properties.shape import is_path, without_negation
 from tightrope.prism.properties.state_formulas import StateFormulas

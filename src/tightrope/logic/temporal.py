@@ -37,9 +37,8 @@ from tightrope.model.policy import Policy
 from tightrope.model.product import Automaton, Letters, Product, factored_model, product_of
 from tightrope.model.structure import RewardStructure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
-from tightrope.prism.parse.diagnostics import Complaint, position_of
 from tightrope.prism.parse.property_syntax import PathFormula, PathOperator, StepBound
-from tightrope.prism.parse.syntax import Binary, Expression, Unary
+from tightrope.prism.parse.syntax import Binary, Complaint, Expression, Unary, position_of
 from tightrope.prism.properties.resolve import steps_of
 from tightrope.prism.properties.shape import is_path
 from tightrope.prism.properties.state_formulas import StateFormulas

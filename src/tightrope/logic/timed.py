@@ -30,7 +30,6 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.rounding import down, up
-from tightrope.prism.parse.diagnostics import Complaint, position_of
 from tightrope.prism.parse.property_syntax import (
     Multi,
     PathFormula,
@@ -41,7 +40,7 @@ from tightrope.prism.parse.property_syntax import (
     StepBound,
     ValueOperator,
 )
-from tightrope.prism.parse.syntax import Expression, Type
+from tightrope.prism.parse.syntax import Complaint, Expression, Type, position_of
 from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.resolve import (
     PathProblem,

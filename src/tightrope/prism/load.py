@@ -22,8 +22,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.text_reading import reading
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program
-from tightrope.prism.explore.rates import explore_rates
-from tightrope.prism.explore.search import Progress, Warn, explore_until
+from tightrope.prism.explore.search import Progress, Warn, explore_rates, explore_until
 from tightrope.prism.parse.parser import parse_model
 from tightrope.prism.parse.syntax import Expression, ModelType
 from tightrope.prism.properties.boundary import Boundary

@@ -13,7 +13,7 @@ from __future__ import annotations
 from tightrope.errors import TightropeError
 from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse.parser import parse_properties
-from tightrope.prism.parse.spelling import spell
+from tightrope.prism.parse.property_syntax import spell
 from tightrope.prism.parse.syntax import Binary, Expression, Label, Literal, Unary
 from tightrope.prism.properties.shape import is_simple_path
 from tightrope.report.run import Run

@@ -17,8 +17,7 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 from tightrope.prism.parse import syntax
-from tightrope.prism.parse.diagnostics import Complaint
-from tightrope.prism.parse.syntax import Constant, Expression, Literal, Type, Variable
+from tightrope.prism.parse.syntax import Complaint, Constant, Expression, Literal, Type, Variable
 
 
 @dataclass

@@ -48,9 +48,8 @@ from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program, Synchronisation
 from tightrope.prism.load import BuildWords, PrismRates, build_model, build_rates
 from tightrope.prism.parse import syntax
-from tightrope.prism.parse.diagnostics import Complaint
-from tightrope.prism.parse.property_syntax import PropertyFile
-from tightrope.prism.parse.spelling import spell
+from tightrope.prism.parse.property_syntax import PropertyFile, spell
+from tightrope.prism.parse.syntax import Complaint
 
 Earned = tuple[tuple[str, syntax.Expression], ...]
 """What an edge assigns to transient variables, by name."""

@@ -1,4 +1,4 @@
-"""The values of a file's constants, from the file itself and from `--const`.
+"""Constants and what is left of expressions: values from the file and from `--const`, parameters, ready ones.
 
 Constants may refer to each other in any order. An undefined double that `--const` leaves open is
 a parameter; what is defined in terms of a parameter stays an expression and is written out where
@@ -13,14 +13,32 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tightrope.errors import InputError, Location
-from tightrope.prism.expand.arithmetic import Value
-from tightrope.prism.expand.check import Scope, check_type
-from tightrope.prism.expand.fold import fold, value_of
-from tightrope.prism.expand.inline import Inliner, dependency_order
-from tightrope.prism.expand.parametric import check_polynomial
-from tightrope.prism.expand.traverse import names
-from tightrope.prism.parse.diagnostics import Complaint, position_of, suggestion
-from tightrope.prism.parse.syntax import Constant, Expression, Literal, Type
+from tightrope.prism.expand.expressions import (
+    Inliner,
+    Scope,
+    Value,
+    check_type,
+    children,
+    dependency_order,
+    fold,
+    names,
+    type_of,
+    value_of,
+)
+from tightrope.prism.parse.syntax import (
+    Binary,
+    Call,
+    Complaint,
+    Conditional,
+    Constant,
+    Expression,
+    Literal,
+    Name,
+    Type,
+    Unary,
+    position_of,
+    suggestion,
+)
 
 _NUMBER = re.compile(r"([+-]?(?:[0-9]+|[0-9]*\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)(?:/([0-9]+))?")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -175,3 +193,156 @@ def _definition(
             f'only probabilities may; or give the parameter a value:  `const={{"{parameter.name}": …}}`',
         )
     return folded
+
+
+# Where parameters may stand: in probabilities, so that a polynomial or a quotient of polynomials
+# results, and in rewards, so that a polynomial does.
+#
+# The check is static: sums, differences, products, natural powers, division (in rewards by what has no
+# parameter), and conditionals on what has none. Powers with an exponent that depends on the state
+# are left to the explorer.
+
+
+def refuse_parameters(expression: Expression, parameters: Collection[str], where: str) -> None:
+    """Complain about a parameter in a place that must not depend on one."""
+    if not parameters:
+        return
+    for name in names(expression):
+        if name.name in parameters:
+            raise Complaint(
+                f"parameter '{name.name}' may not occur in {where}: only probabilities and "
+                "rewards depend on parameters",
+                name.position,
+                f"'{name.name}' is a parameter because it has no value; "
+                f'`const={{"{name.name}": …}}` gives it one',
+            )
+
+
+def check_polynomial(
+    expression: Expression, parameters: Collection[str], what: str, quotients: bool = False
+) -> None:
+    """Complain unless the expression is a polynomial in the parameters, whatever the state; `quotients` of
+    polynomials may be allowed, too.
+    """
+    if parameters:
+        _Check(frozenset(parameters), what, quotients).polynomial(expression)
+
+
+class _Check:
+    def __init__(self, parameters: frozenset[str], what: str, quotients: bool):
+        self.parameters = parameters
+        self.what = what
+        self.quotients = quotients
+
+    def polynomial(self, expression: Expression) -> bool:
+        """Whether the expression has parameters at all, if it is a polynomial in them."""
+        if isinstance(expression, Name):
+            return expression.name in self.parameters
+        inside = [self.polynomial(child) for child in children(expression)]
+        if not any(inside):
+            return False
+        if isinstance(expression, Unary) and expression.operator == "-":
+            return True
+        if isinstance(expression, Binary) and expression.operator in "+-*":
+            return True
+        if (
+            isinstance(expression, Binary)
+            and expression.operator == "/"
+            and (self.quotients or not inside[1])
+        ):
+            return True
+        if isinstance(expression, Conditional) and not inside[0]:
+            return True
+        if isinstance(expression, Call) and expression.function == "pow" and not inside[1]:
+            return self._natural(expression)
+        raise self._complaint(expression, inside)
+
+    def _natural(self, power: Call) -> bool:
+        exponent = power.arguments[1]
+        if isinstance(exponent, Literal) and (exponent.value < 0 or exponent.value != int(exponent.value)):
+            raise Complaint(
+                f"{self.what} is not {self._wanted}: the exponent {exponent.value} is not a natural number",
+                position_of(exponent),
+            )
+        return True
+
+    def _complaint(self, expression: Expression, inside: list[bool]) -> Complaint:
+        culprit = children(expression)[inside.index(True)]
+        if isinstance(expression, Conditional):
+            reason = "a condition depends on a parameter"
+        elif isinstance(expression, Call):
+            reason = f"{expression.function}(…) of a parameter"
+        else:
+            assert isinstance(expression, Unary | Binary)
+            reason = f"'{expression.operator}' of a parameter"
+            if expression.operator == "/":
+                culprit, reason = children(expression)[1], "division by a parameter"
+        also = "" if self.quotients else "quotients and "
+        return Complaint(
+            f"{self.what} is not {self._wanted} in the parameters: {reason}",
+            position_of(culprit),
+            f"{also}case distinctions over parameters are not supported here",
+        )
+
+    @property
+    def _wanted(self) -> str:
+        return "a polynomial or a quotient of polynomials" if self.quotients else "a polynomial"
+
+
+# One expression, from as written to ready: names written out, types checked, constants folded.
+
+
+class Expander:
+    """Expands the expressions of one file. `what` names the expression in messages."""
+
+    def __init__(self, formulas: Inliner, constants: Constants, scope: Scope):
+        self._formulas = formulas
+        self._constants = constants
+        self._scope = scope
+
+    def plain(self, expression: Expression, type_: Type, what: str, where: str) -> Expression:
+        """An expression over the variables, without parameters."""
+        expanded = self._expand(expression, type_, what)
+        refuse_parameters(expanded, self._constants.parameters, where)
+        return expanded
+
+    def polynomial(self, expression: Expression, what: str, quotients: bool = False) -> Expression:
+        """An expression over the variables that is a polynomial in the parameters."""
+        expanded = self._expand(expression, Type.DOUBLE, what)
+        check_polynomial(expanded, self._constants.parameters, what, quotients)
+        return expanded
+
+    def constant(self, expression: Expression, type_: Type, what: str, where: str) -> Value:
+        """The value of an expression that must not depend on variables."""
+        expanded = self.plain(expression, type_, what, where)
+        for name in names(expanded):
+            raise Complaint(f"{what} must be constant, but depends on variable '{name.name}'", name.position)
+        value = value_of(expanded)
+        return Fraction(value) if type_ is Type.DOUBLE else value
+
+    def whole(self, expression: Expression, what: str, where: str) -> int:
+        """The value of an expression that must be a constant whole number, such as N/2 for an even N."""
+        if type_of(self._formulas.inline(expression), self._scope) is not Type.DOUBLE:
+            return int(self.constant(expression, Type.INT, what, where))
+        value = Fraction(self.constant(expression, Type.DOUBLE, what, where))
+        if value.denominator != 1:
+            raise Complaint(
+                f"{what} must be whole, but this is {value}",
+                position_of(expression),
+                "floor(…), ceil(…) and round(…) turn a double into an int",
+            )
+        return int(value)
+
+    def formula(self, expression: Expression) -> Expression:
+        """The content of a formula, of whatever type it is."""
+        written_out = self._formulas.inline(expression)
+        type_of(written_out, self._scope)
+        return self._fold(written_out)
+
+    def _expand(self, expression: Expression, type_: Type, what: str) -> Expression:
+        written_out = self._formulas.inline(expression)
+        check_type(written_out, self._scope, type_, what)
+        return self._fold(written_out)
+
+    def _fold(self, expression: Expression) -> Expression:
+        return fold(self._constants.symbolic.inline(expression), self._constants.values)

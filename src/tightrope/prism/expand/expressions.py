@@ -1,71 +1,541 @@
-"""One expression, from as written to ready: names written out, types checked, constants folded."""
+"""Expressions of the PRISM language: their parts, values, types, folding, and named ones written out."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from graphlib import CycleError, TopologicalSorter
 
-from tightrope.prism.expand.arithmetic import Value
-from tightrope.prism.expand.check import Scope, check_type, type_of
-from tightrope.prism.expand.constants import Constants
-from tightrope.prism.expand.fold import fold, value_of
-from tightrope.prism.expand.inline import Inliner
-from tightrope.prism.expand.parametric import check_polynomial, refuse_parameters
-from tightrope.prism.expand.traverse import names
-from tightrope.prism.parse.diagnostics import Complaint, position_of
-from tightrope.prism.parse.syntax import Expression, Type
+from tightrope.prism.parse import syntax
+from tightrope.prism.parse.syntax import (
+    Binary,
+    Call,
+    Complaint,
+    Conditional,
+    Expression,
+    Literal,
+    Name,
+    Position,
+    Type,
+    Unary,
+    position_of,
+    suggestion,
+)
 
 
-class Expander:
-    """Expands the expressions of one file. `what` names the expression in messages."""
+def children(expression: Expression) -> tuple[Expression, ...]:
+    """The operands of an expression, from left to right."""
+    if isinstance(expression, Binary):
+        return expression.left, expression.right
+    if isinstance(expression, Unary):
+        return (expression.operand,)
+    if isinstance(expression, Conditional):
+        return expression.condition, expression.then, expression.otherwise
+    if isinstance(expression, Call):
+        return expression.arguments
+    return ()
 
-    def __init__(self, formulas: Inliner, constants: Constants, scope: Scope):
-        self._formulas = formulas
-        self._constants = constants
-        self._scope = scope
 
-    def plain(self, expression: Expression, type_: Type, what: str, where: str) -> Expression:
-        """An expression over the variables, without parameters."""
-        expanded = self._expand(expression, type_, what)
-        refuse_parameters(expanded, self._constants.parameters, where)
-        return expanded
+def with_children(expression: Expression, new: tuple[Expression, ...]) -> Expression:
+    """The same node over other operands; the node itself where they are its own."""
+    if all(ours is theirs for ours, theirs in zip(children(expression), new, strict=True)):
+        return expression
+    if isinstance(expression, Binary):
+        return Binary(expression.operator, new[0], new[1], expression.position)
+    if isinstance(expression, Unary):
+        return Unary(expression.operator, new[0], expression.position)
+    if isinstance(expression, Conditional):
+        return Conditional(new[0], new[1], new[2], expression.position)
+    assert isinstance(expression, Call)
+    return Call(expression.function, new, expression.position)
 
-    def polynomial(self, expression: Expression, what: str, quotients: bool = False) -> Expression:
-        """An expression over the variables that is a polynomial in the parameters."""
-        expanded = self._expand(expression, Type.DOUBLE, what)
-        check_polynomial(expanded, self._constants.parameters, what, quotients)
-        return expanded
 
-    def constant(self, expression: Expression, type_: Type, what: str, where: str) -> Value:
-        """The value of an expression that must not depend on variables."""
-        expanded = self.plain(expression, type_, what, where)
-        for name in names(expanded):
-            raise Complaint(f"{what} must be constant, but depends on variable '{name.name}'", name.position)
-        value = value_of(expanded)
-        return Fraction(value) if type_ is Type.DOUBLE else value
+def names(expression: Expression) -> Iterator[Name]:
+    """All names in an expression, from left to right, with repetitions."""
+    stack = [expression]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Name):
+            yield node
+        else:
+            stack.extend(reversed(children(node)))
 
-    def whole(self, expression: Expression, what: str, where: str) -> int:
-        """The value of an expression that must be a constant whole number, such as N/2 for an even N."""
-        if type_of(self._formulas.inline(expression), self._scope) is not Type.DOUBLE:
-            return int(self.constant(expression, Type.INT, what, where))
-        value = Fraction(self.constant(expression, Type.DOUBLE, what, where))
-        if value.denominator != 1:
+
+def rename(expression: Expression, renaming: Mapping[str, str]) -> Expression:
+    """The expression with names replaced."""
+    if isinstance(expression, Name):
+        new = renaming.get(expression.name)
+        return expression if new is None else Name(new, expression.position)
+    return with_children(expression, tuple(rename(child, renaming) for child in children(expression)))
+
+
+# The operators and functions of the PRISM language on single exact values.
+#
+# Integers are integers, doubles are exact rationals: `0.1 + 0.2 = 0.3` holds. PRISM's rules where
+# they are easily missed:
+#
+# * `/` is real division whatever the types, `mod` wants a positive divisor and is never negative,
+# * `round` rounds halves up, `pow` of two ints is an int and wants a natural exponent,
+# * `log(x, b)` and `pow` with a fractional exponent are exact where the result is rational and that
+#   is easy to see (`log(8,2)`, `pow(4,0.5)`), else the nearest double of it.
+
+Value = int | Fraction | bool
+Number = int | Fraction
+
+_MOST_BITS = 20_000
+"""Numbers beyond this size are a mistake in the model, and exact arithmetic would stall on them."""
+
+_COMPARISONS: dict[str, Callable[[Number, Number], bool]] = {
+    "<": lambda left, right: left < right,
+    "<=": lambda left, right: left <= right,
+    ">": lambda left, right: left > right,
+    ">=": lambda left, right: left >= right,
+    "=": lambda left, right: left == right,
+    "!=": lambda left, right: left != right,
+}
+_LOGIC: dict[str, Callable[[bool, bool], bool]] = {
+    "&": lambda left, right: left and right,
+    "|": lambda left, right: left or right,
+    "=>": lambda left, right: not left or right,
+    "<=>": lambda left, right: left == right,
+}
+
+
+def literal(value: Value, position: Position | None) -> Literal:
+    """A literal of the value's own type: bool, int, or Fraction for double."""
+    if isinstance(value, bool):
+        return Literal(value, Type.BOOL, position)
+    return Literal(value, Type.INT if isinstance(value, int) else Type.DOUBLE, position)
+
+
+def apply(node: Expression, operands: Sequence[Value]) -> Value:
+    """The value of a well-typed unary, binary or call node for the values of its operands."""
+    if isinstance(node, Unary):
+        (operand,) = operands
+        return not operand if node.operator == "!" else -operand
+    if isinstance(node, Binary):
+        return _check(_binary(node, operands[0], operands[1]), node.position)
+    assert isinstance(node, Call)
+    return _check(_call(node, operands), node.position)
+
+
+def _binary(node: Binary, left: Value, right: Value) -> Value:
+    operator = node.operator
+    if operator in _LOGIC:
+        return _LOGIC[operator](bool(left), bool(right))
+    if operator in _COMPARISONS:
+        return _COMPARISONS[operator](left, right)
+    if operator == "+":
+        return left + right
+    if operator == "-":
+        return left - right
+    if operator == "*":
+        return left * right
+    if right == 0:
+        raise Complaint("division by zero", node.position)
+    return Fraction(left) / Fraction(right)
+
+
+def _call(node: Call, operands: Sequence[Value]) -> Value:
+    function = node.function
+    if function in ("min", "max"):
+        best = min(operands) if function == "min" else max(operands)
+        return Fraction(best) if any(isinstance(operand, Fraction) for operand in operands) else best
+    if function == "floor":
+        return math.floor(operands[0])
+    if function == "ceil":
+        return math.ceil(operands[0])
+    if function == "round":
+        return math.floor(Fraction(operands[0]) + Fraction(1, 2))
+    if function == "mod":
+        return _modulo(int(operands[0]), int(operands[1]), node.position)
+    if function == "pow":
+        return _power(operands[0], operands[1], node.position)
+    return _logarithm(Fraction(operands[0]), Fraction(operands[1]), node.position)
+
+
+def _modulo(dividend: int, divisor: int, position: Position | None) -> int:
+    if divisor <= 0:
+        raise Complaint(f"mod needs a positive divisor, not {divisor}", position)
+    return dividend % divisor
+
+
+def _power(base: Number, exponent: Number, position: Position | None) -> Number:
+    if isinstance(base, int) and isinstance(exponent, int):
+        if exponent < 0:
             raise Complaint(
-                f"{what} must be whole, but this is {value}",
-                position_of(expression),
-                "floor(…), ceil(…) and round(…) turn a double into an int",
+                f"pow of two ints needs a natural exponent, not {exponent}",
+                position,
+                "write one of them as a double, such as 2.0, for a fraction as the result",
             )
-        return int(value)
+        _check_power(base, 1, exponent, position)
+        return int(base**exponent)
+    base, exponent = Fraction(base), Fraction(exponent)
+    if base == 0 and exponent < 0:
+        raise Complaint("division by zero: a negative power of 0", position)
+    if exponent.denominator == 1:
+        _check_power(base.numerator, base.denominator, abs(int(exponent)), position)
+        return Fraction(base ** int(exponent))
+    if base < 0:
+        raise Complaint(f"pow({base}, {exponent}) is not a real number", position)
+    return _exact_root(base, exponent) or _from_double(lambda: float(base) ** float(exponent), position)
 
-    def formula(self, expression: Expression) -> Expression:
-        """The content of a formula, of whatever type it is."""
-        written_out = self._formulas.inline(expression)
-        type_of(written_out, self._scope)
-        return self._fold(written_out)
 
-    def _expand(self, expression: Expression, type_: Type, what: str) -> Expression:
-        written_out = self._formulas.inline(expression)
-        check_type(written_out, self._scope, type_, what)
-        return self._fold(written_out)
+def _exact_root(base: Fraction, exponent: Fraction) -> Fraction | None:
+    """base^exponent where a square root answers it exactly."""
+    if exponent.denominator != 2 or abs(exponent) > 64:
+        return None
+    root = Fraction(math.isqrt(base.numerator), math.isqrt(base.denominator))
+    return Fraction(root**exponent.numerator) if root * root == base and root else None
 
-    def _fold(self, expression: Expression) -> Expression:
-        return fold(self._constants.symbolic.inline(expression), self._constants.values)
+
+def _logarithm(argument: Fraction, base: Fraction, position: Position | None) -> Fraction:
+    if argument <= 0:
+        raise Complaint(f"log of {argument}: only positive numbers have one", position)
+    if base <= 0 or base == 1:
+        raise Complaint(f"log to base {base}: the base is positive and not 1", position)
+    quotient = _from_double(lambda: _float_log(argument) / _float_log(base), position)
+    near = round(quotient)
+    bits = max(base.numerator.bit_length(), base.denominator.bit_length()) * abs(near)
+    return Fraction(near) if bits <= _MOST_BITS and base**near == argument else quotient
+
+
+def _float_log(value: Fraction) -> float:
+    """By parts, so that nothing overflows however large they are."""
+    return math.log(value.numerator) - math.log(value.denominator)
+
+
+def _from_double(compute: Callable[[], float], position: Position | None) -> Fraction:
+    try:
+        return Fraction(compute())
+    except (OverflowError, ZeroDivisionError, ValueError):
+        raise Complaint("the result does not fit into a double", position) from None
+
+
+def _check_power(numerator: int, denominator: int, exponent: int, position: Position | None) -> None:
+    grows = abs(numerator) > 1 or denominator > 1
+    if grows and max(numerator.bit_length(), denominator.bit_length()) * exponent > _MOST_BITS:
+        raise Complaint(f"this power has more than {_MOST_BITS} bits", position)
+
+
+def _check(value: Value, position: Position | None) -> Value:
+    size = (
+        max(value.numerator.bit_length(), value.denominator.bit_length())
+        if isinstance(value, Fraction)
+        else value.bit_length()
+    )
+    if size > _MOST_BITS:
+        raise Complaint(f"this number has more than {_MOST_BITS} bits", position)
+    return value
+
+
+# Static types, by PRISM's rules.
+#
+# An int may stand where a double is expected, never the reverse; `/` and `log` give doubles;
+# `floor`, `ceil`, `round` and `mod` ints; `+ - *`, `min`, `max` and `pow` ints if all operands are.
+# `=` and `!=` compare two numbers or two bools.
+
+Scope = Mapping[str, syntax.Type]
+
+_ARITHMETIC = frozenset("+-*/")
+_LOGIC_TYPES = frozenset(["&", "|", "=>", "<=>"])
+_EQUALITY = frozenset(["=", "!="])
+_ARITY = {"floor": 1, "ceil": 1, "round": 1, "pow": 2, "mod": 2, "log": 2}
+
+
+def type_of(expression: syntax.Expression, scope: Scope) -> syntax.Type:
+    """The type of an expression over the names in scope; complains about unknown names and misfits."""
+    if isinstance(expression, syntax.Literal):
+        return expression.type
+    if isinstance(expression, syntax.Name):
+        known = scope.get(expression.name)
+        if known is None:
+            raise Complaint(
+                f"'{expression.name}' is not declared",
+                expression.position,
+                suggestion(expression.name, scope),
+            )
+        return known
+    if isinstance(expression, syntax.Label):
+        return syntax.Type.BOOL
+    if isinstance(expression, syntax.Unary):
+        operand = type_of(expression.operand, scope)
+        if expression.operator == "!":
+            _need_bool(operand, expression.operand, "!")
+        else:
+            _need_number(operand, expression.operand, "-")
+        return operand
+    if isinstance(expression, syntax.Binary):
+        return _type_of_binary(expression, scope)
+    if isinstance(expression, syntax.Conditional):
+        _need_bool(type_of(expression.condition, scope), expression.condition, "?")
+        then, otherwise = type_of(expression.then, scope), type_of(expression.otherwise, scope)
+        if (then is syntax.Type.BOOL) != (otherwise is syntax.Type.BOOL):
+            raise Complaint(
+                f"the branches of ? : are of types {then.value} and {otherwise.value}; both must be numbers"
+                " or both bools",
+                position_of(expression.otherwise),
+            )
+        return _common(then, otherwise)
+    if not isinstance(expression, syntax.Call):
+        raise Complaint(
+            "operators of properties (P, R, A, E, filter, F, G, …) cannot stand here", position_of(expression)
+        )
+    return _type_of_call(expression, scope)
+
+
+def check_type(expression: syntax.Expression, scope: Scope, expected: syntax.Type, what: str) -> None:
+    """Complain unless an expression may stand where `what` wants a value of type `expected`."""
+    found = type_of(expression, scope)
+    if found is expected or (expected is syntax.Type.DOUBLE and found is syntax.Type.INT):
+        return
+    hint = None
+    wanted = "a number" if expected is syntax.Type.DOUBLE else _article(expected)
+    if expected is syntax.Type.INT and found is syntax.Type.DOUBLE:
+        hint = "floor(…), ceil(…) and round(…) turn a double into an int"
+    raise Complaint(f"{what} must be {wanted}, but this is {_article(found)}", position_of(expression), hint)
+
+
+def _article(type_: syntax.Type) -> str:
+    return {syntax.Type.INT: "an int", syntax.Type.DOUBLE: "a double", syntax.Type.BOOL: "a bool"}[type_]
+
+
+def _type_of_binary(expression: syntax.Binary, scope: Scope) -> syntax.Type:
+    left, right = type_of(expression.left, scope), type_of(expression.right, scope)
+    operator = expression.operator
+    if operator in _LOGIC_TYPES:
+        _need_bool(left, expression.left, operator)
+        _need_bool(right, expression.right, operator)
+        return syntax.Type.BOOL
+    if operator in _EQUALITY:
+        if (left is syntax.Type.BOOL) != (right is syntax.Type.BOOL):
+            raise Complaint(
+                f"'{operator}' compares {_article(left)} with {_article(right)}", position_of(expression)
+            )
+        return syntax.Type.BOOL
+    _need_number(left, expression.left, operator)
+    _need_number(right, expression.right, operator)
+    if operator == "/":
+        return syntax.Type.DOUBLE
+    return _common(left, right) if operator in _ARITHMETIC else syntax.Type.BOOL
+
+
+def _type_of_call(expression: syntax.Call, scope: Scope) -> syntax.Type:
+    function, arguments = expression.function, expression.arguments
+    check_arity(function, len(arguments), expression.position)
+    types = [type_of(argument, scope) for argument in arguments]
+    for type_, argument in zip(types, arguments, strict=True):
+        _need_number(type_, argument, function)
+        if function == "mod" and type_ is not syntax.Type.INT:
+            raise Complaint("mod takes ints only", position_of(argument), "use floor(…)")
+    if function in ("floor", "ceil", "round", "mod"):
+        return syntax.Type.INT
+    if function == "log":
+        return syntax.Type.DOUBLE
+    return syntax.Type.INT if all(type_ is syntax.Type.INT for type_ in types) else syntax.Type.DOUBLE
+
+
+def check_arity(function: str, count: int, position: syntax.Position | None) -> None:
+    """Complain about a call with the wrong number of arguments."""
+    arity = _ARITY.get(function)
+    if arity is not None and count != arity:
+        raise Complaint(f"{function} takes {arity} argument{'s' if arity > 1 else ''}, not {count}", position)
+    if arity is None and count < 2:
+        raise Complaint(f"{function} takes at least 2 arguments, not {count}", position)
+
+
+def _common(left: syntax.Type, right: syntax.Type) -> syntax.Type:
+    return left if left is right else syntax.Type.DOUBLE
+
+
+def _need_number(found: syntax.Type, operand: syntax.Expression, operator: str) -> None:
+    if found is syntax.Type.BOOL:
+        raise Complaint(f"'{operator}' wants numbers, but this is a bool", position_of(operand))
+
+
+def _need_bool(found: syntax.Type, operand: syntax.Expression, operator: str) -> None:
+    if found is not syntax.Type.BOOL:
+        raise Complaint(f"'{operator}' wants a bool, but this is {_article(found)}", position_of(operand))
+
+
+# Substitution of constants, and folding of everything they decide.
+#
+# A subtree without variables and parameters becomes a literal, so that the explorer meets small
+# trees. Where a constant decides a conditional, an `&`, an `|` or an `=>`, the part that is never
+# evaluated disappears unseen: `N=0 ? 0 : 1/N` is fine for N = 0. A constant part whose evaluation
+# fails stays as it is: it is an error only if it is ever evaluated.
+
+_NEUTRAL = {"&": True, "|": False}
+
+
+def fold(expression: Expression, constants: Mapping[str, Expression]) -> Expression:
+    """The expression with constants' names replaced and all that is constant computed."""
+    if isinstance(expression, Name):
+        value = constants.get(expression.name)
+        if isinstance(value, Literal):
+            return Literal(value.value, value.type, expression.position)
+        return expression if value is None else value
+    if isinstance(expression, Literal):
+        return expression
+    if isinstance(expression, Conditional):
+        condition = fold(expression.condition, constants)
+        if isinstance(condition, Literal):
+            return fold(expression.then if condition.value else expression.otherwise, constants)
+        branches = fold(expression.then, constants), fold(expression.otherwise, constants)
+        return with_children(expression, (condition, *branches))
+    if isinstance(expression, Binary) and expression.operator in ("&", "|", "=>"):
+        return _fold_logic(expression, constants)
+    operands = tuple(fold(child, constants) for child in children(expression))
+    if isinstance(expression, Call) and expression.function == "pow" and _is_double(expression, constants):
+        operands = tuple(_as_double(operand) for operand in operands)
+    return _compute(with_children(expression, operands), operands)
+
+
+def value_of(expression: Expression) -> Value:
+    """The value of an expression without names; complains where it has none (1/0)."""
+    if isinstance(expression, Literal):
+        return expression.value
+    if isinstance(expression, Conditional):
+        return value_of(expression.then if value_of(expression.condition) else expression.otherwise)
+    if isinstance(expression, Binary) and expression.operator in ("&", "|", "=>"):
+        left = bool(value_of(expression.left))
+        if _decides(expression.operator, left):
+            return expression.operator != "&"
+        return value_of(expression.right)
+    if isinstance(expression, Name):
+        raise Complaint(f"'{expression.name}' is not a constant", expression.position)
+    return apply(expression, [value_of(child) for child in children(expression)])
+
+
+def _fold_logic(expression: Binary, constants: Mapping[str, Expression]) -> Expression:
+    left = fold(expression.left, constants)
+    operator = expression.operator
+    if isinstance(left, Literal):
+        if _decides(operator, bool(left.value)):
+            return literal(operator != "&", expression.position)
+        return fold(expression.right, constants)
+    right = fold(expression.right, constants)
+    if isinstance(right, Literal) and right.value is _NEUTRAL.get(operator):
+        return left
+    return with_children(expression, (left, right))
+
+
+def _decides(operator: str, left: bool) -> bool:
+    """Whether the left operand alone gives the result (true, but for `&`)."""
+    return left if operator == "|" else not left
+
+
+def _is_double(expression: Expression, constants: Mapping[str, Expression]) -> bool:
+    """The static type of a number, which `b ? 1 : 0.5` keeps when the constant b decides it.
+
+    Only `pow` needs to know: 2 to the power -1 is an error for ints and 1/2 for doubles.
+    """
+    if isinstance(expression, Literal):
+        return expression.type is Type.DOUBLE
+    if isinstance(expression, Name):
+        value = constants.get(expression.name)
+        return value is not None and _is_double(value, {})
+    if isinstance(expression, Conditional):
+        return _is_double(expression.then, constants) or _is_double(expression.otherwise, constants)
+    if isinstance(expression, Binary) and expression.operator == "/":
+        return True
+    if isinstance(expression, Call) and expression.function in ("floor", "ceil", "round", "mod", "log"):
+        return expression.function == "log"
+    return any(_is_double(child, constants) for child in children(expression))
+
+
+def _as_double(operand: Expression) -> Expression:
+    if isinstance(operand, Literal) and operand.type is Type.INT:
+        return Literal(Fraction(operand.value), Type.DOUBLE, operand.position)
+    return operand
+
+
+def _compute(expression: Expression, operands: tuple[Expression, ...]) -> Expression:
+    values = [operand.value for operand in operands if isinstance(operand, Literal)]
+    if not operands or len(values) < len(operands):
+        return expression
+    try:
+        return literal(apply(expression, values), getattr(expression, "position", None))
+    except Complaint:
+        return expression
+
+
+# Named expressions written out wherever their name stands: formulas, and constants of parameters.
+#
+# PRISM inlines formulas before it renames modules: it is the content of a formula that a renaming
+# changes, not its name. Inlining is the first pass over every expression, so it also bounds what
+# the later passes meet: they may recurse, and they may copy.
+
+MOST_LEVELS = 250
+MOST_NODES = 200_000
+
+
+@dataclass
+class _Inlined:
+    """An expression written out, with its number of nodes and levels."""
+
+    expression: Expression
+    nodes: int
+    levels: int
+
+
+class Inliner:
+    """Definitions that may use each other in any order, but not in a circle."""
+
+    def __init__(self, definitions: Mapping[str, Expression], kind: str):
+        self._inlined: dict[str, _Inlined] = {}
+        for name in dependency_order(definitions, kind):
+            self._inlined[name] = self._inline(definitions[name], 1)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._inlined
+
+    def definition(self, name: str) -> Expression:
+        """What a name stands for, written out."""
+        return self._inlined[name].expression
+
+    def inline(self, expression: Expression) -> Expression:
+        """The expression with every defined name replaced by what it stands for."""
+        return self._inline(expression, 1).expression
+
+    def _inline(self, expression: Expression, level: int) -> _Inlined:
+        if isinstance(expression, Name):
+            known = self._inlined.get(expression.name) or _Inlined(expression, 1, 1)
+            _check_circles(expression, level + known.levels - 1, known.nodes)
+            return known
+        _check_circles(expression, level, 0)
+        parts = [self._inline(child, level + 1) for child in children(expression)]
+        if not parts:
+            return _Inlined(expression, 1, 1)
+        nodes = 1 + sum(part.nodes for part in parts)
+        _check_circles(expression, level, nodes)
+        new = with_children(expression, tuple(part.expression for part in parts))
+        return _Inlined(new, nodes, 1 + max(part.levels for part in parts))
+
+
+def dependency_order(definitions: Mapping[str, Expression], kind: str) -> list[str]:
+    """The names so that each comes after those it uses; complains about circles."""
+    places: dict[tuple[str, str], Position | None] = {}
+    uses: dict[str, list[str]] = {}
+    for name, expression in definitions.items():
+        uses[name] = []
+        for used in names(expression):
+            if used.name in definitions:
+                places.setdefault((name, used.name), used.position)
+                uses[name].append(used.name)
+    try:
+        return list(TopologicalSorter(uses).static_order())
+    except CycleError as error:
+        circle: list[str] = error.args[1][::-1]
+        raise Complaint(
+            f"{kind} refer to each other in a circle: {' → '.join(circle)}", places[circle[0], circle[1]]
+        ) from None
+
+
+def _check_circles(place: Expression, levels: int, nodes: int) -> None:
+    if levels > MOST_LEVELS:
+        raise Complaint(f"this expression is nested more than {MOST_LEVELS} deep", position_of(place))
+    if nodes > MOST_NODES:
+        raise Complaint(f"written out, this expression has more than {MOST_NODES} parts", position_of(place))

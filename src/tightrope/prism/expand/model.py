@@ -1,4 +1,4 @@
-"""From a model as written to a program ready to explore.
+"""From a model as written to a program ready to explore, with all that it declares.
 
 Formulas and renamed modules are written out, constants get their values (from the file and from
 `--const`), types are checked, and every expression is folded; parameters may remain in
@@ -7,25 +7,17 @@ probabilities and rewards, as polynomials. Every error says where in the file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from math import prod
 from types import MappingProxyType
 
-from tightrope.prism.expand.commands import CommandExpander
-from tightrope.prism.expand.composition import actions_of, compose
-from tightrope.prism.expand.constants import resolve_constants
-from tightrope.prism.expand.declarations import (
-    check_file,
-    check_variables,
-    find_used_names,
-    initial_states,
-    state_variable,
-)
-from tightrope.prism.expand.expressions import Expander
-from tightrope.prism.expand.inline import Inliner
+from tightrope.prism.expand.constants import Expander, resolve_constants
+from tightrope.prism.expand.expressions import Inliner, fold, names, value_of
+from tightrope.prism.expand.modules import CommandExpander, actions_of, compose, copy_out
 from tightrope.prism.expand.program import Program, StateVariable, Synchronisation
-from tightrope.prism.expand.renaming import copy_out
 from tightrope.prism.parse import syntax
-from tightrope.prism.parse.diagnostics import Complaint, Source, suggestion
+from tightrope.prism.parse.syntax import Complaint, Source, position_of, suggestion
 
 
 def expand(
@@ -163,3 +155,228 @@ def _rewards(
         syntax.Rewards(rewards.name, tuple(item_of(item) for item in rewards.items), rewards.position)
         for rewards in model.rewards
     )
+
+
+# What a model declares: one name for one thing, and the variables with their ranges and first values.
+#
+# First states may also be those that satisfy `init … endinit`. Conjuncts of the form `x = 3`, `b` or `!b` fix
+# a variable at once; their values are put into the other conjuncts, again and again. What then remains is
+# decided by trying all values of the variables it mentions, as long as they are not too many. Variables that
+# nothing speaks of may have any value.
+
+BUILT_IN_LABELS = ("init", "deadlock")
+
+_LARGEST = 2**31 - 1
+"""States keep their variables as 32-bit integers."""
+
+
+def check_file(model: syntax.Model) -> None:
+    """Complain about double declarations that show before renamed modules are copied out."""
+    _once(
+        [
+            *((constant.name, constant.position) for constant in model.constants),
+            *((formula.name, formula.position) for formula in model.formulas),
+        ],
+        "'{}' is declared twice",
+    )
+    _once(((module.name, module.position) for module in model.modules), "there are two modules '{}'")
+    check_labels(model.labels)
+    _once(
+        ((rewards.name or "", rewards.position) for rewards in model.rewards),
+        'there are two reward structures "{}"',
+    )
+
+
+def check_variables(model: syntax.Model, modules: Iterable[syntax.Module]) -> None:
+    """Complain about variables that share a name with each other, a constant or a formula."""
+    _once(
+        [
+            *((constant.name, constant.position) for constant in model.constants),
+            *((formula.name, formula.position) for formula in model.formulas),
+            *((variable.name, variable.position) for variable in model.globals),
+            *((variable.name, variable.position) for module in modules for variable in module.variables),
+        ],
+        "'{}' is declared twice",
+    )
+
+
+def find_used_names(model: syntax.Model, modules: Iterable[syntax.Module]) -> frozenset[str]:
+    """Every name that stands in an expression of the file, renamed modules copied out."""
+    written: list[syntax.Expression | None] = [
+        *(constant.value for constant in model.constants),
+        *(formula.expression for formula in model.formulas),
+        *(label.expression for label in model.labels),
+        *(part for each in model.rewards for item in each.items for part in (item.guard, item.reward)),
+        model.init,
+    ]
+    for variables in (model.globals, *(module.variables for module in modules)):
+        written += [part for each in variables for part in (each.low, each.high, each.initial)]
+    for command in (command for module in modules for command in module.commands):
+        written.append(command.guard)
+        for update in command.updates:
+            written += [update.probability, update.upper, *(a.value for a in update.assignments)]
+    return frozenset(name.name for each in written if each is not None for name in names(each))
+
+
+def check_labels(labels: Iterable[syntax.LabelDefinition]) -> None:
+    """Complain about labels defined twice, or that every model has anyway."""
+    labels = list(labels)
+    for label in labels:
+        if label.name in BUILT_IN_LABELS:
+            raise Complaint(
+                f'label "{label.name}" cannot be defined: every model has it already', label.position
+            )
+    _once(((label.name, label.position) for label in labels), 'label "{}" is defined twice')
+
+
+def _once(declared: Iterable[tuple[str, syntax.Position]], message: str) -> None:
+    first: dict[str, syntax.Position] = {}
+    for name, position in declared:
+        if name in first:
+            raise Complaint(message.format(name), position, f"the first is in line {first[name].line}")
+        first[name] = position
+
+
+def state_variable(
+    variable: syntax.Variable, module: str | None, expander: Expander, has_init: bool
+) -> StateVariable:
+    """The variable with its range and initial value; by default it starts at its lowest value, or at 0."""
+    name = variable.name
+    if has_init and variable.initial is not None:
+        raise Complaint(
+            f"variable '{name}' has an initial value, and the model has init … endinit as well",
+            position_of(variable.initial),
+            "PRISM takes one or the other",
+        )
+    low, high = 0, 1
+    if variable.low is not None and variable.high is not None:
+        low = _bound(variable.low, name, expander)
+        high = _bound(variable.high, name, expander)
+        if low > high:
+            raise Complaint(f"the range [{low}..{high}] of '{name}' is empty", position_of(variable.low))
+    is_unbounded = variable.type is syntax.Type.INT and variable.low is None
+    initial = low
+    if is_unbounded:
+        low, high = -_LARGEST, _LARGEST
+    if variable.initial is not None:
+        what = f"the initial value of '{name}'"
+        if variable.type is syntax.Type.INT:
+            initial = expander.whole(variable.initial, what, "an initial value")
+        else:
+            initial = int(expander.constant(variable.initial, variable.type, what, "an initial value"))
+        if not low <= initial <= high:
+            raise Complaint(
+                f"the initial value {initial} of '{name}' is outside its range [{low}..{high}]",
+                position_of(variable.initial),
+            )
+    return StateVariable(name, variable.type, low, high, initial, module, variable.position, is_unbounded)
+
+
+def _bound(expression: syntax.Expression, name: str, expander: Expander) -> int:
+    what = f"a bound of the range of '{name}'"
+    value = expander.whole(expression, what, "the range of a variable")
+    if abs(value) > _LARGEST:
+        raise Complaint(f"{what} is {value}, beyond 32-bit integers", position_of(expression))
+    return value
+
+
+_MOST_CANDIDATES = 200_000
+_MOST_STATES = 1_000_000
+
+
+def initial_states(
+    predicate: syntax.Expression, variables: Sequence[StateVariable]
+) -> tuple[tuple[int, ...], ...]:
+    """The values of all variables in every state in which the predicate holds, the smallest first."""
+    by_name = {variable.name: variable for variable in variables}
+    fixed = {v.name: _literal(v, v.low) for v in variables if v.low == v.high}
+    conjuncts = _conjuncts(predicate)
+    while True:
+        conjuncts = [fold(conjunct, fixed) for conjunct in conjuncts]
+        found = [pair for conjunct in conjuncts if (pair := _equation(conjunct))]
+        if not found:
+            break
+        for name, value in found:
+            variable = by_name[name]
+            if not variable.low <= value <= variable.high:
+                raise _none(predicate)
+            fixed.setdefault(name, _literal(variable, value))
+    open_conjuncts = [c for c in conjuncts if not (isinstance(c, syntax.Literal) and c.value is True)]
+    if any(isinstance(conjunct, syntax.Literal) for conjunct in open_conjuncts):
+        raise _none(predicate)
+    mentioned, tried = _try_values(open_conjuncts, by_name, predicate)
+    free = [v for v in variables if v.name not in fixed and v.name not in mentioned]
+    number = len(tried) * prod(variable.high - variable.low + 1 for variable in free)
+    if number > _MOST_STATES:
+        raise Complaint(
+            f"init … endinit holds in {number:,} states: "
+            f"{', '.join(v.name for v in free)} can have any value",
+            position_of(predicate),
+            f"at most {_MOST_STATES:,} initial states are read; fix variables: x=3 & !b",
+        )
+    known = [fixed[v.name].value if v.name in fixed else None for v in variables]
+    spans = [range(v.low, v.high + 1) for v in free]
+    place = {variable.name: i for i, variable in enumerate(variables)}
+    open_places = [place[name] for name in mentioned] + [place[v.name] for v in free]
+    states = []
+    for some in tried:
+        for others in product(*spans):
+            values = list(known)
+            for at, value in zip(open_places, (*some, *others), strict=True):
+                values[at] = value
+            states.append(tuple(int(value or 0) for value in values))
+    return tuple(sorted(states))
+
+
+def _conjuncts(predicate: syntax.Expression) -> list[syntax.Expression]:
+    if isinstance(predicate, syntax.Binary) and predicate.operator == "&":
+        return _conjuncts(predicate.left) + _conjuncts(predicate.right)
+    return [predicate]
+
+
+def _equation(conjunct: syntax.Expression) -> tuple[str, int] | None:
+    """The variable and value of `x = 3`, `3 = x`, `b` or `!b`."""
+    if isinstance(conjunct, syntax.Name):
+        return conjunct.name, 1
+    if isinstance(conjunct, syntax.Unary) and isinstance(conjunct.operand, syntax.Name):
+        return conjunct.operand.name, 0
+    if isinstance(conjunct, syntax.Binary) and conjunct.operator in ("=", "<=>"):
+        for one, other in ((conjunct.left, conjunct.right), (conjunct.right, conjunct.left)):
+            if (
+                isinstance(one, syntax.Name)
+                and isinstance(other, syntax.Literal)
+                and other.value == int(other.value)
+            ):
+                return one.name, int(other.value)
+    return None
+
+
+def _try_values(
+    conjuncts: list[syntax.Expression], variables: dict[str, StateVariable], predicate: syntax.Expression
+) -> tuple[list[str], list[tuple[int, ...]]]:
+    """The variables in the conjuncts, and their values that satisfy them all."""
+    mentioned = [variables[n] for n in dict.fromkeys(name.name for c in conjuncts for name in names(c))]
+    candidates = prod(variable.high - variable.low + 1 for variable in mentioned)
+    if candidates > _MOST_CANDIDATES:
+        raise Complaint(
+            f"init … endinit leaves {candidates} states to try for {', '.join(v.name for v in mentioned)}",
+            position_of(predicate),
+            "fix the variables one by one: x=3 & y=0 & !b",
+        )
+    found = []
+    for values in product(*(range(v.low, v.high + 1) for v in mentioned)):
+        literals = {v.name: _literal(v, k) for v, k in zip(mentioned, values, strict=True)}
+        if all(value_of(fold(conjunct, literals)) for conjunct in conjuncts):
+            found.append(values)
+    if not found:
+        raise _none(predicate)
+    return [variable.name for variable in mentioned], found
+
+
+def _literal(variable: StateVariable, value: int) -> syntax.Literal:
+    is_bool = variable.type is syntax.Type.BOOL
+    return syntax.Literal(bool(value) if is_bool else value, variable.type, variable.position)
+
+
+def _none(predicate: syntax.Expression) -> Complaint:
+    return Complaint("no state satisfies init … endinit", position_of(predicate))

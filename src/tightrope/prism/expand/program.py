@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from tightrope.errors import InputError, Location
 from tightrope.prism.parse import syntax
-from tightrope.prism.parse.diagnostics import Source
+from tightrope.prism.parse.syntax import Source
 
 Value = int | Fraction | bool
 """What a constant can be: an int, an exact rational (type double) or a bool."""

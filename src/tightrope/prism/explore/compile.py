@@ -1,4 +1,4 @@
-"""From a checked expression to nodes: what the explorer runs on every frame.
+"""From a checked expression to nodes, which the explorer runs on every frame, and the variables they read.
 
 Expressions over variables become integer and truth-valued nodes; expressions with parameters become
 one number per monomial, so that a polynomial's coefficients are computed like any other number; a quotient of
@@ -8,18 +8,25 @@ What is neither is refused here with its place in the source.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import comb
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from tightrope.model.polynomial import Monomial, monomial_degree, multiply_monomials
-from tightrope.prism.explore.frame import Boolean, Integer
-from tightrope.prism.explore.graph import Graph
-from tightrope.prism.explore.ratio import Arithmetic, Number
+import numpy as np
+
+from tightrope.errors import InputError, Location
+from tightrope.model.polynomial import Monomial, PolynomialArray, monomial_degree, multiply_monomials
+from tightrope.numerics.arrays import BoolArray, ExactIntegers, OffsetArray
+from tightrope.numerics.jit import kernel
+from tightrope.numerics.rationals import RationalArray
+from tightrope.prism.expand.program import Program
+from tightrope.prism.explore.frame import Boolean, Column, Frame, Integer
+from tightrope.prism.explore.nodes import Arithmetic, Graph, Number, integers
 from tightrope.prism.parse import syntax
-from tightrope.prism.parse.diagnostics import Complaint, position_of
+from tightrope.prism.parse.syntax import Complaint, Expression, Type, position_of
 
 T = TypeVar("T")
 
@@ -348,3 +355,182 @@ def balance(values: Sequence[T], combine: Callable[[T, T], T]) -> T:
     for value in values[1:]:
         result = combine(result, value)
     return result
+
+
+# Exact values of an expression on whole arrays, PRISM's semantics.
+#
+# Integers are int64 (Python's own where they do not fit), reals are exact rationals, expressions with
+# parameters are polynomials; `/` is division of reals, `log` and powers with broken exponents are the
+# nearest double taken as an exact number. The branches of `? :`, `&`, `|` and `=>` are evaluated only
+# in the rows where they count, so `x>0 & 1/x<y` is fine.
+#
+# >>> from tightrope.prism.parse.syntax import Binary, Literal, Name, Type
+# >>> half = Binary("/", Name("x"), Literal(2, Type.INT))
+# >>> evaluate(half, {"x": np.array([1, 4])}, 2).to_fractions()
+# [Fraction(1, 2), Fraction(2, 1)]
+
+Values = BoolArray | ExactIntegers | RationalArray | PolynomialArray
+
+
+def evaluate(
+    expression: Expression,
+    columns: Mapping[str, Column],
+    size: int,
+    parameters: Mapping[str, int] | None = None,
+) -> Any:
+    """The value in each of `size` rows: bools, integers, `RationalArray` or `PolynomialArray`.
+
+    `columns` has the values of every variable (bool or int64), `parameters` the number of every
+    parameter.
+    """
+    names = list(columns)
+    arrays = [np.asarray(column) for column in columns.values()]
+    booleans = frozenset(name for name, array in zip(names, arrays, strict=True) if array.dtype == np.bool_)
+    scope = Scope({name: i for i, name in enumerate(names)}, booleans, parameters or {})
+    ranges = [(int(array.min()), int(array.max())) if size else (0, 1) for array in arrays]
+
+    def describe(row: int) -> str:
+        return "(" + ",".join(f"{name}={array[row]}" for name, array in zip(names, arrays, strict=True)) + ")"
+
+    try:
+        compiled = Compiler(scope, ranges).compile(expression)
+        return run(compiled, Frame(arrays, size, describe))
+    except Complaint as complaint:
+        raise plain_error(complaint) from None
+
+
+def run(compiled: Compiled, frame: Frame) -> Values:
+    """A compiled expression on a frame, with one entry per row."""
+    if isinstance(compiled, Boolean):
+        return frame.mask(compiled.value(frame))
+    if isinstance(compiled, Number):
+        if compiled.is_integer:
+            values: ExactIntegers = integers(compiled.numerator, frame)
+            return values
+        return compiled.array(frame)
+    if isinstance(compiled, Ratio):
+        raise InputError("a polynomial is expected here, not a quotient of polynomials")
+    return PolynomialArray({m: c.array(frame) for m, c in compiled.items()}, frame.size)
+
+
+def plain_error(complaint: Complaint) -> InputError:
+    """The error of an expression whose source is not at hand."""
+    position = complaint.position
+    location = Location("expression", position.line, position.column) if position else None
+    return InputError(complaint.message, location, complaint.hint)
+
+
+# The variables of a program as the explorer sees them: numbers, ranges, keys and names.
+#
+# Values of variables packed into int64 words, by mixed radix.
+#
+# A variable with values low..high takes one digit of radix high−low+1. Digits fill a word as long as
+# the product of the radices stays within 2^62, then the next word starts; models whose states need a
+# second word are rare. Assigning a variable changes the key by (new − old)·stride in one word, so the
+# key of a successor is the key of its source plus a sum of such steps.
+
+_WORD = 2**62
+
+
+@kernel
+def _decode(
+    keys: OffsetArray,
+    word: OffsetArray,
+    stride: OffsetArray,
+    radix: OffsetArray,
+    low: OffsetArray,
+    out: OffsetArray,
+) -> None:
+    for variable in range(len(word)):
+        at, divisor, modulus, lowest = word[variable], stride[variable], radix[variable], low[variable]
+        for row in range(len(keys)):
+            out[variable, row] = (keys[row, at] // divisor) % modulus + lowest
+
+
+class KeyLayout:
+    """Where each of several variables with known ranges sits in a key of `words` words."""
+
+    def __init__(self, ranges: Sequence[tuple[int, int]]):
+        self.word: OffsetArray = np.zeros(len(ranges), dtype=np.int64)
+        self.stride: OffsetArray = np.ones(len(ranges), dtype=np.int64)
+        self.low: OffsetArray = np.array([low for low, _ in ranges], dtype=np.int64)
+        self.radix: OffsetArray = np.array([high - low + 1 for low, high in ranges], dtype=np.int64)
+        used, word = 1, 0
+        for variable, radix in enumerate(self.radix.tolist()):
+            if used * radix > _WORD:
+                used, word = 1, word + 1
+            self.word[variable] = word
+            self.stride[variable] = used
+            used *= radix
+        self.words = word + 1
+        self.size = math.prod(self.radix.tolist())
+
+    def encode(self, columns: Sequence[Column], size: int) -> OffsetArray:
+        """The keys of `size` rows, one column per variable."""
+        keys: OffsetArray = np.zeros((size, self.words), dtype=np.int64)
+        for variable, column in enumerate(columns):
+            digit = column - self.low[variable] if self.low[variable] else column
+            keys[:, self.word[variable]] += digit * self.stride[variable]
+        return keys
+
+    def decode(self, keys: OffsetArray) -> OffsetArray:
+        """The values behind the keys: one row per variable."""
+        out: OffsetArray = np.empty((len(self.low), len(keys)), dtype=np.int64)
+        _decode(keys, self.word, self.stride, self.radix, self.low, out)
+        return out
+
+    def all_keys(self) -> OffsetArray:
+        """Every key there is, for layouts of one word."""
+        return np.arange(self.size, dtype=np.int64).reshape(-1, 1)
+
+
+_INT32 = 2**31
+
+
+class StateSpace:
+    """All states that the ranges allow; the explorer finds those that can be reached."""
+
+    def __init__(self, program: Program):
+        self.variables = program.variables
+        self._initial_values = program.initial_values
+        for variable in self.variables:
+            if variable.low < -_INT32 or variable.high >= _INT32:
+                raise Complaint(
+                    f"the range {variable.low}..{variable.high} of '{variable.name}' exceeds 32-bit integers",
+                    variable.position,
+                )
+        self.ranges = [(variable.low, variable.high) for variable in self.variables]
+        self.number = {variable.name: i for i, variable in enumerate(self.variables)}
+        self.is_boolean = [variable.type is Type.BOOL for variable in self.variables]
+        self.layout = KeyLayout(self.ranges)
+        self.scope = Scope(
+            self.number,
+            frozenset(v.name for v in self.variables if v.type is Type.BOOL),
+            {name: i for i, name in enumerate(program.parameters)},
+        )
+
+    def compiler(self, ranges: list[tuple[int, int]] | None = None) -> Compiler:
+        """A compiler for rows with these ranges, by default all states."""
+        return Compiler(self.scope, self.ranges if ranges is None else ranges)
+
+    @property
+    def initial(self) -> OffsetArray:
+        """The keys of the initial states, one row each."""
+        values = np.array(self._initial_values, dtype=np.int64)
+        return self.layout.encode(list(values.T), len(values))
+
+    def frame(self, keys: OffsetArray) -> Frame:
+        """The states with these keys, ready for evaluation."""
+        values = self.layout.decode(keys)
+        columns: list[Column | None] = [
+            values[i] != 0 if is_boolean else values[i] for i, is_boolean in enumerate(self.is_boolean)
+        ]
+        return Frame(columns, len(keys), lambda row: self.describe(values[:, row]))
+
+    def describe(self, values: OffsetArray) -> str:
+        """`(x=1,b=true)`"""
+        shown = (
+            f"{variable.name}={str(bool(value)).lower() if variable.type is Type.BOOL else int(value)}"
+            for variable, value in zip(self.variables, values, strict=True)
+        )
+        return f"({','.join(shown)})"

@@ -1,4 +1,4 @@
-"""Keys to dense numbers, in order of first appearance: the hash table of the explorer.
+"""Keys and polynomials to dense numbers, in order of first appearance: the hash tables of the explorer.
 
 A state is a row of int64 words, and the explorer asks for millions of them at once which ones it
 has met before. `KeyIndex` answers for a whole array in one compiled pass: open addressing with
@@ -10,14 +10,20 @@ same numbering on every machine.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
-from tightrope.numerics.arrays import IndexArray, OffsetArray
+from tightrope.model.expressions import Expressions, without_unused
+from tightrope.model.polynomial import Monomial, PolynomialArray, PolynomialList, monomial_order
+from tightrope.model.rational_function import Function, RationalFunction
+from tightrope.numerics.arrays import ExactIntegers, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
+from tightrope.numerics.rationals import RationalArray
 
 _LARGEST = 2**31 - 2
 
@@ -184,3 +190,212 @@ class KeyIndex:
         self._bits = bits
         self._shift: Any = np.uint64(64 - bits)
         self._slots: npt.NDArray[np.int32] = np.full(1 << bits, -1, dtype=np.int32)
+
+
+# Distinct polynomials numbered as they appear, by the hundred thousand.
+#
+# `ExpressionTable` interns one polynomial after the other; the explorer interns batches. A polynomial
+# is a path: its terms, by increasing number of the monomial, lead from the root of a tree (the
+# polynomial 0) from node to node, and a node is its parent with one more term. Distinct coefficients
+# are numbered first, so a node is a key of two words, and interning a batch takes one pass of the
+# hash index per monomial. Equal polynomials end at the same node. Rational functions are polynomials here in
+# more variables (`tightrope.model.rational_function`); `has_quotients` says whether there are any.
+
+_LOW_WORD = 2**32 - 1
+_NOTHING = 2**63 - 1
+"""In a row of terms: there are no more."""
+
+_LARGE = -1
+"""Stands for the denominator of a coefficient beyond int64, which is listed elsewhere."""
+
+
+class PolynomialIndex:
+    """Number 0 is the polynomial 0 and number 1 the polynomial 1."""
+
+    ZERO = 0
+    ONE = 1
+
+    def __init__(self, parameter_names: Sequence[str]):
+        self.parameter_names = tuple(parameter_names)
+        self._monomials: list[Monomial] = []
+        self._monomial_number: dict[Monomial, int] = {}
+        self._coefficients = KeyIndex(2)
+        self._coefficients.insert(np.array([[0, 1]]))
+        self._large: list[Fraction] = []
+        self._large_number: dict[Fraction, int] = {}
+        self._nodes = KeyIndex(2)
+        self._polynomials = KeyIndex(1)
+        self._base: list[int] = []
+        self._below: list[int] = []
+        self._denominators: list[int] = []
+        self._reciprocals: dict[int, Monomial] = {self.ONE: ()}
+        for constant in (0, 1):
+            self.add_array(PolynomialArray.constant(RationalArray.constant(constant, 1)))
+
+    def __len__(self) -> int:
+        return len(self._polynomials)
+
+    def add_array(self, polynomials: PolynomialArray) -> IndexArray:
+        """The numbers of all polynomials of the batch."""
+        node: OffsetArray = np.zeros((len(polynomials), 1), dtype=np.int64)
+        by_number = sorted((self._number(m), c) for m, c in polynomials.terms.items())
+        for number, coefficient in by_number:
+            rows = np.flatnonzero(np.not_equal(coefficient.numerator, 0))
+            if len(rows):
+                keys = np.empty((len(rows), 2), dtype=np.int64)
+                keys[:, 0] = node[rows, 0]
+                keys[:, 1] = np.int64(number << 32) | self._coefficient_numbers(coefficient.take(rows))
+                node[rows, 0] = self._nodes.insert(keys) + 1
+        return self._polynomials.insert(node)
+
+    def add_quotients(self, tops: PolynomialArray, bottoms: PolynomialArray) -> IndexArray:
+        """The numbers of quotients in lowest terms; those with the denominator 1 are polynomials."""
+        below = self.add_array(bottoms)
+        if (below == self.ONE).all():
+            return self.add_array(tops)
+        distinct, first, position = np.unique(below, return_index=True, return_inverse=True)
+        position = position.reshape(-1)
+        for n in distinct[np.argsort(first)].tolist():
+            self._reciprocal(n)
+        reciprocals = [self._reciprocal(n) for n in distinct.tolist()]
+        words: OffsetArray = np.full((len(tops), len(tops.terms)), _NOTHING, dtype=np.int64)
+        number: OffsetArray = np.zeros(len(distinct), dtype=np.int64)
+        for j, (monomial, coefficient) in enumerate(tops.terms.items()):
+            rows = np.flatnonzero(np.not_equal(coefficient.numerator, 0))
+            used = np.flatnonzero(np.bincount(position[rows], minlength=len(distinct)))
+            number[used] = [self._number((*monomial, *reciprocals[i])) for i in used.tolist()]
+            words[rows, j] = number[position[rows]] << 32
+            words[rows, j] |= self._coefficient_numbers(coefficient.take(rows))
+        words.sort(axis=1)
+        node: OffsetArray = np.zeros((len(words), 1), dtype=np.int64)
+        for column in words.T:
+            rows = np.flatnonzero(column != _NOTHING)
+            node[rows, 0] = self._nodes.insert(np.stack([node[rows, 0], column[rows]], axis=1)) + 1
+        return self._polynomials.insert(node)
+
+    def functions(self, numbers: ExactIntegers) -> list[Function]:
+        """The functions with these numbers, one by one."""
+        tops, bottoms = self.sides(numbers)
+        found: list[Function] = []
+        for row in range(len(numbers)):
+            top, bottom = tops.polynomial(row), bottoms.polynomial(row)
+            found.append(top if bottom.is_constant else RationalFunction(top, bottom))
+        return found
+
+    def sides(self, numbers: ExactIntegers) -> tuple[PolynomialArray, PolynomialArray]:
+        """Numerators and denominators of the functions with these numbers, in lowest terms."""
+        if not self._denominators:
+            one = PolynomialArray.constant(RationalArray.constant(1, len(numbers)))
+            return self.polynomials(numbers), one
+        below: IndexArray = np.full(len(numbers), self.ONE, dtype=np.int32)
+        of_monomial = np.array(self._below, dtype=np.int32)
+        for row, monomial, _ in self._terms(numbers):
+            below[row] = of_monomial[monomial]
+        return self.polynomials(numbers), self.polynomials(below)
+
+    def polynomials(self, numbers: ExactIntegers) -> PolynomialArray:
+        """The batch of the polynomials with these numbers; of quotients the numerators."""
+        found: dict[int, IndexArray] = {}
+        base = np.array(self._base, dtype=np.int64)
+        for row, monomial, coefficient in self._terms(numbers):
+            monomial = base[monomial]
+            for m in np.unique(monomial).tolist():
+                column = found.setdefault(m, np.zeros(len(numbers), dtype=np.int32))
+                here = monomial == m
+                column[row[here]] = coefficient[here]
+        terms = {self._monomials[m]: self._rationals(column) for m, column in sorted(found.items())}
+        return PolynomialArray(terms, len(numbers))
+
+    def freeze(self, used: IndexArray) -> tuple[Expressions, IndexArray]:
+        """The table of the expressions in `used` in the order of their numbers, and `used` as its rows."""
+        present = np.zeros(len(self), dtype=np.bool_)
+        present[used] = True
+        renumber = (np.cumsum(present) - 1).astype(np.int32)
+        parts = list(self._terms(np.flatnonzero(present)))
+        row, monomial, coefficient = (
+            np.concatenate([part[i] for part in parts]) if parts else np.zeros(0, dtype=np.int64)
+            for i in range(3)
+        )
+        kept = sorted(
+            np.flatnonzero(np.bincount(monomial)).tolist(), key=lambda m: monomial_order(self._monomials[m])
+        )
+        place = np.zeros(len(self._monomials), dtype=np.int64)
+        place[kept] = np.arange(len(kept))
+        order = np.lexsort((place[monomial], row))
+        row_start: OffsetArray = np.zeros(int(present.sum()) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(row, minlength=len(row_start) - 1), out=row_start[1:])
+        expressions = Expressions(
+            self.parameter_names,
+            tuple(self._monomials[m] for m in kept),
+            row_start,
+            place[monomial[order]].astype(np.int32),
+            self._rationals(coefficient[order]),
+            PolynomialList(self.polynomials(np.array(self._denominators, dtype=np.int64))),
+        )
+        return without_unused(expressions), renumber[used]
+
+    def _terms(self, numbers: ExactIntegers) -> Iterator[tuple[OffsetArray, OffsetArray, OffsetArray]]:
+        """(position, monomial, coefficient) of all terms, the last terms of all polynomials first."""
+        position: OffsetArray = np.arange(len(numbers), dtype=np.int64)
+        node = self._polynomials.keys[numbers, 0]
+        while True:
+            open_rows = np.flatnonzero(node)
+            if not len(open_rows):
+                return
+            position, node = position[open_rows], node[open_rows]
+            keys = self._nodes.keys[node - 1]
+            yield position, keys[:, 1] >> 32, keys[:, 1] & _LOW_WORD
+            node = keys[:, 0]
+
+    def _coefficient_numbers(self, values: RationalArray) -> IndexArray:
+        keys = np.empty((len(values), 2), dtype=np.int64)
+        if values.numerator.dtype != object and values.denominator.dtype != object:
+            keys[:, 0], keys[:, 1] = values.numerator, values.denominator
+            return self._coefficients.insert(keys)
+        for row, value in enumerate(values.to_fractions()):
+            if abs(value.numerator) < 2**63 and value.denominator < 2**63:
+                keys[row] = value.numerator, value.denominator
+                continue
+            number = self._large_number.setdefault(value, len(self._large))
+            if number == len(self._large):
+                self._large.append(value)
+            keys[row] = number, _LARGE
+        return self._coefficients.insert(keys)
+
+    def _rationals(self, coefficient: ExactIntegers) -> RationalArray:
+        keys = self._coefficients.keys[coefficient]
+        numerator, denominator = keys[:, 0].copy(), keys[:, 1].copy()
+        large = np.flatnonzero(denominator == _LARGE)
+        if not len(large):
+            return RationalArray(numerator, denominator)
+        exact_numerator, exact_denominator = numerator.astype(object), denominator.astype(object)
+        for row in large.tolist():
+            value = self._large[int(numerator[row])]
+            exact_numerator[row], exact_denominator[row] = value.numerator, value.denominator
+        return RationalArray(exact_numerator, exact_denominator)
+
+    def _number(self, monomial: Monomial) -> int:
+        number = self._monomial_number.get(monomial)
+        if number is None:
+            number = self._monomial_number[monomial] = len(self._monomials)
+            self._monomials.append(monomial)
+            reciprocal = monomial[-1][0] - len(self.parameter_names) if monomial else -1
+            self._base.append(number)
+            self._below.append(self.ONE)
+            if reciprocal >= 0:
+                self._base[number] = self._number(monomial[:-1])
+                self._below[number] = self._denominators[reciprocal]
+        return number
+
+    def _reciprocal(self, denominator: int) -> Monomial:
+        """1/g for the polynomial g with this number, as the variable that stands for it."""
+        known = self._reciprocals.get(denominator)
+        if known is None:
+            known = ((len(self.parameter_names) + len(self._denominators), 1),)
+            self._denominators.append(denominator)
+            self._reciprocals[denominator] = known
+        return known
+
+    @property
+    def has_quotients(self) -> bool:
+        return bool(self._denominators)

@@ -2,7 +2,7 @@
 
 Counters and clocks make state spaces of ten thousand levels with a few states each, where running every
 command by NumPy costs far more than the states themselves. Here guards and updates are `instructions`, and
-one kernel (`tightrope.prism.explore.narrow_kernel`) decodes a state, finds its choices, numbers their
+one kernel decodes a state, finds its choices, numbers their
 successors and writes the rows, in the very order in which whole frames do it. It learns nothing: a
 probability, product or sum that has not been met before, a value out of range and whatever else is not
 routine ends it at that state, and the next frame is explored as usual, which computes what was missing or
@@ -13,37 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 
-from tightrope.numerics.arrays import OffsetArray
+from tightrope.numerics.arrays import IndexArray, OffsetArray
+from tightrope.numerics.jit import kernel
 from tightrope.prism.explore.assemble import Assembler
-from tightrope.prism.explore.compiled_command import CompiledCommand
-from tightrope.prism.explore.deferred import Deferred, Operation
-from tightrope.prism.explore.frame import Boolean
-from tightrope.prism.explore.instructions import Instructions, Untranslatable
-from tightrope.prism.explore.key_index import KeyIndex
-from tightrope.prism.explore.narrow_kernel import (
-    CHOICES,
-    COUNT,
-    DEAD,
-    FULL,
-    MOST,
-    STATES,
-    STOPPED,
-    TRANSITIONS,
-    WIDTH,
-    WRITTEN,
-    Known,
-    Output,
-    Workspace,
-    index_pairs,
-    pair_keys,
-    walk,
-)
-from tightrope.prism.explore.probabilities import PolynomialProbabilities
-from tightrope.prism.explore.state_space import StateSpace
-from tightrope.prism.explore.synchronise import Group
+from tightrope.prism.explore.commands import CompiledCommand, Group
+from tightrope.prism.explore.compile import StateSpace
+from tightrope.prism.explore.frame import Boolean, Instructions, Untranslatable, run
+from tightrope.prism.explore.key_index import KeyIndex, Table, number_key
+from tightrope.prism.explore.probabilities import ONE, ZERO, Deferred, Operation, PolynomialProbabilities
 
 NARROW = 1024
 """So many waiting states, at most, are explored one by one."""
@@ -240,3 +221,314 @@ class _Listing:
                 own = table[base[name] : base[name] + len(rows), column]
                 own[own >= 0] += base[target]
         return table
+
+
+# The compiled loop: from a state's key to its rows.
+#
+# For every state: its variables into registers, the enabled commands of each group, every combination of one
+# command per module as a choice, every combination of their updates as an outcome. Steps of keys add, numbers
+# of probabilities multiply and equal successors of a choice add theirs, by looking the pair up; what cannot
+# be looked up ends the loop before that state. States found on the way keep their numbers: whoever goes on
+# finds the same ones in the same order.
+#
+# The program is one table of int64, so that the loop handles few arrays. Its rows, each of which refers to
+# others by their numbers:
+#
+# | row of | holds | |---|---| | the program | groups from, to; variables from, to; condition to stop at from,
+# to | | a variable | word, stride and radix of its digit in the key, lowest value | | a group | parts from,
+# to; action | | a part | commands from, to | | a command | guard from, to; updates from, to; factors from,
+# to; first entry of its probabilities, how many | | a factor | register, lowest value and stride of a
+# variable that the probabilities depend on | | an update | instructions from, to; assignments from, to | | an
+# assignment | register of the step, word; register to be checked or −1, lowest and highest value | | an
+# instruction | see `tightrope.prism.explore.frame` |
+
+WIDTH = 8
+"""Columns of the program's table."""
+
+DONE, LEARN, FULL, WRITTEN, WIDE = range(5)
+"""Why the loop ended: no state is left, the next one needs a frame, the index of states or the output is
+full, or too many states wait."""
+
+STATE, COUNT, CHOICES, TRANSITIONS, STATES, OUTCOMES, SIDE = range(7)
+"""Entries of a position: the next state, the states known, what has been written of each kind, the outcomes
+of the choice at hand and where in the workspace they are."""
+
+DEAD, STOPPED = 1, 2
+"""Marks of states."""
+
+_ENABLED, _FIRST, _LAST, _CHOSEN = range(4)
+
+MOST = 128
+"""Outcomes of a choice; choices with more are left to frames."""
+
+
+class Known(NamedTuple):
+    """Probabilities met so far.
+
+    `probabilities` has for every combination of a command's factors the place, in the same array, of the
+    numbers of its updates' probabilities, or −1. `pairs` has a row (key, number) per combined pair of
+    numbers, at a place that follows from the key or after it; −1 marks free rows.
+    """
+
+    probabilities: OffsetArray
+    pairs: OffsetArray
+
+
+class Workspace(NamedTuple):
+    """Registers; enabled commands and which of them are chosen; outcomes as steps with a number each, of the
+    choice (in turns in the first two) and of a command."""
+
+    registers: OffsetArray
+    commands: OffsetArray
+    outcomes: OffsetArray
+
+
+class Output(NamedTuple):
+    """Rows of the model in the order of states: choices and mark, width and action, successor and
+    probability."""
+
+    states: IndexArray
+    choices: IndexArray
+    transitions: IndexArray
+
+
+@kernel
+def pair_keys(is_sum: bool, left: OffsetArray, right: OffsetArray) -> OffsetArray:
+    """Pairs of numbers, of which the left one is not larger, as one."""
+    return (np.int64(is_sum) << 62) | (left << 31) | right
+
+
+@kernel
+def index_pairs(keys: OffsetArray, numbers: OffsetArray) -> OffsetArray:
+    """The `pairs` of `Known`, at most a quarter full."""
+    size = 16
+    while size < 4 * len(keys):
+        size *= 2
+    table = np.full((size, 2), -1, dtype=np.int64)
+    for entry in range(len(keys)):
+        slot = _pair_slot(keys[entry], size)
+        while table[slot, 0] >= 0:
+            slot = (slot + 1) & (size - 1)
+        table[slot, 0], table[slot, 1] = keys[entry], numbers[entry]
+    return table
+
+
+@kernel
+def _pair_slot(key: np.int64, size: int) -> np.int64:
+    """Where the search for a pair begins; `size` is a power of two."""
+    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    return np.int64(mixed >> np.uint64(32)) & (size - 1)
+
+
+@kernel
+def walk(
+    program: OffsetArray,
+    known: Known,
+    states: Table,
+    work: Workspace,
+    out: Output,
+    position: OffsetArray,
+    is_chain: bool,
+    widest: int,
+) -> int:
+    """Explore from `position` on, which is moved; why the loop ended."""
+    stored, registers, out_states = states.stored, work.registers, out.states
+    stop_begin, stop_end = program[0, 4], program[0, 5]
+    while position[STATE] < position[COUNT]:
+        if position[COUNT] - position[STATE] > widest:
+            return WIDE
+        state, written = position[STATE], position[STATES]
+        if written == len(out_states):
+            return WRITTEN
+        choices, transitions = position[CHOICES], position[TRANSITIONS]
+        for row in range(program[0, 2], program[0, 3]):
+            digit = (stored[state, program[row, 0]] // program[row, 1]) % program[row, 2]
+            registers[row - program[0, 2]] = digit + program[row, 3]
+        mark, reason = 0, DONE
+        if stop_begin >= 0 and run(program, stop_begin, stop_end, registers):
+            mark = STOPPED
+        else:
+            reason = _add_choices(program, known, states, work, out, position)
+        if reason == DONE and position[CHOICES] == choices:
+            reason = _add_loop(out.choices, out.transitions, position)
+            mark = max(mark, DEAD)
+        if reason == DONE and is_chain and position[CHOICES] - choices > 1:
+            reason = LEARN
+        if reason != DONE:
+            position[CHOICES], position[TRANSITIONS] = choices, transitions
+            return LEARN if reason == WRITTEN and written == 0 else reason
+        out_states[written, 0], out_states[written, 1] = position[CHOICES] - choices, mark
+        position[STATES] += 1
+        position[STATE] += 1
+    return DONE
+
+
+@kernel
+def _add_loop(out_choices: IndexArray, out_transitions: IndexArray, position: OffsetArray) -> int:
+    """A choice without an action that leads back for sure."""
+    choice, transition = position[CHOICES], position[TRANSITIONS]
+    if choice == len(out_choices) or transition == len(out_transitions):
+        return WRITTEN
+    out_choices[choice, 0], out_choices[choice, 1] = 1, 0
+    out_transitions[transition, 0], out_transitions[transition, 1] = position[STATE], ONE
+    position[CHOICES] += 1
+    position[TRANSITIONS] += 1
+    return DONE
+
+
+@kernel
+def _add_choices(
+    program: OffsetArray, known: Known, states: Table, work: Workspace, out: Output, position: OffsetArray
+) -> int:
+    """All choices of the state in the registers."""
+    registers, commands, outcomes = work.registers, work.commands, work.outcomes
+    probabilities, pairs = known.probabilities, known.pairs
+    for group in range(program[0, 0], program[0, 1]):
+        parts = _enable(program, group, registers, commands)
+        while parts:
+            count = _update(program, commands[_ENABLED, commands[_CHOSEN, 0]], probabilities, work, 0)
+            for part in range(1, parts):
+                command = commands[_ENABLED, commands[_CHOSEN, part]]
+                updates = _update(program, command, probabilities, work, 2)
+                count = _multiply(outcomes, (part - 1) % 2, count, updates, pairs)
+            if count == 0:
+                return LEARN
+            position[OUTCOMES], position[SIDE] = count, (parts - 1) % 2
+            reason = _add_choice(states, outcomes, pairs, out, position)
+            if reason != DONE:
+                return reason
+            out.choices[position[CHOICES] - 1, 1] = program[group, 2]
+            parts = _next_combination(commands, parts)
+    return DONE
+
+
+@kernel
+def _enable(program: OffsetArray, group: int, registers: OffsetArray, commands: OffsetArray) -> int:
+    """Find the enabled commands of a group, part by part; how many parts it has, 0 where one cannot move."""
+    begin, end = program[group, 0], program[group, 1]
+    found = 0
+    for part in range(begin, end):
+        first = found
+        for command in range(program[part, 0], program[part, 1]):
+            if run(program, program[command, 0], program[command, 1], registers):
+                commands[_ENABLED, found] = command
+                found += 1
+        if found == first:
+            return 0
+        commands[_FIRST, part - begin] = first
+        commands[_LAST, part - begin] = found
+        commands[_CHOSEN, part - begin] = first
+    return int(end - begin)
+
+
+@kernel
+def _next_combination(commands: OffsetArray, parts: int) -> int:
+    """Choose the next combination of enabled commands, the last part fastest; 0 after the last one."""
+    for part in range(parts - 1, -1, -1):
+        commands[_CHOSEN, part] += 1
+        if commands[_CHOSEN, part] < commands[_LAST, part]:
+            return parts
+        commands[_CHOSEN, part] = commands[_FIRST, part]
+    return 0
+
+
+@kernel
+def _update(program: OffsetArray, command: int, known: OffsetArray, work: Workspace, side: int) -> int:
+    """The possible updates of a command; how many, 0 where something is unknown or out of range."""
+    registers, found = work.registers, work.outcomes
+    at = program[command, 6]
+    for factor in range(program[command, 4], program[command, 5]):
+        at += (registers[program[factor, 0]] - program[factor, 1]) * program[factor, 2]
+    place = known[at]
+    begin, end = program[command, 2], program[command, 3]
+    if place < 0 or end - begin > MOST:
+        return 0
+    count, words = 0, found.shape[2] - 1
+    for update in range(begin, end):
+        number = known[place + update - begin]
+        if number == ZERO:
+            continue
+        for word in range(words):
+            found[side, count, word] = 0
+        found[side, count, words] = number
+        run(program, program[update, 0], program[update, 1], registers)
+        for assignment in range(program[update, 2], program[update, 3]):
+            checked = program[assignment, 2]
+            if checked >= 0:
+                value = registers[checked]
+                if value < program[assignment, 3] or value > program[assignment, 4]:
+                    return 0
+            found[side, count, program[assignment, 1]] += registers[program[assignment, 0]]
+        count += 1
+    return count
+
+
+@kernel
+def _multiply(outcomes: OffsetArray, side: int, left: int, right: int, pairs: OffsetArray) -> int:
+    """All pairs of `left` outcomes on one side and `right` ones of a command, to the other side; how many, 0
+    where a probability is unknown or there are too many."""
+    if left * right > MOST:
+        return 0
+    last, count = outcomes.shape[2] - 1, 0
+    for a in range(left):
+        for b in range(right):
+            for word in range(last):
+                outcomes[1 - side, count, word] = outcomes[side, a, word] + outcomes[2, b, word]
+            first, second = outcomes[side, a, last], outcomes[2, b, last]
+            low, high = min(first, second), max(first, second)
+            number = high if low == ONE else _combine(pairs, False, low, high)
+            if number < 0:
+                return 0
+            outcomes[1 - side, count, last] = number
+            count += 1
+    return count
+
+
+@kernel
+def _combine(pairs: OffsetArray, is_sum: bool, low: int, high: int) -> int:
+    """The number of a sum or product; −1 where it has not been met."""
+    key = (np.int64(is_sum) << 62) | (low << 31) | high
+    slot = _pair_slot(key, len(pairs))
+    while pairs[slot, 0] != key:
+        if pairs[slot, 0] < 0:
+            return -1
+        slot = (slot + 1) & (len(pairs) - 1)
+    return int(pairs[slot, 1])
+
+
+@kernel
+def _add_choice(
+    states: Table, outcomes: OffsetArray, pairs: OffsetArray, out: Output, position: OffsetArray
+) -> int:
+    """Write the outcomes of a choice; equal successors become one."""
+    transitions, stored = out.transitions, states.stored
+    side, count = position[SIDE], position[OUTCOMES]
+    words, begin = outcomes.shape[2] - 1, position[TRANSITIONS]
+    if position[CHOICES] == len(out.choices) or begin + count > len(transitions):
+        return WRITTEN
+    write = begin
+    for row in range(count):
+        for word in range(words):
+            outcomes[side, row, word] += stored[position[STATE], word]
+        target = number_key(states, position[COUNT], outcomes, side, row)
+        if target < 0:
+            return FULL
+        if target == position[COUNT]:
+            position[COUNT] += 1
+        earlier = begin
+        while earlier < write and transitions[earlier, 0] != target:
+            earlier += 1
+        number = outcomes[side, row, words]
+        if earlier == write:
+            transitions[write, 0] = target
+            write += 1
+        else:
+            before = np.int64(transitions[earlier, 1])
+            number = _combine(pairs, True, min(before, number), max(before, number))
+            if number < 0:
+                return LEARN
+        transitions[earlier, 1] = number
+    out.choices[position[CHOICES], 0] = write - begin
+    position[CHOICES] += 1
+    position[TRANSITIONS] = write
+    return DONE

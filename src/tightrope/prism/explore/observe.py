@@ -25,17 +25,24 @@ from tightrope.model import numbers as door
 from tightrope.model.polynomial import PolynomialArray
 from tightrope.model.structure import UNLABELLED, ParametricReward, RewardStructure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.prism.expand.expressions import names
 from tightrope.prism.expand.program import Program
-from tightrope.prism.expand.traverse import names
 from tightrope.prism.explore.assemble import Rows
-from tightrope.prism.explore.compile import Compiler, Terms, balance
+from tightrope.prism.explore.compile import Compiler, StateSpace, Terms, balance
 from tightrope.prism.explore.frame import Frame
-from tightrope.prism.explore.polynomial_index import PolynomialIndex
+from tightrope.prism.explore.key_index import PolynomialIndex
+from tightrope.prism.explore.nodes import Number, integers
 from tightrope.prism.explore.probabilities import check_held
-from tightrope.prism.explore.ratio import Number, integers
-from tightrope.prism.explore.state_space import StateSpace
-from tightrope.prism.parse.diagnostics import Complaint
-from tightrope.prism.parse.syntax import Binary, Conditional, Expression, Literal, RewardItem, Rewards, Type
+from tightrope.prism.parse.syntax import (
+    Binary,
+    Complaint,
+    Conditional,
+    Expression,
+    Literal,
+    RewardItem,
+    Rewards,
+    Type,
+)
 
 _STATE = -1
 """In place of an action: what the state alone earns."""

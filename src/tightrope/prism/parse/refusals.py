@@ -11,9 +11,8 @@ from lark import Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from tightrope.errors import InputError
-from tightrope.prism.parse.diagnostics import Source
-from tightrope.prism.parse.expression_builder import RESERVED, at
-from tightrope.prism.parse.syntax import Position
+from tightrope.prism.parse.builders import RESERVED, at
+from tightrope.prism.parse.syntax import Position, Source
 
 _DISCRETE = "only DTMCs, MDPs and CTMCs (keywords dtmc, mdp and ctmc) are"
 _MODEL_WORDS = {

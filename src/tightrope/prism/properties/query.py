@@ -11,10 +11,9 @@ from tightrope.errors import InputError, Location
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray
-from tightrope.prism.parse.diagnostics import Complaint, Source, suggestion
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import Property, PropertyFile, RewardFormula, ValueOperator
-from tightrope.prism.parse.syntax import Expression, Position
+from tightrope.prism.parse.syntax import Complaint, Expression, Position, Source, suggestion
 from tightrope.prism.properties.capabilities import CAPABILITIES, QueryKind, Task, require_task, supports
 from tightrope.prism.properties.resolve import (
     PropertyOptions,

@@ -35,7 +35,6 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.prism.expand.program import Definitions
-from tightrope.prism.parse.diagnostics import Complaint, Source, position_of, suggestion
 from tightrope.prism.parse.property_syntax import (
     PathFormula,
     PathOperator,
@@ -45,7 +44,15 @@ from tightrope.prism.parse.property_syntax import (
     StepBound,
     ValueOperator,
 )
-from tightrope.prism.parse.syntax import Expression, Position, Type
+from tightrope.prism.parse.syntax import (
+    Complaint,
+    Expression,
+    Position,
+    Source,
+    Type,
+    position_of,
+    suggestion,
+)
 from tightrope.prism.properties.capabilities import CAPABILITIES, QueryKind
 from tightrope.prism.properties.shape import check_is_path, first_temporal, is_simple_path, without_negation
 from tightrope.prism.properties.state_formulas import StateFormulas

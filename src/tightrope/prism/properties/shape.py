@@ -18,10 +18,9 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from tightrope.prism.expand.traverse import children
+from tightrope.prism.expand.expressions import children
 from tightrope.prism.parse import property_syntax as formulas
-from tightrope.prism.parse.diagnostics import Complaint, Source, position_of
-from tightrope.prism.parse.syntax import Expression, Position, Unary
+from tightrope.prism.parse.syntax import Complaint, Expression, Position, Source, Unary, position_of
 from tightrope.prism.properties.capabilities import QueryKind
 
 STATE_OPERATORS = (

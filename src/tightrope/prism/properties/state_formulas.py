@@ -18,17 +18,32 @@ from tightrope.errors import InputError
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.rationals import RationalArray
-from tightrope.prism.expand.arithmetic import literal
-from tightrope.prism.expand.check import check_type, type_of
 from tightrope.prism.expand.constants import resolve_constants
-from tightrope.prism.expand.declarations import BUILT_IN_LABELS, check_labels
-from tightrope.prism.expand.fold import fold, value_of
-from tightrope.prism.expand.inline import Inliner
+from tightrope.prism.expand.expressions import (
+    Inliner,
+    check_type,
+    children,
+    fold,
+    literal,
+    names,
+    type_of,
+    value_of,
+    with_children,
+)
+from tightrope.prism.expand.model import BUILT_IN_LABELS, check_labels
 from tightrope.prism.expand.program import Definitions
-from tightrope.prism.expand.traverse import children, names, with_children
 from tightrope.prism.parse import property_syntax as formulas
-from tightrope.prism.parse.diagnostics import Complaint, position_of, suggestion
-from tightrope.prism.parse.syntax import Expression, Label, Literal, Name, Position, Type
+from tightrope.prism.parse.syntax import (
+    Complaint,
+    Expression,
+    Label,
+    Literal,
+    Name,
+    Position,
+    Type,
+    position_of,
+    suggestion,
+)
 from tightrope.prism.properties.shape import STATE_OPERATORS, has_operators, is_path
 
 
@@ -170,7 +185,7 @@ class StateFormulas:
         return scope
 
     def _evaluate(self, expression: Expression, columns: Mapping[str, BoolArray]) -> Any:
-        from tightrope.prism.explore.evaluate import evaluate
+        from tightrope.prism.explore.compile import evaluate
 
         states = self._structure.states
         used = {name.name for name in names(expression)}

@@ -1,0 +1,395 @@
+"""Modules: copies with other names, which commands move together, and the commands themselves.
+
+`module b = a [ x=y, go=stop ] endmodule` is a copy.
+As in PRISM, formulas are written out first and the renaming applies to what they contain; it
+applies to variables, constants and actions alike, and every variable of the base module needs a
+new name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+
+from tightrope.prism.expand.constants import Expander
+from tightrope.prism.expand.expressions import Inliner, rename
+from tightrope.prism.expand.program import StateVariable, Synchronisation
+from tightrope.prism.parse import syntax
+from tightrope.prism.parse.syntax import (
+    Complaint,
+    Composition,
+    Hiding,
+    Module,
+    ModuleName,
+    Parallel,
+    suggestion,
+)
+
+Rewrite = Callable[[syntax.Expression], syntax.Expression]
+
+
+def copy_out(model: syntax.Model, formulas: Inliner) -> tuple[syntax.Module, ...]:
+    """All modules of a model in their order, formulas and renamings written out."""
+    by_name = {module.name: module for module in model.modules}
+    known = _renamable(model)
+    done: dict[str, syntax.Module] = {}
+
+    def module_of(name: str, path: tuple[str, ...]) -> syntax.Module:
+        if name in done:
+            return done[name]
+        module = by_name[name]
+        if isinstance(module, syntax.Module):
+            result = _rewritten(module, formulas.inline)
+        else:
+            if module.base not in by_name:
+                raise Complaint(
+                    f"there is no module '{module.base}' to rename",
+                    module.position,
+                    suggestion(module.base, by_name, "modules"),
+                )
+            if module.base in (*path, name) or len(path) > 100:
+                raise Complaint(f"module '{name}' is, through renamings, a copy of itself", module.position)
+            result = _rename(module_of(module.base, (*path, name)), module, known, formulas)
+        done[name] = result
+        return result
+
+    return tuple(module_of(module.name, ()) for module in model.modules)
+
+
+def _renamable(model: syntax.Model) -> set[str]:
+    """Every name a renaming may speak of: variables, constants and actions of the whole model."""
+    plain = [module for module in model.modules if isinstance(module, syntax.Module)]
+    found = {variable.name for variable in model.globals}
+    found |= {constant.name for constant in model.constants}
+    found |= {variable.name for module in plain for variable in module.variables}
+    found |= {command.action for module in plain for command in module.commands if command.action}
+    for module in model.modules:
+        if isinstance(module, syntax.ModuleRenaming):
+            found |= {new for _, new in module.renaming}
+    return found
+
+
+def _rename(
+    base: syntax.Module, renaming: syntax.ModuleRenaming, known: set[str], formulas: Inliner
+) -> syntax.Module:
+    mapping: dict[str, str] = {}
+    for old, new in renaming.renaming:
+        if old in mapping:
+            raise Complaint(f"'{old}' is renamed twice in module '{renaming.name}'", renaming.position)
+        if old in formulas:
+            raise Complaint(
+                f"'{old}' is a formula and cannot be renamed in module '{renaming.name}'",
+                renaming.position,
+                "formulas are written out first; rename the variables and constants they contain",
+            )
+        if old not in known:
+            raise Complaint(
+                f"module '{renaming.name}' renames '{old}', which is no variable, constant or action",
+                renaming.position,
+                suggestion(old, known),
+            )
+        mapping[old] = new
+    left_out = [variable.name for variable in base.variables if variable.name not in mapping]
+    if left_out:
+        raise Complaint(
+            f"module '{renaming.name}' must rename all variables of '{renaming.base}';"
+            f" without a new name: {', '.join(left_out)}",
+            renaming.position,
+        )
+    copy = _rewritten(base, lambda expression: rename(expression, mapping))
+    return syntax.Module(
+        renaming.name,
+        tuple(
+            replace(variable, name=mapping[variable.name], position=renaming.position)
+            for variable in copy.variables
+        ),
+        tuple(_with_new_names(command, mapping) for command in copy.commands),
+        renaming.position,
+    )
+
+
+def _with_new_names(command: syntax.Command, mapping: dict[str, str]) -> syntax.Command:
+    updates = tuple(
+        replace(
+            update,
+            assignments=tuple(
+                replace(assignment, name=mapping.get(assignment.name, assignment.name))
+                for assignment in update.assignments
+            ),
+        )
+        for update in command.updates
+    )
+    action = command.action if command.action is None else mapping.get(command.action, command.action)
+    return replace(command, action=action, updates=updates)
+
+
+def _rewritten(module: syntax.Module, rewrite: Rewrite) -> syntax.Module:
+    """The module with every expression rewritten."""
+
+    def optional(expression: syntax.Expression | None) -> syntax.Expression | None:
+        return None if expression is None else rewrite(expression)
+
+    def variable_of(variable: syntax.Variable) -> syntax.Variable:
+        return replace(
+            variable,
+            low=optional(variable.low),
+            high=optional(variable.high),
+            initial=optional(variable.initial),
+        )
+
+    def update_of(update: syntax.Update) -> syntax.Update:
+        assignments = tuple(
+            syntax.Assignment(assignment.name, rewrite(assignment.value), assignment.position)
+            for assignment in update.assignments
+        )
+        return syntax.Update(
+            rewrite(update.probability), optional(update.upper), assignments, update.position
+        )
+
+    def command_of(command: syntax.Command) -> syntax.Command:
+        updates = tuple(update_of(update) for update in command.updates)
+        return syntax.Command(command.action, rewrite(command.guard), updates, command.position)
+
+    return syntax.Module(
+        module.name,
+        tuple(variable_of(variable) for variable in module.variables),
+        tuple(command_of(command) for command in module.commands),
+        module.position,
+    )
+
+
+# Which commands move together: `system … endsystem`, or all modules in parallel where nothing is said.
+#
+# A composition is a set of synchronisations, each a visible action (None where it has none) and the modules
+# that take part, with the action that each of them knows it by. They follow from the syntax alone, as in
+# PRISM:
+#
+#     module M            for every action a of M: (a, M by a); the unlabelled commands move alone
+#     L || R              L and R together on actions that both have, else each alone
+#     L |[a,b]| R         together on a and b only; an action that one of them lacks is blocked
+#     L ||| R             each alone
+#     L / {a}             a becomes unlabelled
+#     L {a <- b}          a is called b from here on
+#
+# An action stays in the alphabet of a part that blocks it, so that others wait for it in vain. Where an
+# action is possible in several ways on both sides, which renamings bring about, every pair is one.
+
+Actions = frozenset[str]
+
+_MOST = 100_000
+"""Synchronisations beyond this number are a mistake: every further renaming may square them."""
+
+_DEEPEST = 250
+
+
+def compose(modules: Sequence[Module], system: Composition | None) -> tuple[Synchronisation, ...]:
+    """The synchronisations, in the order in which their first commands are written."""
+    parts = _Parts(modules)
+    if system is None:
+        found = parts.of_module(0)
+        for number in range(1, len(modules)):
+            found = _parallel(found, parts.of_module(number), None)
+    else:
+        found = parts.of(system)
+        left_out = [module for i, module in enumerate(modules) if i not in parts.used]
+        if left_out:
+            raise Complaint(
+                f"module '{left_out[0].name}' does not stand in system … endsystem",
+                left_out[0].position,
+                "every module stands there once",
+            )
+    return tuple(sorted(found.ways, key=lambda one: _first_command(one, modules)))
+
+
+def actions_of(synchronisations: Sequence[Synchronisation]) -> Actions:
+    """The visible actions."""
+    return frozenset(one.action for one in synchronisations if one.action is not None)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What a part of a composition can do, and the actions that others may wait for."""
+
+    ways: tuple[Synchronisation, ...]
+    alphabet: Actions
+
+
+class _Parts:
+    """The synchronisations of the parts of one composition."""
+
+    def __init__(self, modules: Sequence[Module]):
+        self._modules = modules
+        self._number = {module.name: i for i, module in enumerate(modules)}
+        self.used: set[int] = set()
+
+    def of_module(self, number: int) -> _Part:
+        self.used.add(number)
+        actions = dict.fromkeys(command.action for command in self._modules[number].commands)
+        ways = tuple(Synchronisation(action, ((number, action),)) for action in actions)
+        return _Part(ways, actions_of(ways))
+
+    def of(self, part: Composition, depth: int = 0) -> _Part:
+        if depth > _DEEPEST:
+            raise Complaint(f"this composition is nested more than {_DEEPEST} deep", part.position)
+        if isinstance(part, ModuleName):
+            return self._name_part(part)
+        if isinstance(part, Parallel):
+            left, right = self.of(part.left, depth + 1), self.of(part.right, depth + 1)
+            if len(left.ways) * len(right.ways) > _MOST:
+                raise Complaint(
+                    f"this composition has more than {_MOST:,} ways to synchronise", part.position
+                )
+            return _parallel(left, right, part.actions)
+        inner = self.of(part.inner, depth + 1)
+        if isinstance(part, Hiding):
+            return _rename_composed(inner, dict.fromkeys(part.actions))
+        mapping: dict[str, str | None] = {}
+        for old, new in part.renaming:
+            if old in mapping:
+                raise Complaint(f"action '{old}' is renamed twice", part.position)
+            mapping[old] = new
+        return _rename_composed(inner, mapping)
+
+    def _name_part(self, part: ModuleName) -> _Part:
+        number = self._number.get(part.name)
+        if number is None:
+            raise Complaint(
+                f"there is no module '{part.name}'",
+                part.position,
+                suggestion(part.name, self._number, "modules"),
+            )
+        if number in self.used:
+            raise Complaint(
+                f"module '{part.name}' stands twice in system … endsystem",
+                part.position,
+                f"a copy under another name:  module {part.name}2 = {part.name} [ … ] endmodule",
+            )
+        return self.of_module(number)
+
+
+def _parallel(left: _Part, right: _Part, actions: tuple[str, ...] | None) -> _Part:
+    shared = left.alphabet & right.alphabet if actions is None else frozenset(actions)
+    alone = [one for one in left.ways + right.ways if one.action is None or one.action not in shared]
+    together: list[Synchronisation] = []
+    for action in sorted(shared):
+        sides = ([one for one in side.ways if one.action == action] for side in (left, right))
+        together += [Synchronisation(action, one.parts + other.parts) for one, other in product(*sides)]
+    return _Part((*alone, *together), left.alphabet | right.alphabet)
+
+
+def _rename_composed(inner: _Part, mapping: Mapping[str, str | None]) -> _Part:
+    """With other names for actions; None hides them."""
+
+    def name_of(action: str | None) -> str | None:
+        return None if action is None else mapping.get(action, action)
+
+    ways = tuple(Synchronisation(name_of(one.action), one.parts) for one in inner.ways)
+    return _Part(ways, frozenset(name for action in inner.alphabet if (name := name_of(action)) is not None))
+
+
+def _first_command(one: Synchronisation, modules: Sequence[Module]) -> tuple[int, int]:
+    module, action = min(one.parts, key=lambda part: part[0])
+    commands = modules[module].commands
+    return module, next(i for i, command in enumerate(commands) if command.action == action)
+
+
+# Commands: guards, probabilities and updates, and who may write which variable.
+
+
+class CommandExpander:
+    """Expands the commands of all modules of one model."""
+
+    def __init__(
+        self,
+        modules: Sequence[syntax.Module],
+        variables: Sequence[StateVariable],
+        expander: Expander,
+        synchronisations: Sequence[Synchronisation],
+    ):
+        self._expander = expander
+        self._variables = {variable.name: variable for variable in variables}
+        self._moving_together: dict[tuple[str, str | None], list[str]] = {}
+        for one in synchronisations:
+            if len(one.parts) > 1:
+                names = [modules[number].name for number, _ in one.parts]
+                for number, action in one.parts:
+                    self._moving_together.setdefault((modules[number].name, action), names)
+        self._is_interval = any(
+            update.upper is not None
+            for module in modules
+            for command in module.commands
+            for update in command.updates
+        )
+
+    def module(self, module: syntax.Module) -> syntax.Module:
+        """The module with expanded commands."""
+        commands = tuple(self._command(command, module) for command in module.commands)
+        return syntax.Module(module.name, module.variables, commands, module.position)
+
+    def _command(self, command: syntax.Command, module: syntax.Module) -> syntax.Command:
+        guard = self._expander.plain(command.guard, syntax.Type.BOOL, "a guard", "a guard")
+        updates = tuple(self._update(update, command, module) for update in command.updates)
+        return syntax.Command(command.action, guard, updates, command.position)
+
+    def _update(self, update: syntax.Update, command: syntax.Command, module: syntax.Module) -> syntax.Update:
+        probability = self._probability(update.probability)
+        upper = None if update.upper is None else self._probability(update.upper)
+        if isinstance(probability, syntax.Literal) and isinstance(upper, syntax.Literal):
+            low, high = Fraction(probability.value), Fraction(upper.value)
+            if low > high:
+                raise Complaint(f"the interval [{low}, {high}] is empty", update.position)
+        written: set[str] = set()
+        for assignment in update.assignments:
+            if assignment.name in written:
+                raise Complaint(f"one update assigns '{assignment.name}' twice", assignment.position)
+            written.add(assignment.name)
+        assignments = tuple(
+            self._assignment(assignment, command, module) for assignment in update.assignments
+        )
+        return syntax.Update(probability, upper, assignments, update.position)
+
+    def _probability(self, expression: syntax.Expression) -> syntax.Expression:
+        if not self._is_interval:
+            return self._expander.polynomial(expression, "a probability", quotients=True)
+        what = "a model with interval probabilities"
+        return self._expander.plain(expression, syntax.Type.DOUBLE, "a probability", what)
+
+    def _assignment(
+        self, assignment: syntax.Assignment, command: syntax.Command, module: syntax.Module
+    ) -> syntax.Assignment:
+        variable = self._variables.get(assignment.name)
+        if variable is None:
+            raise Complaint(
+                f"'{assignment.name}' is not a variable, so it cannot be assigned",
+                assignment.position,
+                suggestion(assignment.name, self._variables, "variables"),
+            )
+        if variable.module is None:
+            self._check_global(variable, assignment, command, module)
+        elif variable.module != module.name:
+            raise Complaint(
+                f"module '{module.name}' may not assign '{variable.name}', a variable of module"
+                f" '{variable.module}'",
+                assignment.position,
+                "every module can read it; only its own module can write it, unless it is global",
+            )
+        what = f"the new value of {variable.type.value} variable '{variable.name}'"
+        value = self._expander.plain(assignment.value, variable.type, what, "an update")
+        return syntax.Assignment(assignment.name, value, assignment.position)
+
+    def _check_global(
+        self,
+        variable: StateVariable,
+        assignment: syntax.Assignment,
+        command: syntax.Command,
+        module: syntax.Module,
+    ) -> None:
+        sharing = self._moving_together.get((module.name, command.action))
+        if sharing is not None:
+            raise Complaint(
+                f"global variable '{variable.name}' may not be assigned in a synchronised command: action"
+                f" '{command.action}' belongs to modules {', '.join(sharing)}",
+                assignment.position,
+            )

@@ -339,11 +339,11 @@ class Operators:
     def _cvar(self, asked: Asked) -> Bounds:
         """The mean of the worst part of all plays."""
         operator = asked.operator
-        assert operator.tail is not None
-        level = self._formulas.number(operator.tail, Type.DOUBLE, "the level of CVaR")
+        assert operator.cvar_level is not None
+        level = self._formulas.number(operator.cvar_level, Type.DOUBLE, "the level of CVaR")
         if not 0 <= level < 1:
             raise Complaint(
-                f"the level of CVaR is {float(level):g}, not within [0, 1)", position_of(operator.tail)
+                f"the level of CVaR is {float(level):g}, not within [0, 1)", position_of(operator.cvar_level)
             )
         agent, nature = asked.directions
         has_choices, is_interval = self.structure.has_choices, isinstance(self._joint, IntervalMDP)

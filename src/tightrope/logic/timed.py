@@ -313,7 +313,7 @@ def _rounding(values: FloatArray, time: Fraction, is_moment: bool) -> float:
 def _refuse(operator: ValueOperator, is_interval: bool) -> None:
     """What has no meaning here: times inside of general formulas, steps of chains that may dawdle, and what
     follows from the costs of single visits, which have means alone in the embedded chain."""
-    if operator.tail is not None:
+    if operator.cvar_level is not None:
         raise Complaint("CVaR is not supported in continuous time", operator.position)
     if isinstance(operator.path, RewardFormula) and operator.path.operator is RewardOperator.WINDOW:
         raise Complaint(

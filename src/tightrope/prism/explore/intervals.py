@@ -15,7 +15,7 @@ table therefore has two pairs of bounds, as written and narrowed; what does not 
 What nature can do may hang on whether bounds sum to exactly 1. Upper bounds that do so, or exceed it, still
 do once rounded up. Lower bounds that do leave one distribution, which the command is then read as, likewise
 all upper bounds. Upper bounds that stay below 1 by so little that rounding hides it are refused, and so are
-bounds that no double may stand for (`tightrope.model.door`).
+bounds that no double may stand for (`tightrope.model.numbers`).
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from math import prod
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.model import numbers as door
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.explore.assemble import Pieces, Rows

@@ -18,7 +18,6 @@ from lark import Token, Transformer
 
 from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse import syntax
-from tightrope.prism.parse.refusals import PROPERTY_FORM, PROPERTY_WORDS
 from tightrope.prism.parse.syntax import (
     Binary,
     Complaint,
@@ -38,6 +37,17 @@ _RESERVED_TEXT = """
 """
 RESERVED = frozenset(_RESERVED_TEXT.split())
 """Words that can name nothing. PRISM reserves more (F, C, clock …); like Storm, we let a model use them."""
+
+PROPERTY_WORDS = {
+    "S": "a steady-state probability is written S=? [ states ], a long-run average R=? [ S ]",
+    "LRA": "a long-run average is written R=? [ LRA ] or R=? [ S ]",
+    "I": "an instantaneous reward is written I=k, directly behind the bracket",
+    "T": "expected times T are not supported: use a reward structure that gives 1 to every step",
+    "quantile": 'a quantile is written quantile(min k, Pmax>=0.9 [ F{"cost"}<=k "goal" ])',
+    "cosafe": "the word cosafe is not known: write the path formula alone, R=? [ (F a) & (F b) ]",
+    "sim": "simulation properties are not supported",
+}
+PROPERTY_FORM = 'a property looks like  Pmax=? [ F "goal" ]'
 
 _LONGEST_LEFT_CHAIN = 16
 _MOST_DIGITS = 400
@@ -425,7 +435,7 @@ class PropertyBuilder(DeclarationBuilder):
         name = None if structure is None else str(structure).strip('"')
         span = (operator.start_pos or 0, close.end_pos or 0)
         return formulas.ValueOperator(
-            True, name, agent, nature, *threshold, path, at(operator), span, tail=level
+            True, name, agent, nature, *threshold, path, at(operator), span, cvar_level=level
         )
 
     def quantile(self, parts: Parts) -> formulas.Quantile:

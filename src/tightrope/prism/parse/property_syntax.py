@@ -79,7 +79,7 @@ class ValueOperator(Expression):
     """`Pmaxmin=? [ … ]`, `R{"cost"}min<=3 [ … ]`.
 
     `agent` and `nature` are "max", "min" or None (not said); `comparison` is None for `=?`, else
-    one of `< <= > >=` with its `threshold`. `condition` is the path behind `||`, `tail` the level of
+    one of `< <= > >=` with its `threshold`. `condition` is the path behind `||`, `cvar_level` that of
     `CVaR{"cost",0.9}`. `span` is where it begins and ends in its text.
     """
 
@@ -93,7 +93,7 @@ class ValueOperator(Expression):
     position: Position = field(compare=False)
     span: tuple[int, int] = field(compare=False)
     condition: Expression | None = None
-    tail: Expression | None = None
+    cvar_level: Expression | None = None
 
 
 @dataclass(frozen=True)

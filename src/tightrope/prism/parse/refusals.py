@@ -11,7 +11,7 @@ from lark import Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from tightrope.errors import InputError
-from tightrope.prism.parse.builders import RESERVED, at
+from tightrope.prism.parse.builders import PROPERTY_FORM, PROPERTY_WORDS, RESERVED, at
 from tightrope.prism.parse.syntax import Position, Source
 
 _DISCRETE = "only DTMCs, MDPs and CTMCs (keywords dtmc, mdp and ctmc) are"
@@ -32,21 +32,11 @@ _MODEL_WORDS = {
     "prob": "the old keyword prob is not supported: write const double",
     "rate": "the old keyword rate is not supported: write const double",
 }
-PROPERTY_WORDS = {
-    "S": "a steady-state probability is written S=? [ states ], a long-run average R=? [ S ]",
-    "LRA": "a long-run average is written R=? [ LRA ] or R=? [ S ]",
-    "I": "an instantaneous reward is written I=k, directly behind the bracket",
-    "T": "expected times T are not supported: use a reward structure that gives 1 to every step",
-    "quantile": 'a quantile is written quantile(min k, Pmax>=0.9 [ F{"cost"}<=k "goal" ])',
-    "cosafe": "the word cosafe is not known: write the path formula alone, R=? [ (F a) & (F b) ]",
-    "sim": "simulation properties are not supported",
-}
 _CHARACTER_HINTS = {
     "#": "comments start with //",
     "^": "there is no operator for powers: write pow(0.5, 2)",
     "%": "there is no operator for remainders: write mod(x, 2)",
 }
-PROPERTY_FORM = 'a property looks like  Pmax=? [ F "goal" ]'
 _EXTREMA_SPELLED = ("max", "min", "maxmax", "maxmin", "minmax", "minmin")
 _TEMPORAL = frozenset(["F", "G", "X", "U", "W"])
 _OPERATOR_NOT_KNOWN = re.compile(r"\b(S|T|LRA)\s*(max|min)?\s*(=\s*\?|[<>]=?[^\[\]]*)?$")

@@ -161,7 +161,7 @@ def _directions(
         return direction, direction
     is_share = not operator.is_reward and isinstance(operator.path, RewardFormula)
     letter = "R" if operator.is_reward else "S" if is_share else "P"
-    letter = "CVaR" if operator.tail is not None else letter
+    letter = "CVaR" if operator.cvar_level is not None else letter
     if structure.has_choices:
         raise Complaint(
             f"{letter}=? has no answer here: the model has choices, and the value depends on who makes them",

@@ -96,7 +96,7 @@ def kind_of(formula: Expression, file: formulas.PropertyFile) -> QueryKind:
 def operator_kind(operator: formulas.ValueOperator) -> QueryKind:
     """Which problem one P, R, S or CVaR is, whatever its state formulas are made of."""
     path = operator.path
-    if operator.tail is not None:
+    if operator.cvar_level is not None:
         return QueryKind.CVAR
     if operator.condition is not None:
         return QueryKind.CONDITIONAL
@@ -172,7 +172,7 @@ def _time_in(node: Any) -> str | None:
         return "rewards up to, at or after a time, or in the long run"
     if isinstance(node, formulas.Quantile):
         return "a quantile"
-    return "CVaR" if isinstance(node, formulas.ValueOperator) and node.tail is not None else None
+    return "CVaR" if isinstance(node, formulas.ValueOperator) and node.cvar_level is not None else None
 
 
 def _parts(node: Any) -> Iterator[Any]:

@@ -12,10 +12,9 @@ from pathlib import Path
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
-from tightrope.learning.document import Setting, document
 from tightrope.learning.learn import learn_all
 from tightrope.learning.options import LearnOptions
-from tightrope.learning.result_files import write_results
+from tightrope.learning.result_files import Setting, document, write_results
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.problem import Problem

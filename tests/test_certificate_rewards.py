@@ -147,7 +147,7 @@ def test_files_are_tied_to_model_property_and_data(
     problem, file = model.problem(ASKED), tmp_path / "learned.cert"
     log = log.assign(time=range(len(log)))
     result = tr.learn(problem, log, delta=0.05, region="likelihood", cost_sd=0.6, sets="expression")
-    result.certify(file)
+    tr.certify(result, file)
     verdict = tr.verify(file, model=model, property=ASKED, data=log)
     assert verdict.valid and verdict.bound["data"] and verdict.bound["property"]
     assert tr.verify(file, model=model).valid
@@ -172,5 +172,5 @@ def test_costs_by_successor_have_none(log: pd.DataFrame, tmp_path: Path) -> None
     )
     result = tr.learn(model.problem(ASKED), slow, delta=0.05, cost_range=(0, 4), region="polytope")
     with pytest.raises(InputError, match="costs of rewards that differ by successor"):
-        result.certify(tmp_path / "x.cert")
+        tr.certify(result, tmp_path / "x.cert")
     assert not (tmp_path / "x.cert").exists()

@@ -20,8 +20,8 @@ from tightrope.cli.app import run
 from tightrope.cli.learn import leave_with
 from tightrope.cli.result_display import BAR, bar, list_certified_facts, print_result
 from tightrope.errors import CannotCertify
+from tightrope.io.results import Interval
 from tightrope.learning.learn import learn
-from tightrope.learning.result import Interval
 from tightrope.verdict import Verdict
 
 MODEL = "bench:betting(8)"

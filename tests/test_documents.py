@@ -27,7 +27,7 @@ from tightrope.io.answers import (
     schema_texts,
 )
 from tightrope.io.coding import from_text, read_document, to_text
-from tightrope.io.results import ManifestDocument, PolicyDocument, ResultDocument, Span
+from tightrope.io.results import Interval, ManifestDocument, PolicyDocument, ResultDocument
 
 SCHEMAS = Path(__file__).parent.parent / "docs" / "schemas"
 
@@ -122,18 +122,18 @@ def test_schemas_have_the_keys_that_scripts_rely_on() -> None:
     keys = {"empty", "fallback", "value", "robust_policy", "widths", "ledger", "seconds"}
     assert keys <= set(answer["properties"])
     assert {"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf", "nan"]}]} in (
-        schema["$defs"]["Span"]["properties"]["lower"],
+        schema["$defs"]["Interval"]["properties"]["lower"],
         answer["properties"]["guarantee"],
     )
 
 
 def test_infinities_are_words() -> None:
-    text = to_text(Span(-math.inf, math.inf))
+    text = to_text(Interval(-math.inf, math.inf))
     assert text == '{"lower":"-inf","upper":"inf"}'
-    assert from_text(text, Span) == Span(-math.inf, math.inf)
+    assert from_text(text, Interval) == Interval(-math.inf, math.inf)
     for wrong in ('{"lower":"small","upper":1}', '{"lower":true,"upper":1}', '{"lower":null,"upper":1}'):
         with pytest.raises(msgspec.ValidationError, match=r"Expected a number.*lower"):
-            from_text(wrong, Span)
+            from_text(wrong, Interval)
 
 
 @pytest.mark.parametrize(

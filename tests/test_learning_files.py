@@ -20,11 +20,10 @@ from tightrope.errors import InputError
 from tightrope.io.drn import read_drn
 from tightrope.io.explicit import read_explicit
 from tightrope.io.umb import write_umb
-from tightrope.learning.document import Setting, document
 from tightrope.learning.learn import learn, learn_all
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.result import LearningResult
-from tightrope.learning.result_files import Export, write_results
+from tightrope.learning.result_files import Export, Setting, document, write_results
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.policy import Policy
 from tightrope.regions.region import RegionKind
@@ -120,7 +119,7 @@ def test_the_document_has_what_a_report_needs(tmp_path: Path) -> None:
 
 
 def test_shadows_enclose_the_vertices() -> None:
-    from tightrope.learning.document import shadows
+    from tightrope.learning.result_files import shadows
 
     result = learned("rover(4,4)", sets="expression", region="polytope")
     region, widths = result.region, result.widths

@@ -199,10 +199,10 @@ def test_what_does_not_go_with_temporal_formulas_is_said(shuttle: tr.ParametricM
         tr.learn(problem, data, sets="untied")
     given = tr.learn(problem, data, sets="tied", policy={0: "left", 2: "back"})
     with pytest.raises(tr.InputError, match="about the robust policy, and a policy is given"):
-        given.certify(tmp_path / "a.cert")
+        tr.certify(given, tmp_path / "a.cert")
     assert not (tmp_path / "a.cert").exists()
     with pytest.raises(tr.InputError, match="over a domain do not cover the automaton"):
-        tr.over_domain(problem).certify(tmp_path / "b.cert")
+        tr.certify(tr.over_domain(problem), tmp_path / "b.cert")
     with pytest.raises(tr.InputError, match="untied sets do not go with temporal formulas"):
         tr.online(problem, sets="untied")
     with pytest.raises(tr.InputError, match="plans of data are not supported for temporal formulas"):
@@ -369,7 +369,7 @@ def test_certificates_are_about_the_models_own_data(shuttle: tr.ParametricMDP, t
     assert problem.project(problem.lift(data)) == data
     for region, sets in (("likelihood", "rectangular"), ("polytope", "coupled"), ("ellipsoid", "expression")):
         result = tr.learn(problem, data, delta=0.01, region=region, sets=sets)
-        (found,) = result.certify(tmp_path / "c.cert", overwrite=True).values()
+        (found,) = tr.certify(result, tmp_path / "c.cert", overwrite=True).values()
         assert found.lower == pytest.approx(result.guarantee, abs=1e-4)
         for exact in (False, True):
             verdict = tr.verify(tmp_path / "c.cert", model=shuttle, property=asked, data=data, exact=exact)
@@ -383,7 +383,7 @@ def test_certificates_are_about_the_models_own_data(shuttle: tr.ParametricMDP, t
     seen = tr.Simulator(lonely.instantiate(p=0.5, q=0.5), model_hash=lonely.hash()).generative(50, seed=1)
     apart = tr.learn(temporal(lonely, 'Pmax=? [ G (F "a") ]'), seen, delta=0.01, sets="tied")
     with pytest.raises(tr.CannotCertify, match="no certificate is written"):
-        apart.certify(tmp_path / "d.cert")
+        tr.certify(apart, tmp_path / "d.cert")
     other = tr.Simulator(truth, model_hash=shuttle.hash()).episodes(300, seed=2)
     with pytest.raises(tr.CannotCertify, match="about other data"):
         tr.verify(tmp_path / "c.cert", model=shuttle, data=other)

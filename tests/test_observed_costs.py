@@ -336,7 +336,7 @@ def test_costs_that_contradict_what_is_stated_are_a_verdict(
         assert result.verdict.word.value == "contradicted" and result.refuted_costs is not None
         assert said in result.refuted_costs
         with pytest.raises(InputError, match="there is nothing to prove"):
-            result.certify("unwritten.cert")
+            tr.certify(result, "unwritten.cert")
 
 
 def test_the_first_costs_are_the_same_however_a_log_is_cut() -> None:

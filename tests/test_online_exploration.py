@@ -16,10 +16,10 @@ from tightrope.data.batches import batch_ends
 from tightrope.data.growing import GrowingCounts
 from tightrope.data.simulator import Simulator
 from tightrope.errors import InputError
+from tightrope.io.results import Interval
 from tightrope.learning.online.exploration import Exploration, GapTarget
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.run import OnlineRun, SimulatedEpisodes
-from tightrope.learning.result import Interval
 from tightrope.model.policy import Policy
 from tightrope.problem import Problem
 

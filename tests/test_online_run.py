@@ -18,7 +18,8 @@ from online_cases import learner, source, truth
 from tightrope.cli.app import run
 from tightrope.errors import InputError
 from tightrope.io.output import Manifest
-from tightrope.learning.online.run import CHECKPOINT, RECORDS, Journal, OnlineRun
+from tightrope.io.results import RECORDS
+from tightrope.learning.online.run import CHECKPOINT, Journal, OnlineRun
 
 NAME = "betting(5)"
 SHORT = 47

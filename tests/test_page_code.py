@@ -190,7 +190,7 @@ def for_certificates() -> dict[str, Any]:
         == 0
     )
     data = tr.read_data("runs.csv", names["model"])
-    tr.learn(names["problem"], data, delta=0.01).certify("learned.cert")
+    tr.certify(tr.learn(names["problem"], data, delta=0.01), "learned.cert")
     return names
 
 

@@ -31,9 +31,9 @@ from tightrope.design.forecast import (
     total_width,
 )
 from tightrope.design.information import Information
-from tightrope.design.plan import plan_document, round_forecast
+from tightrope.design.plan import plan_document
 from tightrope.io.coding import read_document
-from tightrope.io.results import PlanDocument
+from tightrope.io.plans import PlanDocument, round_forecast
 from tightrope.report.draw_forecast import forecast_figure
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.outcomes import Outcomes

@@ -17,10 +17,10 @@ import pytest
 
 from browser import Browser, browser
 from report_cases import copy_stored
+from tightrope.io.results import read_result
 from tightrope.report.draw_regions import pairs_of
 from tightrope.report.page import page
 from tightrope.report.policy_map import PolicyMap, Variable
-from tightrope.report.run import read_run
 from tightrope.report.write import write_report
 
 pytestmark = pytest.mark.browser
@@ -126,7 +126,7 @@ def test_the_page_opens_alone_and_whole(
 
 def test_marks_tell_their_numbers(chromium: Browser, report: Path, result: Path) -> None:
     chromium.open(report)
-    run = read_run(result)
+    run = read_result(result)
     chromium.point_at("#intervals g[data-tip^=coupled] path")
     assert tip(chromium, "robust policy [").startswith("coupled\nrobust policy [")
     chromium.point_at("#widths g[data-tip] path")
@@ -155,8 +155,8 @@ def test_a_panel_reads_coordinates_and_regions(chromium: Browser, report: Path, 
     chromium.open(report)
     chromium.point_at("#regions .panel .truth use")
     lines = tip(chromium, "inside: ").split("\n")
-    run = read_run(result)
-    truth = run.truth
+    run = read_result(result)
+    truth = run.true_point
     for line, name in zip(lines, pairs_of(run)[0], strict=False):
         shown, _, value = line.partition(" = ")
         assert shown == name
@@ -218,7 +218,7 @@ def test_the_policy_is_drawn_over_the_variables_that_are_chosen(
 def test_large_and_one_dimensional_policies_are_drawn(
     chromium: Browser, result: Path, tmp_path: Path
 ) -> None:
-    run = read_run(result)
+    run = read_result(result)
     index = np.arange(100_000, dtype=np.int64)
     many = tuple(str(i) for i in range(40))
     pair = tuple(Variable(name, many, (index // step) % 40) for name, step in (("a", 1), ("b", 40)))

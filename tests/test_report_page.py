@@ -7,7 +7,6 @@ import hashlib
 import json
 import math
 import re
-from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -27,15 +26,14 @@ from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_certificate
 from tightrope.cli.app import run as command
 from tightrope.errors import InputError
-from tightrope.io.results import Projection
+from tightrope.io.results import Projection, ResultDocument, read_result
+from tightrope.learning.result_files import regions_beside
 from tightrope.model.ranges import ranges_over_box
 from tightrope.report.draw_regions import pairs_of
 from tightrope.report.draw_widths import ranges_before_data
 from tightrope.report.picture import at_least, at_most, interval_text
 from tightrope.report.policy_map import MOST_BINS, PolicyMap, Variable, read_policy_map
 from tightrope.report.question_words import question_sentence
-from tightrope.report.regions import regions_beside
-from tightrope.report.run import Run, read_run
 from tightrope.report.statement import statement
 from tightrope.report.write import load_policies, load_run, write_report
 from tightrope.solver.solve import solve
@@ -114,15 +112,15 @@ def test_every_section_is_there_and_every_picture_has_words(text: str) -> None:
 
 
 def test_the_answer_its_assumption_and_its_origin_are_said(result: Path, text: str) -> None:
-    run = read_run(result)
+    run = read_result(result)
     assert f"PROVED: at least {at_least(run.main.guarantee)} with confidence 0.999" in text
     assert "any policy, any stopping rule, at all times at once" in text
     assert "Results below that share a ledger hold together" in text
     assert "tightrope learn 'bench:aircraft(8,4)' --data 'my data.parquet'" in unescape(text)
-    assert run.document.model.hash in text
+    assert run.model.hash in text
     for line in run.main.ledger.lines:
         assert line in unescape(text)
-    for name, version in run.document.versions.items():
+    for name, version in run.versions.items():
         assert f"<dt>version: {name}</dt><dd><code>{version}</code></dd>" in text
     assert "<dt>seed</dt><dd><code>4</code></dd>" in text
     assert f"The {run.main.binding.total} events that bind" in text
@@ -165,7 +163,7 @@ def test_words_of_the_method_are_explained_and_the_model_is_assumed(text: str) -
 
 
 def test_pairs_that_the_data_pin_down_come_first(result: Path) -> None:
-    run = read_run(result)
+    run = read_result(result)
     known = {name: (span.lower, span.upper) for name, span in run.parameters.items()}
     first, second, third = list(known)[:3]
 
@@ -180,8 +178,8 @@ def test_pairs_that_the_data_pin_down_come_first(result: Path) -> None:
         return Projection(*pair, list(ends))
 
     wide, strip = shape((first, second), 0.9), shape((second, third), 0.05)
-    region = structs.replace(run.document.regions[0], projections=[wide, strip])
-    changed = replace(run, document=structs.replace(run.document, regions=[region]))
+    region = structs.replace(run.regions[0], projections=[wide, strip])
+    changed = run.having(regions=[region])
     assert pairs_of(changed) == [(second, third), (first, second)]
 
 
@@ -196,13 +194,13 @@ def test_the_digest_of_the_certificate_is_shown(result: Path, tmp_path: Path) ->
     save_certificate(other, tmp_path / "b.cert")
     with pytest.raises(InputError, match="a certificate of another model"):
         load_run(result, certificate=tmp_path / "b.cert")
-    shown = load_run(result, certificate=tmp_path / "a.cert").certificate
+    shown = load_run(result, certificate=tmp_path / "a.cert").about_certificate
     (claim,) = to_certificate(problem, solution).claims
     assert shown[f"claimed of the {claim.name}"] == interval_text(claim.lower, claim.upper)
 
 
 def test_sentences_about_bounds_are_true_after_rounding(result: Path) -> None:
-    run = read_run(result)
+    run = read_result(result)
     said = statement(run)
     shown = re.search(r"is at least ([0-9.]+): its true value lies in \[([0-9.]+), ([0-9.]+)\]", said.answer)
     assert shown is not None
@@ -235,7 +233,7 @@ def test_an_infinite_cost_an_empty_region_and_a_stopped_solver_are_told(result: 
     folder = edited(
         result, tmp_path / "r", results=[last], maximises=False, property="Rmin=? [ C ]", truth=None
     )
-    run = read_run(folder)
+    run = read_result(folder)
     assert math.isinf(run.main.robust_policy.upper)
     page = write_report(folder).read_text()
     Outline(page)
@@ -301,7 +299,7 @@ def test_results_side_by_side(result: Path, tmp_path: Path) -> None:
     (outcome,) = [entry for entry in content["results"] if entry["sets"] == "expression"]
     changed = {**outcome, "region": "likelihood"}
     other = edited(result, tmp_path / "other", regions=[alone_region], results=[changed])
-    alone = read_run(other)
+    alone = read_result(other)
     both = load_run(other, [result])
     assert [region.kind for region in alone.regions] == ["likelihood"]
     assert {region.kind for region in both.regions} == {"likelihood", "polytope", "ellipsoid"}
@@ -315,9 +313,7 @@ def test_results_side_by_side(result: Path, tmp_path: Path) -> None:
 
 def test_regions_beside_contain_the_truth_in_every_shadow(result: Path) -> None:
     known = case("aircraft(8,4)")
-    entries = regions_beside(
-        read_run(result).document.regions[:1], known.model, counts_of("aircraft(8,4)"), DELTA
-    )
+    entries = regions_beside(read_result(result).regions[:1], known.model, counts_of("aircraft(8,4)"), DELTA)
     assert [entry.kind for entry in entries] == ["ellipsoid", "likelihood"]
     point = dict(zip(known.model.parameters.names, map(float, known.instance.truth), strict=True))
     for entry in entries:
@@ -330,7 +326,7 @@ def test_regions_beside_contain_the_truth_in_every_shadow(result: Path) -> None:
 
 
 def test_ranges_before_the_data_are_those_of_the_model(result: Path) -> None:
-    run = read_run(result)
+    run = read_result(result)
     model = case("aircraft(8,4)").model
     low, high = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)
     listed = model.expressions.nonconstant
@@ -345,7 +341,7 @@ def test_ranges_before_the_data_are_those_of_the_model(result: Path) -> None:
 
 
 def test_the_policy_map_is_the_policy(result: Path) -> None:
-    policies = load_policies(read_run(result))
+    policies = load_policies(read_result(result))
     assert policies is not None
     assert list(policies.policies) == ["robust", "optimistic"]
     entries = json.loads((result / "coupled" / "robust-policy.json").read_text())["policy"]
@@ -429,7 +425,7 @@ def test_the_command_writes_the_page(
 def test_a_file_that_is_no_result_is_refused(content: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text(content)
     with pytest.raises(InputError, match=re.escape(words)):
-        read_run(tmp_path)
+        read_result(tmp_path)
 
 
 def test_any_missing_or_wrong_field_ends_in_words(result: Path, tmp_path: Path) -> None:
@@ -457,7 +453,7 @@ def test_any_missing_or_wrong_field_ends_in_words(result: Path, tmp_path: Path) 
                     holder[key] = damage
                 (tmp_path / "result.json").write_text(json.dumps(whole))
                 try:
-                    assert isinstance(read_run(tmp_path), Run)
+                    assert isinstance(read_result(tmp_path), ResultDocument)
                 except InputError as error:
                     assert key in str(error) or "result" in str(error)
                 else:

@@ -167,10 +167,11 @@ def test_the_version_is_said_once() -> None:
 def test_the_layers_are_the_packages() -> None:
     layers = PROJECT["tool"]["importlinter"]["contracts"][0]["layers"]
     packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")} | {
-        "errors",
         "atomic",
+        "errors",
         "problem",
         "loading",
+        "saved",
         "verdict",
     }
     assert set(layers) == packages

@@ -116,7 +116,7 @@ def test_wrong_calls_are_refused_in_words(learned: tr.LearningResult) -> None:
         (lambda: wrong.plot_policy(which=7), "there is no policy 7"),
         (lambda: wrong.save(7), "`path` is an int, not the name of a file or directory"),
         (lambda: wrong.report(None), "`path` is None, not the name"),
-        (lambda: wrong.certify(1.5), "`path` is a float, not the name"),
+        (lambda: tr.certify(wrong, 1.5), "`path` is a float, not the name"),
         (lambda: wrong.save("somewhere", exports=["pdf"]), "export"),
         (lambda: any_tr.load_result(7), "`path` is an int, not the name"),
         (lambda: tr.plot_learning_curve(7), "`records` are neither"),
@@ -152,13 +152,13 @@ def test_the_report_of_a_result_in_memory(learned: tr.LearningResult, saved: Pat
 
 
 def test_a_result_is_certified_and_verified(learned: tr.LearningResult, tmp_path: Path) -> None:
-    proved = learned.certify(tmp_path / "run.cert")
+    proved = tr.certify(learned, tmp_path / "run.cert")
     assert proved["robust policy"].lower <= learned.guarantee
     verdict = tr.verify(tmp_path / "run.cert", model=learned.model, property=PROPERTY, data=learned.counts)
     assert verdict.valid and verdict.not_tied == ("policy",)
     (tmp_path / "mine.cert").write_text("mine")
     with pytest.raises(tr.InputError, match=r"mine\.cert"):
-        learned.certify(tmp_path / "mine.cert")
+        tr.certify(learned, tmp_path / "mine.cert")
 
 
 def test_a_learning_curve_from_updates_records_and_files(tmp_path: Path) -> None:

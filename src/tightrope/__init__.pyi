@@ -35,6 +35,7 @@ from .errors import ReadingWarning as ReadingWarning
 from .errors import TightropeError as TightropeError
 from .io.drn import write_drn as write_drn
 from .io.explicit import write_explicit as write_explicit
+from .io.results import Interval as Interval
 from .io.stormpy_models import from_stormpy as from_stormpy
 from .io.stormpy_models import to_stormpy as to_stormpy
 from .io.umb import write_umb as write_umb
@@ -52,7 +53,6 @@ from .learning.options import LearnOptions as LearnOptions
 from .learning.pipeline import EmptyRegion as EmptyRegion
 from .learning.rates import RateResult as RateResult
 from .learning.rates import learn_rates as learn_rates
-from .learning.result import Interval as Interval
 from .learning.result import LearningResult as LearningResult
 from .learning.result import PolicyValue as PolicyValue
 from .loading import Benchmark as Benchmark
@@ -101,8 +101,8 @@ from .regions.region import RegionKind as RegionKind
 from .regions.region import Relaxation as Relaxation
 from .report.draw_curve import plot_curve as plot_curve
 from .report.plotting import plot_learning_curve as plot_learning_curve
-from .report.saved import SavedResult as SavedResult
-from .report.saved import load_result as load_result
+from .saved import SavedResult as SavedResult
+from .saved import load_result as load_result
 from .solver.solution import Solution as Solution
 from .solver.solution import Status as Status
 from .solver.solve_problem import solve as solve

@@ -1,7 +1,7 @@
 """`certify`: solve a problem and write what proves its value, for `verify` and for anybody else's checker.
 
 The certificate is about the model itself: for a parametric one at a point, about its exact expressions there.
-Results of learning write theirs with `LearningResult.certify`; `certify_answer` does it for long-run averages
+That of a learned result is about its guarantees; `certify_answer` does it for long-run averages
 and temporal formulas.
 """
 
@@ -10,14 +10,18 @@ from __future__ import annotations
 import warnings
 from os import PathLike
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, overload
 
 from tightrope import __version__
-from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.certificate_file import as_file, save_certificate
+from tightrope.certify.learned import certificate_of, domain_certificate
 from tightrope.certify.problem import provable, to_problem
 from tightrope.certify.solved import refuse_steps, to_certificate
 from tightrope.errors import InputError, ReadingWarning
-from tightrope.io.output import CERTIFICATE, claim_file
+from tightrope.io.output import CERTIFICATE, claim_file, path_of
+from tightrope.io.results import Interval
+from tightrope.learning.products import base_of
+from tightrope.learning.result import LearningResult
 from tightrope.model.mdp import JOINT_BOUNDS, IntervalMDP
 from tightrope.model.parameters import Point
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -27,6 +31,13 @@ from tightrope.solver.solution import Solution
 from tightrope.solver.solve_problem import SolveWords, solve
 
 
+@overload
+def certify(
+    problem: LearningResult, path: str | PathLike[str], *, overwrite: bool = False
+) -> dict[str, Interval]: ...
+
+
+@overload
 def certify(
     problem: Problem,
     path: str | PathLike[str],
@@ -36,8 +47,23 @@ def certify(
     precision: float = 1e-6,
     overwrite: bool = False,
     **options: Unpack[SolveWords],
-) -> Solution:
+) -> Solution: ...
+
+
+def certify(
+    problem: Problem | LearningResult,
+    path: str | PathLike[str],
+    *,
+    at: Point | None = None,
+    policy: Any = None,
+    precision: float = 1e-6,
+    overwrite: bool = False,
+    **options: Unpack[SolveWords],
+) -> Solution | dict[str, Interval]:
     """Solve a problem, of a parametric model `at` a point, and write the certificate of its value.
+
+    Of a result of `learn` the certificate proves its guarantees, and what is returned is the interval of each
+    policy; it takes no other options.
 
     `policy`, `precision` and the other options are those of `solve`; where steps are counted, synchronised
     intervals are their joint bounds, wider than `solve` takes them. A file that is no certificate of ours is
@@ -53,6 +79,10 @@ def certify(
     >>> verdict.valid, verdict.values
     (True, {'value': (1.0, 1.0)})
     """
+    if isinstance(problem, LearningResult):
+        if options or at is not None or policy is not None:
+            raise InputError("a learned result takes no options: its certificate is about what was learned")
+        return _certify_result(problem, path_of(path), overwrite)
     asked = problem_of(problem)
     model, support = asked.model, options.get("assume_support")
     taken = as_policy(model, policy)
@@ -62,7 +92,7 @@ def certify(
         theta = model.parameters.point({} if at is None else at)
     elif at is not None:
         raise InputError("`at` goes with parametric models, and this one has no parameters")
-    claimed = claim_file(Path(path), CERTIFICATE, overwrite)
+    claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
     solved = asked if theta is None else asked.at(theta)
     if isinstance(model, IntervalMDP):
         solved = asked.with_model(provable(model, asked.objective, support))
@@ -82,3 +112,15 @@ def certify(
     claimed.check()
     save_certificate(proof, claimed.path)
     return solution
+
+
+def _certify_result(result: LearningResult, path: Path, overwrite: bool) -> dict[str, Interval]:
+    claimed = claim_file(path, CERTIFICATE, overwrite)
+    about = {"model_hash": base_of(result.problem).hash(), "property": result.problem.text}
+    if result.counts is None:
+        proof = as_file(domain_certificate(result, about))
+    else:
+        proof = as_file(certificate_of(result, result.counts, about))
+    claimed.check()
+    proof.save(claimed.path)
+    return {name: Interval(low, high) for name, (low, high) in proof.values.items()}

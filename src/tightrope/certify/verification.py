@@ -88,7 +88,7 @@ def verify(
     >>> result = tr.learn(problem, [[(0, "toss", 1)]] * 80 + [[(0, "toss", 2)]] * 20, delta=0.01)
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     proved = result.certify(os.path.join(folder, "coin.cert"))
+    ...     proved = tr.certify(result, os.path.join(folder, "coin.cert"))
     ...     verdict = tr.verify(os.path.join(folder, "coin.cert"), model=model)
     >>> verdict.word, verdict.not_tied
     ('proved', ('property', 'data', 'policy'))

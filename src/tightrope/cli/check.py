@@ -66,7 +66,7 @@ from tightrope.errors import InputError
 from tightrope.io.answers import DomainAnswer
 from tightrope.io.coding import to_plain
 from tightrope.io.output import CERTIFICATE, POLICY, OutputFile, claim_file, refuse_same
-from tightrope.io.results import Span, assumed_facts
+from tightrope.io.results import Interval
 from tightrope.loading import ModelRequest, is_continuous, is_markov_automaton
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -437,7 +437,7 @@ def check_domain(
         certificate.check()
         proof.save(certificate.path)
     if policy_out is not None:
-        from tightrope.learning.exported import robust_policy
+        from tightrope.learning.result_files import robust_policy
 
         found = robust_policy(result)
         policy_out.check()
@@ -507,7 +507,7 @@ def _report_domain(
     json: bool,
 ) -> None:
     from tightrope.cli.result_display import list_coupled_facts
-    from tightrope.learning.outcome import describe_coupled_value
+    from tightrope.learning.result import describe_coupled_value
 
     interval = result.robust.interval
     names = result.model.parameters.names
@@ -521,7 +521,7 @@ def _report_domain(
             question=query.text,
             verdict=verdict.word,
             why=verdict.why,
-            assumptions=assumed_facts(verdict),
+            assumptions=list(verdict.assumptions),
             sets=asked.sets.value,
             policy=whose,
             lower=interval.lower,
@@ -532,7 +532,7 @@ def _report_domain(
             coupled=coupled,
             limit=None if synthesis is None else synthesis.limit,
             optimality_gap=None if synthesis is None else synthesis.optimality_gap,
-            certificate=None if proved is None else Span(*proved),
+            certificate=None if proved is None else Interval(*proved),
             notes=list(result.notes),
             peak_memory=peak_memory(),
             seconds={

@@ -26,7 +26,7 @@ from tightrope.cli.output import (
 from tightrope.errors import InputError
 from tightrope.io.answers import Built, CheckAnswer, InitialFacts, PropertyAnswer, StateValue
 from tightrope.io.coding import to_plain
-from tightrope.io.results import Span, assumed_facts
+from tightrope.io.results import Interval
 from tightrope.model.mdp import JOINT_BOUNDS
 from tightrope.numerics.text import interval_text, text_above, text_below
 from tightrope.prism.properties.query import Query
@@ -107,7 +107,7 @@ class ComposedAnswer:
         return PropertyAnswer(
             verdict=self.verdict.word,
             why=self.verdict.why,
-            assumptions=assumed_facts(self.verdict),
+            assumptions=list(self.verdict.assumptions),
             question=answer.text,
             name=self.name or UNSET,
             lower=UNSET if bounds is None else bounds[0],
@@ -309,7 +309,7 @@ def report_answers(
         }
         head = structs.asdict(results[0])
         if len(results) > 1:
-            judged = {"verdict": verdict.word, "why": verdict.why, "assumptions": assumed_facts(verdict)}
+            judged = {"verdict": verdict.word, "why": verdict.why, "assumptions": list(verdict.assumptions)}
             head = {**judged, "properties": results}
         built = Built(loaded.model.states, not loaded.is_partial)
         print_json(CheckAnswer(model=source, **head, built=built, seconds=seconds, peak_memory=peak_memory()))
@@ -399,7 +399,7 @@ class PlainAnswer:
         return PropertyAnswer(
             verdict=self.verdict.word,
             why=self.verdict.why,
-            assumptions=assumed_facts(self.verdict),
+            assumptions=list(self.verdict.assumptions),
             question=self.query.text,
             name=self.query.name or UNSET,
             read_as=UNSET if reading is None else reading.taken,
@@ -469,7 +469,7 @@ def initial_record(value: InitialValues) -> InitialFacts | UnsetType:
     """The same for JSON; nothing where there is one initial state."""
     if value.states == 1:
         return UNSET
-    return InitialFacts(value.states, Span(*value.least), Span(*value.greatest))
+    return InitialFacts(value.states, Interval(*value.least), Interval(*value.greatest))
 
 
 def _span(lower: float, upper: float) -> str:

@@ -43,14 +43,11 @@ def demo(
     from tightrope.data.stopping import find_decided_states
     from tightrope.data.writing import write_counts
     from tightrope.io.output import claim
-    from tightrope.io.results import CertificateFacts
-    from tightrope.learning.document import Setting, document
+    from tightrope.io.results import CertificateFacts, Interval
     from tightrope.learning.learn import ALL_KINDS, learn_all
     from tightrope.learning.options import LearnOptions
-    from tightrope.learning.result import Interval
-    from tightrope.learning.result_files import RESULT, fill_results
+    from tightrope.learning.result_files import RESULT, Setting, document, fill_results, regions_beside
     from tightrope.problem import Problem
-    from tightrope.report.regions import regions_beside
     from tightrope.report.write import write_report
     from tightrope.solver.solve import solve
 

@@ -64,15 +64,21 @@ from tightrope.errors import InputError
 from tightrope.io.answers import AverageAnswer, EmptyAnswer, LearnAnswer, ProvedFacts, ReadingFacts
 from tightrope.io.coding import from_plain, to_plain
 from tightrope.io.output import CERTIFICATE, POLICY, OutputDirectory, OutputFile, claim, claim_file
-from tightrope.io.results import CertificateFacts, CertifiedFacts, ResultDocument, Span, assumed_facts
+from tightrope.io.results import CertificateFacts, CertifiedFacts, Interval, ResultDocument
 from tightrope.learning.averages import LearnedAverage, learn_average_of
-from tightrope.learning.document import Setting, document
 from tightrope.learning.learn import comparable_kinds
 from tightrope.learning.options import LearnOptions, decide
-from tightrope.learning.outcome import ledger_facts, outcome_of, span_of
 from tightrope.learning.pipeline import EmptyRegion, Pipeline
-from tightrope.learning.result import CLOSE, Interval, LearningResult
-from tightrope.learning.result_files import KIND, RESULT, Export, fill_results, parse_exports
+from tightrope.learning.result import CLOSE, LearningResult, ledger_facts
+from tightrope.learning.result_files import (
+    KIND,
+    RESULT,
+    Export,
+    Setting,
+    document,
+    fill_results,
+    parse_exports,
+)
 from tightrope.loading import is_continuous
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
@@ -430,9 +436,9 @@ def _print(
     written = None if asked.output is None else str(asked.output)
     if asked.json:
         answer = _answer(results, subject.loaded, asked.compares, written, reading)
-        answer.true_value = None if true_value is None else span_of(true_value)
+        answer.true_value = true_value
         if proof is not None:
-            policies = {policy: span_of(interval) for policy, interval in proved.items()}
+            policies = dict(proved)
             answer.certificate = ProvedFacts(
                 proof.digest, str(asked.certificate), policies, _not_covered(subject) or UNSET
             )
@@ -487,7 +493,7 @@ def _answer(
     results: list[LearningResult], loaded: LoadedModel, several: bool, written: str | None, reading: Reading
 ) -> LearnAnswer:
     """DESIGN's keys of the one result; with --sets all those of the last, and all under "all"."""
-    outcomes = [outcome_of(result) for result in results]
+    outcomes = [result.outcome for result in results]
     main = structs.asdict(outcomes[-1])
     main["seconds"] = {"build": round(loaded.seconds, 6), **outcomes[-1].seconds}
     return LearnAnswer(
@@ -505,7 +511,7 @@ def _empty(error: EmptyRegion, loaded: LoadedModel) -> EmptyAnswer:
         fallback=False,
         verdict=error.verdict.word,
         why=error.verdict.why,
-        assumptions=assumed_facts(error.verdict),
+        assumptions=list(error.verdict.assumptions),
         contradiction=error.contradiction,
         conflict=list(error.conflict.texts) if error.conflict is not None else None,
         value=None,
@@ -664,8 +670,8 @@ def _average_answer(source: str, found: LearnedAverage) -> AverageAnswer:
         question=found.text,
         verdict=verdict.word,
         why=verdict.why,
-        assumptions=assumed_facts(verdict),
-        robust_policy=Span(found.interval.lower, found.interval.upper),
+        assumptions=list(verdict.assumptions),
+        robust_policy=Interval(found.interval.lower, found.interval.upper),
         guarantee=found.guarantee,
         optimistic=found.optimistic,
         sets=found.sets.kind.value,
@@ -746,13 +752,12 @@ def learn_timed(request: Request) -> None:
 def rate_answer(loaded: TimedModel, result: RateResult) -> RateAnswer:
     """The document of a result."""
     from tightrope.io.answers import RateAnswer, RateFacts, TimedLogFacts
-    from tightrope.io.results import Span, WidthFacts, assumed_facts
-    from tightrope.learning.outcome import ledger_facts
-    from tightrope.learning.result import CLOSE
+    from tightrope.io.results import Interval, WidthFacts
+    from tightrope.learning.result import CLOSE, ledger_facts
     from tightrope.regions.rate_box import box_of
 
     verdict = result.verdict
-    value = None if result.value is None else Span(result.value.lower, result.value.upper)
+    value = None if result.value is None else Interval(result.value.lower, result.value.upper)
     widths = None
     if result.chain is not None:
         unknown = result.model.expressions.nonconstant
@@ -768,7 +773,7 @@ def rate_answer(loaded: TimedModel, result: RateResult) -> RateAnswer:
         question=result.question,
         verdict=verdict.word,
         why=verdict.why,
-        assumptions=assumed_facts(verdict),
+        assumptions=list(verdict.assumptions),
         empty=result.value is None,
         fallback=False,
         value=value,

@@ -39,8 +39,7 @@ from tightrope.design.exploration import online as learn_online
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.coding import from_plain
 from tightrope.io.output import file_digest
-from tightrope.io.results import AssumedFacts, read_verdict
-from tightrope.learning.document import Setting, document
+from tightrope.io.results import read_verdict
 from tightrope.learning.online.drift_guard import drift_answer
 from tightrope.learning.online.exploration import Exploration, default_exploration
 from tightrope.learning.online.learner import OnlineLearner
@@ -56,13 +55,13 @@ from tightrope.learning.online.run import (
 )
 from tightrope.learning.products import project_counts
 from tightrope.learning.result import LearningResult
-from tightrope.learning.result_files import RESULT, fill_results
+from tightrope.learning.result_files import RESULT, Setting, document, fill_results
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.text import bound_text, interval_text, text_above
 from tightrope.regions.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
-from tightrope.verdict import Verdict, Word
+from tightrope.verdict import Assumed, Verdict, Word
 
 if TYPE_CHECKING:
     from tightrope.learning.options import LearnOptions
@@ -272,7 +271,7 @@ def online(asked: Request) -> None:
 def _verdict(records: list[dict[str, Any]], result: LearningResult | None) -> Verdict:
     """That of the last update; and of the test of the model, where it was made."""
     last = records[-1]
-    facts = from_plain(last["assumptions"], list[AssumedFacts])
+    facts = from_plain(last["assumptions"], list[Assumed])
     found = read_verdict(Word(last["verdict"]), facts, last["why"])
     return found if result is None else Verdict.worst([result.verdict, found])
 

@@ -32,22 +32,19 @@ from tightrope.cli.output import (
 from tightrope.cli.sources import about_log, load_subject, print_reading
 from tightrope.design.plan import (
     DRAWS_FILE,
-    GIVEN,
     POLICY_FILE,
-    Aim,
     Plan,
     PlanStatus,
     Strategy,
-    Target,
     claim_plan,
     plan_document,
-    round_forecast,
     write_plan,
 )
 from tightrope.design.planner import NothingToPlan
 from tightrope.design.planner import plan as plan_collection
 from tightrope.errors import CannotCertify
-from tightrope.io.results import LABEL, SignatureDraws, assumed_facts
+from tightrope.io.plans import GIVEN, LABEL, Aim, Target, round_forecast
+from tightrope.io.results import SignatureDraws
 from tightrope.model.policy import Policy
 from tightrope.numerics.text import interval_text, text_above
 from tightrope.regions.region import RegionKind
@@ -165,7 +162,7 @@ def plan(asked: Request) -> None:
     except NothingToPlan as error:
         if asked.json:
             refuted = {"verdict": error.verdict.word, "why": error.verdict.why, "strategies": []}
-            print_json({**refuted, "assumptions": assumed_facts(error.verdict)})
+            print_json({**refuted, "assumptions": list(error.verdict.assumptions)})
         else:
             print_verdict(error.verdict, error.verdict.headline(""))
         sys.stdout.flush()

@@ -51,7 +51,7 @@ def report(
     Example: tightrope report results -o report.html
     """
     from tightrope.io.output import refuse_same
-    from tightrope.io.results import plan_file
+    from tightrope.io.plans import plan_file
     from tightrope.report.write import refuse_beside_plans, write_report
 
     others = beside or []

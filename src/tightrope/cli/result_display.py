@@ -9,7 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from tightrope.cli.output import group, memory_text, print_facts, print_table
-from tightrope.learning.result import Interval, LearningResult
+from tightrope.io.results import Interval
+from tightrope.learning.result import LearningResult
 from tightrope.monitoring.model_fit import GROWING
 from tightrope.numerics.text import bound_text, interval_text, text_above, text_below
 from tightrope.statistics.estimates import IntervalMethod

@@ -270,7 +270,7 @@ def _plan_bets(counts: Counts, loaded: LoadedModel, bet_on: Sequence[Path] | Non
 
 def _read_mixture(policy: str, loaded: LoadedModel) -> tuple[list[float], list[Policy]] | None:
     """The shares and policies of a plan's directory; None where the policy is a file."""
-    from tightrope.io.results import plan_file, read_plan
+    from tightrope.io.plans import plan_file, read_plan
     from tightrope.model.policy import Policy
 
     folder = Path(policy)

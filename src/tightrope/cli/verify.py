@@ -35,7 +35,7 @@ from tightrope.cli.output import leave, print_json, print_table, warn
 from tightrope.cli.sources import LoadedModel, load_embedded, load_model, read_properties
 from tightrope.errors import CannotCertify, InputError, shown
 from tightrope.io.answers import CheckedFacts, VerifyAnswer
-from tightrope.io.results import Span
+from tightrope.io.results import Interval
 from tightrope.loading import ModelRequest, is_continuous
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -133,7 +133,7 @@ def verify(asked: Request) -> None:
 
 def _answer(verdict: Verdict, loaded: Loaded, seconds: float) -> VerifyAnswer:
     """DESIGN's keys; the first policy's bounds are the head."""
-    values = {name: Span(low, high) for name, (low, high) in verdict.values.items()}
+    values = {name: Interval(low, high) for name, (low, high) in verdict.values.items()}
     first, data = next(iter(values.values())), loaded.certificate.problem.data
     found = worth(verdict)
     return VerifyAnswer(

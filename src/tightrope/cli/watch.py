@@ -20,7 +20,7 @@ from tightrope.cli.sources import LoadedModel, load_model, read_properties
 from tightrope.data.event_stream import Events, Excluded, split_at_excluded
 from tightrope.errors import InputError, Location, shown
 from tightrope.io.answers import ReturnsFacts, WatchRecord
-from tightrope.io.results import MovedFacts, SeenFacts, SuspectFacts, assumed_facts
+from tightrope.io.results import MovedFacts, SeenFacts, SuspectFacts
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.monitoring.checkpoint import load_monitor, save_monitor
@@ -34,7 +34,7 @@ from tightrope.statistics.ledger import COMPLETE
 from tightrope.verdict import Assumed, Kept, Verdict
 
 if TYPE_CHECKING:
-    from tightrope.report.saved import SavedResult
+    from tightrope.saved import SavedResult
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -378,7 +378,7 @@ class _Watching:
         return WatchRecord(
             verdict=found.word,
             why=found.why,
-            assumptions=assumed_facts(found),
+            assumptions=list(found.assumptions),
             alarm=self.alarm,
             e_value=monitor.evidence,
             log_e_value=monitor.log_evidence,
@@ -420,7 +420,7 @@ class Promised:
 
 def read_promise(asked: Request, directory: Path, loaded: LoadedModel) -> Promised:
     """The promise that a result makes about its robust policy, or about the policy that it was given."""
-    from tightrope.report.saved import load_result
+    from tightrope.saved import load_result
 
     model = loaded.model
     assert isinstance(model, ParametricMDP)

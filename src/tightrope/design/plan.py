@@ -1,7 +1,5 @@
 """`Plan`: what a planner found out, as one record.
 
-What a plan is to reach: a width, a distance from the best, a guarantee; or what a budget is good for.
-
 A plan as a document, and as a directory, which appears whole or not at all.
 
 plan.json                   forecasts and the design (`tightrope.io.results`)
@@ -27,23 +25,25 @@ from tightrope.atomic import atomic_write
 from tightrope.data.planned_draws import PlannedDraws
 from tightrope.design.directions import Combination
 from tightrope.design.forecast import Gap
-from tightrope.errors import InputError, describe
+from tightrope.errors import InputError
 from tightrope.io.coding import to_plain, to_text
 from tightrope.io.output import OutputDirectory, claim, path_of
-from tightrope.io.results import (
+from tightrope.io.plans import (
+    DESIGNED,
+    EVEN,
     LABEL,
     PLAN_FILE,
+    Aim,
     CombinationFacts,
     DesignedFacts,
     NextFacts,
     PlanDocument,
-    Span,
     StrategyFacts,
-    assumed_facts,
+    Target,
+    round_forecast,
 )
+from tightrope.io.results import Interval
 from tightrope.learning.options import Decisions
-from tightrope.learning.result import Interval
-from tightrope.learning.shown import plot_forecast, write_forecast
 from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
@@ -53,10 +53,6 @@ from tightrope.verdict import Verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-DESIGNED, ROBUST, GIVEN, OPTIMISTIC, UNIFORM = "designed", "robust", "given", "optimistic", "uniform"
-EVEN = "even"
-"""As many draws of every signature, where draws are planned."""
 
 
 class PlanStatus(Enum):
@@ -225,6 +221,8 @@ class Plan(Record):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """The forecast: gap against episodes, one line per way to collect them, with bands."""
+        from tightrope.report.plotting import plot_forecast
+
         return plot_forecast(plan_document(self), ax)
 
     def save(self, path: str | PathLike[str]) -> list[Path]:
@@ -258,92 +256,9 @@ class Plan(Record):
         return [*facts, ("label", LABEL)]
 
 
-def round_forecast(number: float) -> str:
-    """Three digits are more than a forecast knows."""
-    if not math.isfinite(number):
-        return "> 1,000,000,000"
-    if number < 1000:
-        return f"{number:,.0f}"
-    return f"{round(number, 2 - math.floor(math.log10(number))):,.0f}"
-
-
 def likely(strategy: Strategy) -> str:
     """The range in words."""
     return f"{round_forecast(strategy.low)} to {round_forecast(strategy.high)}"
-
-
-class Aim(Enum):
-    """What is asked of a plan.
-
-    >>> [aim.value for aim in Aim]
-    ['gap', 'optimality', 'above', 'budget']
-    """
-
-    GAP = "gap"
-    OPTIMALITY = "optimality"
-    ABOVE = "above"
-    BUDGET = "budget"
-
-
-@dataclass(frozen=True)
-class Target:
-    """An aim and its number: a width of the policy's interval (`relative`: a share of its value), the
-    distance between guarantee and what the best policy could reach, a guarantee, or a number of episodes.
-    """
-
-    aim: Aim
-    amount: float
-    relative: bool = False
-
-    @staticmethod
-    def of(
-        gap: float | str | None, optimality: float | None, above: float | None, budget: int | None
-    ) -> Target:
-        """The one that is given."""
-        given = {Aim.GAP: gap, Aim.OPTIMALITY: optimality, Aim.ABOVE: above, Aim.BUDGET: budget}
-        named = [aim for aim, value in given.items() if value is not None]
-        if len(named) != 1:
-            raise InputError(
-                "a plan has one aim: give one of `gap`, `optimality`, `above` and `budget`"
-                if named
-                else "nothing is asked for: give `gap`, `optimality`, `above` or `budget`"
-            )
-        aim = named[0]
-        if aim is Aim.GAP:
-            return _gap(gap)
-        value = given[aim]
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise InputError(f"`{aim.value}` is {describe(value)}, not a number")
-        if aim is Aim.BUDGET and (value < 1 or value != int(value)):
-            raise InputError(f"`budget` is {value:g}, not a whole number of episodes")
-        if aim is Aim.OPTIMALITY and not value > 0.0:
-            raise InputError(f"`optimality` is {value:g}, but a distance must be positive")
-        return Target(aim, float(value))
-
-    @property
-    def text(self) -> str:
-        """In words."""
-        if self.aim is Aim.BUDGET:
-            return f"what {self.amount:,.0f} more episodes are good for"
-        if self.aim is Aim.ABOVE:
-            return f"a guarantee of at least {self.amount:g}"
-        if self.aim is Aim.OPTIMALITY:
-            return f"guarantee and best possible value at most {self.amount:g} apart"
-        return f"gap {100 * self.amount:g} % of the value" if self.relative else f"gap {self.amount:g}"
-
-
-def _gap(given: float | str | None) -> Target:
-    text = given.strip() if isinstance(given, str) else None
-    try:
-        if isinstance(given, bool):
-            raise ValueError
-        number = float(text.removesuffix("%")) if text is not None else float(given or 0.0)
-    except (TypeError, ValueError):
-        raise InputError(f"`gap` is {given!r}, neither a width nor a share such as '5%'") from None
-    relative = text is not None and text.endswith("%")
-    if not (math.isfinite(number) and number > 0.0):
-        raise InputError(f"`gap` is {given}, but a width must be positive")
-    return Target(Aim.GAP, number / 100 if relative else number, relative)
 
 
 POLICY_FILE = "exploration-policy.json"
@@ -366,10 +281,10 @@ def plan_document(plan: Plan, source: str | None = None) -> PlanDocument:
         relative=plan.target.relative,
         verdict=plan.verdict.word,
         why=plan.verdict.why,
-        assumptions=assumed_facts(plan.verdict),
+        assumptions=list(plan.verdict.assumptions),
         status=plan.status.value,
         label=LABEL,
-        interval=Span(plan.interval.lower, plan.interval.upper),
+        interval=Interval(plan.interval.lower, plan.interval.upper),
         value=plan.value,
         gap_now=plan.gap_now,
         gap_asked=plan.gap_asked,
@@ -443,6 +358,8 @@ def write_plan(
             with atomic_write(folder / DRAWS_FILE) as file:
                 file.write(plan.draws.to_text())
         if plan.strategies:
+            from tightrope.report.draw_forecast import write_forecast
+
             write_forecast(written, folder)
         with atomic_write(folder / PLAN_FILE) as file:
             file.write(to_text(written) + "\n")

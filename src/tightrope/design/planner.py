@@ -70,21 +70,9 @@ from tightrope.design.forecast import (
 )
 from tightrope.design.information import Information
 from tightrope.design.oracle import Atom, Oracle
-from tightrope.design.plan import (
-    DESIGNED,
-    EVEN,
-    GIVEN,
-    OPTIMISTIC,
-    ROBUST,
-    UNIFORM,
-    Aim,
-    DesignedExploration,
-    Plan,
-    PlanStatus,
-    Strategy,
-    Target,
-)
+from tightrope.design.plan import DesignedExploration, Plan, PlanStatus, Strategy
 from tightrope.errors import CannotCertify, InputError, check_keywords, check_type
+from tightrope.io.plans import DESIGNED, EVEN, GIVEN, OPTIMISTIC, ROBUST, UNIFORM, Aim, Target
 from tightrope.learning.learn import counts_of
 from tightrope.learning.options import Decisions, LearnOptions, decide
 from tightrope.learning.pipeline import Pipeline, Progress, parametric

@@ -21,24 +21,23 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from tightrope.io.coding import Real, json_schema
+from tightrope.io.plans import PlanDocument
 from tightrope.io.results import (
-    AssumedFacts,
     CoupledValueFacts,
     DesignFacts,
     DrawsDocument,
+    Interval,
     KeptFacts,
     LedgerFacts,
     ManifestDocument,
     Outcome,
-    PlanDocument,
     PolicyDocument,
     ResultDocument,
-    Span,
     SuspectFacts,
     WidthFacts,
     WitnessFacts,
 )
-from tightrope.verdict import Word
+from tightrope.verdict import Assumed, Word
 
 
 class InfoAnswer(msgspec.Struct, kw_only=True, frozen=True):
@@ -80,8 +79,8 @@ class InitialFacts(msgspec.Struct, frozen=True):
     """Several initial states: how many, and bounds on the least and on the greatest of their values."""
 
     states: int
-    least: Span
-    greatest: Span
+    least: Interval
+    greatest: Interval
 
 
 class PropertyAnswer(msgspec.Struct, kw_only=True):
@@ -95,7 +94,7 @@ class PropertyAnswer(msgspec.Struct, kw_only=True):
 
     verdict: Word
     why: str
-    assumptions: list[AssumedFacts]
+    assumptions: list[Assumed]
     question: str | UnsetType = msgspec.field(default=UNSET, name="property")
     name: str | UnsetType = UNSET
     read_as: str | UnsetType = UNSET
@@ -136,7 +135,7 @@ class DomainAnswer(msgspec.Struct, kw_only=True, frozen=True):
     question: str = msgspec.field(name="property")
     verdict: Word
     why: str
-    assumptions: list[AssumedFacts]
+    assumptions: list[Assumed]
     sets: str
     policy: str
     lower: Real
@@ -147,7 +146,7 @@ class DomainAnswer(msgspec.Struct, kw_only=True, frozen=True):
     coupled: CoupledValueFacts | None
     limit: Real | None
     optimality_gap: Real | None
-    certificate: Span | None
+    certificate: Interval | None
     notes: list[str]
     peak_memory: int
     seconds: dict[str, float]
@@ -183,7 +182,7 @@ class ProvedFacts(msgspec.Struct, frozen=True):
 
     digest: str
     file: str
-    policies: dict[str, Span]
+    policies: dict[str, Interval]
     not_covered: list[str] | UnsetType = UNSET
 
 
@@ -191,7 +190,7 @@ class LearnAnswer(Outcome, kw_only=True):
     """`learn`: with `--sets all` that of the last kind, and all of them under `all`."""
 
     peak_memory: int
-    true_value: Span | None = None
+    true_value: Interval | None = None
     output: str | None = None
     all: list[Outcome] | UnsetType = UNSET
     data: ReadingFacts
@@ -227,11 +226,11 @@ class RateAnswer(msgspec.Struct, kw_only=True, frozen=True):
     question: str = msgspec.field(name="property")
     verdict: Word
     why: str
-    assumptions: list[AssumedFacts]
+    assumptions: list[Assumed]
     empty: bool
     fallback: bool
-    value: Span | None
-    robust_policy: Span | None
+    value: Interval | None
+    robust_policy: Interval | None
     widths: WidthFacts | None
     rates: list[RateFacts]
     ledger: LedgerFacts
@@ -247,7 +246,7 @@ class EmptyAnswer(msgspec.Struct, kw_only=True, frozen=True):
 
     verdict: Word
     why: str
-    assumptions: list[AssumedFacts]
+    assumptions: list[Assumed]
     empty: bool
     fallback: bool
     contradiction: str
@@ -285,7 +284,7 @@ class OnlineRecord(msgspec.Struct, kw_only=True, frozen=True):
 
     verdict: Word
     why: str
-    assumptions: list[AssumedFacts]
+    assumptions: list[Assumed]
     update: int
     episode: int
     steps: int
@@ -378,8 +377,8 @@ class DataAnswer(ReadingFacts, kw_only=True, frozen=True):
     can be worth."""
 
     verdict: str
-    order: AssumedFacts
-    ends: AssumedFacts
+    order: Assumed
+    ends: Assumed
     episodes: int | None
     steps: int
     bytes: int | None
@@ -423,7 +422,7 @@ class VerifyAnswer(msgspec.Struct, kw_only=True, frozen=True):
     lower: Real | UnsetType = UNSET
     upper: Real | UnsetType = UNSET
     kind: str | UnsetType = UNSET
-    policies: dict[str, Span] | UnsetType = UNSET
+    policies: dict[str, Interval] | UnsetType = UNSET
     delta: float | UnsetType = UNSET
     method: str | UnsetType = UNSET
     sets: str | UnsetType = UNSET
@@ -454,8 +453,8 @@ class AverageAnswer(msgspec.Struct, kw_only=True, frozen=True):
     question: str = msgspec.field(name="property")
     verdict: Word
     why: str
-    assumptions: list[AssumedFacts]
-    robust_policy: Span
+    assumptions: list[Assumed]
+    robust_policy: Interval
     guarantee: float
     optimistic: float
     sets: str
@@ -502,7 +501,7 @@ class WatchRecord(msgspec.Struct, kw_only=True, frozen=True):
 
     verdict: Word
     why: str
-    assumptions: list[AssumedFacts]
+    assumptions: list[Assumed]
     alarm: bool
     e_value: Real
     log_e_value: Real

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -60,6 +61,8 @@ def to_plain(value: object) -> Any:
                 for name, key in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
                 if getattr(value, name) is not msgspec.UNSET
             }
+    if is_dataclass(value) and not isinstance(value, type):
+        return {entry.name: to_plain(getattr(value, entry.name)) for entry in fields(value)}
     if callable(convert := getattr(value, "tolist", None)):
         return to_plain(convert())
     if hasattr(value, "__fspath__") or hasattr(value, "numerator"):
@@ -114,8 +117,8 @@ def json_schema(kind: type) -> dict[str, Any]:
     """The JSON schema (draft 2020-12) of a document."""
     schema = msgspec.json.schema(kind, schema_hook=_schema_of)
     for record in schema.get("$defs", {}).values():
-        if "description" in record:  # a docstring, which Python indents from 3.13 on otherwise
-            record["description"] = cleandoc(record["description"])
+        if "description" in record:  # a docstring, which Python indents from 3.13 on otherwise; no examples
+            record["description"] = cleandoc(record["description"]).split("\n\n>>>")[0]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 

@@ -86,11 +86,7 @@ from pathlib import Path
 from tightrope.atomic import atomic_write, check_target, explain_errors, is_stream, sync
 from tightrope.errors import InputError, Location, describe
 from tightrope.io.coding import from_text, to_plain
-from tightrope.io.results import (
-    MANIFEST_FORMAT,
-    MANIFEST_VERSION,
-    ManifestDocument,
-)
+from tightrope.io.results import MANIFEST_FORMAT, MANIFEST_VERSION, ManifestDocument
 from tightrope.model.policy_file import FINITE_MEMORY_FORMAT, POLICY_FORMAT
 
 MANIFEST = "tightrope-manifest.json"

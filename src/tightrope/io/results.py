@@ -1,16 +1,15 @@
-"""The records of files that are JSON: results, plans, policies, draws and manifests.
+"""The records of files that are JSON: results, policies, draws and manifests.
 
 `result.json` holds everything that reports, figures and loaded results need; an entry of it, for one kind
 of sets, has the keys of `tightrope learn --json`. Tables of very many expressions or events are thinned out
 evenly; `total` says how many there are.
-
-`plan.json` is what `tightrope plan --json` prints as well. Everything in it is a forecast, not a guarantee;
-the `verdict` is about `gap_now` and `interval`, which follow from the data so far.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,32 +17,24 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from tightrope.errors import InputError
-from tightrope.io.coding import Real, read_document
+from tightrope.io.coding import Real, read_document, to_plain
 from tightrope.model.policy_file import POLICY_FORMAT, POLICY_VERSION
-from tightrope.verdict import Assumed, Kept, Verdict, Word
+from tightrope.numerics.text import interval_text
+from tightrope.verdict import Assumed, Verdict, Word
 
 
-class AssumedFacts(msgspec.Struct, frozen=True):
-    """An assumption: whether it is kept (yes, stated, no, unknown), and how that is known."""
-
-    name: str
-    kept: Kept
-    why: str
-
-
-def assumed_facts(verdict: Verdict) -> list[AssumedFacts]:
-    """What a verdict rests on."""
-    return [AssumedFacts(one.name, one.kept, one.why) for one in verdict.assumptions]
-
-
-def read_verdict(word: Word, assumptions: list[AssumedFacts], why: str) -> Verdict:
+def read_verdict(word: Word, assumptions: list[Assumed], why: str) -> Verdict:
     """The verdict that was written; never better than what it rests on."""
-    rests_on = tuple(Assumed(one.name, one.kept, one.why) for one in assumptions)
+    rests_on = tuple(assumptions)
     return Verdict.of(rests_on) if word is Word.PROVED else Verdict(word, rests_on, why)
 
 
-class Span(msgspec.Struct, frozen=True):
-    """lower ≤ value ≤ upper."""
+class Interval(msgspec.Struct, frozen=True):
+    """lower ≤ value ≤ upper, with the confidence that is stated beside it.
+
+    >>> 0.5 in Interval(0.25, 0.75), Interval(0.25, 0.75).width
+    (True, 0.5)
+    """
 
     lower: Real
     upper: Real
@@ -52,6 +43,19 @@ class Span(msgspec.Struct, frozen=True):
     def width(self) -> float:
         """How much is left open; 0 for a single value, ∞ included."""
         return self.upper - self.lower if self.upper != self.lower else 0.0
+
+    def __str__(self) -> str:
+        return interval_text(self.lower, self.upper)
+
+    def __iter__(self) -> Iterator[float]:
+        """`lower, upper = interval`."""
+        return iter((self.lower, self.upper))
+
+    def __contains__(self, value: float) -> bool:
+        return self.lower <= value <= self.upper
+
+    def to_json(self) -> dict[str, float]:
+        return {"lower": self.lower, "upper": self.upper}
 
 
 class WidthFacts(msgspec.Struct, frozen=True):
@@ -105,7 +109,7 @@ class CoupledValueFacts(msgspec.Struct, frozen=True):
 
     lower: Real
     upper: Real
-    rectangular: Span
+    rectangular: Interval
     status: str
     reason: str | None
     gap: Real
@@ -210,7 +214,7 @@ class Outcome(msgspec.Struct, kw_only=True):
 
     verdict: Word
     why: str
-    assumptions: list[AssumedFacts]
+    assumptions: list[Assumed]
     empty: bool
     fallback: bool
     contradiction: str | None = None
@@ -220,8 +224,8 @@ class Outcome(msgspec.Struct, kw_only=True):
     region: str | None = None
     sets: str
     relaxation: str
-    value: Span | None = None
-    robust_policy: Span
+    value: Interval | None = None
+    robust_policy: Interval
     guarantee: Real
     optimistic: Real
     coupled: CoupledFacts | None = None
@@ -244,7 +248,7 @@ class Outcome(msgspec.Struct, kw_only=True):
         return read_verdict(self.verdict, self.assumptions, self.why)
 
     @property
-    def shown(self) -> Span:
+    def shown(self) -> Interval:
         """The given policy's interval where there is one, as `tightrope learn` prints it."""
         return self.value if self.value is not None else self.robust_policy
 
@@ -256,14 +260,16 @@ class StoredOutcome(Outcome, kw_only=True):
     files: list[str] | UnsetType = UNSET
 
     @property
-    def spans(self) -> list[Span]:
+    def spans(self) -> list[Interval]:
         """The bounds of the listed expressions, one by one."""
-        return [Span(low, high) for low, high in zip(self.bounds.lower, self.bounds.upper, strict=True)]
+        return [Interval(low, high) for low, high in zip(self.bounds.lower, self.bounds.upper, strict=True)]
 
 
 RESULT_FORMAT = "tightrope result"
 RESULT_VERSION = 2
 RESULT_FILE = "result.json"
+RECORDS = "records.jsonl"
+"""The updates of an online run, a line each (`tightrope.io.answers.OnlineRecord`)."""
 
 HINT = "write results with 'tightrope learn … -o DIR' or result.save(DIR), and name DIR or DIR/result.json"
 
@@ -381,7 +387,7 @@ class TruthFacts(msgspec.Struct, frozen=True):
     """The true point where it is known, and the best value there."""
 
     at: dict[str, str]
-    value: Span | None = None
+    value: Interval | None = None
 
     def __post_init__(self) -> None:
         for name, text in self.at.items():
@@ -450,8 +456,22 @@ class CertificateFacts(msgspec.Struct, frozen=True):
     file: str
 
 
-class ResultDocument(msgspec.Struct, kw_only=True):
-    """The whole document; the answer is that of the last entry of `results`."""
+class ObservedEvent(msgspec.Struct, frozen=True):
+    """How often an event was seen, and its interval."""
+
+    event: int
+    text: str
+    successes: int
+    trials: int
+    interval: Interval
+
+
+class ResultDocument(msgspec.Struct, kw_only=True, dict=True):
+    """A learning run: all that is written of it, read back, drawn and reported.
+
+    The answer is that of the last entry of `results`. What is no part of the file lies beside the fields:
+    the `file` it was read from, results of other runs `beside` it, and words about a `certificate`.
+    """
 
     format: str = RESULT_FORMAT
     version: int = RESULT_VERSION
@@ -480,9 +500,108 @@ class ResultDocument(msgspec.Struct, kw_only=True):
                 raise ValueError(f"Expected the bounds of {size} expressions in 'bounds' of 'results'")
 
     @property
+    def file(self) -> Path | None:
+        """Where it was read from; None where it was never written."""
+        return self.__dict__.get("file")
+
+    @property
+    def others(self) -> tuple[tuple[str, StoredOutcome], ...]:
+        """Results of other runs with their labels, for comparison."""
+        others: tuple[tuple[str, StoredOutcome], ...] = self.__dict__.get("others", ())
+        return others
+
+    @property
+    def about_certificate(self) -> dict[str, str]:
+        """What is known of the certificate, in words."""
+        known: dict[str, str] | None = self.__dict__.get("about_certificate")
+        if known is not None:
+            return known
+        return {} if isinstance(self.certificate, UnsetType) else in_words(to_plain(self.certificate))
+
+    def having(
+        self,
+        *,
+        file: Path | None = None,
+        others: tuple[tuple[str, StoredOutcome], ...] | None = None,
+        about_certificate: dict[str, str] | None = None,
+        regions: list[RegionShape] | None = None,
+        results: list[StoredOutcome] | None = None,
+    ) -> ResultDocument:
+        """The same run with something beside it, or with other regions or results."""
+        changed = {
+            key: value for key, value in (("regions", regions), ("results", results)) if value is not None
+        }
+        again = msgspec.structs.replace(self, **changed)
+        beside = {"file": file, "others": others, "about_certificate": about_certificate}
+        for key, value in beside.items():
+            if value is not None or key in self.__dict__:
+                again.__dict__[key] = self.__dict__.get(key) if value is None else value
+        return again
+
+    @property
     def main(self) -> StoredOutcome:
         """The outcome that the answer is taken from: the last one, as `tightrope learn` does."""
         return self.results[-1]
+
+    @property
+    def shown(self) -> tuple[tuple[str, StoredOutcome], ...]:
+        """All outcomes with their labels, the main one last."""
+        return (*self.others, *((outcome.label, outcome) for outcome in self.results))
+
+    @cached_property
+    def parameters(self) -> dict[str, Interval]:
+        """The range of every parameter in the domain."""
+        return {each.name: Interval(each.lower, each.upper) for each in self.model.parameters}
+
+    @property
+    def true_point(self) -> dict[str, float]:
+        """The true parameters, where they are known."""
+        return {} if self.truth is None else self.truth.point
+
+    @property
+    def true_value(self) -> Interval | None:
+        """The best value at the true point, where it is known."""
+        return None if self.truth is None else self.truth.value
+
+    @cached_property
+    def observed(self) -> tuple[ObservedEvent, ...]:
+        """The events, one by one."""
+        table = self.events
+        if table is None:
+            return ()
+        columns = (table.index, table.text, table.successes, table.trials, table.lower, table.upper)
+        rows = zip(*columns, strict=True)
+        return tuple(ObservedEvent(i, text, k, n, Interval(low, high)) for i, text, k, n, low, high in rows)
+
+    def beside(self, other: ResultDocument) -> ResultDocument:
+        """This run with another one's regions and outcomes added: same model, same property."""
+        if (other.model.hash, other.question) != (self.model.hash, self.question):
+            raise InputError(
+                f"{other.file} is about another model or property than {self.file}",
+                hint="results shown together need the same model, domain and property",
+            )
+        known = {label for label, _ in self.shown}
+        more = []
+        for plain, outcome in other.shown:
+            label = f"{plain} · {outcome.region}" if outcome.region else plain
+            if label not in known and not (outcome.region is None and plain in known):
+                more.append((label, outcome))
+        kinds = {region.kind for region in self.regions}
+        regions = [*self.regions, *(region for region in other.regions if region.kind not in kinds)]
+        return self.having(others=(*more, *self.others), regions=regions)
+
+
+def in_words(content: Mapping[str, object]) -> dict[str, str]:
+    """Fields as words: nested ones by their dotted names, empty ones and lists left out."""
+    result: dict[str, str] = {}
+    for name, value in content.items():
+        if isinstance(value, dict):
+            result.update({f"{name}.{key}": text for key, text in in_words(value).items()})
+        elif isinstance(value, bool):
+            result[name] = "yes" if value else "no"
+        elif value is not None and not isinstance(value, list):
+            result[name] = str(value)
+    return result
 
 
 def result_file(path: str | Path) -> Path:
@@ -499,115 +618,8 @@ def result_file(path: str | Path) -> Path:
 
 def read_result(path: str | Path) -> ResultDocument:
     """The document of a result directory, or of a `result.json`."""
-    return read_document(result_file(path), ResultDocument, RESULT_FORMAT, RESULT_VERSION, HINT)
-
-
-PLAN_FORMAT = "tightrope plan"
-PLAN_VERSION = 2
-PLAN_FILE = "plan.json"
-LABEL = "a forecast, not a guarantee: the guarantee is what `learn` says about the data once they are there"
-
-
-class StrategyFacts(msgspec.Struct, kw_only=True, frozen=True):
-    """One way to collect data: more episodes until the aim, with a likely range, the steps they take, and the
-    curve (more episodes, gap, low, high). Infinite numbers mean more than can be forecast.
-    """
-
-    name: str
-    episodes: Real
-    low: Real
-    high: Real
-    steps: Real
-    steps_per_episode: float
-    cost: Real
-    gap: Real
-    curve: list[tuple[float, Real, Real, Real]]
-
-
-class DesignedFacts(msgspec.Struct, kw_only=True, frozen=True):
-    """The exploration of the next stage: certified to lose at most the share `optimality` against the best at
-    the estimate; `shares` of episodes belong to the policies 01, 02, … of the directory. `certified` bounds
-    the probability of what is to be avoided, `certified_drawn` that where one of the policies is drawn per
-    episode.
-    """
-
-    optimality: Real
-    solves: int
-    shares: list[float]
-    policy: str
-    steps_per_episode: float
-    loss: float
-    certified: float | UnsetType = UNSET
-    certified_drawn: float | UnsetType = UNSET
-
-
-class CombinationFacts(msgspec.Struct, frozen=True):
-    """A combination of parameters and its share of the gap."""
-
-    combination: str
-    share: float
-
-
-class NextFacts(msgspec.Struct, frozen=True):
-    """What to run next."""
-
-    episodes: int
-    policy: str
-
-
-class PlanDocument(msgspec.Struct, kw_only=True):
-    """What a plan says; `design` and `next` are null where there is nothing to collect. Where `unit` is
-    "draws", what is said of episodes is about draws of single choices, and `draws` says how many of which.
-    """
-
-    format: str = PLAN_FORMAT
-    version: int = PLAN_VERSION
-    model: str
-    model_hash: str
-    question: str = msgspec.field(name="property")
-    delta: float
-    region: str
-    sets: str
-    aim: str
-    asked: float
-    relative: bool
-    verdict: Word
-    why: str
-    assumptions: list[AssumedFacts]
-    status: str
-    forecast: bool = True
-    label: str
-    interval: Span
-    value: Real
-    gap_now: Real
-    gap_asked: Real | None
-    episodes_so_far: int
-    steps_so_far: int
-    strategies: list[StrategyFacts]
-    design: DesignedFacts | None
-    directions: list[CombinationFacts]
-    unidentifiable: list[str]
-    next: NextFacts | None
-    notes: list[str]
-    unit: str = "episodes"
-    draws: list[SignatureDraws] | UnsetType = UNSET
-    data: dict[str, Any] | UnsetType = UNSET
-    seconds: float | UnsetType = UNSET
-    output: str | UnsetType = UNSET
-
-
-def plan_file(path: str | Path) -> Path | None:
-    """The document of a plan's directory, or the file itself; None where it is no plan's."""
-    path = Path(path)
-    file = path / PLAN_FILE if path.is_dir() else path
-    return file if file.name == PLAN_FILE and file.is_file() else None
-
-
-def read_plan(file: Path) -> PlanDocument:
-    """The document in a file."""
-    return read_document(
-        file, PlanDocument, PLAN_FORMAT, PLAN_VERSION, "write one with 'tightrope plan … -o DIR'"
-    )
+    file = result_file(path)
+    return read_document(file, ResultDocument, RESULT_FORMAT, RESULT_VERSION, HINT).having(file=file)
 
 
 DRAWS_FORMAT = "tightrope draws"

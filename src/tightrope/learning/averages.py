@@ -19,11 +19,12 @@ import numpy as np
 from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
+from tightrope.io.results import Interval
 from tightrope.learning.learn import counts_of
 from tightrope.learning.options import Decisions, LearnOptions, LearnWords, decide
 from tightrope.learning.pipeline import Pipeline, Prepared
 from tightrope.learning.products import support_is_open
-from tightrope.learning.result import Interval, rests_on
+from tightrope.learning.result import rests_on
 from tightrope.logic.long_run import LongRun, average_policy, bound_average, read_average
 from tightrope.logic.solving import Directions
 from tightrope.model.mdp import MDP, IntervalMDP

@@ -66,11 +66,12 @@ from tightrope.coupled import (
 from tightrope.coupled.gradient import ValueGradient
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError, describe
+from tightrope.io.results import Interval
 from tightrope.learning import products
 from tightrope.learning.bet_policy import BetPolicy, why_no_bets
 from tightrope.learning.binding import NOTHING, Binding, binding_events
 from tightrope.learning.options import Decisions, LearnOptions, decide, decide_over_domain
-from tightrope.learning.result import Interval, LearningResult, PolicyValue, Widths, widths_of
+from tightrope.learning.result import LearningResult, PolicyValue, Widths, widths_of
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP

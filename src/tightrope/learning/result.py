@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
@@ -12,27 +14,38 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tightrope.ambiguity.sets import Sets, SetsKind
-from tightrope.coupled import CoupledStatus, CoupledSynthesis, CoupledValue
+from tightrope.coupled import CoupledStatus, CoupledSynthesis, CoupledValue, Witness
 from tightrope.data.counts import Counts
 from tightrope.data.event_stream import EXCLUDED
 from tightrope.errors import InputError
-from tightrope.io.coding import to_plain
+from tightrope.io.coding import from_plain, to_plain
 from tightrope.io.output import path_of
+from tightrope.io.results import (
+    BindingFacts,
+    BoundEvent,
+    CandidateFacts,
+    CoupledFacts,
+    CoupledValueFacts,
+    FitFacts,
+    Interval,
+    LedgerFacts,
+    Outcome,
+    ResultDocument,
+    WidthFacts,
+    WitnessFacts,
+)
 from tightrope.learning.binding import Binding
 from tightrope.learning.options import Decisions, LearnOptions
-from tightrope.learning.outcome import outcome_of
-from tightrope.learning.result_table import result_table
-from tightrope.learning.shown import Shown, map_of, run_of, write_certificate
 from tightrope.logic.product_problem import ProductProblem
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
-from tightrope.model.states import to_pandas
+from tightrope.model.states import action_column, to_pandas, with_nulls, with_states
 from tightrope.monitoring.model_fit import ModelFit
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import Facts, Record, brief, freeze_fields
-from tightrope.numerics.text import bound_text, interval_text
+from tightrope.numerics.text import bound_text
 from tightrope.problem import Problem
 from tightrope.regions.region import Conflict, Region, RegionKind
 from tightrope.solver.solution import Solution
@@ -41,8 +54,10 @@ from tightrope.statistics.ledger import Ledger
 from tightrope.verdict import Assumed, Kept, Verdict
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from tightrope.report.policy_map import PolicyMap
-    from tightrope.report.run import Run
 
 CLOSE = "as close as was asked"
 """The status of a result that no limit stopped."""
@@ -54,36 +69,6 @@ NOT_TESTED = "this was not tested against the data"
 
 REACHED = (CoupledStatus.EXACT, CoupledStatus.CERTIFIED, CoupledStatus.RECTANGULAR)
 """How coupled values end where no limit stopped them; the last says that there is nothing to refine."""
-
-
-@dataclass(frozen=True)
-class Interval:
-    """lower ≤ value ≤ upper, with the confidence of the ledger.
-
-    >>> 0.5 in Interval(0.25, 0.75), Interval(0.25, 0.75).width
-    (True, 0.5)
-    """
-
-    lower: float
-    upper: float
-
-    @property
-    def width(self) -> float:
-        """How much is left open; 0 for a single value, ∞ included."""
-        return self.upper - self.lower if self.upper != self.lower else 0.0
-
-    def __str__(self) -> str:
-        return interval_text(self.lower, self.upper)
-
-    def __iter__(self) -> Iterator[float]:
-        """`lower, upper = interval`."""
-        return iter((self.lower, self.upper))
-
-    def __contains__(self, value: float) -> bool:
-        return self.lower <= value <= self.upper
-
-    def to_json(self) -> dict[str, float]:
-        return {"lower": self.lower, "upper": self.upper}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -149,9 +134,160 @@ class Widths(Record):
     def largest(self) -> float:
         return float(self.nonconstant.max(initial=0.0))
 
+    def summary(self, names: Sequence[str]) -> WidthFacts:
+        """Mean and largest width, and the ends of the parameters by their `names`."""
+        low, high = self.parameter_lower, self.parameter_upper
+        ends = {}
+        if low is not None and high is not None:
+            ends = {name: (float(low[i]), float(high[i])) for i, name in enumerate(names)}
+        return WidthFacts(self.mean, self.largest, len(self.nonconstant), ends)
+
+
+class Result(Record):
+    """The names of a result, computed just now or read back: over the record of what is said, the `outcome`.
+
+    Pictures are matplotlib's axes and figures, which is imported when the first one is drawn. Where no axes
+    are given, a new figure of pyplot's is made, which notebooks and `plt.show()` display.
+    """
+
+    @property
+    @abstractmethod
+    def outcome(self) -> Outcome:
+        """All that is said of the result: the keys of `tightrope learn --json`, as one record."""
+
+    @abstractmethod
+    def _document(self, shapes: bool = False) -> ResultDocument:
+        """The run as reports read it; polygons of regions take a while, so only with `shapes`."""
+
+    @abstractmethod
+    def _policy_map(self) -> PolicyMap | None:
+        """The policies by state variables; None where no state has a choice."""
+
+    @property
+    @abstractmethod
+    def _maximises(self) -> bool: ...
+
+    @property
+    def interval(self) -> Interval:
+        """The certified interval of the robust policy's value."""
+        return self.outcome.robust_policy
+
+    @property
+    def guarantee(self) -> float:
+        """The end of the robust policy's interval that it guarantees."""
+        return self.outcome.guarantee
+
+    @property
+    def optimistic_value(self) -> float:
+        """What a kind nature would allow: no policy does better, with the ledger's confidence."""
+        return self.outcome.optimistic
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the result is worth, in one word, with all that it rests on."""
+        return self.outcome.judged
+
+    @property
+    def assumptions(self) -> tuple[Assumed, ...]:
+        """All that the guarantee rests on."""
+        return self.verdict.assumptions
+
+    @property
+    def kind(self) -> SetsKind:
+        """The sets that the intervals are over: tied ones where the region was empty."""
+        return SetsKind(self.outcome.sets)
+
+    @property
+    def status(self) -> str:
+        """How the solves ended: as close as was asked, or why not. The bounds are bounds in any case."""
+        return self.outcome.status
+
+    def headline(self, digits: int = 5) -> str:
+        """The verdict in a line: the word, then the guarantee as far as it may be claimed."""
+        side = "at least" if self._maximises else "at most"
+        claim = f"{side} {bound_text(self.guarantee, self._maximises, digits)}"
+        delta = self.outcome.ledger.delta
+        return self.verdict.headline(
+            claim, f"with confidence {1 - delta:.10g}" if delta else "over the domain"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The keys of `tightrope learn --json`."""
+        plain: dict[str, Any] = to_plain(self.outcome)
+        return {key: value for key, value in plain.items() if key not in ("bounds", "files")}
+
+    def _picture_(self) -> str:
+        """A small figure for a card of a notebook, as SVG."""
+        from tightrope.report import plotting
+
+        return plotting.small_figure(self)
+
+    def plot(self, ax: Axes | None = None, *, reference: float | None = None) -> Axes:
+        """The certified interval, whose one end is the guarantee, beside the optimistic value.
+
+        `reference` is a value to compare with, such as what is required; it is drawn as a line.
+        """
+        from tightrope.report import plotting
+
+        return plotting.plot_intervals(self._document(), ax, reference)
+
+    def plot_regions(self, x: str | None = None, y: str | None = None, ax: Axes | None = None) -> Figure:
+        """The region's shadows on pairs of parameters: on all pairs, or on `x` and `y`; its box where it has
+        no pair. With `ax`, a single picture is drawn there. The figure's `axes` can be changed."""
+        from tightrope.report import plotting
+
+        return plotting.plot_regions(self._document(shapes=True), x, y, ax)
+
+    def plot_policy(
+        self, x: str | None = None, y: str | None = None, *, which: str = "robust", ax: Axes | None = None
+    ) -> Axes:
+        """A policy ("robust" or "optimistic") as a heat map over two state variables."""
+        from tightrope.report import plotting
+
+        return plotting.plot_policy(self._policy_map(), x, y, which, ax)
+
+    def plot_widths(self, ax: Axes | None = None) -> Axes:
+        """How wide each unknown probability was before the data, and is now."""
+        from tightrope.report import plotting
+
+        return plotting.plot_widths(self._document(), ax)
+
+    def plot_events(self, ax: Axes | None = None) -> Axes:
+        """The observed events with their intervals, those that hold the region in place first."""
+        from tightrope.report import plotting
+
+        return plotting.plot_events(self._document(), ax)
+
+    def plot_fit(self, ax: Axes | None = None) -> Axes:
+        """Does the model fit? Evidence against it over time, and the level of an alarm."""
+        from tightrope.report import plotting
+
+        return plotting.plot_fit(self._document(), ax)
+
+    def plot_observed(self, ax: Axes | None = None) -> Axes:
+        """Observed frequencies beside those of the best fit, for the choices that fit worst."""
+        from tightrope.report import plotting
+
+        return plotting.plot_observed(self._document(), ax)
+
+    def plot_timings(self, ax: Axes | None = None) -> Axes:
+        """Seconds per phase."""
+        from tightrope.report import plotting
+
+        return plotting.plot_timings(self._document(), ax)
+
+    def report(self, path: str | PathLike[str] = "report.html", *, overwrite: bool = False) -> Path:
+        """Write the report, one HTML page that opens offline; its path.
+
+        A file that is no report of ours is refused, unless `overwrite` is set.
+        """
+        from tightrope.report.write import write_page
+
+        return write_page(self._document(shapes=True), self._policy_map(), path_of(path), overwrite)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LearningResult(Shown, Record):
+class LearningResult(Result):
     """Everything `learn` found out.
 
     * `value`: the given policy's certified interval; None where no policy was given.
@@ -220,34 +356,72 @@ class LearningResult(Shown, Record):
             *wrong,
         ]
 
-    def headline(self, digits: int = 5) -> str:
-        """The verdict in a line: the word, then the guarantee as far as it may be claimed."""
-        side = "at least" if self._maximises else "at most"
-        claim = f"{side} {bound_text(self.guarantee, self._maximises, digits)}"
-        delta = self.ledger.delta
-        return self.verdict.headline(
-            claim, f"with confidence {1 - delta:.10g}" if delta else "over the domain"
+    @cached_property
+    def outcome(self) -> Outcome:
+        """All that is said of the result: the keys of `tightrope learn --json`, as one record."""
+        coupled = self.decisions.sets is SetsKind.COUPLED and not self.fallback
+        verdict, best = self._judge(), self.optimistic
+        return Outcome(
+            verdict=verdict.word,
+            why=verdict.why,
+            assumptions=list(verdict.assumptions),
+            empty=self.contradiction is not None,
+            fallback=self.fallback,
+            contradiction=self.contradiction,
+            conflict=list(self.conflict.texts) if self.conflict is not None else None,
+            misfit=self.misfit,
+            fit=None if self.fit is None else from_plain(to_plain(self.fit.to_json()), FitFacts),
+            region=self.decisions.region.value if self.decisions.region else None,
+            sets=(SetsKind.COUPLED if coupled else self.sets.kind).value,
+            relaxation=self.sets.relaxation.value,
+            value=None if self.value is None else self.value.interval,
+            robust_policy=self.robust.interval,
+            guarantee=self.robust.interval.lower if self._maximises else self.robust.interval.upper,
+            optimistic=float((best.upper if self._maximises else best.lower)[self.model.initial]),
+            coupled=self._describe_coupled() if coupled else None,
+            widths=self.widths.summary(self.model.parameters.names),
+            binding=BindingFacts(
+                self.binding.total, [BoundEvent(e.event, e.side, e.text) for e in self.binding.events]
+            ),
+            ledger=ledger_facts(self.ledger),
+            reasons=list(self.decisions.reasons),
+            notes=list(self.notes),
+            status=self._ended(),
+            seconds={phase: round(seconds, 6) for phase, seconds in self.seconds.items()},
         )
 
-    @property
-    def assumptions(self) -> tuple[Assumed, ...]:
-        """All that the guarantee rests on."""
-        found = rests_on(self.ledger, self.options, self.fit)
-        if self.value is None or self.decisions.region is not RegionKind.SLAB or self.counts is None:
-            return found
-        if self.value.policy.digest in self.counts.design.bet_on:
-            return found
-        unseen = "it was not chosen by looking at these data, which a slab needs"
-        return (*found, Assumed("given policy", Kept.STATED, unseen))
-
-    @property
-    def verdict(self) -> Verdict:
-        """What the result is worth, in one word, with all that it rests on."""
+    def _judge(self) -> Verdict:
         refuted = self.contradiction or self.refuted_costs or excluded_in(self.counts)
         if refuted is None and self.fit is not None and self.fit.is_refutation:
             refuted = self.misfit
-        return Verdict.of(
-            self.assumptions, contradicted=refuted, limit=None if self.status == CLOSE else self.status
+        ended = self._ended()
+        return Verdict.of(self._rests_on(), contradicted=refuted, limit=None if ended == CLOSE else ended)
+
+    def _rests_on(self) -> tuple[Assumed, ...]:
+        known = rests_on(self.ledger, self.options, self.fit)
+        if self.value is None or self.decisions.region is not RegionKind.SLAB or self.counts is None:
+            return known
+        if self.value.policy.digest in self.counts.design.bet_on:
+            return known
+        unseen = "it was not chosen by looking at these data, which a slab needs"
+        return (*known, Assumed("given policy", Kept.STATED, unseen))
+
+    def _ended(self) -> str:
+        stopped = [s.status.value for s in self.solutions if not s.is_initial_certified]
+        values = [self.robust] if self.value is None else [self.robust, self.value]
+        stopped += [value.stopped for value in values if value.stopped is not None]
+        return stopped[0] if stopped else CLOSE
+
+    def _describe_coupled(self) -> CoupledFacts:
+        names, synthesis = self.model.parameters.names, self.synthesis
+        return CoupledFacts(
+            robust_policy=describe_coupled_value(self.robust.coupled, names),
+            value=None if self.value is None else describe_coupled_value(self.value.coupled, names),
+            limit=None if synthesis is None else synthesis.limit,
+            optimality_gap=None if synthesis is None else synthesis.optimality_gap,
+            candidates=[]
+            if synthesis is None
+            else [CandidateFacts(each.origin, each.guarantee) for each in synthesis.candidates],
         )
 
     @property
@@ -273,11 +447,6 @@ class LearningResult(Shown, Record):
         return self.options.device
 
     @property
-    def interval(self) -> Interval:
-        """The certified interval of the robust policy's value."""
-        return self.robust.interval
-
-    @property
     def policy(self) -> Policy:
         """The robust policy: the one whose guarantee is the best."""
         return self.robust.policy
@@ -297,12 +466,6 @@ class LearningResult(Shown, Record):
         if low is None or high is None:
             low, high = np.array([float(x) for x in domain.lower]), np.array([float(x) for x in domain.upper])
         return {name: Interval(float(low[i]), float(high[i])) for i, name in enumerate(names)}
-
-    @property
-    def kind(self) -> SetsKind:
-        """The sets that the intervals are over: tied ones where the region was empty."""
-        coupled = self.decisions.sets is SetsKind.COUPLED and not self.fallback
-        return SetsKind.COUPLED if coupled else self.sets.kind
 
     @property
     def ledger(self) -> Ledger:
@@ -325,18 +488,6 @@ class LearningResult(Shown, Record):
         return None if self.fit is None else self.fit.misfit
 
     @property
-    def optimistic_value(self) -> float:
-        """What a kind nature would allow: no policy does better, with the ledger's confidence."""
-        initial = self.model.initial
-        return float((self.optimistic.upper if self._maximises else self.optimistic.lower)[initial])
-
-    @property
-    def guarantee(self) -> float:
-        """The end of the robust policy's interval that it guarantees."""
-        interval = self.robust.interval
-        return interval.lower if self._maximises else interval.upper
-
-    @property
     def _maximises(self) -> bool:
         return (self.objective.agent is Direction.MAX) != self.objective.complement
 
@@ -345,14 +496,6 @@ class LearningResult(Shown, Record):
         """All solves behind the numbers."""
         value = () if self.value is None else self.value.solutions
         return (*self.robust.solutions, self.optimistic, *value)
-
-    @property
-    def status(self) -> str:
-        """How the solves ended: as close as was asked, or why not. The bounds are bounds in any case."""
-        stopped = [s.status.value for s in self.solutions if not s.is_initial_certified]
-        values = [self.robust] if self.value is None else [self.robust, self.value]
-        stopped += [value.stopped for value in values if value.stopped is not None]
-        return stopped[0] if stopped else CLOSE
 
     def save(
         self, path: str | PathLike[str], *, source: str | None = None, exports: Collection[str] = ()
@@ -370,34 +513,90 @@ class LearningResult(Shown, Record):
         save_result(self, place, source=source, exports=exports)
         return place
 
-    def certify(self, path: str | PathLike[str], *, overwrite: bool = False) -> dict[str, Interval]:
-        """Write a certificate, which `tr.verify` checks; the interval that it proves of each policy.
-
-        A file that is no certificate of ours is refused, unless `overwrite` is set.
-        """
-        proved = write_certificate(self, path_of(path), overwrite)
-        return {name: Interval(low, high) for name, (low, high) in proved.items()}
-
-    def _run(self, shapes: bool = False) -> Run:
+    def _document(self, shapes: bool = False) -> ResultDocument:
         from tightrope.learning.result_files import result_document
 
-        return run_of(result_document(self, shapes=shapes))
+        return result_document(self, shapes=shapes)
 
     def _policy_map(self) -> PolicyMap | None:
-        return map_of({"robust": self.policy, "optimistic": self.optimistic.policy})
+        from tightrope.report.policy_map import map_policies
+
+        return map_policies({"robust": self.policy, "optimistic": self.optimistic.policy})
 
     def to_arrow(self) -> Any:
-        """A pyarrow table with a row per state; its columns: `tightrope.learning.result_table`."""
-        return result_table(self)
+        """A pyarrow table, a row per state: what is certified under the robust policy, and what it does.
+
+        | column | holds |
+        |---|---|
+        | the variables, or `state` | the state (`tightrope.model.states`) |
+        | `lower`, `upper` | the certified interval of the value from this state on, under the robust policy |
+        | `optimistic` | what no policy can exceed (undercut, where the agent minimises) from this state on |
+        | `action`, `choice` | what the robust policy does: the action, and the choice's number in the state |
+
+        The intervals of all states hold together, with the confidence of the ledger. Where coupled sets make
+        that of the initial state tighter, its row says so; the others are those over the rectangular sets.
+        `action` is the first decision of a policy that depends on the step, and null where it is random.
+        """
+        structure, policy = self.model.structure, self.policy.at(0)
+        low, high = self.robust.solutions
+        lower, upper = low.lower.copy(), high.upper.copy()
+        lower[structure.initial], upper[structure.initial] = self.interval.lower, self.interval.upper
+        chosen = np.maximum.reduceat(
+            np.where(policy.probability > 0, np.arange(structure.choices), -1), structure.choice_start[:-1]
+        )
+        mixed = np.add.reduceat((policy.probability > 0).astype(np.int64), structure.choice_start[:-1])
+        best = self.optimistic.upper if self.problem.maximises else self.optimistic.lower
+        columns = {
+            "lower": lower,
+            "upper": upper,
+            "optimistic": best,
+            "action": with_nulls(action_column(structure, chosen), mixed == 1),
+            "choice": with_nulls(chosen - structure.choice_start[:-1], mixed == 1),
+        }
+        return with_states(structure, np.arange(structure.states), columns)
 
     def to_dataframe(self) -> Any:
         """The same as a pandas data frame."""
         return to_pandas(self.to_arrow())
 
-    def to_json(self) -> dict[str, Any]:
-        """The keys of `tightrope learn --json`."""
-        plain: dict[str, Any] = to_plain(outcome_of(self))
-        return plain
+
+def ledger_facts(ledger: Ledger) -> LedgerFacts:
+    """How δ was spent, with its lines in words."""
+    return LedgerFacts(
+        delta=ledger.delta,
+        events=ledger.events,
+        gamma=ledger.gamma,
+        method=ledger.method,
+        budget=ledger.budget,
+        assumption=ledger.assumption.value,
+        holds=ledger.holds,
+        censored=list(ledger.censored),
+        lines=list(ledger.lines),
+    )
+
+
+def describe_coupled_value(value: CoupledValue | None, names: Sequence[str]) -> CoupledValueFacts | None:
+    """A coupled value: bounds, how it ended, and the instantiations next to its ends."""
+    if value is None:
+        return None
+    return CoupledValueFacts(
+        lower=value.lower,
+        upper=value.upper,
+        rectangular=Interval(value.rectangular_lower, value.rectangular_upper),
+        status=value.status.name.lower().replace("_", "-"),
+        reason=value.reason or None,
+        gap=value.gap,
+        rectangular_lost_nothing=value.rectangular_lost_nothing,
+        witness={"lowest": _witness(value.lowest, names), "highest": _witness(value.highest, names)},
+        cells=len(value.cells),
+    )
+
+
+def _witness(witness: Witness | None, names: Sequence[str]) -> WitnessFacts | None:
+    if witness is None:
+        return None
+    at = {name: float(x) for name, x in zip(names, witness.theta, strict=True)}
+    return WitnessFacts(at, witness.lower, witness.upper)
 
 
 def widths_of(model: ParametricMDP, sets: Sets, box: tuple[FloatArray, FloatArray] | None) -> Widths:

@@ -14,9 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from tightrope.io.results import Span
+from tightrope.io.results import Interval, ObservedEvent, ResultDocument
 from tightrope.report.picture import Picture, Table, interval_text, shorten, span_of
-from tightrope.report.run import ObservedEvent, Run
 from tightrope.report.style import FAINT, INK, SETS, TRUTH, legend_below, name_axes, plain, tell
 
 SHOWN = 24
@@ -29,14 +28,14 @@ class EventRow:
 
     event: ObservedEvent
     side: str | None
-    final: Span | None
+    final: Interval | None
 
 
-def event_rows(run: Run, most: int = SHOWN) -> list[EventRow]:
+def event_rows(run: ResultDocument, most: int = SHOWN) -> list[EventRow]:
     """Binding events first, then by the number of observations."""
     sides = {bound.event: bound.side for bound in run.main.binding.events}
-    ordered = sorted(run.events, key=lambda e: (e.event not in sides, -e.trials, e.event))
-    place = {text: i for i, text in enumerate(run.document.expressions.text)}
+    ordered = sorted(run.observed, key=lambda e: (e.event not in sides, -e.trials, e.event))
+    place = {text: i for i, text in enumerate(run.expressions.text)}
     final = run.main.spans
     return [
         EventRow(event, sides.get(event.event), final[place[event.text]] if event.text in place else None)
@@ -44,7 +43,7 @@ def event_rows(run: Run, most: int = SHOWN) -> list[EventRow]:
     ]
 
 
-def draw_events(run: Run, axes: Axes) -> None:
+def draw_events(run: ResultDocument, axes: Axes) -> None:
     """The events as rows."""
     rows = event_rows(run)
     tips = [_tip(row) for row in rows]
@@ -71,7 +70,7 @@ def draw_events(run: Run, axes: Axes) -> None:
 
 def _bars(
     axes: Axes,
-    spans: Sequence[Span | None],
+    spans: Sequence[Interval | None],
     height: float,
     colours: Sequence[str],
     tips: Sequence[Sequence[str]],
@@ -93,7 +92,7 @@ def _bars(
         tell(bar, *tips[i])
 
 
-def binding_remark(run: Run) -> str:
+def binding_remark(run: ResultDocument) -> str:
     """Which events bind, in a sentence."""
     main = run.main
     if main.binding.total:
@@ -101,11 +100,11 @@ def binding_remark(run: Run) -> str:
     if main.region is None or main.contradiction is not None:
         return f"{main.label} sets use every event by itself; there is no region that an event could bind."
     return f"The {main.region} region is made of all observations together; no single event binds." + (
-        " The events with the most observations are shown." if run.events else ""
+        " The events with the most observations are shown." if run.observed else ""
     )
 
 
-def binding_table(run: Run) -> Table | None:
+def binding_table(run: ResultDocument) -> Table | None:
     """The binding events in the words of the learner."""
     found = run.main.binding
     if not found.events:
@@ -125,12 +124,12 @@ def _tip(row: EventRow) -> list[str]:
     return lines
 
 
-def _count(run: Run) -> str:
-    shown, total = len(event_rows(run)), 0 if run.document.events is None else run.document.events.total
+def _count(run: ResultDocument) -> str:
+    shown, total = len(event_rows(run)), 0 if run.events is None else run.events.total
     return f"{shown} of {total} events" if total > shown else f"{shown} events"
 
 
-def _table(run: Run) -> Table:
+def _table(run: ResultDocument) -> Table:
     rows = [
         (
             row.event.text,
@@ -155,5 +154,5 @@ EVENTS = Picture(
     lambda run: f"Intervals of {_count(run)}. {binding_remark(run)}",
     _table,
     binding_remark,
-    lambda run: bool(run.events),
+    lambda run: bool(run.observed),
 )

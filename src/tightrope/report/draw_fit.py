@@ -16,10 +16,9 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullFormatter
 from msgspec import UnsetType
 
-from tightrope.io.results import FitFacts, SeenFacts, SuspectFacts
+from tightrope.io.results import FitFacts, ResultDocument, SeenFacts, SuspectFacts
 from tightrope.monitoring.model_fit import FITS
 from tightrope.report.picture import Picture, Table, number, shorten
-from tightrope.report.run import Run
 from tightrope.report.style import FAINT, GREY, INK, SETS, TRUTH, legend_below, name_axes, plain, tell
 
 SUSPECTS = 5
@@ -30,18 +29,18 @@ LONGEST = 46
 LOG = math.log(10.0)
 
 
-def fit_of(run: Run) -> FitFacts | None:
+def fit_of(run: ResultDocument) -> FitFacts | None:
     """The test of the main result; None without data, and in results of earlier versions."""
     fit = run.main.fit
     return None if isinstance(fit, UnsetType) else fit
 
 
-def has_looks(run: Run) -> bool:
+def has_looks(run: ResultDocument) -> bool:
     fit = fit_of(run)
     return fit is not None and bool(fit.looks)
 
 
-def draw_evidence(run: Run, axes: Axes) -> None:
+def draw_evidence(run: ResultDocument, axes: Axes) -> None:
     """The evidence at all looks, the level of an alarm, and the first alarm."""
     fit = fit_of(run)
     assert fit is not None
@@ -73,7 +72,7 @@ def draw_evidence(run: Run, axes: Axes) -> None:
     legend_below(axes, keys)
 
 
-def evidence_words(run: Run) -> str:
+def evidence_words(run: ResultDocument) -> str:
     """The verdict in a sentence for people."""
     fit = fit_of(run)
     assert fit is not None
@@ -96,7 +95,7 @@ def evidence_words(run: Run) -> str:
     return said
 
 
-def evidence_caption(run: Run) -> str:
+def evidence_caption(run: ResultDocument) -> str:
     """How to read the picture."""
     fit = fit_of(run)
     assert fit is not None
@@ -115,7 +114,7 @@ def evidence_caption(run: Run) -> str:
     )
 
 
-def _evidence_table(run: Run) -> Table:
+def _evidence_table(run: ResultDocument) -> Table:
     fit = fit_of(run)
     assert fit is not None
     rows = [(f"{look.events:,}", f"10^{look.log_e_value / LOG:.2f}") for look in fit.looks]
@@ -137,7 +136,7 @@ class Row:
         return 2.0 * math.sqrt(expected * (1.0 - expected) / max(self.visits, 1))
 
 
-def worst_rows(run: Run) -> list[Row]:
+def worst_rows(run: ResultDocument) -> list[Row]:
     """What is drawn: of each choice the outcomes that are furthest off, in their order."""
     fit = fit_of(run)
     rows: list[Row] = []
@@ -149,7 +148,7 @@ def worst_rows(run: Run) -> list[Row]:
     return rows
 
 
-def draw_worst(run: Run, axes: Axes) -> None:
+def draw_worst(run: ResultDocument, axes: Axes) -> None:
     """The outcomes as rows, under the names of the choices that they belong to."""
     at, places, labels = -1.0, [], []
     before: SuspectFacts | None = None
@@ -192,7 +191,7 @@ def _outcome(row: Row) -> str:
     return row.seen.outcome.rpartition(" (")[0] if row.suspect.kind == "tie" else row.seen.outcome
 
 
-def worst_words(run: Run) -> str:
+def worst_words(run: ResultDocument) -> str:
     """What the picture shows, in a sentence."""
     rows = worst_rows(run)
     far = sum(abs(row.seen.observed - row.seen.expected) > row.spread for row in rows)
@@ -201,7 +200,7 @@ def worst_words(run: Run) -> str:
     )
 
 
-def _worst_table(run: Run) -> Table:
+def _worst_table(run: ResultDocument) -> Table:
     fit = fit_of(run)
     rows: list[tuple[str, ...]] = []
     for suspect in () if fit is None else fit.suspects:
@@ -230,7 +229,7 @@ def _worst_table(run: Run) -> Table:
     )
 
 
-def worst_caption(run: Run) -> str:
+def worst_caption(run: ResultDocument) -> str:
     """How to read the picture; of many choices some are off by chance."""
     chosen = len({row.suspect.text for row in worst_rows(run)})
     return (

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
-from tightrope.design.plan import (
+from tightrope.io.plans import (
     DESIGNED,
     EVEN,
     GIVEN,
@@ -22,10 +22,11 @@ from tightrope.design.plan import (
     ROBUST,
     UNIFORM,
     Aim,
+    PlanDocument,
+    StrategyFacts,
     Target,
     round_forecast,
 )
-from tightrope.io.results import PlanDocument, StrategyFacts
 from tightrope.report.learning_curve import save
 from tightrope.report.style import GREY, INK, PAPER, TRUTH, Medium, columns_within, plain
 

@@ -8,9 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from tightrope.io.results import Span, StoredOutcome
+from tightrope.io.results import Interval, ResultDocument, StoredOutcome
 from tightrope.report.picture import Picture, Table, at_least, at_most, interval_text, number, span_of
-from tightrope.report.run import Run
 from tightrope.report.statement import best_case, quantity
 from tightrope.report.style import (
     GREY,
@@ -28,7 +27,7 @@ FAR = 100.0
 """An end so many times the median width away is drawn as an arrow at the edge."""
 
 
-def draw_intervals(run: Run, axes: Axes) -> None:
+def draw_intervals(run: ResultDocument, axes: Axes) -> None:
     """One row per kind of sets: the robust policy's interval, a given policy's, the optimistic value."""
     low, high = value_range(run)
     axes.set_xlim(low, high)
@@ -71,7 +70,7 @@ def draw_intervals(run: Run, axes: Axes) -> None:
     legend_below(axes, interval_keys(run))
 
 
-def interval_keys(run: Run) -> list[Patch | Line2D]:
+def interval_keys(run: ResultDocument) -> list[Patch | Line2D]:
     """The legend."""
     keys: list[Patch | Line2D] = [Patch(color=SETS.get(run.main.sets, GREY), label="robust policy")]
     if any(outcome.value for _, outcome in run.shown):
@@ -83,7 +82,7 @@ def interval_keys(run: Run) -> list[Patch | Line2D]:
     return keys
 
 
-def value_range(run: Run) -> tuple[float, float]:
+def value_range(run: ResultDocument) -> tuple[float, float]:
     """A scale on which the tight intervals can be read; ends far beyond it become arrows."""
     spans = [span for _, o in run.shown for span in (o.robust_policy, o.value) if span is not None]
     widths = sorted(span.width for span in spans if math.isfinite(span.width))
@@ -95,7 +94,7 @@ def value_range(run: Run) -> tuple[float, float]:
     return span_of(ends)
 
 
-def _tip(run: Run, label: str, outcome: StoredOutcome) -> list[str]:
+def _tip(run: ResultDocument, label: str, outcome: StoredOutcome) -> list[str]:
     lines = [label, f"robust policy {_text(outcome.robust_policy)}"]
     if outcome.value is not None:
         lines.append(f"given policy {_text(outcome.value)}")
@@ -104,16 +103,16 @@ def _tip(run: Run, label: str, outcome: StoredOutcome) -> list[str]:
     return lines
 
 
-def _text(span: Span) -> str:
+def _text(span: Interval) -> str:
     return interval_text(span.lower, span.upper)
 
 
-def _words(run: Run) -> str:
+def _words(run: ResultDocument) -> str:
     listed = "; ".join(f"{label} {_text(outcome.shown)}" for label, outcome in run.shown)
     return f"Intervals of the {quantity(run)} for {len(run.shown)} kinds of sets: {listed}"
 
 
-def _table(run: Run) -> Table:
+def _table(run: ResultDocument) -> Table:
     rows = [
         (
             label,
@@ -131,7 +130,7 @@ def _table(run: Run) -> Table:
     return Table("Numbers: value intervals", head, rows)
 
 
-def _caption(run: Run) -> str:
+def _caption(run: ResultDocument) -> str:
     best = "lower" if run.maximises else "upper"
     return (
         f"The {best} end of a robust policy's interval is what it guarantees; no policy does better than the "

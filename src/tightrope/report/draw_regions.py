@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Polygon, Rectangle
 
+from tightrope.io.results import ResultDocument
 from tightrope.report.picture import Picture, Table, interval_text, number, span_of
-from tightrope.report.run import Run
 from tightrope.report.style import (
     GREY,
     PAPER,
@@ -37,7 +37,7 @@ REGION = "region:"
 """How the id of a region's shape begins."""
 
 
-def pairs_of(run: Run) -> list[Pair]:
+def pairs_of(run: ResultDocument) -> list[Pair]:
     """The pairs of parameters on which some region has a shadow, those first that the data say most about.
 
     How much is said is the share of the domain that the smallest shadow leaves: it is small where both
@@ -47,7 +47,7 @@ def pairs_of(run: Run) -> list[Pair]:
     return sorted(found, key=lambda pair: _measure_share_left(run, pair))
 
 
-def _measure_share_left(run: Run, pair: Pair) -> float:
+def _measure_share_left(run: ResultDocument, pair: Pair) -> float:
     """The area of the smallest shadow, of that of the domain; rounded, so that near ties keep their order."""
     whole = math.prod(run.parameters[name].width or 1.0 for name in pair if name in run.parameters)
     areas = [_area(region.polygons[pair]) for region in run.regions if pair in region.polygons]
@@ -60,7 +60,7 @@ def _area(corners: Sequence[tuple[float, float]]) -> float:
     return 0.5 * abs(sum(a * d - b * c for (a, b), (c, d) in zip(corners, following, strict=True)))
 
 
-def draw_pair(run: Run, axes: Axes, pair: Pair) -> None:
+def draw_pair(run: ResultDocument, axes: Axes, pair: Pair) -> None:
     """The shadows of all regions on two parameters, without a legend."""
     for region in run.regions:
         colour = REGIONS.get(region.kind, GREY)
@@ -74,8 +74,8 @@ def draw_pair(run: Run, axes: Axes, pair: Pair) -> None:
             (left, right), (low, high) = (region.box[name] for name in pair)
             frame = Rectangle((left, low), right - left, high - low, fill=False, ec=colour, lw=0.9, ls="--")
             axes.add_patch(frame)
-    if all(name in run.truth for name in pair):
-        at = run.truth[pair[0]], run.truth[pair[1]]
+    if all(name in run.true_point for name in pair):
+        at = run.true_point[pair[0]], run.true_point[pair[1]]
         (dot,) = axes.plot(*at, "o", color=TRUTH, mec=PAPER_WHITE, mew=0.8, ms=6)
         dot.set_gid("truth")
     axes.set_xlim(*_range(run, pair, 0))
@@ -83,7 +83,7 @@ def draw_pair(run: Run, axes: Axes, pair: Pair) -> None:
     name_axes(axes, f"{pair[0]} (no unit)", f"{pair[1]} (no unit)")
 
 
-def region_keys(run: Run) -> list[Patch | Line2D]:
+def region_keys(run: ResultDocument) -> list[Patch | Line2D]:
     """The legend of all panels."""
     keys: list[Patch | Line2D] = []
     for region in run.regions:
@@ -92,12 +92,12 @@ def region_keys(run: Run) -> list[Patch | Line2D]:
             colour = REGIONS.get(region.kind, GREY)
             keys.append(Patch(facecolor=colour, alpha=0.4, label=f"{region.kind} ({how})"))
     keys.append(Line2D([], [], color=GREY, ls="--", label="its box"))
-    if run.truth:
+    if run.true_point:
         keys.append(Line2D([], [], ls="", marker="o", color=TRUTH, label="true point"))
     return keys
 
 
-def draw_regions(run: Run, figure: Figure) -> None:
+def draw_regions(run: ResultDocument, figure: Figure) -> None:
     """All pairs in a grid, with one legend."""
     pairs = pairs_of(run)
     columns = min(3, len(pairs))
@@ -117,14 +117,14 @@ def draw_regions(run: Run, figure: Figure) -> None:
     )
 
 
-def regions_size(run: Run) -> tuple[float, float]:
+def regions_size(run: ResultDocument) -> tuple[float, float]:
     """Inches that a grid of all pairs takes on paper."""
     pairs = len(pairs_of(run))
     columns = min(3, pairs)
     return max(2.35 * columns, 3.4), 2.2 * -(-pairs // columns) + 0.5
 
 
-def regions_figure(run: Run) -> Figure | None:
+def regions_figure(run: ResultDocument) -> Figure | None:
     """The grid as a new figure; None where no region has a shadow."""
     if not pairs_of(run):
         return None
@@ -134,7 +134,7 @@ def regions_figure(run: Run) -> Figure | None:
     return figure
 
 
-def panel_figures(run: Run, medium: Medium) -> Iterator[tuple[Pair, Figure]]:
+def panel_figures(run: ResultDocument, medium: Medium) -> Iterator[tuple[Pair, Figure]]:
     """Every pair alone, without a legend, one after the other in the same figure: a page has many panels."""
     with medium.style():
         figure = Figure(figsize=(3.6, 3.1))
@@ -148,12 +148,12 @@ def panel_figures(run: Run, medium: Medium) -> Iterator[tuple[Pair, Figure]]:
             artist.remove()
 
 
-def panel_words(run: Run, pair: Pair) -> str:
+def panel_words(run: ResultDocument, pair: Pair) -> str:
     kinds = ", ".join(region.kind for region in run.regions if pair in region.polygons)
     return f"Shadow of the regions ({kinds}) on {pair[0]} and {pair[1]}"
 
 
-def draw_boxes(run: Run, axes: Axes) -> None:
+def draw_boxes(run: ResultDocument, axes: Axes) -> None:
     """The interval of every parameter in every region, within its domain."""
     regions = [region for region in run.regions if region.box]
     names = _list_boxed(run)
@@ -163,9 +163,11 @@ def draw_boxes(run: Run, axes: Axes) -> None:
         scale = domain.width or 1.0
         lines = [f"{name}: domain {interval_text(domain.lower, domain.upper)}"]
         lines += [f"{r.kind} {interval_text(*r.box[name])}" for r in regions if name in r.box]
-        if name in run.truth:
-            lines.append(f"true value {number(run.truth[name])}")
-            line = axes.vlines((run.truth[name] - domain.lower) / scale, at - 0.45, at + 0.45, TRUTH, lw=1.6)
+        if name in run.true_point:
+            lines.append(f"true value {number(run.true_point[name])}")
+            line = axes.vlines(
+                (run.true_point[name] - domain.lower) / scale, at - 0.45, at + 0.45, TRUTH, lw=1.6
+            )
             line.set_zorder(3)
         for i, region in enumerate(regions):
             if name in region.box:
@@ -179,39 +181,39 @@ def draw_boxes(run: Run, axes: Axes) -> None:
     axes.grid(False, axis="y")
     name_axes(axes, "place in the domain (0 lowest, 1 highest)", "")
     keys: list[Patch | Line2D] = [Patch(color=REGIONS.get(r.kind, GREY), label=r.kind) for r in regions]
-    if run.truth:
+    if run.true_point:
         keys.append(Line2D([], [], color=TRUTH, lw=1.6, label="true value"))
     legend_below(axes, keys)
 
 
-def _list_boxed(run: Run) -> list[str]:
+def _list_boxed(run: ResultDocument) -> list[str]:
     return [name for name in run.parameters if any(name in region.box for region in run.regions)]
 
 
-def _range(run: Run, pair: Pair, which: int) -> tuple[float, float]:
+def _range(run: ResultDocument, pair: Pair, which: int) -> tuple[float, float]:
     """The range of one axis: all shadows and the true value."""
     ends = [p[which] for region in run.regions for p in region.polygons.get(pair, ())]
     name = pair[which]
     ends += [end for region in run.regions for end in region.box.get(name, ())]
-    if name in run.truth:
-        ends.append(run.truth[name])
+    if name in run.true_point:
+        ends.append(run.true_point[name])
     return span_of(ends)
 
 
-def _rows(run: Run) -> list[tuple[str, ...]]:
+def _rows(run: ResultDocument) -> list[tuple[str, ...]]:
     regions = [region for region in run.regions if region.box]
     return [
         (
             name,
             interval_text(run.parameters[name].lower, run.parameters[name].upper),
             *(interval_text(*region.box[name]) if name in region.box else "–" for region in regions),
-            number(run.truth[name]) if name in run.truth else "–",
+            number(run.true_point[name]) if name in run.true_point else "–",
         )
         for name in _list_boxed(run)
     ]
 
 
-def _table(run: Run) -> Table:
+def _table(run: ResultDocument) -> Table:
     kinds = [region.kind for region in run.regions if region.box]
     return Table("Numbers: parameters", ("parameter", "domain", *kinds, "true"), _rows(run))
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from matplotlib.axes import Axes
 
+from tightrope.io.results import ResultDocument
 from tightrope.report.picture import Picture, Table
-from tightrope.report.run import Run
 from tightrope.report.style import PHASES, legend_below, name_axes, tell
 
 
-def phases_of(run: Run) -> list[str]:
+def phases_of(run: ResultDocument) -> list[str]:
     """The phases in the order in which they ran."""
     return list(dict.fromkeys(phase for _, outcome in run.shown for phase in outcome.seconds))
 
 
-def draw_timings(run: Run, axes: Axes) -> None:
+def draw_timings(run: ResultDocument, axes: Axes) -> None:
     """Stacked bars."""
     rows = range(len(run.shown))
     tips = [
@@ -36,12 +36,12 @@ def draw_timings(run: Run, axes: Axes) -> None:
     legend_below(axes)
 
 
-def _words(run: Run) -> str:
+def _words(run: ResultDocument) -> str:
     totals = ", ".join(f"{label} {sum(o.seconds.values()):.3g} s" for label, o in run.shown)
     return f"Seconds by phase. In total: {totals}"
 
 
-def _table(run: Run) -> Table:
+def _table(run: ResultDocument) -> Table:
     phases = phases_of(run)
     rows = [
         (label, *(f"{o.seconds.get(p, 0.0):.3g}" for p in phases), f"{sum(o.seconds.values()):.3g}")

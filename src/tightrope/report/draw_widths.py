@@ -8,22 +8,20 @@ polynomials in words; they are read back and enclosed over the box of the domain
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from tightrope.io.results import Span
+from tightrope.io.results import Interval, ResultDocument
 from tightrope.io.text import PolynomialSyntaxError, parse_polynomial
 from tightrope.model.expressions import ExpressionTable
 from tightrope.model.ranges import ranges_over_box
 from tightrope.report.picture import Picture, Table, interval_text, number, shorten
-from tightrope.report.run import Run
 from tightrope.report.style import GREY, SETS, legend_below, name_axes, tell
 
 
-def ranges_before_data(run: Run, shown: Sequence[int]) -> list[Span]:
+def ranges_before_data(run: ResultDocument, shown: Sequence[int]) -> list[Interval]:
     """The range of each of the `shown` expressions over the domain; [0, 1] where a text cannot be read."""
     names = list(run.parameters)
     index = {name: i for i, name in enumerate(names)}
@@ -31,7 +29,7 @@ def ranges_before_data(run: Run, shown: Sequence[int]) -> list[Span]:
     known: dict[int, int] = {}
     for i in shown:
         try:
-            known[i] = expressions.add(parse_polynomial(run.document.expressions.text[i], index))
+            known[i] = expressions.add(parse_polynomial(run.expressions.text[i], index))
         except PolynomialSyntaxError:
             continue
     used = np.array(list(known.values()), dtype=np.int32)
@@ -40,9 +38,9 @@ def ranges_before_data(run: Run, shown: Sequence[int]) -> list[Span]:
     low, high = ranges_over_box(frozen, [span.lower for span in box], [span.upper for span in box])
     place = dict(zip(known, renumbered.tolist(), strict=True))
     return [
-        Span(max(float(low[place[i]]), 0.0), min(float(high[place[i]]), 1.0))
+        Interval(max(float(low[place[i]]), 0.0), min(float(high[place[i]]), 1.0))
         if i in place
-        else Span(0.0, 1.0)
+        else Interval(0.0, 1.0)
         for i in shown
     ]
 
@@ -50,7 +48,7 @@ def ranges_before_data(run: Run, shown: Sequence[int]) -> list[Span]:
 SHOWN = 120
 
 
-def ranking(run: Run) -> list[int]:
+def ranking(run: ResultDocument) -> list[int]:
     """The expressions to show, by their width in the main outcome, widest first; thinned out evenly."""
     widths = np.array([span.width for span in run.main.spans])
     order = np.argsort(-widths, kind="stable")
@@ -59,13 +57,15 @@ def ranking(run: Run) -> list[int]:
     return [int(i) for i in order]
 
 
-@lru_cache(maxsize=2)
-def before_data(run: Run) -> list[Span]:
+def before_data(run: ResultDocument) -> list[Interval]:
     """The ranges of the expressions in `ranking` before any data; drawing, words and table share them."""
-    return ranges_before_data(run, ranking(run))
+    if "before_data" not in run.__dict__:
+        run.__dict__["before_data"] = ranges_before_data(run, ranking(run))
+    ranges: list[Interval] = run.__dict__["before_data"]
+    return ranges
 
 
-def draw_widths(run: Run, axes: Axes) -> None:
+def draw_widths(run: ResultDocument, axes: Axes) -> None:
     """One column per expression, a mark per kind of sets."""
     shown = ranking(run)
     before = before_data(run)
@@ -83,7 +83,7 @@ def draw_widths(run: Run, axes: Axes) -> None:
     axes.set_ylim(bottom=0.0)
     axes.set_xlim(0, len(shown) + 1)
     for at, i, start in zip(place, shown, before, strict=True):
-        lines = [shorten(run.document.expressions.text[i], 90)]
+        lines = [shorten(run.expressions.text[i], 90)]
         lines.append(f"before the data {interval_text(start.lower, start.upper)}")
         lines += [f"{label} {interval_text(s[i].lower, s[i].upper)}" for label, s in after.items()]
         column = Rectangle((at - 0.5, 0), 1, 1, fill=False, lw=0, transform=axes.get_xaxis_transform())
@@ -92,7 +92,7 @@ def draw_widths(run: Run, axes: Axes) -> None:
     legend_below(axes)
 
 
-def _after(run: Run, shown: list[int]) -> list[tuple[str, list[float]]]:
+def _after(run: ResultDocument, shown: list[int]) -> list[tuple[str, list[float]]]:
     """The widths of the shown expressions in every kind of sets."""
     found = []
     for label, outcome in run.shown:
@@ -101,12 +101,12 @@ def _after(run: Run, shown: list[int]) -> list[tuple[str, list[float]]]:
     return found
 
 
-def _count(run: Run) -> str:
-    shown, total = len(ranking(run)), run.document.expressions.total
+def _count(run: ResultDocument) -> str:
+    shown, total = len(ranking(run)), run.expressions.total
     return f"{shown} of {total}" if total > shown else str(shown)
 
 
-def _words(run: Run) -> str:
+def _words(run: ResultDocument) -> str:
     shown = ranking(run)
     before = before_data(run)
     start = number(sum(span.width for span in before) / len(shown), 3)
@@ -114,13 +114,13 @@ def _words(run: Run) -> str:
     return f"Widths of {_count(run)} expressions. Mean before the data {start}, after {', '.join(ends)}"
 
 
-def _table(run: Run) -> Table:
+def _table(run: ResultDocument) -> Table:
     shown = ranking(run)
     columns = [widths for _, widths in _after(run, shown)]
     before = before_data(run)
     rows = [
         (
-            run.document.expressions.text[i],
+            run.expressions.text[i],
             number(before[at].width, 4),
             *(number(column[at], 4) for column in columns),
         )
@@ -140,5 +140,5 @@ WIDTHS = Picture(
         f"{_count(run)} distinct unknown probabilities, widest first. Each dot is the width that one "
         "kind of sets leaves."
     ),
-    lambda run: bool(run.document.expressions.text),
+    lambda run: bool(run.expressions.text),
 )

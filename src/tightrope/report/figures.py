@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from tightrope.atomic import atomic_path
 from tightrope.errors import InputError
 from tightrope.io.output import FIGURE, OutputFile, add_file, check_added, claim_file, figure_metadata
+from tightrope.io.results import ResultDocument
 from tightrope.report.draw_events import EVENTS
 from tightrope.report.draw_fit import EVIDENCE, WORST
 from tightrope.report.draw_intervals import INTERVALS, draw_intervals
@@ -22,7 +23,6 @@ from tightrope.report.draw_regions import regions_figure
 from tightrope.report.draw_timings import TIMINGS
 from tightrope.report.draw_widths import WIDTHS
 from tightrope.report.policy_map import PolicyMap
-from tightrope.report.run import Run
 from tightrope.report.statement import statement
 from tightrope.report.style import PAPER, WIDTH, plain
 from tightrope.report.write import load_policies, load_run
@@ -52,11 +52,13 @@ def policy_figure(
     return figure
 
 
-def overview(run: Run, policies: PolicyMap | None) -> Figure:
+def overview(run: ResultDocument, policies: PolicyMap | None) -> Figure:
     """One picture of a result: the answer, the intervals of all sets, and the policy."""
     with PAPER.style():
         figure = Figure(figsize=(8.6, 4.1), layout="constrained")
-        figure.suptitle(plain(f"{statement(run).headline}  ({run.model})"), fontsize=11, fontweight="bold")
+        figure.suptitle(
+            plain(f"{statement(run).headline}  ({run.model.title})"), fontsize=11, fontweight="bold"
+        )
         if policies is None:
             draw_intervals(run, figure.subplots())
             return figure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,7 +15,6 @@ from tightrope.atomic import atomic_path
 from tightrope.data.coverage import ActionCoverage, Coverage
 from tightrope.errors import InputError
 from tightrope.io.output import figure_metadata
-from tightrope.learning.point_estimates import PointEstimates
 from tightrope.report.picture import shorten
 from tightrope.report.style import ACTIONS, GREY, PAPER, SETS, WIDTH, name_axes, plain
 
@@ -27,6 +26,19 @@ LONGEST = 22
 """Characters of a row's name."""
 
 
+class Estimates(Protocol):
+    """Estimates with intervals, of parameters and of expressions."""
+
+    @property
+    def parameters(self) -> Sequence[Any]: ...
+
+    @property
+    def expressions(self) -> Sequence[Any]: ...
+
+    @property
+    def short(self) -> str: ...
+
+
 class Described(Protocol):
     """What a figure needs of a description."""
 
@@ -34,7 +46,7 @@ class Described(Protocol):
     def coverage(self) -> Coverage: ...
 
     @property
-    def estimates(self) -> PointEstimates | None: ...
+    def estimates(self) -> Estimates | None: ...
 
 
 def check_figure(path: Path) -> None:
@@ -78,7 +90,7 @@ def log_figure(title: str, description: Described) -> Figure:
 _Row = tuple[str, float | None, float, float, bool]
 
 
-def _intervals(estimates: PointEstimates | None) -> list[_Row]:
+def _intervals(estimates: Estimates | None) -> list[_Row]:
     """(name, estimate, lower, upper, is a parameter) of what is shown, parameters first."""
     if estimates is None:
         return []

@@ -20,6 +20,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from tightrope.io.coding import to_plain
+from tightrope.io.results import ResultDocument, in_words
 from tightrope.report.draw_events import EVENTS, binding_remark, binding_table
 from tightrope.report.draw_fit import EVIDENCE, WORST
 from tightrope.report.draw_intervals import INTERVALS
@@ -29,7 +30,6 @@ from tightrope.report.draw_widths import WIDTHS
 from tightrope.report.picture import Picture, Table
 from tightrope.report.policy_map import PolicyMap
 from tightrope.report.question_words import explain_words
-from tightrope.report.run import Run, in_words
 from tightrope.report.statement import statement
 from tightrope.report.style import PAGE, columns_within
 from tightrope.report.svg import inline_svg
@@ -52,7 +52,7 @@ LINKS = (
 )
 
 
-def page(run: Run, policies: PolicyMap | None) -> str:
+def page(run: ResultDocument, policies: PolicyMap | None) -> str:
     """The whole document."""
     style, script = asset("page.css"), asset("page.js")
     shown = [picture for picture in (BOXES, WIDTHS, EVENTS, EVIDENCE, WORST) if picture.applies(run)]
@@ -64,7 +64,7 @@ def page(run: Run, policies: PolicyMap | None) -> str:
         style=style,
         script=script,
         rules=content_rules(style, script),
-        version=run.document.versions.get("tightrope", ""),
+        version=run.versions.get("tightrope", ""),
         run=run,
         said=statement(run),
         words=explain_words(run),
@@ -78,7 +78,7 @@ def page(run: Run, policies: PolicyMap | None) -> str:
         remark=binding_remark(run),
         timings=_show(TIMINGS, run),
         ledger=_ledger(run),
-        command=shlex.join(run.document.command),
+        command=shlex.join(run.command),
         provenance=_provenance(run),
     )
 
@@ -94,7 +94,7 @@ class _Shown:
     caption: str
 
 
-def _show(picture: Picture, run: Run) -> _Shown:
+def _show(picture: Picture, run: ResultDocument) -> _Shown:
     tables = [picture.table(run)]
     if picture is EVENTS and (binding := binding_table(run)) is not None:
         tables.insert(0, binding)
@@ -109,7 +109,7 @@ class _Panels:
     more: list[Markup]
 
 
-def _panels(run: Run) -> _Panels | None:
+def _panels(run: ResultDocument) -> _Panels | None:
     """A panel for each pair of parameters, with one legend; None where no region has a shadow."""
     pairs = pairs_of(run)
     if not pairs:
@@ -145,14 +145,14 @@ def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _facts(run: Run) -> list[tuple[str, str]]:
-    model = run.document.model
+def _facts(run: ResultDocument) -> list[tuple[str, str]]:
+    model = run.model
     return [
         (f"{model.states:,}", "states"),
         (f"{model.transitions:,}", "transitions"),
         (f"{len(model.parameters)}", "unknown parameters"),
-        (f"{run.document.expressions.total:,}", "unknown expressions"),
-        (f"{run.document.data.steps:,}", "observed steps"),
+        (f"{run.expressions.total:,}", "unknown expressions"),
+        (f"{run.data.steps:,}", "observed steps"),
     ]
 
 
@@ -161,7 +161,7 @@ def _policy_data(policies: PolicyMap) -> dict[str, str]:
     return {"data": data, "states": f"{policies.states:,}"}
 
 
-def _ledger(run: Run) -> list[tuple[str, list[str]]]:
+def _ledger(run: ResultDocument) -> list[tuple[str, list[str]]]:
     """How δ is spent, once for all outcomes that share it; and how the choices were made."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for label, outcome in run.shown:
@@ -176,19 +176,19 @@ def _ledger(run: Run) -> list[tuple[str, list[str]]]:
     return parts
 
 
-def _provenance(run: Run) -> dict[str, str]:
+def _provenance(run: ResultDocument) -> dict[str, str]:
     """What is needed to run it again, and to know that it is the same."""
-    document = run.document
+    document = run
     data, options = in_words(to_plain(document.data)), in_words(to_plain(document.options))
     return {
         "property": document.question,
-        "model": run.model,
+        "model": run.model.title,
         "model hash": document.model.hash,
         "domain": document.model.domain,
         "seed": data.get("sampled.seed", "not recorded: the data were not simulated here"),
         **{f"data: {key}": text for key, text in data.items() if key != "sampled.seed"},
         **{f"option: {key}": text for key, text in options.items()},
-        "certificate": run.certificate.get("digest", "none was written: learn with --certificate FILE"),
-        **{f"certificate: {key}": text for key, text in run.certificate.items() if key != "digest"},
+        "certificate": run.about_certificate.get("digest", "none was written: learn with --certificate FILE"),
+        **{f"certificate: {key}": text for key, text in run.about_certificate.items() if key != "digest"},
         **{f"version: {key}": text for key, text in document.versions.items()},
     }

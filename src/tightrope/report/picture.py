@@ -13,7 +13,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tightrope.report.run import Run
+from tightrope.io.results import ResultDocument
 from tightrope.report.style import PAPER, Medium
 
 DIGITS = 5
@@ -83,14 +83,14 @@ class Picture:
 
     name: str
     title: str
-    draw: Callable[[Run, Axes], None]
-    height: Callable[[Run], float]
-    words: Callable[[Run], str]
-    table: Callable[[Run], Table]
-    caption: Callable[[Run], str]
-    applies: Callable[[Run], bool] = lambda run: True
+    draw: Callable[[ResultDocument, Axes], None]
+    height: Callable[[ResultDocument], float]
+    words: Callable[[ResultDocument], str]
+    table: Callable[[ResultDocument], Table]
+    caption: Callable[[ResultDocument], str]
+    applies: Callable[[ResultDocument], bool] = lambda run: True
 
-    def figure(self, run: Run, medium: Medium = PAPER) -> Figure:
+    def figure(self, run: ResultDocument, medium: Medium = PAPER) -> Figure:
         """A new figure, which no global state of matplotlib knows of."""
         with medium.style():
             size = (medium.width, self.height(run) * medium.type_size / PAPER.type_size)

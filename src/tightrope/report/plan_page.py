@@ -9,13 +9,12 @@ from typing import Any
 from jinja2 import Environment
 from msgspec import UnsetType
 
-from tightrope.design.plan import Aim, round_forecast
-from tightrope.io.results import PlanDocument, StrategyFacts, read_verdict
+from tightrope.io.plans import Aim, PlanDocument, StrategyFacts, round_forecast
+from tightrope.io.results import in_words, read_verdict
 from tightrope.numerics.text import text_above
 from tightrope.report.draw_forecast import aim_of, forecast_figure
 from tightrope.report.page import asset, content_rules
 from tightrope.report.picture import interval_text
-from tightrope.report.run import in_words
 from tightrope.report.statement import confidence
 from tightrope.report.style import PAGE
 from tightrope.report.svg import inline_svg

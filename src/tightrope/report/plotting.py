@@ -22,10 +22,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from tightrope.errors import InputError, describe
-from tightrope.io.results import PlanDocument
+from tightrope.io.plans import PlanDocument
+from tightrope.io.results import Interval, ResultDocument
 from tightrope.report.draw_events import EVENTS
 from tightrope.report.draw_fit import EVIDENCE, WORST
-from tightrope.report.draw_forecast import HEIGHT, draw_forecast, write_forecast
+from tightrope.report.draw_forecast import HEIGHT, draw_forecast
 from tightrope.report.draw_intervals import INTERVALS, interval_keys
 from tightrope.report.draw_policy import draw_policy
 from tightrope.report.draw_regions import BOXES, draw_pair, draw_regions, pairs_of, region_keys, regions_size
@@ -33,8 +34,7 @@ from tightrope.report.draw_timings import TIMINGS
 from tightrope.report.draw_widths import WIDTHS
 from tightrope.report.learning_curve import Panel, RunCurve, Series, draw_curves
 from tightrope.report.picture import Picture, at_least, at_most, number, span_of
-from tightrope.report.policy_map import PolicyMap, map_policies
-from tightrope.report.run import Run
+from tightrope.report.policy_map import PolicyMap
 from tightrope.report.statement import statement
 from tightrope.report.style import (
     GREY,
@@ -48,12 +48,9 @@ from tightrope.report.style import (
     plain,
     root_figure,
 )
-from tightrope.report.write import write_page
-
-__all__ = ["PolicyMap", "Run", "map_policies", "small_figure", "write_forecast"]  # for the methods of results
 
 
-def plot_intervals(run: Run, ax: Axes | None, reference: float | None = None) -> Axes:
+def plot_intervals(run: ResultDocument, ax: Axes | None, reference: float | None = None) -> Axes:
     """The intervals under the answer in words; the axis reaches to the reference, where there is one."""
     if reference is not None and (isinstance(reference, bool) or not isinstance(reference, int | float)):
         raise InputError(f"`reference` is {describe(reference)}, not a number")
@@ -70,29 +67,29 @@ def plot_intervals(run: Run, ax: Axes | None, reference: float | None = None) ->
     return axes
 
 
-def plot_widths(run: Run, ax: Axes | None) -> Axes:
+def plot_widths(run: ResultDocument, ax: Axes | None) -> Axes:
     return _draw(WIDTHS, run, ax, "no probability of the model is unknown")
 
 
-def plot_events(run: Run, ax: Axes | None) -> Axes:
+def plot_events(run: ResultDocument, ax: Axes | None) -> Axes:
     return _draw(
         EVENTS, run, ax, "the result kept no events: its region is made of all observations together"
     )
 
 
-def plot_fit(run: Run, ax: Axes | None) -> Axes:
+def plot_fit(run: ResultDocument, ax: Axes | None) -> Axes:
     return _draw(EVIDENCE, run, ax, "there were no data, or the model was not tested with them")
 
 
-def plot_observed(run: Run, ax: Axes | None) -> Axes:
+def plot_observed(run: ResultDocument, ax: Axes | None) -> Axes:
     return _draw(WORST, run, ax, "there were no data, or the model was not tested with them")
 
 
-def plot_timings(run: Run, ax: Axes | None) -> Axes:
+def plot_timings(run: ResultDocument, ax: Axes | None) -> Axes:
     return _draw(TIMINGS, run, ax)
 
 
-def plot_regions(run: Run, x: str | None, y: str | None, ax: Axes | None) -> Figure:
+def plot_regions(run: ResultDocument, x: str | None, y: str | None, ax: Axes | None) -> Figure:
     """All pairs of parameters, or one; the boxes of all parameters where no region has a shadow."""
     pairs = pairs_of(run)
     if x is not None or y is not None:
@@ -159,12 +156,7 @@ def plot_forecast(plan: PlanDocument, ax: Axes | None) -> Axes:
     return axes
 
 
-def report(run: Run, policies: PolicyMap | None, path: Path, overwrite: bool) -> Path:
-    """Write the page."""
-    return write_page(run, policies, path, overwrite)
-
-
-def _draw(picture: Picture, run: Run, ax: Axes | None, missing: str = "") -> Axes:
+def _draw(picture: Picture, run: ResultDocument, ax: Axes | None, missing: str = "") -> Axes:
     if not picture.applies(run):
         raise InputError(f"there is nothing to draw: {missing}")
     axes = ax if ax is not None else _new_axes((WIDTH, picture.height(run)))
@@ -193,7 +185,7 @@ def _new_axes(size: tuple[float, float]) -> Axes:
 def _records(given: Any) -> list[Mapping[str, Any]]:
     """Updates as records, whatever they come from."""
     if isinstance(given, str | PathLike):
-        from tightrope.learning.online.run import RECORDS
+        from tightrope.io.results import RECORDS
 
         place = Path(given)
         file = place / RECORDS if place.is_dir() else place
@@ -220,19 +212,11 @@ SMALL = Medium(SIZE[0], 8.0, "none")
 SOFT = "#888888"
 
 
-class _Interval(Protocol):
-    @property
-    def lower(self) -> float: ...
-
-    @property
-    def upper(self) -> float: ...
-
-
 class Summarised(Protocol):
     """What the picture needs of a result."""
 
     @property
-    def interval(self) -> Any: ...
+    def interval(self) -> Interval: ...
 
     @property
     def guarantee(self) -> float: ...
@@ -243,7 +227,7 @@ class Summarised(Protocol):
 
 def small_figure(result: Summarised) -> str:
     """The picture as SVG, to be put into HTML as it is."""
-    interval: _Interval = result.interval
+    interval = result.interval
     known = [v for v in (interval.lower, interval.upper, result.optimistic_value) if math.isfinite(v)]
     low, high = span_of(known, margin=0.12)
     with SMALL.style(), matplotlib.rc_context({"svg.fonttype": "none", "text.color": SOFT}):

@@ -11,12 +11,12 @@ They are those of the glossary of the site, as far as this report uses them.
 from __future__ import annotations
 
 from tightrope.errors import TightropeError
+from tightrope.io.results import ResultDocument
 from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import spell
 from tightrope.prism.parse.syntax import Binary, Expression, Label, Literal, Unary
 from tightrope.prism.properties.shape import is_simple_path
-from tightrope.report.run import Run
 
 GIVEN = "given the data, whatever the unknown parameters are"
 
@@ -176,7 +176,7 @@ WORDS = {
 """By the end of the anchor that links lead to."""
 
 
-def explain_words(run: Run) -> list[tuple[str, str, str]]:
+def explain_words(run: ResultDocument) -> list[tuple[str, str, str]]:
     """(anchor, word, meaning) of every word; of the kinds of sets, those that are shown."""
     kinds = dict.fromkeys(outcome.sets for _, outcome in run.shown)
     sets = "; ".join(f"{kind}, {SETS[kind]}" for kind in kinds if kind in SETS)

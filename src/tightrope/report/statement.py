@@ -9,10 +9,9 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 
-from tightrope.io.results import Outcome
+from tightrope.io.results import Outcome, ResultDocument
 from tightrope.report.picture import at_least, at_most, interval_text, number
 from tightrope.report.question_words import quantity_of, question_sentence
-from tightrope.report.run import Run
 from tightrope.verdict import Word
 
 
@@ -28,7 +27,7 @@ class Statement:
     cautions: tuple[str, ...]
 
 
-def quantity(run: Run) -> str:
+def quantity(run: ResultDocument) -> str:
     """What values are, as the label of an axis: a probability, an expected reward or an expected cost."""
     return quantity_of(run.question, run.maximises)
 
@@ -38,12 +37,12 @@ def confidence(delta: float) -> str:
     return f"{(Decimal(1) - Decimal(repr(delta))).normalize():f}"
 
 
-def best_case(run: Run, outcome: Outcome) -> str:
+def best_case(run: ResultDocument, outcome: Outcome) -> str:
     """The optimistic value, which no policy exceeds: rounded so that this stays true."""
     return at_most(outcome.optimistic) if run.maximises else at_least(outcome.optimistic)
 
 
-def statement(run: Run) -> Statement:
+def statement(run: ResultDocument) -> Statement:
     """The answer is that of the run's main outcome."""
     main, what = run.main, quantity(run)
     verdict, sure = main.judged, confidence(main.ledger.delta)
@@ -89,9 +88,9 @@ def _source(outcome: Outcome) -> str:
     return f"{outcome.sets} sets over the {outcome.region} region"
 
 
-def _statements(run: Run) -> int:
+def _statements(run: ResultDocument) -> int:
     """Of how many confidence statements the results of the run are made."""
-    return len({tuple(outcome.ledger.lines) for outcome in run.document.results})
+    return len({tuple(outcome.ledger.lines) for outcome in run.results})
 
 
 def _assumption(outcome: Outcome) -> str:
@@ -106,7 +105,7 @@ def _assumption(outcome: Outcome) -> str:
     return f"{right} {needed}"
 
 
-def _cautions(run: Run) -> tuple[str, ...]:
+def _cautions(run: ResultDocument) -> tuple[str, ...]:
     main, found = run.main, []
     if main.contradiction is not None:
         found.append(f"{main.contradiction} Tied sets were used instead.")
@@ -119,7 +118,7 @@ def _cautions(run: Run) -> tuple[str, ...]:
         )
     if main.verdict is Word.LIMIT:
         found.append(f"{main.status}: the solver did not come as close as asked; the bounds are bounds.")
-    if len(run.shown) > 1 and (len(run.document.results) < len(run.shown) or _statements(run) > 1):
+    if len(run.shown) > 1 and (len(run.results) < len(run.shown) or _statements(run) > 1):
         found.append(
             "Results below that share a ledger hold together; those of different ledgers, or of other runs, "
             "hold each with its own confidence. Choosing among these after looking costs confidence: decide "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from msgspec import UnsetType
@@ -13,33 +12,33 @@ from tightrope.certificate.archive import load
 from tightrope.errors import InputError
 from tightrope.io.output import REPORT as REPORT_FILE
 from tightrope.io.output import OutputFile, add_file, check_added, claim_file, read_manifest
-from tightrope.io.results import plan_file, read_plan
+from tightrope.io.plans import plan_file, read_plan
+from tightrope.io.results import ResultDocument, read_result
 from tightrope.report.page import page
 from tightrope.report.picture import interval_text
 from tightrope.report.plan_page import plan_page
 from tightrope.report.policy_map import PolicyMap, read_policy_map
-from tightrope.report.run import Run, read_run
 
 REPORT = "report.html"
 
 
 def load_run(
     result: str | Path, beside: Sequence[str | Path] = (), certificate: str | Path | None = None
-) -> Run:
+) -> ResultDocument:
     """The run, with the regions and outcomes of others `beside` it and the digest of its certificate."""
-    run = read_run(result)
+    run = read_result(result)
     for other in beside:
-        run = run.beside(read_run(other))
+        run = run.beside(read_result(other))
     if certificate is not None:
-        run = replace(run, certificate=_about_certificate(run, Path(certificate)))
+        run = run.having(about_certificate=_about_certificate(run, Path(certificate)))
     return run
 
 
-def _about_certificate(run: Run, path: Path) -> dict[str, str]:
+def _about_certificate(run: ResultDocument, path: Path) -> dict[str, str]:
     """Its digest and what it claims; refused where it names another model."""
     loaded = load(path)
     named = loaded.certificate.about.get("model_hash")
-    if named is not None and named != run.document.model.hash:
+    if named is not None and named != run.model.hash:
         raise InputError(f"{path} is a certificate of another model than {run.file}")
     known = {"digest": loaded.digest, "file": str(path), "check": f"tightrope verify {path}"}
     for claim in loaded.certificate.claims:
@@ -47,7 +46,7 @@ def _about_certificate(run: Run, path: Path) -> dict[str, str]:
     return known
 
 
-def load_policies(run: Run) -> PolicyMap | None:
+def load_policies(run: ResultDocument) -> PolicyMap | None:
     """The robust and the optimistic policy of the main outcome, where their files lie beside the result."""
     files = {}
     written = run.main.files
@@ -95,7 +94,9 @@ def refuse_beside_plans(plan: Path, others: Sequence[object]) -> None:
         )
 
 
-def write_page(run: Run, policies: PolicyMap | None, target: Path, overwrite: bool = False) -> Path:
+def write_page(
+    run: ResultDocument, policies: PolicyMap | None, target: Path, overwrite: bool = False
+) -> Path:
     """Write the report of a run in memory."""
     alone = _claim(target, overwrite)
     return _write(page(run, policies), target, alone, overwrite)

@@ -27,7 +27,7 @@ from typing import Protocol
 from tightrope.ambiguity.sets import Sets
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
-from tightrope.learning.result import Interval
+from tightrope.io.results import Interval
 from tightrope.model.policy import Policy
 from tightrope.problem import Problem
 

@@ -44,6 +44,7 @@ from tightrope.data.read_options import ReadOptions
 from tightrope.data.state_form import StateForm, state_form
 from tightrope.data.steps import StepReader
 from tightrope.errors import CannotCertify, InputError
+from tightrope.io.results import Interval
 from tightrope.learning import products
 from tightrope.learning.bet_policy import BetPolicy, why_no_bets
 from tightrope.learning.online.drift_guard import STOPPED, Answer, DriftGuard, OnDrift
@@ -58,7 +59,7 @@ from tightrope.learning.pipeline import (
     progress_of,
     silent,
 )
-from tightrope.learning.result import CLOSE, Interval, LearningResult, rests_on
+from tightrope.learning.result import CLOSE, LearningResult, rests_on
 from tightrope.model.policy import Policy
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray

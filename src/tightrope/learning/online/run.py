@@ -51,11 +51,10 @@ from tightrope.errors import InputError
 from tightrope.io.answers import DriftFacts, OnlineRecord
 from tightrope.io.coding import from_plain, from_text, to_plain
 from tightrope.io.output import MANIFEST, Manifest, OutputDirectory, claim
-from tightrope.io.results import assumed_facts
+from tightrope.io.results import RECORDS, Interval
 from tightrope.io.stored_arrays import DAMAGE, load_arrays, save_arrays
 from tightrope.learning.online.drift_guard import STOPPED, Answer, next_portion
 from tightrope.learning.online.learner import OnlineLearner, Update
-from tightrope.learning.result import Interval
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
 from tightrope.model.policy import Policy
@@ -202,7 +201,7 @@ class OnlineRun:
             **found,
             verdict=verdict.word,
             why=verdict.why,
-            assumptions=assumed_facts(verdict),
+            assumptions=list(verdict.assumptions),
             best_guarantee=best([*so_far, update.guarantee]) if together else None,
             performance=None if known is None else 0.5 * (known.lower + known.upper),
             holds=kept,
@@ -226,7 +225,6 @@ class OnlineRun:
         yield record
 
 
-RECORDS = "records.jsonl"
 CHECKPOINT = "checkpoint.npz"
 FORMAT = "tightrope online 3"
 LIVE = (RECORDS, CHECKPOINT)

@@ -18,25 +18,26 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from msgspec import UnsetType, structs
+from msgspec import UnsetType
 
-from tightrope.ambiguity.sets import SetsKind
 from tightrope.errors import InputError, Location, TightropeError
-from tightrope.io.coding import to_plain
 from tightrope.io.output import path_of
-from tightrope.io.results import FitFacts, LedgerFacts, Outcome, ResultDocument, read_result, result_file
-from tightrope.learning.outcome import outcome_of
-from tightrope.learning.result import Interval, LearningResult
-from tightrope.learning.shown import Shown
+from tightrope.io.results import (
+    FitFacts,
+    Interval,
+    LedgerFacts,
+    ResultDocument,
+    StoredOutcome,
+    read_result,
+    result_file,
+)
+from tightrope.learning.result import LearningResult, Result
 from tightrope.loading import load
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
-from tightrope.numerics.record import Facts, Record
-from tightrope.numerics.text import bound_text
+from tightrope.numerics.record import Facts
 from tightrope.report.policy_map import PolicyMap
-from tightrope.report.run import Run
 from tightrope.report.write import load_policies
-from tightrope.verdict import Assumed, Verdict
 
 
 def load_result(path: str | PathLike[str], *, model: ParametricMDP | None = None) -> SavedResult:
@@ -54,14 +55,14 @@ def load_result(path: str | PathLike[str], *, model: ParametricMDP | None = None
     True
     """
     file = result_file(path_of(path))
-    found = SavedResult(read_result(file), file, given=model)
+    saved = SavedResult(read_result(file), file, given=model)
     if model is not None:
-        found._refuse_another(model)
-    return found
+        saved._refuse_another(model)
+    return saved
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SavedResult(Shown, Record):
+class SavedResult(Result):
     """A result that was written earlier; its names are those of `LearningResult`.
 
     >>> import tempfile
@@ -81,8 +82,8 @@ class SavedResult(Shown, Record):
     which: int = -1
 
     @property
-    def outcome(self) -> Outcome:
-        """Everything that is said of this result."""
+    def outcome(self) -> StoredOutcome:
+        """All that is said of the result: the keys of `tightrope learn --json`, as one record."""
         return self.document.results[self.which]
 
     @property
@@ -92,25 +93,9 @@ class SavedResult(Shown, Record):
         return tuple(SavedResult(self.document, self.file, self.given, i) for i in range(count))
 
     @property
-    def guarantee(self) -> float:
-        """The end of the robust policy's interval that it guarantees."""
-        return float(self.outcome.guarantee)
-
-    @property
-    def interval(self) -> Interval:
-        """The certified interval of the robust policy's value."""
-        return Interval(float(self.outcome.robust_policy.lower), float(self.outcome.robust_policy.upper))
-
-    @property
     def value(self) -> Interval | None:
         """The certified interval of the policy that was given, where one was."""
-        span = self.outcome.value
-        return None if span is None else Interval(float(span.lower), float(span.upper))
-
-    @property
-    def optimistic_value(self) -> float:
-        """What a kind nature would allow: no policy does better, with the ledger's confidence."""
-        return float(self.outcome.optimistic)
+        return self.outcome.value
 
     @property
     def parameters(self) -> dict[str, Interval]:
@@ -120,24 +105,9 @@ class SavedResult(Shown, Record):
         return {name: Interval(*known.get(name, ends)) for name, ends in whole.items()}
 
     @property
-    def kind(self) -> SetsKind:
-        """The sets that the intervals are over."""
-        return SetsKind(self.outcome.sets)
-
-    @property
     def ledger(self) -> LedgerFacts:
         """How δ was spent, and what the guarantee assumes of the data."""
         return self.outcome.ledger
-
-    @property
-    def verdict(self) -> Verdict:
-        """What the result is worth, in one word, with all that it rests on."""
-        return self.outcome.judged
-
-    @property
-    def assumptions(self) -> tuple[Assumed, ...]:
-        """All that the guarantee rests on."""
-        return self.verdict.assumptions
 
     @property
     def contradiction(self) -> str | None:
@@ -155,20 +125,6 @@ class SavedResult(Shown, Record):
         return tuple(self.outcome.notes)
 
     @property
-    def status(self) -> str:
-        """How the solves ended: as close as was asked, or why not."""
-        return self.outcome.status
-
-    def headline(self, digits: int = 5) -> str:
-        """The verdict in a line: the word, then the guarantee as far as it may be claimed."""
-        most = self.document.maximises
-        claim = f"at {'least' if most else 'most'} {bound_text(self.guarantee, most, digits)}"
-        delta = self.ledger.delta
-        return self.verdict.headline(
-            claim, f"with confidence {1 - delta:.10g}" if delta else "over the domain"
-        )
-
-    @property
     def seconds(self) -> Mapping[str, float]:
         """By phase."""
         return self.outcome.seconds
@@ -181,16 +137,16 @@ class SavedResult(Shown, Record):
         facts = self.document.model
         hint = "give it: tr.load_result(path, model=…)"
         try:
-            found = load(facts.source, const=dict(facts.constants) or None, domain=facts.domain or None)
+            model = load(facts.source, const=dict(facts.constants) or None, domain=facts.domain or None)
         except TightropeError as error:
             raise InputError(
                 f"the model of this result cannot be loaded from {facts.source!r}: {error}",
                 Location(str(self.file)),
                 hint,
             ) from error
-        self._refuse_another(found)
-        assert isinstance(found, ParametricMDP)
-        return found
+        self._refuse_another(model)
+        assert isinstance(model, ParametricMDP)
+        return model
 
     @property
     def policy(self) -> Policy:
@@ -202,22 +158,17 @@ class SavedResult(Shown, Record):
         """The policy that is best if nature is kind."""
         return self._read("optimistic")
 
-    def to_json(self) -> dict[str, Any]:
-        """The keys of `tightrope learn --json`."""
-        plain: dict[str, Any] = to_plain(self.outcome)
-        return {key: value for key, value in plain.items() if key not in ("bounds", "files")}
-
     def to_dataframe(self) -> Any:
         """The robust policy as a pandas data frame; values per state are not restored."""
         return self.policy.to_dataframe()
 
     def _read(self, name: str) -> Policy:
-        files = self.document.results[self.which].files
+        files = self.outcome.files
         listed = [] if isinstance(files, UnsetType) else files
-        found = next((file for file in listed if file.endswith(f"{name}-policy.json")), None)
-        if found is None or not (self.file.parent / found).is_file():
+        file = next((file for file in listed if file.endswith(f"{name}-policy.json")), None)
+        if file is None or not (self.file.parent / file).is_file():
             raise InputError(f"there is no {name} policy beside {self.file}")
-        return Policy(self.model, self.file.parent / found)
+        return Policy(self.model, self.file.parent / file)
 
     def _refuse_another(self, model: Any) -> None:
         if not hasattr(model, "hash") or model.hash() != self.document.model.hash:
@@ -227,15 +178,16 @@ class SavedResult(Shown, Record):
                 "give the model that was learned with, with the same constants and domain",
             )
 
-    def _run(self, shapes: bool = False) -> Run:
-        last = len(self.document.results) - 1
-        if self.which % (last + 1) == last:
-            return Run(self.document, self.file)
-        alone = structs.replace(self.document, results=[self.document.results[self.which]])
-        return Run(alone, self.file)
+    @property
+    def _maximises(self) -> bool:
+        return self.document.maximises
+
+    def _document(self, shapes: bool = False) -> ResultDocument:
+        is_last = self.which in (-1, len(self.document.results) - 1)
+        return self.document if is_last else self.document.having(results=[self.outcome])
 
     def _policy_map(self) -> PolicyMap | None:
-        return load_policies(self._run())
+        return load_policies(self._document())
 
     def __eq__(self, other: object) -> bool:
         """Whether the same is said of both: numbers, ledger, notes; not how long it took."""
@@ -271,7 +223,5 @@ def _identity(result: SavedResult | LearningResult) -> tuple[str, str, float]:
     return result.model.hash(), result.problem.text, result.guarantee
 
 
-def _describe(result: SavedResult | LearningResult) -> dict[str, Any]:
-    outcome = result.outcome if isinstance(result, SavedResult) else outcome_of(result)
-    plain: dict[str, Any] = to_plain(outcome)
-    return {key: value for key, value in plain.items() if key not in ("bounds", "files", "seconds")}
+def _describe(result: Result) -> dict[str, Any]:
+    return {key: value for key, value in result.to_json().items() if key != "seconds"}

@@ -243,7 +243,7 @@ def test_pickles_copies_and_texts(name: str) -> None:
         assert well_formed(one._repr_html_()) and "tightrope-card" in one._repr_html_()
 
 
-PLAIN = {"Polynomial": "terms", "RationalFunction": "numerator"}
+PLAIN = {"Interval": "lower", "Polynomial": "terms", "RationalFunction": "numerator"}
 """An attribute of those that are no dataclasses."""
 
 

@@ -86,7 +86,6 @@ from tightrope.io.results import (
 from tightrope.io.umb import umb_is_available, write_umb
 from tightrope.learning.options import LearnOptions, decide
 from tightrope.learning.products import base_of
-from tightrope.learning.result import LearningResult
 from tightrope.logic.product_problem import ProductProblem
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import MOST_DRAWN, Policy

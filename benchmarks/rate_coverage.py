@@ -23,7 +23,7 @@ import pyarrow as pa
 from tightrope.data.exposure import read_exposure
 from tightrope.data.timed_simulator import TimedRows, simulate_times
 from tightrope.learning.rates import learn_rates
-from tightrope.logic.answer import answer
+from tightrope.logic.model_checking import answer
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.prism.load import load_rates_text
 from tightrope.regions.rate_box import region_of_rates

@@ -20,7 +20,7 @@ from tightrope.certificate.checker import check
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certify.certificate_file import as_file
 from tightrope.cli.app import run
-from tightrope.logic.whole import reduce_automaton
+from tightrope.logic.translation import reduce_automaton
 from tightrope.model.product import Automaton, RabinPair
 
 FORMULAS = [

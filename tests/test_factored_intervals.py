@@ -20,7 +20,7 @@ from tightrope.certify.certify_answer import certify_answer
 from tightrope.certify.verification import verify
 from tightrope.cli.app import main
 from tightrope.errors import CannotCertify, InputError, ReadingWarning
-from tightrope.logic.answer import answer
+from tightrope.logic.model_checking import answer
 from tightrope.model.mdp import JOINT_BOUNDS, FactoredRows, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure

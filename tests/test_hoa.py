@@ -14,10 +14,9 @@ import pytest
 
 import tightrope as tr
 from tightrope.cli.app import run
-from tightrope.logic.external import ltl_text
+from tightrope.logic.accepting import states_meeting
 from tightrope.logic.formula import FALSE, TRUE, atom, both, either, eventually, globally, next_, until
-from tightrope.logic.hoa import read_hoa
-from tightrope.logic.winning import states_meeting
+from tightrope.logic.hoa import ltl_text, read_hoa
 from tightrope.model.graph.support import Support
 from tightrope.model.objective import ObjectiveKind
 from tightrope.model.product import Letters, product_of

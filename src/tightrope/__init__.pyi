@@ -58,12 +58,12 @@ from .learning.result import PolicyValue as PolicyValue
 from .loading import Benchmark as Benchmark
 from .loading import benchmark as benchmark
 from .loading import load as load
-from .logic.answer import Answer as Answer
-from .logic.answer import answer as answer
-from .logic.over_rates import RateBounds as RateBounds
+from .logic.model_checking import Answer as Answer
+from .logic.model_checking import answer as answer
 from .logic.product_problem import ProductProblem as ProductProblem
 from .logic.product_problem import temporal_problem as temporal_problem
 from .logic.product_problem import to_hoa as to_hoa
+from .logic.timed import RateBounds as RateBounds
 from .model.arrays import from_arrays as from_arrays
 from .model.arrays import from_gymnasium as from_gymnasium
 from .model.builder import build_ctmc_from_function as build_ctmc_from_function

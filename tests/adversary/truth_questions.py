@@ -14,7 +14,7 @@ import numpy as np
 
 from adversary.archive import Forgery
 from exact_reference import vertices
-from tightrope.logic.winning import states_meeting
+from tightrope.logic.accepting import states_meeting
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind

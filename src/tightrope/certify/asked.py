@@ -11,12 +11,11 @@ import numpy as np
 from tightrope.certificate import problem as certified
 from tightrope.certificate.product import Automaton as CertifiedAutomaton
 from tightrope.errors import InputError
-from tightrope.logic.external import translate
+from tightrope.logic.hoa import translate
 from tightrope.logic.long_run import read_average
 from tightrope.logic.solving import opposite
 from tightrope.logic.temporal import Translator, sought_formula
-from tightrope.logic.translation import is_co_safe
-from tightrope.logic.whole import whole_automaton
+from tightrope.logic.translation import is_co_safe, whole_automaton
 from tightrope.model.product import Automaton, Letters, RabinPair
 from tightrope.numerics.arrays import BoolArray
 from tightrope.prism.parse.property_syntax import RewardFormula, spell

@@ -24,9 +24,8 @@ from tightrope.certificate.problem import Problem as Certified
 from tightrope.certificate.theorem import prove
 from tightrope.certify.solved import to_claim, to_words
 from tightrope.errors import CannotCertify
-from tightrope.logic.long_run import Gains, Reached, expectation, gains_of, reached_averages
-from tightrope.logic.quotient import Quotient
-from tightrope.logic.strategy import towards
+from tightrope.logic.accepting import towards
+from tightrope.logic.long_run import Gains, Quotient, Reached, expectation, gains_of, reached_averages
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.policy import Policy, policy_of

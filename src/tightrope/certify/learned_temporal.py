@@ -1,7 +1,7 @@
 """What is learned about a temporal formula, once more over the product that a certificate derives.
 
 A result of `learn` is about the product of the model with what is left of the formula, and finds out inside
-end components how it is won. A certificate holds one automaton of the whole formula (`automata.whole`), and
+end components how it is won. A certificate holds one automaton of the whole formula (`whole_automaton`), and
 the checker derives the product with that. Values are the same; vectors and policies are about other states.
 So the result is computed again there: the same data, tied in the same way, the same confidence.
 """

@@ -594,7 +594,7 @@ def _check_rate_domain(
 ) -> None:
     """Bounds that hold for every point of the domain: rates in intervals, picked anew at every moment."""
     from tightrope.logic.operators import Effort
-    from tightrope.logic.over_rates import bound_over_rates
+    from tightrope.logic.timed import bound_over_rates
     from tightrope.model.continuous import over_box
 
     if len(queries) != 1:

@@ -36,7 +36,7 @@ from tightrope.verdict import Assumed, Kept, Verdict
 if TYPE_CHECKING:
     from tightrope.cli.sources import LoadedModel, TimedModel
     from tightrope.io.output import OutputFile
-    from tightrope.logic.answer import Answer
+    from tightrope.logic.model_checking import Answer
     from tightrope.model.continuous import CTMC
     from tightrope.model.mdp import MDP, IntervalMDP
     from tightrope.numerics.arrays import BoolArray
@@ -192,7 +192,7 @@ def claim_figure(target: Path, overwrite: bool) -> OutputFile:
 
 def require_curve(queries: Sequence[Query]) -> None:
     """A figure is that of two objectives which are both asked for."""
-    from tightrope.logic.answer import is_curve
+    from tightrope.logic.model_checking import is_curve
 
     if len(queries) != 1 or not is_curve(queries[0].formula):
         raise InputError(
@@ -272,7 +272,7 @@ def answer_composed(
     controller: bool = False,
 ) -> ComposedAnswer:
     """Answer a property that is not plain."""
-    from tightrope.logic.answer import check_query
+    from tightrope.logic.model_checking import check_query
     from tightrope.logic.operators import Effort
 
     effort = Effort(

@@ -2,7 +2,7 @@
 
 Statistics and sets are those of `learn`. Their hull, an interval for the probability of every transition,
 holds the truth whenever they do; on it averages have certified bounds for every nature
-(`answering.long_run`). The policy is the one that looks best against nature; its interval is then bounded
+(`logic.long_run`). The policy is the one that looks best against nature; its interval is then bounded
 anew, on the model that it leaves: nature against it gives one end, nature for it the other. Which transitions
 are possible matters to averages: none may vanish, by the sets, by the domain, or by an assumption.
 """

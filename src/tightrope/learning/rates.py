@@ -3,7 +3,7 @@
 Exposures and jumps give an interval for every unknown rate (`statistics.rates`) and the intervals a region
 of the parameters (`region.rate_box`), or the likelihood of all rates together gives the region and that the
 intervals (`region.rate_likelihood`). The region gives an interval chain, and the interval chain bounds on the
-value (`answering.over_rates`). A chain has no choices, so there is no policy to find: what comes out is
+value (`logic.timed`). A chain has no choices, so there is no policy to find: what comes out is
 certified bounds on the value that the chain has.
 """
 
@@ -24,7 +24,7 @@ from tightrope.errors import InputError, check_number, describe
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.result import rests_on
 from tightrope.logic.operators import Effort
-from tightrope.logic.over_rates import RateBounds, bound_over_rates, value_operator
+from tightrope.logic.timed import RateBounds, bound_over_rates, value_operator
 from tightrope.model.continuous import IntervalCTMC, ParametricCTMC
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record

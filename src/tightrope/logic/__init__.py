@@ -1,1 +1,1 @@
-"""Linear temporal logic: formulas, deterministic automata for them, and products of models with automata."""
+"""Model checking: what every kind of query asks, answered by products, end components and solves."""

@@ -13,12 +13,11 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.logic.conditional import MOST_STARTS, Both, bound_beginning_anew, bound_quotient
-from tightrope.logic.cumulative import bound_window
+from tightrope.logic.cvar import CvarProblem, bound_largest_cvar, bound_least_cvar
 from tightrope.logic.long_run import bound_average
-from tightrope.logic.reward_bounds import bound_rewarded, expand_reward_bound, require_whole
+from tightrope.logic.reward_bounds import bound_rewarded, bound_window, expand_reward_bound, require_whole
 from tightrope.logic.solving import Directions, Solve
-from tightrope.logic.tail import TailProblem, bound_largest_tail, bound_least_tail
-from tightrope.logic.temporal import PathBounds, Steered, Translator, bound_path, bound_reward
+from tightrope.logic.temporal import PathBounds, SteeredPath, Translator, bound_path, bound_reward
 from tightrope.logic.translation import is_co_safe
 from tightrope.logic.values import Bounds
 from tightrope.model.mdp import JOINT_BOUNDS, MDP, IntervalMDP
@@ -88,7 +87,7 @@ class Operators:
         self.iterations = 0
         self.missed: list[str] = []
         self.believed = False
-        self.find_controller: Steered | None = None
+        self.steered: SteeredPath | None = None
 
     def bounds(
         self, operator: ValueOperator, precision: float, starts: OffsetArray, is_whole: bool
@@ -214,7 +213,7 @@ class Operators:
             self.effort.translator,
         )
         if self.effort.controller and asked.is_whole and not found.is_believed:
-            self.find_controller = found.find_controller(self.model)
+            self.steered = found.steered(self.model)
         self._believe(found)
         self._noted_factors(asked, found.solution)
         return found.bounds
@@ -370,15 +369,15 @@ class Operators:
             upper_steps=costs.upper_steps,
             reward=RewardStructure(choice=cost),
         )
-        problem = TailProblem(self._joint, objective, level, self._solver(asked.precision / 10))
+        problem = CvarProblem(self._joint, objective, level, self._solver(asked.precision / 10))
         if agent is Direction.MIN:
-            found = bound_least_tail(problem, asked.starts, self.structure.states)
+            found = bound_least_cvar(problem, asked.starts, self.structure.states)
         else:
             starts = asked.starts
             if len(starts) > MOST_STARTS:
                 self.tell("CVaR…max is that of the initial states")
                 starts = np.array(self.structure.initial_states)
-            found = bound_largest_tail(problem, starts, self.structure.states, level, asked.precision / 2)
+            found = bound_largest_cvar(problem, starts, self.structure.states, level, asked.precision / 2)
         self.iterations += found.iterations
         if found.missed:
             self._miss(asked, "not close enough")

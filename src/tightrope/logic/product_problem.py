@@ -3,7 +3,7 @@
 The product of the model with the automaton of the formula is again a parametric model, over the same
 parameters. Its choices carry the model's expressions, so events are tied across copies as in the model; every
 observation is counted once, at one copy (`lift`). The question becomes that of reaching states in which the
-formula is won (`automata.winning`), under the condition that no transition of the true model vanishes. A
+formula is won (`winning_states`), under the condition that no transition of the true model vanishes. A
 policy of the product is a policy with memory for the model: finite-memory.
 """
 
@@ -18,8 +18,8 @@ import numpy as np
 from tightrope.data.batches import Batches
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError, ReadingWarning
-from tightrope.logic.external import hoa_text
-from tightrope.logic.strategy import finite_memory_choices
+from tightrope.logic.accepting import finite_memory_choices
+from tightrope.logic.hoa import hoa_text
 from tightrope.logic.temporal import Reachability, Translator, reach_by_progression, sought_formula
 from tightrope.logic.translation import is_co_safe
 from tightrope.model.graph.support import Support

@@ -3,7 +3,7 @@ reachability problem.
 
 Where a formula only promises (co-safe) the target is what is left of it: true; where it only bans (safe), the
 complement is such a formula, and both hold for any agent and any nature. Otherwise the agent reaches end
-components in which it wins almost surely (`automata.winning`): the agent maximises, and its minimum is the
+components in which it wins almost surely (`winning_states`): the agent maximises, and its minimum is the
 complement of the maximum of the negated formula. That needs constant support of interval models, or it is
 refused.
 """
@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tightrope.logic import formula as ltl
-from tightrope.logic.external import translate
+from tightrope.logic.accepting import Won, finite_memory_choices, states_meeting, winning_states
 from tightrope.logic.formula import FALSE, TRUE, Formula
+from tightrope.logic.hoa import translate
 from tightrope.logic.solving import (
     ANYTHING,
     PROBABILITY,
@@ -26,10 +27,8 @@ from tightrope.logic.solving import (
     reaching,
     require_constant,
 )
-from tightrope.logic.strategy import Won, finite_memory_choices
 from tightrope.logic.translation import is_co_safe, is_safe, progression, refuse_large
 from tightrope.logic.values import Bounds
-from tightrope.logic.winning import states_meeting, winning_states
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective
@@ -61,7 +60,7 @@ class PathBounds:
     reach: Reachability | None = None
     letters: Letters | None = None
 
-    def find_controller(self, model: MDP | IntervalMDP) -> Steered:
+    def steered(self, model: MDP | IntervalMDP) -> SteeredPath:
         """The policy behind the bounds, as a finite-memory policy of the model, and what it attains."""
         assert self.reach is not None and self.letters is not None
         policy = self.solution.policy
@@ -69,11 +68,11 @@ class PathBounds:
             self.reach.product, self.reach.automaton, self.letters, policy.choice, self.reach.won
         )
         steering = Policy(model, rows.restrict_to_reached(Support.of(model)))
-        return Steered(steering, attained(self.solution, policy))
+        return SteeredPath(steering, attained(self.solution, policy))
 
 
 @dataclass(frozen=True, eq=False)
-class Steered:
+class SteeredPath:
     """A finite-memory policy, and the verified interval of its value from the initial state."""
 
     controller: Policy

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 
 from tightrope.errors import InputError, check_type, describe
 from tightrope.io.output import OutputFile
-from tightrope.logic.answer import Answer
-from tightrope.logic.multi import Achieved
+from tightrope.logic.model_checking import Answer
+from tightrope.logic.multi_objective import Achieved
 from tightrope.numerics.arrays import FloatArray
 from tightrope.report.figures import save_figure
 from tightrope.report.style import GREY, INK, PAPER, SETS, WIDTH, legend_below, name_axes

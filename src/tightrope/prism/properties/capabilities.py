@@ -152,7 +152,7 @@ CAPABILITIES = {
         Capability(
             QueryKind.QUANTILE,
             "quantiles are",
-            "quantile",
+            "reward_bounds",
             ('quantile(min k, Pmax>=0.9 [ F{"cost"}<=k "goal" ])',),
             "certified bounds on k",
             models=_DISCRETE,

@@ -53,7 +53,7 @@ class Tail:
     missed: bool
 
 
-class TailProblem:
+class CvarProblem:
     """The costs beyond any budget, for one reward, one objective and one level."""
 
     def __init__(self, model: MDP | IntervalMDP, objective: Objective, level: Fraction, solve: Solve):
@@ -101,7 +101,7 @@ class TailProblem:
         return Bounds(np.where(np.isposinf(excess.lower), np.inf, found.lower), found.upper)
 
 
-def bound_least_tail(problem: TailProblem, starts: OffsetArray, states: int) -> Tail:
+def bound_least_cvar(problem: CvarProblem, starts: OffsetArray, states: int) -> Tail:
     """Where the agent minimises, or nobody decides anything."""
     most = FIRST_BUDGET
     while True:
@@ -120,8 +120,8 @@ def bound_least_tail(problem: TailProblem, starts: OffsetArray, states: int) -> 
     return Tail(Bounds(lower, upper), problem.iterations, not problem.is_certified)
 
 
-def bound_largest_tail(
-    problem: TailProblem, starts: OffsetArray, states: int, level: Fraction, precision: float
+def bound_largest_cvar(
+    problem: CvarProblem, starts: OffsetArray, states: int, level: Fraction, precision: float
 ) -> Tail:
     """Where the agent maximises."""
     lower, upper = (np.full(states, end) for end in ANYTHING)

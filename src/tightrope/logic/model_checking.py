@@ -13,7 +13,7 @@ import numpy as np
 
 from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number, check_type
 from tightrope.logic.evaluate import Evaluation
-from tightrope.logic.multi import Achieved
+from tightrope.logic.multi_objective import Achieved
 from tightrope.logic.operators import Effort
 from tightrope.logic.timed import TimedEvaluation
 from tightrope.logic.values import Bounds, Truth
@@ -261,7 +261,7 @@ def check_query(
     elif isinstance(value, Truth):
         holds, fails = value.holds, value.fails
     found = evaluation.operators
-    steered = found.find_controller
+    steered = found.steered
     return Answer(
         text=query.text,
         structure=model.structure,

@@ -17,7 +17,8 @@ from tightrope.data.batches import Batches
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.monitoring.batch_test import SHARES, BatchTest, weigh_batches
+from tightrope.monitoring.batch_test import BatchTest, weigh_batches
+from tightrope.monitoring.e_process import SHARES
 from tightrope.monitoring.model_fit import ModelFit, weigh_fit
 
 LOW, HIGH = 0.1, 0.9

@@ -13,8 +13,7 @@ from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.best_fit import BestFit
 from tightrope.monitoring.departures import free_prediction
-from tightrope.monitoring.looks import next_look
-from tightrope.monitoring.monitor import Monitor
+from tightrope.monitoring.monitor import Monitor, next_look
 from tightrope.monitoring.promise import ReturnsWatch
 from tightrope.prism.load import load_prism_text
 

@@ -11,9 +11,7 @@ import pytest
 
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.best_fit import BestFit, log_chances
-from tightrope.monitoring.compensation import POWERS, Compensation
-from tightrope.monitoring.drift import log_weight
-from tightrope.monitoring.joint_bound import JointTerms, weigh_terms
+from tightrope.monitoring.drift import POWERS, Compensation, JointTerms, log_weight, weigh_terms
 from tightrope.prism.load import load_prism_text
 from tightrope.statistics.outcomes import Outcomes
 

@@ -194,7 +194,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "TimeVaryingChoices": lambda: tr.solve(simulator().mdp, 'Pmax=? [ F<=3 "goal" ]').steps,
     "Strategy": lambda: plan().strategies[0],
     "Structure": lambda: model().structure,
-    "Suspect": lambda: tr.Suspect("tie", "choice 'a' of state 0", 3.5),
+    "Anomaly": lambda: tr.Anomaly("tie", "choice 'a' of state 0", 3.5),
     "Trajectories": lambda: next(simulator().trajectories(3, 1)),
     "Update": lambda: learner().last_update,
     "Verdict": lambda: verdict(),

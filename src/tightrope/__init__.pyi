@@ -91,9 +91,9 @@ from .model.polynomial import Polynomial as Polynomial
 from .model.rational_function import RationalFunction as RationalFunction
 from .model.structure import RewardStructure as RewardStructure
 from .model.structure import Structure as Structure
+from .monitoring.anomalies import Anomaly as Anomaly
 from .monitoring.model_fit import ModelFit as ModelFit
 from .monitoring.monitor import Monitor as Monitor
-from .monitoring.suspects import Suspect as Suspect
 from .problem import Problem as Problem
 from .regions.region import Conflict as Conflict
 from .regions.region import Region as Region

@@ -23,11 +23,10 @@ from tightrope.io.answers import ReturnsFacts, WatchRecord
 from tightrope.io.results import MovedFacts, SeenFacts, SuspectFacts
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
-from tightrope.monitoring.checkpoint import load_monitor, save_monitor
-from tightrope.monitoring.following import Following
+from tightrope.monitoring.anomalies import Anomaly
+from tightrope.monitoring.following import Following, load_monitor, save_monitor
 from tightrope.monitoring.monitor import Monitor
 from tightrope.monitoring.promise import Promise, PromiseWatch
-from tightrope.monitoring.suspects import Suspect
 from tightrope.numerics.text import bound_text
 from tightrope.prism.properties.query import Query
 from tightrope.statistics.ledger import COMPLETE
@@ -192,28 +191,28 @@ def returns_verdict(watched: PromiseWatch) -> str:
     return f"returns agree with the promise ({facts})"
 
 
-def print_suspects(suspects: list[Suspect], alarm: bool) -> None:
+def print_anomalies(suspects: list[Anomaly], alarm: bool) -> None:
     """What speaks most against the model; where there is an alarm, only what does."""
     rows: list[tuple[str, str, str, str]] = []
-    for suspect in suspects:
-        if alarm and rows and suspect.log_e_value <= 0.0:
+    for anomaly in suspects:
+        if alarm and rows and anomaly.log_e_value <= 0.0:
             continue
-        log_e = suspect.log_e_value
+        log_e = anomaly.log_e_value
         shown = "∞" if math.isinf(log_e) else f"10^{log_e / math.log(10):.1f}"
-        rows.append((suspect.kind, suspect.text, _details(suspect), shown))
+        rows.append((anomaly.kind, anomaly.text, _details(anomaly), shown))
     title = "What the data contradict" if alarm else "What fits worst (no alarm)"
     print_table(title, ("kind", "where", "seen against best fit", "e-value"), rows, numeric=False)
 
 
-def _details(suspect: Suspect) -> str:
-    if suspect.moved:
+def _details(anomaly: Anomaly) -> str:
+    if anomaly.moved:
         return "; ".join(
             f"{name}: {before:.4g} → {after:.4g} ({errors:+.1f} standard errors)"
-            for name, before, after, errors in suspect.moved[:3]
+            for name, before, after, errors in anomaly.moved[:3]
         )
     return "; ".join(
         f"{seen.outcome}: {seen.count:,} times, {seen.observed:.4f} against {seen.expected:.4f}"
-        for seen in suspect.outcomes[:4]
+        for seen in anomaly.outcomes[:4]
     )
 
 
@@ -350,8 +349,8 @@ class _Watching:
         monitor, returns = self.monitor, self.returns
         suspects = monitor.explain(SHOWN) if final or monitor.alarm else []
         if returns is not None and returns.alarm:
-            suspects.append(returns.suspect())
-            suspects.sort(key=lambda suspect: -suspect.log_e_value)
+            suspects.append(returns.anomaly())
+            suspects.sort(key=lambda anomaly: -anomaly.log_e_value)
         if self.asked.json:
             self.say_how_read()
             print_json(self._record(suspects, final))
@@ -367,9 +366,9 @@ class _Watching:
             typer.echo("\n".join(f"  {doubt}: the rate of false alarms is nominal" for doubt in found.doubts))
         if (final or told) and suspects and self.tabled != words:
             self.tabled = words
-            print_suspects(suspects, self.alarm)
+            print_anomalies(suspects, self.alarm)
 
-    def _record(self, suspects: list[Suspect], final: bool) -> WatchRecord:
+    def _record(self, suspects: list[Anomaly], final: bool) -> WatchRecord:
         monitor = self.monitor
         returns = None
         if self.returns is not None and self.promised is not None:
@@ -387,7 +386,7 @@ class _Watching:
             events=monitor.events,
             first_alarm=self.first_alarm,
             first_warning=monitor.first_warning,
-            suspects=[_facts_of(suspect) for suspect in suspects],
+            suspects=[_facts_of(anomaly) for anomaly in suspects],
             parameters=monitor.parameters() if monitor.events else {},
             returns=returns,
             read=dict(self.log.read),
@@ -398,14 +397,14 @@ class _Watching:
         )
 
 
-def _facts_of(suspect: Suspect) -> SuspectFacts:
+def _facts_of(anomaly: Anomaly) -> SuspectFacts:
     return SuspectFacts(
-        kind=suspect.kind,
-        text=suspect.text,
-        log_e_value=suspect.log_e_value if math.isfinite(suspect.log_e_value) else None,
-        outcomes=[SeenFacts(**vars(seen)) for seen in suspect.outcomes],
-        since=suspect.since,
-        moved=[MovedFacts(*row) for row in suspect.moved],
+        kind=anomaly.kind,
+        text=anomaly.text,
+        log_e_value=anomaly.log_e_value if math.isfinite(anomaly.log_e_value) else None,
+        outcomes=[SeenFacts(**vars(seen)) for seen in anomaly.outcomes],
+        since=anomaly.since,
+        moved=[MovedFacts(*row) for row in anomaly.moved],
     )
 
 

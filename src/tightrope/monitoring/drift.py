@@ -1,12 +1,46 @@
-"""Parameters that change at an unknown time: predictions that begin anew.
+"""Evidence that parameters have changed, from single events: predictions that begin anew, and their price.
 
-Let P_λ be how much better the model's own predictions of the past up to an event j did than the truth, to the
-power λ and compensated for it (`compensation`): a martingale that begins at 1. Let N_j be the ratio
-q_j(since)/p_θ*(since) for predictions that begin anew at j, without a power. One after the other, P_λ·N_j is
-a non-negative supermartingale that begins at 1 whatever θ* is: evidence that what came since j does not fit
-the parameters of what came before, once its least value over all θ is taken (`joint_bound`). A λ near 1 pays
-for not knowing the past parameters, about λ²·(d/2)·log n; a small one ties parameters to the past less
-firmly, which hardly matters while the past is much longer than what came since.
+*What predictions of the past give back: the part of their price that a power below 1 does not owe.* With q_i
+the model's own prediction of event i, fixed before it, and p_θ the truth,
+
+    P_λ = Π_i (q_i/p_θ)^λ / A_i(θ),     A_i(θ) = Σ over outcomes of q_i^λ·p_θ^(1−λ) ≤ 1,
+
+is a martingale that begins at 1 for every λ in (0, 1), because A_i is the expectation of (q_i/p_θ)^λ given
+the past and the choice. Without its denominator it is the supermartingale of Jensen's inequality, which loses
+−log A_i, (1 − λ) times a Rényi divergence, at every event. S_λ(θ) = −Σ log A_i(θ) gives that back: near the
+truth about 1 − λ of the price of not knowing the parameters, and more the further θ is from what was
+predicted.
+
+A_i is a concave function of the probabilities f of the outcomes, which are affine in the coordinates, so S is
+convex, and for any positive numbers c in the place of f
+
+    −S(θ) ≤ Σ_i [ log A_i(c) + Σ h_i·(f(θ) − c) ],     h_i = (1 − λ)·q_i^λ·c^(−λ)/A_i(c),   Σ h_i·c = 1 − λ:
+
+a tangent, which is all that a lower bound over the domain takes. Predictions change only now and then, so
+that sums over events are sums over periods with one prediction each. Leaving periods out lowers P_λ.
+
+*Evidence that is a sum of many terms, bounded from below over all parameters at once.* Every term is
+exp(base_jk − g_jk(θ)) with the same unknown θ, where
+
+    g_jk(θ) = λ_k·ℓ_past(θ) − S_k(θ) + ℓ_since(θ)
+
+is concave in the coordinates. For any shares π that sum to 1,
+
+    log Σ exp(base − g(θ)) ≥ Σ π·base − Σ π·log π − Σ π·g(θ)          (Gibbs)
+
+and Σ π·g is a log-likelihood with mixed counts less a convex function: one upper bound over the domain for
+all terms together. The sum of bounds of single terms is smaller, because each would take its own θ.
+Whatever the shares are the bound holds; it is best where they are the terms' shares of the sum at the θ that
+makes it least, towards which a few rounds go.
+
+*Parameters that change at an unknown time: predictions that begin anew.* Let P_λ be how much better the
+model's own predictions of the past up to an event j did than the truth, to the power λ and compensated for
+it (`Compensation`): a martingale that begins at 1. Let N_j be the ratio q_j(since)/p_θ*(since) for
+predictions that begin anew at j, without a power. One after the other, P_λ·N_j is a non-negative
+supermartingale that begins at 1 whatever θ* is: evidence that what came since j does not fit the parameters
+of what came before, once its least value over all θ is taken (`weigh_terms`). A λ near 1 pays for not
+knowing the past parameters, about λ²·(d/2)·log n; a small one ties parameters to the past less firmly, which
+hardly matters while the past is much longer than what came since.
 
 q_j is a mixture of d + 1 predictions: in one all parameters begin anew, which pays about (d/2)·log of the
 events since; in each of the others one parameter moves alone and the rest stays at the estimate of the past,
@@ -32,16 +66,316 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tightrope.monitoring.best_fit import BestFit, log_chances_of
-from tightrope.monitoring.compensation import FIRMNESS, POWERS, Compensation
-from tightrope.monitoring.joint_bound import JointTerms, weigh_terms
-from tightrope.monitoring.refit import refit
+from tightrope.monitoring.best_fit import BARRIER, BestFit, log_chances_of, longest_step, refit, solve_step
+from tightrope.monitoring.e_process import log_sum
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.jit import kernel
 from tightrope.statistics.outcomes import Outcomes
+
+POWERS: FloatArray = np.array([6.0, 3.0, 1.0]) / 8.0
+"""The powers λ; their products with counts are exact."""
+
+FIRMNESS: FloatArray = POWERS * (2.0 - POWERS)
+"""How firmly a power ties parameters to the past, beside the likelihood itself."""
+
+MOST = 4_000_000
+"""Predictions that are kept, periods times outcomes: of the oldest periods nothing is given back."""
+
+_LEAST = 1e-12
+_ROUNDING = 1e-14
+
+
+@dataclass(frozen=True)
+class Tangent:
+    """−S(θ) ≤ level + Σ tilt·f(θ) over the expressions f; `bend` is minus its curvature, times f."""
+
+    level: float
+    tilt: FloatArray
+    bend: FloatArray
+
+
+class Compensation:
+    """Predictions of periods, and how often each distribution that depends on parameters was drawn from."""
+
+    def __init__(self, fit: BestFit, outcomes: Outcomes):
+        depends = fit.informative[outcomes.expression] > 0.0
+        kept = np.logical_or.reduceat(depends, outcomes.start[:-1])
+        number = np.where(kept, np.cumsum(kept) - 1, -1)
+        chosen = np.flatnonzero(kept[outcomes.signature])
+        self.expression = outcomes.expression[chosen].astype(np.int64)
+        self.multiplicity = outcomes.multiplicity[chosen].astype(np.float64)
+        self.start = np.r_[0, np.cumsum(outcomes.width[kept])].astype(np.int64)
+        self.expressions = len(fit.functions)
+        self._part = number[outcomes.signature[outcomes.of_transition]]
+        self.visits = np.zeros(int(kept.sum()))
+        self.closed = 0
+        self.seen = np.zeros((0, len(self.visits)))
+        self.roots = np.zeros((0, len(self.expression)))
+
+    def add(self, transition: OffsetArray, count: OffsetArray) -> None:
+        """Count transitions of the period that is not over yet."""
+        part = self._part[transition]
+        kept = part >= 0
+        np.add.at(self.visits, part[kept], count[kept].astype(np.float64))
+
+    def close(self, log_chance: FloatArray) -> None:
+        """End a period, all of which was predicted with these logarithms of the probabilities."""
+        self.closed += 1
+        most = max(MOST // max(len(self.expression), 1), 8)
+        self.seen = np.concatenate([self.seen, self.visits[None, :]])[-most:]
+        roots = np.exp(log_chance[self.expression] / 8.0)
+        self.roots = np.concatenate([self.roots, roots[None, :]])[-most:]
+        self.visits = np.zeros(len(self.visits))
+
+    def given_back(self, chance: FloatArray) -> FloatArray:
+        """S of the first 0, 1, 2, … periods at these probabilities per expression, for every power, about."""
+        found = np.zeros((self.closed + 1, len(POWERS)))
+        if len(self.seen):
+            each = _give_back(*self._arrays(chance))
+            found[self.closed + 1 - len(each) :] = np.cumsum(each, axis=0)
+        return found
+
+    def shares(self, closed: OffsetArray, share: FloatArray) -> FloatArray:
+        """How much of each period there is, if share[j] per power is of the first closed[j] periods."""
+        first = self.closed - len(self.seen)
+        within = np.arange(first, self.closed)[:, None] < closed[None, :]
+        found: FloatArray = within.astype(np.float64) @ share
+        return found
+
+    def tangent(self, chance: FloatArray, share: FloatArray) -> Tangent:
+        """The tangent of Σ share·S at these probabilities per expression, on the safe side."""
+        tilt, bend = np.zeros(self.expressions), np.zeros(self.expressions)
+        if not len(self.seen) or not len(self.expression):
+            return Tangent(0.0, tilt, bend)
+        level, size, slope, curve = _tangent(*self._arrays(chance), share)
+        np.add.at(tilt, self.expression, slope)
+        np.add.at(bend, self.expression, curve)
+        level += _ROUNDING * size + (_ROUNDING + 2.0**-52 * share.size * len(self.visits)) * float(tilt.sum())
+        return Tangent(level, tilt, bend)
+
+    def _arrays(
+        self, chance: FloatArray
+    ) -> tuple[FloatArray, FloatArray, OffsetArray, FloatArray, FloatArray]:
+        root = np.maximum(chance[self.expression], _LEAST) ** 0.125
+        return self.seen, self.roots, self.start, self.multiplicity, root
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "past_closed": np.array(self.closed),
+            "past_visits": self.visits.copy(),
+            "past_seen": self.seen.copy(),
+            "past_roots": self.roots.copy(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.closed = int(state["past_closed"])
+        for name in ("visits", "seen", "roots"):
+            setattr(self, name, np.array(state[f"past_{name}"], dtype=np.float64))
+
+
+@kernel
+def _averages(
+    roots: FloatArray, multiplicity: FloatArray, root: FloatArray, first: int, last: int
+) -> tuple[float, float, float]:
+    """Σ q^λ·c^(1−λ) over the outcomes first to last, from the eighth roots of q and c, for every power."""
+    firm, middle, loose = 0.0, 0.0, 0.0
+    for o in range(first, last):
+        q, c = roots[o], root[o]
+        square = c * c
+        cube = q * q * q
+        firm += multiplicity[o] * cube * cube * square
+        middle += multiplicity[o] * cube * square * square * c
+        loose += multiplicity[o] * q * square * square * square * c
+    return firm, middle, loose
+
+
+@kernel
+def _give_back(
+    seen: FloatArray, roots: FloatArray, start: OffsetArray, multiplicity: FloatArray, root: FloatArray
+) -> FloatArray:
+    found = np.zeros((len(seen), 3))
+    for e in range(len(seen)):
+        for s in range(len(start) - 1):
+            visits = seen[e, s]
+            if visits > 0.0:
+                averages = _averages(roots[e], multiplicity, root, start[s], start[s + 1])
+                for k in range(3):
+                    if averages[k] > 0.0:
+                        found[e, k] -= visits * np.log(averages[k])
+    return found
+
+
+@kernel
+def _tangent(
+    seen: FloatArray,
+    roots: FloatArray,
+    start: OffsetArray,
+    multiplicity: FloatArray,
+    root: FloatArray,
+    share: FloatArray,
+) -> tuple[float, float, FloatArray, FloatArray]:
+    """The level without spare, what its rounding is in proportion to, and tilt and bend per outcome."""
+    tilt, bend = np.zeros(len(root)), np.zeros(len(root))
+    level, size = 0.0, 0.0
+    slope = np.zeros(3)
+    for e in range(len(seen)):
+        if share[e, 0] + share[e, 1] + share[e, 2] == 0.0:
+            continue
+        for s in range(len(start) - 1):
+            visits = seen[e, s]
+            if visits == 0.0:
+                continue
+            averages = _averages(roots[e], multiplicity, root, start[s], start[s + 1])
+            for k in range(3):
+                weight = share[e, k] * visits
+                slope[k] = 0.0
+                if weight > 0.0 and averages[k] > 0.0:
+                    logarithm = np.log(averages[k])
+                    level += weight * (logarithm - (1.0 - POWERS[k]))
+                    size += weight * (2.0 + abs(logarithm) + 2.0 * (start[s + 1] - start[s]))
+                    slope[k] = weight * (1.0 - POWERS[k]) / averages[k]
+            for o in range(start[s], start[s + 1]):
+                ratio = roots[e, o] / root[o]
+                cube = ratio * ratio * ratio
+                firm = slope[0] * cube * cube
+                middle = slope[1] * cube
+                loose = slope[2] * ratio
+                tilt[o] += multiplicity[o] * (firm + middle + loose)
+                bend[o] += multiplicity[o] * (POWERS[0] * firm + POWERS[1] * middle + POWERS[2] * loose)
+    return level, size, tilt, bend
+
+
+_ROUNDS = 3
+_STEPS = 30
+_CLOSE = 1e-10
+_NEGLIGIBLE = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class JointTerms:
+    """Term [j, k] has the power λ_k; `past` and `since` are events per expression, and S is over the first
+    `closed[j]` periods.
+    """
+
+    fit: BestFit
+    compensation: Compensation
+    past: FloatArray
+    since: FloatArray
+    closed: OffsetArray
+
+    def bound(
+        self, base: FloatArray, guess: FloatArray, start: FloatArray
+    ) -> tuple[FloatArray, float, FloatArray]:
+        """Shares π [j, k] and a number u with log Σ exp(other − g) ≥ Σ π·(other − log π) − u for any `other`.
+
+        `guess` are logarithms of the terms, up to a constant; `start` coordinates to search from. Also
+        where the search ended.
+        """
+        best: tuple[float, FloatArray, float, FloatArray] | None = None
+        logits = guess
+        for number in range(_ROUNDS):
+            shares = _shares(logits)
+            x, most = self._most(shares, start)
+            value = weigh_terms(shares, base, most)
+            if best is None or value > best[0]:
+                best = (value, shares, most, x)
+            start = x
+            renewed = base - self._explain(x)
+            if np.abs(_shares(renewed) - shares).max() < 0.03 or number == _ROUNDS - 1:
+                break
+            logits = renewed if number == 0 else 0.5 * (logits + renewed)
+            logits = np.where(np.isfinite(logits), logits, -np.inf)
+        assert best is not None
+        return best[1], best[2], best[3]
+
+    def _most(self, shares: FloatArray, start: FloatArray) -> tuple[FloatArray, float]:
+        """An upper bound on Σ π·g over the domain, and where it is nearly reached."""
+        weight = (shares @ POWERS) @ self.past + shares.sum(axis=1) @ self.since
+        periods = self.compensation.shares(self.closed, np.where(shares < _NEGLIGIBLE, 0.0, shares))
+        x = self._search(weight, periods, start)
+        tangent = self._tangent(x, periods)
+        return x, self.fit.upper(weight, x, tangent.tilt, tangent.level)
+
+    def _tangent(self, x: FloatArray, periods: FloatArray) -> Tangent:
+        functions = self.fit.functions
+        return self.compensation.tangent(functions.linear @ x + functions.constant, periods)
+
+    def _explain(self, x: FloatArray) -> FloatArray:
+        """g at x, about."""
+        functions = self.fit.functions
+        chance = functions.linear @ x + functions.constant
+        logs = np.log(np.where(chance > 0.0, chance, 1.0))
+        given = self.compensation.given_back(chance)[self.closed]
+        found: FloatArray = POWERS * (self.past @ logs)[:, None] + (self.since @ logs)[:, None] - given
+        return found
+
+    def _search(self, weight: FloatArray, periods: FloatArray, start: FloatArray) -> FloatArray:
+        """Where weight·log f − S with a barrier is largest, nearly, by damped Newton steps from `start`."""
+        functions = self.fit.functions
+        rows, bound = self.fit.rows
+        used = np.flatnonzero(weight * self.fit.informative > 0.0)
+        linear, constant, count = functions.linear[used], functions.constant[used], weight[used]
+        x = start
+        if not (np.all(linear @ x + constant > 0.0) and np.all(bound - rows @ x > 1e-14)):
+            x = self.fit.centre
+        tangent = self._tangent(x, periods)
+        for _ in range(_STEPS):
+            chance, room = linear @ x + constant, bound - rows @ x
+            everywhere = np.maximum(functions.linear @ x + functions.constant, 1e-12)
+            gradient = linear.T @ (count / chance) + functions.linear.T @ tangent.tilt
+            gradient -= BARRIER * (rows.T @ (1.0 / room))
+            scaled = linear * (np.sqrt(count) / chance)[:, None]
+            bent = functions.linear * np.sqrt(tangent.bend / everywhere)[:, None]
+            fenced = rows / room[:, None]
+            step = solve_step(scaled.T @ scaled + bent.T @ bent + BARRIER * (fenced.T @ fenced), gradient)
+            rise = float(gradient @ step)
+            if not rise > _CLOSE:
+                break
+            length = longest_step(chance, linear @ step, room, rows @ step)
+            before = self._objective(count, chance, room, tangent, everywhere)
+            while length > 1e-6:
+                moved = x + length * step
+                new_chance, new_room = linear @ moved + constant, bound - rows @ moved
+                if np.all(new_chance > 0.0) and np.all(new_room > 1e-14):
+                    tried = self._tangent(moved, periods)
+                    there = np.maximum(functions.linear @ moved + functions.constant, 1e-12)
+                    after = self._objective(count, new_chance, new_room, tried, there)
+                    if after >= before + 0.1 * length * rise or rise < 1e-4:
+                        break
+                length *= 0.5
+            else:
+                break
+            x, tangent = moved, tried
+        return x
+
+    @staticmethod
+    def _objective(
+        count: FloatArray, chance: FloatArray, room: FloatArray, tangent: Tangent, everywhere: FloatArray
+    ) -> float:
+        fence = BARRIER * float(np.log(room).sum())
+        return float(count @ np.log(chance)) + tangent.level + float(tangent.tilt @ everywhere) + fence
+
+
+def weigh_terms(shares: FloatArray, base: FloatArray, most: float) -> float:
+    """Σ π·(base − log π) − most, rounded down."""
+    used = shares > 0.0
+    terms = shares[used] * base[used]
+    entropy = -float((shares[used] * np.log(shares[used])).sum())
+    return float(terms.sum()) + entropy - most - 1e-9 - 1e-14 * (float(np.abs(terms).sum()) + abs(most))
+
+
+def _shares(logits: FloatArray) -> FloatArray:
+    """Shares in proportion to exp(logits); tiny ones are left out."""
+    found: FloatArray = np.exp(logits - logits.max())
+    found[found < 1e-6] = 0.0
+    found /= found.sum()
+    return found
+
 
 TEMPERED = (16.0, 1.0 / 512.0)
 """All data before a candidate count for so many events in its estimates, or for this part of them."""
@@ -172,7 +506,7 @@ class DriftEvidence:
         """A guess of what `weigh` finds."""
         found = self._promises(log_chance) - math.log(len(POWERS))
         both = (found + log_weight(np.maximum(self.number, 1.0))[:, None], found)
-        return _log_sum(both[0]), _log_sum(both[1])
+        return log_sum(both[0]), log_sum(both[1])
 
     def weigh(self, log_chance: FloatArray, start: FloatArray) -> tuple[float, float]:
         """log of the mixture and log of the detector, rounded down; `start` is near the best fit."""
@@ -274,8 +608,3 @@ class DriftEvidence:
         self._given = None
         self.total = np.array(state["drift_total"], dtype=np.float64)
         self.made, *self.order = (int(number) for number in state["drift_order"])
-
-
-def _log_sum(terms: FloatArray) -> float:
-    largest = float(terms.max(initial=-math.inf))
-    return largest + math.log(float(np.exp(terms - largest).sum())) if math.isfinite(largest) else largest

@@ -2,6 +2,10 @@
 
 The test is that of `tightrope.monitoring.batch_test`, at its own level α: it changes no interval and
 spends nothing of a guarantee's δ.
+
+What fits worst is listed by its own evidence: signatures, choices and changes, with what was expected. Where
+data have no order all signatures are free at once and have the same; then those come first that gain most by
+being free, compared with the best fit.
 """
 
 from __future__ import annotations
@@ -15,9 +19,9 @@ import numpy as np
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.monitoring.batch_test import BatchTest, weigh_batches
-from tightrope.monitoring.batch_worst import worst_fits
-from tightrope.monitoring.suspects import Suspect
+from tightrope.monitoring.anomalies import Anomaly, Seen, moved_parameters
+from tightrope.monitoring.batch_test import BatchTest, Change, weigh_batches
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 
 ALPHA = 0.001
@@ -60,7 +64,7 @@ class ModelFit(Record):
     looks: tuple[tuple[int, float], ...]
     ordered: bool
     nominal: tuple[str, ...]
-    suspects: tuple[Suspect, ...]
+    suspects: tuple[Anomaly, ...]
     reason: str | None = None
 
     @property
@@ -107,7 +111,7 @@ class ModelFit(Record):
         return f"ModelFit: {self.text}"
 
     def _facts_(self) -> Facts:
-        return [(suspect.kind, suspect.words) for suspect in self.suspects]
+        return [(anomaly.kind, anomaly.words) for anomaly in self.suspects]
 
     def to_json(self) -> dict[str, Any]:
         """The keys of `fit` in `tightrope learn --json`."""
@@ -123,7 +127,7 @@ class ModelFit(Record):
             "nominal": list(self.nominal),
             "text": self.text,
             "looks": [{"events": events, "log_e_value": log_e} for events, log_e in self.looks],
-            "suspects": [suspect.to_json() for suspect in self.suspects],
+            "suspects": [anomaly.to_json() for anomaly in self.suspects],
         }
 
 
@@ -154,3 +158,110 @@ def weigh_fit(model: ParametricMDP, counts: Counts, alpha: float = ALPHA) -> Mod
     verdict = CONTRADICTED if first is not None else GROWING if now >= 0.5 * level else FITS
     suspects = tuple(worst_fits(test, LISTED))
     return ModelFit(verdict, now, alpha, events, first, tuple(looks), ordered, nominal, suspects)
+
+
+def worst_fits(test: BatchTest, most: int) -> list[Anomaly]:
+    """The departures with the most evidence, of all kinds; not empty even where the model fits."""
+    if test.events == 0:
+        return []
+    fitted = test.fitted_probabilities()
+    surplus = test.surplus()
+    found = _expressions(test, fitted, surplus, most) + _ties(test, fitted, surplus, most)
+    change = test.strongest_change()
+    if change is not None:
+        found.append((change[0], math.inf, _change(test, *change)))
+    found.sort(key=lambda each: (-each[0], -each[1]))
+    return [anomaly for _, _, anomaly in found[:most]]
+
+
+Ranked = list[tuple[float, float, Anomaly]]
+"""Evidence, then what is gained over the best fit, then the departure."""
+
+
+def _expressions(test: BatchTest, fitted: FloatArray, surplus: float, most: int) -> Ranked:
+    outcomes, model = test.outcomes, test.model
+    size = len(outcomes.width)
+    gain = _gain(test.pooled, outcomes.signature, outcomes.expression, fitted, size)
+    visited = np.bincount(outcomes.signature, weights=test.pooled, minlength=size) > 0
+    log_e = surplus + test.expression_departures()
+    gain = np.where(visited & np.isfinite(log_e), gain + test.free_of_signatures(), -math.inf)
+    ranked: Ranked = []
+    for signature in _largest(log_e, gain, most):
+        rows = np.arange(outcomes.start[signature], outcomes.start[signature + 1])
+        total = float(test.pooled[rows].sum())
+        shown = []
+        for row in rows.tolist():
+            times = int(outcomes.multiplicity[row])
+            text = test.model.expressions.text(int(outcomes.expression[row]))
+            shown.append(
+                _describe_seen(
+                    text if times == 1 else f"{times}·({text})",
+                    test.pooled[row],
+                    total,
+                    times * fitted[outcomes.expression[row]],
+                )
+            )
+        choice = int(np.argmax(model.signatures.of_choice == signature))
+        text = f"as in {model.structure.choice_name(choice)}"
+        ranked.append(
+            (
+                float(log_e[signature]),
+                float(gain[signature]),
+                Anomaly("expression", text, float(log_e[signature]), tuple(shown)),
+            )
+        )
+    return ranked
+
+
+def _ties(test: BatchTest, fitted: FloatArray, surplus: float, most: int) -> Ranked:
+    choices, structure = test.choices, test.model.structure
+    log_e = surplus + choices.departures()
+    gain = np.zeros(len(log_e))
+    ranked: Ranked = []
+    for part in _largest(log_e, gain, most):
+        choice, visits = int(choices.choice[part]), float(choices.visits[part])
+        shown = []
+        for transition in range(structure.transition_start[choice], structure.transition_start[choice + 1]):
+            expression = int(test.model.expression[transition])
+            to = structure.state_name(int(structure.successor[transition]))
+            place = int(np.searchsorted(choices.seen, transition))
+            is_met = place < len(choices.seen) and choices.seen[place] == transition
+            number = float(choices.number[place]) if is_met else 0.0
+            text = f"to {to} ({test.model.expressions.text(expression)})"
+            shown.append(_describe_seen(text, number, visits, fitted[expression]))
+        anomaly = Anomaly("tie", structure.choice_name(choice), float(log_e[part]), tuple(shown))
+        ranked.append((float(log_e[part]), float(gain[part]), anomaly))
+    return ranked
+
+
+def _largest(log_e: FloatArray, gain: FloatArray, most: int) -> list[int]:
+    """The parts that come first, of those that were met."""
+    met = np.flatnonzero(np.isfinite(gain))
+    if len(met) > most:
+        met = met[log_e[met] >= np.partition(log_e[met], -most)[-most]]
+    order = np.lexsort((-gain[met], -log_e[met]))
+    return [int(part) for part in met[order[:most]]]
+
+
+def _gain(
+    number: FloatArray,
+    part: IndexArray | OffsetArray,
+    expression: IndexArray,
+    fitted: FloatArray,
+    parts: int,
+) -> FloatArray:
+    """Minus the log-likelihood of each part at the best fit."""
+    logs = number * np.log(np.maximum(fitted[expression], 1e-300))
+    found: FloatArray = -np.bincount(part, weights=logs, minlength=parts).astype(np.float64)
+    return found
+
+
+def _describe_seen(text: str, number: float, total: float, expected: float) -> Seen:
+    return Seen(text, int(number), float(number / total), float(expected))
+
+
+def _change(test: BatchTest, log_e: float, change: Change) -> Anomaly:
+    """After which batch the parameters changed, and which of them by how many standard errors."""
+    text = f"the parameters since about event {change.event + 1:,} are not those before"
+    rows = moved_parameters(test.fit, test.model.parameters.names, change.past, change.seen)
+    return Anomaly("drift", text, log_e, (), change.event, rows)

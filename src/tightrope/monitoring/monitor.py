@@ -1,18 +1,18 @@
 """`Monitor`: does the model fit, with a probability of a false alarm that holds at any time of looking.
 
-The evidence against a model after n events is
-
-    E_n = Σ_k w_k·q_k(data) / max over the domain of p_θ(data),      Σ w_k ≤ 1,
-
-with departures of single signatures and choices (`departures`) and changes of the parameters (`drift`, whose
-ratios are of a slightly more general kind) as the predictions q_k. For the true θ* in the domain E_n is at
-most Σ w_k·q_k/p_θ*, a non-negative supermartingale that begins at 1, under any policy that looks at the past;
-by Ville's inequality it ever reaches 1/α with probability at most α. So an alarm may be raised at the first
-moment at which E_n ≥ 1/α, and the average number of events to a false alarm is beyond 1/α, too. Numerators
-are rounded down and the denominator up (`best_fit`).
+The e-process is that of `tightrope.monitoring.e_process`, with departures of single signatures and choices
+(`departures`) and changes of the parameters (`drift`, whose ratios are of a slightly more general kind) as
+the predictions. An alarm may be raised at the first moment at which it reaches 1/α, and the average number
+of events to a false alarm is beyond 1/α, too.
 
 What is kept per event is nothing: counts per outcome, one number per part and some forty candidates for a
-change. Evidence is looked at after numbers of events that are fixed in advance.
+change. Evidence is looked at after numbers of events that are fixed in advance. An e-process may be looked at
+any time; how often it is decides the speed only. A look weighs all evidence, renews estimates and lets a
+candidate for a change begin. As candidates are numbered and share one weight, looks are as far apart as a
+change needs to show, a part of the past: the longer it was, the less likely is it that what is still to come
+shows at once. Where that becomes many events, glances in between weigh the evidence for changes that began at
+earlier looks, if there may be some. That looks do not depend on the data is more than a test needs. It makes
+what a monitor says the same however a stream is cut into portions.
 """
 
 from __future__ import annotations
@@ -29,20 +29,14 @@ from tightrope.data.design import ORDER
 from tightrope.data.steps import StepReader
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.monitoring.best_fit import BestFit, log_chances
+from tightrope.monitoring.anomalies import Anomaly, Seen, moved_parameters
 from tightrope.monitoring.departures import PartEvidence, Parts
 from tightrope.monitoring.drift import DriftEvidence
-from tightrope.monitoring.looks import FIRST_CANDIDATE, next_glance, next_look
-from tightrope.monitoring.refit import estimate
-from tightrope.monitoring.suspects import Suspect, drift_suspect, part_suspects
+from tightrope.monitoring.e_process import FIRST_CHANGE, SHARES, EProcess, log_sum, log_weight
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.statistics.outcomes import Outcomes
 from tightrope.verdict import Assumed, Kept, Verdict
 
 DEFAULT_ALPHA = 0.001
-SHARES = {"signature": 0.3, "choice": 0.2, "drift": 0.5}
-"""How the mixture is divided among kinds of departures; what a model does not have is left unused."""
-
 _KEPT = ("seen", "total", "total_size", "point", "best", "log_chance", "estimated_at", "look_at", "begin_at")
 MOST_PERIODS = 1_000_000
 """Of the model's own predictions, which change ever more rarely."""
@@ -64,7 +58,7 @@ class Impossible:
     text: str
 
 
-class Monitor:
+class Monitor(EProcess):
     """Watches whether data fit a model.
 
     * `model`: a parametric model, or a problem about one.
@@ -82,28 +76,21 @@ class Monitor:
             raise InputError("a monitor watches a model with parameters", hint="tr.load reads one")
         if not 0.0 < alpha < 1.0:
             raise InputError(f"`alpha` is {alpha:g}, but it is a probability between 0 and 1")
-        self.model: ParametricMDP = found
+        super().__init__(found)
         self.alpha = float(alpha)
-        self.events = 0
         self.first_alarm: int | None = None
         self.first_warning: int | None = None
         self.impossible: Impossible | None = None
         self.largest = 0.0
-        self._outcomes = Outcomes.of(found)
-        self._expression = self._outcomes.expression[self._outcomes.of_transition]
-        self._fit = BestFit.of(found)
-        self._by_signature = PartEvidence(Parts.signatures(self._outcomes))
-        self._by_choice = PartEvidence(Parts.choices(self._outcomes))
-        self._drift = DriftEvidence(self._fit, self._outcomes)
-        self._seen = np.zeros(len(found.expressions))
-        self._total = 0.0
-        self._total_size = 0.0
-        self._point = self._fit.maximiser.start
-        self._best = self._fit.centre
-        self._log_chance = self._chances(self._point)
-        self._estimated_at = 0
-        self._look_at = next_look(0)
-        self._begin_at = self._look_at
+        self._expression = self.outcomes.expression[self.outcomes.of_transition]
+        self._by_signature = PartEvidence(Parts.signatures(self.outcomes))
+        self._by_choice = PartEvidence(Parts.choices(self.outcomes))
+        self._drift = DriftEvidence(self.fit, self.outcomes)
+        self.total = 0.0
+        self.total_size = 0.0
+        self.estimated_at = 0
+        self.look_at = next_look(0)
+        self.begin_at = self.look_at
         self._waiting: list[OffsetArray] = []
         self._reader: StepReader | None = None
 
@@ -164,13 +151,13 @@ class Monitor:
             raise InputError(f"transitions of this model are 0..{self.model.transitions - 1}")
         position = 0
         while position < len(transition):
-            end = min(len(transition), position + self._look_at - self.events)
+            end = min(len(transition), position + self.look_at - self.events)
             self._waiting.append(np.array(transition[position:end], dtype=np.int64))
             self.events += end - position
             position = end
-            if self.events == self._look_at:
+            if self.events == self.look_at:
                 self._take_waiting()
-                if self.events >= self._begin_at:
+                if self.events >= self.begin_at:
                     self._look()
                 else:
                     self._glance()
@@ -200,10 +187,10 @@ class Monitor:
             self.impossible = Impossible(self.events, text)
         self.first_alarm = self.first_alarm or self.events
         self.largest = math.inf
-        self._look_at = max(self._look_at, self.events + 1)
-        self._begin_at = max(self._begin_at, self._look_at)
+        self.look_at = max(self.look_at, self.events + 1)
+        self.begin_at = max(self.begin_at, self.look_at)
 
-    def explain(self, most: int = 5) -> list[Suspect]:
+    def explain(self, most: int = 5) -> list[Anomaly]:
         """What the data contradict most, the strongest evidence first; not empty even where the model fits.
 
         >>> import tightrope as tr
@@ -212,25 +199,24 @@ class Monitor:
         """
         if self.events == 0:
             return []
-        found: list[Suspect] = []
+        anomalies: list[Anomaly] = []
         if self.impossible is not None:
-            found.append(Suspect("excluded", self.impossible.text, math.inf, since=None))
+            anomalies.append(Anomaly("excluded", self.impossible.text, math.inf, since=None))
         now = self._up_to_now()
-        if now._seen.any():
-            found += now._departures(most)
-        return found[:most]
+        if now.seen.any():
+            anomalies += now._departures(most)
+        return anomalies[:most]
 
-    def _departures(self, most: int) -> list[Suspect]:
+    def _departures(self, most: int) -> list[Anomaly]:
         terms = self._terms()
-        found: list[Suspect] = []
-        kinds = (("expression", "signature", self._by_signature), ("tie", "choice", self._by_choice))
-        for kind, name, evidence in kinds:
-            log_e = terms[name] - math.log(SHARES[name] / max(len(evidence.parts), 1))
-            found += part_suspects(self, kind, evidence, log_e, most)
-        change = self._drift.best(self._log_chance, self._best)
+        anomalies: list[Anomaly] = []
+        for kind, evidence in (("expression", self._by_signature), ("tie", self._by_choice)):
+            log_e = terms[kind] - log_weight(kind, len(evidence.parts))
+            anomalies += _part_anomalies(self, kind, evidence, log_e, most)
+        change = self._drift.best(self.log_chance, self.best)
         if change is not None:
-            found.append(drift_suspect(self, self._drift, *change))
-        return sorted(found, key=lambda suspect: -suspect.log_e_value)
+            anomalies.append(_drift_anomaly(self, self._drift, *change))
+        return sorted(anomalies, key=lambda anomaly: -anomaly.log_e_value)
 
     def _up_to_now(self) -> Monitor:
         """This monitor, or a copy that has taken in what waits for the next look."""
@@ -240,35 +226,23 @@ class Monitor:
         copied._take_waiting()
         return copied
 
-    @property
-    def best_fit(self) -> BestFit:
-        """The likelihood of the model over its domain."""
-        return self._fit
-
-    def fit_probabilities(self) -> FloatArray:
-        """Probabilities of all expressions at the parameters that fit the data best."""
-        x = self._fit.maximiser.lifted(self._fit.maximiser.estimate(self._seen * self._fit.informative))
-        return self._fit.functions.linear @ x + self._fit.functions.constant
-
     def parameters(self) -> dict[str, float]:
         """The parameters that fit the data best."""
-        point = self._fit.maximiser.estimate(self._seen * self._fit.informative)
-        x = self._fit.maximiser.lifted(point)
-        values = self._fit.coordinates.parameters_at(x[None, :])[0]
+        values = self.fit.coordinates.parameters_at(self.fitted_point()[None, :])[0]
         return dict(zip(self.model.parameters.names, map(float, values), strict=True))
 
     def _take_waiting(self) -> None:
         """Count what came since the last look, all at once, so that portions do not matter."""
         index, number = _count(np.concatenate([_NOTHING, *self._waiting]), self.model.transitions)
         self._waiting.clear()
-        size = len(self._seen)
+        size = len(self.seen)
         seen = np.bincount(self._expression[index], weights=number, minlength=size).astype(np.float64)
-        terms = seen * self._log_chance
-        self._total += float(terms.sum())
-        self._total_size += float(np.abs(terms).sum())
-        self._seen += seen
+        terms = seen * self.log_chance
+        self.total += float(terms.sum())
+        self.total_size += float(np.abs(terms).sum())
+        self.seen += seen
         for evidence in (self._by_signature, self._by_choice):
-            evidence.add(index, number, self._log_chance)
+            evidence.add(index, number, self.log_chance)
         self._drift.add(seen, index, number)
 
     def _look(self) -> None:
@@ -278,59 +252,54 @@ class Monitor:
         """
         if not self.alarm and self._may_matter():
             self._judge(*self._weigh())
-        if self.events >= 1.1 * self._estimated_at:
-            self._drift.close(self._log_chance)
-            point = estimate(self._fit, self._seen, self._point)
-            chances = log_chances(self._fit, point)
-            if chances is not None:
-                self._point, self._log_chance = point, chances
-            self._estimated_at = self.events
-        self._begin_at = next_look(self.events)
-        self._look_at = next_glance(self.events, self._begin_at)
-        if self.events >= FIRST_CANDIDATE:
-            self._drift.look(self.events, self._lower_total, self._point, self._log_chance)
+        if self.events >= 1.1 * self.estimated_at:
+            self._drift.close(self.log_chance)
+            self.renew_prediction()
+            self.estimated_at = self.events
+        self.begin_at = next_look(self.events)
+        self.look_at = next_glance(self.events, self.begin_at)
+        if self.events >= FIRST_CHANGE:
+            self._drift.look(self.events, self._lower_total, self.point, self.log_chance)
 
     def _glance(self) -> None:
         """Judge the evidence if a change seems to be about to be found."""
         if not self.alarm:
-            evidence, detected = self._drift.promise(self._log_chance)
+            evidence, detected = self._drift.promise(self.log_chance)
             is_warned = self.first_warning is not None
             if max(evidence, -math.inf if is_warned else detected) > self._level - NEARLY:
                 self._judge(*self._weigh())
-        self._look_at = next_glance(self.events, self._begin_at)
+        self.look_at = next_glance(self.events, self.begin_at)
 
     def _may_matter(self) -> bool:
         """Whether the evidence can be worth computing: the present estimate is no better than the best fit.
 
         Not looking is always allowed, whatever it depends on.
         """
-        surplus = self._total - float(self._seen @ self._log_chance)
+        surplus = self.total - float(self.seen @ self.log_chance)
         for evidence in (self._by_signature, self._by_choice):
-            if surplus + _log_sum(evidence.departures()) - math.log(max(len(evidence.parts), 1)) > FLOOR:
+            if surplus + log_sum(evidence.departures()) - math.log(max(len(evidence.parts), 1)) > FLOOR:
                 return True
-        weighed, detected = self._drift.promise(self._log_chance)
+        weighed, detected = self._drift.promise(self.log_chance)
         return weighed > FLOOR or (self.first_warning is None and detected > self._level - NEARLY)
 
     @property
     def _lower_total(self) -> float:
-        return self._total - 1e-11 * self._total_size
+        return self.total - 1e-11 * self.total_size
 
     def _weigh(self) -> tuple[float, float]:
         """log E_n and the detector's log R_n, on the safe side."""
         terms = self._terms()
-        drift, detected = self._drift.weigh(self._log_chance, self._best)
+        drift, detected = self._drift.weigh(self.log_chance, self.best)
         weighed = np.array([drift + math.log(SHARES["drift"])])
-        return _log_sum(np.concatenate([*terms.values(), weighed])), detected
+        return log_sum(np.concatenate([*terms.values(), weighed])), detected
 
     def _terms(self) -> dict[str, FloatArray]:
         """log(w_k·E_k) of the departures of signatures and choices, rounded down."""
-        self._best = self._fit.search(self._seen, self._best)
-        surplus = self._lower_total - self._fit.upper(self._seen, self._best)
-        found = {}
-        for kind, evidence in (("signature", self._by_signature), ("choice", self._by_choice)):
-            weight = math.log(SHARES[kind] / max(len(evidence.parts), 1))
-            found[kind] = surplus + evidence.departures() + weight
-        return found
+        surplus = self.surplus_of(self._lower_total)
+        return {
+            kind: surplus + evidence.departures() + log_weight(kind, len(evidence.parts))
+            for kind, evidence in (("expression", self._by_signature), ("tie", self._by_choice))
+        }
 
     def state(self) -> dict[str, Any]:
         """Everything that the monitor has learned, as arrays and numbers; `restore` puts it back."""
@@ -342,7 +311,7 @@ class Monitor:
             for name, array in evidence.state().items()
         }
         return {
-            **{name: np.array(getattr(self, f"_{name}")) for name in _KEPT},
+            **{name: np.array(getattr(self, name)) for name in _KEPT},
             "progress": np.array(
                 [self.events, self.first_alarm or 0, self.first_warning or 0], dtype=np.int64
             ),
@@ -358,7 +327,7 @@ class Monitor:
         self._require_fit(state)
         for name in _KEPT:
             value = np.array(state[name])
-            setattr(self, f"_{name}", value if value.ndim else value.item())
+            setattr(self, name, value if value.ndim else value.item())
         self.events, alarm, warning = (int(number) for number in state["progress"])
         self.first_alarm, self.first_warning = alarm or None, warning or None
         self.largest = float(state["largest"])
@@ -422,12 +391,6 @@ class Monitor:
         Monitor.__init__(self, kept["model"], alpha=kept["alpha"])
         self.restore(kept["state"])
 
-    def _chances(self, point: FloatArray) -> FloatArray:
-        found = log_chances(self._fit, point)
-        if found is None:
-            raise InputError("the domain of the parameters has no interior point to begin with")
-        return found
-
 
 def _count(transition: OffsetArray, transitions: int) -> tuple[OffsetArray, OffsetArray]:
     """Which transitions there are, and how often each."""
@@ -438,10 +401,76 @@ def _count(transition: OffsetArray, transitions: int) -> tuple[OffsetArray, Offs
     return index, counts[index]
 
 
-def _log_sum(terms: FloatArray) -> float:
-    """log Σ exp, rounded down."""
-    largest = float(terms.max(initial=-math.inf))
-    if not math.isfinite(largest):
-        return -math.inf
-    total = largest + math.log(float(np.exp(terms - largest).sum()))
-    return total - 1e-9 - 4e-16 * abs(total)
+def _part_anomalies(
+    monitor: Monitor, kind: str, evidence: PartEvidence, log_e: FloatArray, most: int
+) -> list[Anomaly]:
+    """The parts with the most evidence against them."""
+    fitted = monitor.fitted_probabilities()
+    parts = evidence.parts
+    structure = monitor.model.structure
+    names = monitor.model.parameters.names
+    anomalies = []
+    for part in np.argsort(-log_e, kind="stable")[:most].tolist():
+        rows = np.flatnonzero(parts.part == part)
+        total = float(evidence.seen[rows].sum())
+        if total == 0.0:
+            continue
+        outcomes = []
+        for row in rows.tolist():
+            times = int(parts.multiplicity[row])
+            polynomial = monitor.model.expressions.function(int(parts.expression[row])).text(names)
+            text = polynomial if times == 1 else f"{times}·({polynomial})"
+            if kind == "tie":
+                text = f"{_successor(monitor, evidence, row)} ({polynomial})"
+            expected = times * float(fitted[parts.expression[row]])
+            seen = float(evidence.seen[row])
+            outcomes.append(Seen(text, int(seen), seen / total, expected))
+        choice = structure.choice_name(int(parts.choice[part]))
+        what = f"as in {choice}" if kind == "expression" else choice
+        anomalies.append(Anomaly(kind, what, float(log_e[part]), tuple(outcomes)))
+    return anomalies
+
+
+def _successor(monitor: Monitor, evidence: PartEvidence, row: int) -> str:
+    """Where the outcome of a single choice leads."""
+    transition = int(np.flatnonzero(evidence.parts.outcome == row)[0])
+    structure = monitor.model.structure
+    return f"to {structure.state_name(int(structure.successor[transition]))}"
+
+
+def _drift_anomaly(monitor: Monitor, drift: DriftEvidence, slot: int, log_e: float) -> Anomaly:
+    """When the parameters changed, and which of them by how many standard errors."""
+    past, names = drift.past[slot], monitor.model.parameters.names
+    rows = moved_parameters(monitor.fit, names, past, drift.total - past)
+    since = int(drift.event[slot])
+    alone = drift.moved_alone(slot)
+    text = f"the parameters since event {since + 1:,} are not those before"
+    if alone is not None:
+        name = names[monitor.fit.coordinates.free[alone]]
+        text = f"parameter {name} since event {since + 1:,} is not what it was before"
+    return Anomaly("drift", text, log_e, (), since, rows)
+
+
+def next_look(events: int) -> int:
+    """The number of events after which evidence is looked at again.
+
+    >>> [next_look(n) for n in (0, 3, 40, 1000, 10**6, 10**8)]
+    [4, 7, 50, 1064, 1003906, 100065536]
+    """
+    if events < 256:
+        return events + max(4, events // 4)
+    return events + min(max(events // 256, 64), 65536)
+
+
+GLANCES = 4
+"""Where looks are far apart the evidence for a change is glanced at in between: so many steps to a look."""
+
+
+def next_glance(events: int, look_at: int) -> int:
+    """The number of events after which evidence is looked at, or glanced at, again.
+
+    >>> [next_glance(n, next_look(n)) for n in (40, 1000, 10**6)], next_glance(1_000_976, 1_003_906)
+    ([50, 1064, 1000976], 1001953)
+    """
+    gap = (next_look(events) - events) // GLANCES
+    return min(events + gap, look_at) if gap >= FIRST_CHANGE else look_at

@@ -33,8 +33,8 @@ from tightrope.errors import InputError
 from tightrope.model.objective import Objective
 from tightrope.model.policy import Policy
 from tightrope.model.structure import Structure
+from tightrope.monitoring.anomalies import Anomaly
 from tightrope.monitoring.episode_returns import CUT, ELSEWHERE, LEFT, EpisodeReturns, Scoring
-from tightrope.monitoring.suspects import Suspect
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.text import bound_text
 
@@ -190,14 +190,14 @@ class PromiseWatch:
         if watch.alarm and self.first_alarm is None:
             self.first_alarm = event
 
-    def suspect(self) -> Suspect:
+    def anomaly(self) -> Anomaly:
         """The promise, as something that the data contradict."""
         watch, promise = self.returns, self.promise
         side = "at least" if promise.least else "at most"
         seen = f"{self.mean:.6g} on average over {watch.episodes:,} episodes"
         bound = bound_text(promise.bound, promise.least, 6)
         text = f"{promise.name} returned {seen}, promised was {side} {bound}"
-        return Suspect("returns", text, watch.log_capital)
+        return Anomaly("returns", text, watch.log_capital)
 
     def facts(self) -> dict[str, Any]:
         """Plain data: the keys of `returns` in what `watch --json` prints."""

@@ -29,8 +29,7 @@ from tightrope.benchmarks.suite import load, parse_bench, question
 from tightrope.coupled import CoupledLimits, CoupledStatus, bound_coupled_value
 from tightrope.coupled.value import rectangular_solutions
 from tightrope.data.simulator import Simulator
-from tightrope.regions.build import build_region
-from tightrope.regions.region import RegionKind
+from tightrope.regions.registry import build_region, region_kind
 from tightrope.solver.solve import solve
 
 DELTA = 0.001
@@ -104,7 +103,7 @@ def measure(name: str, regions: tuple[str, ...], episodes: int, seconds: float) 
     counts = simulator.episodes(episodes, seed=1)
     rows = []
     for region_name in regions:
-        region = build_region(RegionKind(region_name), model, counts, DELTA)
+        region = build_region(region_kind(region_name), model, counts, DELTA)
         sets = rectangular(region, model)
         wide = rectangular_solutions(expression(region, model), objective, policy, 1e-9)
         begin = time.process_time()

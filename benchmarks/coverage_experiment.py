@@ -34,7 +34,7 @@ from tightrope.model.builder import build_from_rows
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
-from tightrope.regions.build import ellipsoid_region
+from tightrope.regions.ellipsoid import ellipsoid_region
 from tightrope.regions.l1 import l1_rows, uncertain_signatures
 from tightrope.statistics.confidence_sequence import beta_binomial
 from tightrope.statistics.coordinates import Coordinates

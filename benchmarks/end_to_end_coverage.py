@@ -44,6 +44,7 @@ from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.problem import Problem
 from tightrope.regions.region import RegionKind
+from tightrope.regions.registry import region_kind
 from tightrope.solver.solve import solve
 from tightrope.statistics.estimates import IntervalMethod
 
@@ -70,11 +71,11 @@ def method(
 CP, BETA = IntervalMethod.CLOPPER_PEARSON, IntervalMethod.BETA_BINOMIAL
 METHODS = (
     method("tied, time-uniform", None, BETA, SetsKind.TIED, TRAJECTORIES, FIXED),
-    method("polytope, time-uniform", RegionKind.POLYTOPE, BETA, EXPRESSION, TRAJECTORIES, FIXED),
-    method("polytope, clopper-pearson", RegionKind.POLYTOPE, CP, EXPRESSION, FIXED),
-    method("l1", RegionKind.L1, CP, EXPRESSION, FIXED),
-    method("ellipsoid", RegionKind.ELLIPSOID, BETA, EXPRESSION, TRAJECTORIES, FIXED),
-    method("likelihood", RegionKind.LIKELIHOOD, BETA, SetsKind.RECTANGULAR, TRAJECTORIES, FIXED),
+    method("polytope, time-uniform", region_kind("polytope"), BETA, EXPRESSION, TRAJECTORIES, FIXED),
+    method("polytope, clopper-pearson", region_kind("polytope"), CP, EXPRESSION, FIXED),
+    method("l1", region_kind("l1"), CP, EXPRESSION, FIXED),
+    method("ellipsoid", region_kind("ellipsoid"), BETA, EXPRESSION, TRAJECTORIES, FIXED),
+    method("likelihood", region_kind("likelihood"), BETA, SetsKind.RECTANGULAR, TRAJECTORIES, FIXED),
 )
 
 

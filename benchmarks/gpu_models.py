@@ -22,7 +22,7 @@ from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.structure import RewardStructure, Structure
-from tightrope.regions.build import polytope_region
+from tightrope.regions.event_polytope import polytope_region
 from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
 from tightrope.statistics.estimates import EventIntervals
 from tightrope.statistics.events import Budget, Events

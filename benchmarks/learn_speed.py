@@ -53,7 +53,7 @@ from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.problem import Problem
-from tightrope.regions.region import RegionKind
+from tightrope.regions.registry import region_kind
 from tightrope.solver.solve import solve
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
@@ -160,7 +160,7 @@ def options_of(method: str) -> LearnOptions:
     sets, _, region = method.removesuffix(WITH_CERTIFICATE).partition("/")
     return LearnOptions(
         sets=SetsKind(sets),
-        region=RegionKind(region) if region else None,
+        region=region_kind(region) if region else None,
         interval=IntervalMethod.CLOPPER_PEARSON,
         budget=Budget.PAPER,
         threads=1,

@@ -35,7 +35,7 @@ from scipy.stats import beta
 import tightrope as tr
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
-from tightrope.regions.build import likelihood_region
+from tightrope.regions.likelihood import likelihood_region
 from tightrope.statistics.estimates import IntervalMethod, event_intervals
 
 DELTA = 0.1

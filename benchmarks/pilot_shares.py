@@ -31,7 +31,7 @@ from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import find_decided_states
 from tightrope.learning.bet_policy import BetPolicy
 from tightrope.numerics.arrays import FloatArray
-from tightrope.regions.build import likelihood_region
+from tightrope.regions.likelihood import likelihood_region
 from tightrope.regions.value_cuts import cut_along, wants_value_cuts
 from tightrope.solver.solve import solve
 from tightrope.statistics import prequential

@@ -28,8 +28,9 @@ from tightrope.benchmarks.suite import load, parse_bench, question
 from tightrope.data.simulator import Simulator
 from tightrope.model.objective import Direction
 from tightrope.numerics.arrays import FloatArray
-from tightrope.regions.build import build_region, polytope_region
+from tightrope.regions.event_polytope import polytope_region
 from tightrope.regions.region import RegionKind
+from tightrope.regions.registry import build_region, own_kinds, region_kind
 from tightrope.solver.kernels.kernel import Kernel
 from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
 from tightrope.solver.solve_sets import kernel_of, solve_sets
@@ -67,12 +68,12 @@ def measure(instance: Instance, region_kind: RegionKind, episodes: int) -> list[
         outcomes = Outcomes.of(model)
         intervals = event_intervals(model, counts, DELTA, outcomes=outcomes)
         lap("statistics")
-        if region_kind is RegionKind.POLYTOPE:
+        if region_kind == region_kind("polytope"):
             region = polytope_region(intervals)
         else:
             region = build_region(region_kind, model, counts, DELTA, outcomes=outcomes)
         lap("region")
-        within = intervals.expression_bounds() if region_kind is RegionKind.POLYTOPE else None
+        within = intervals.expression_bounds() if region_kind == region_kind("polytope") else None
         kernel = kernel_of(make(region, model, within))
         lap("sets")
         robust = solve_sets(kernel, replace(objective, nature=Direction.MIN))
@@ -137,13 +138,13 @@ def main() -> None:
         "names", nargs="*", metavar="NAME(ARGS)", help="instances; four large ones by default"
     )
     parser.add_argument("--smoke", action="store_true", help="two small instances")
-    parser.add_argument("--region", default="polytope", choices=[kind.value for kind in RegionKind])
+    parser.add_argument("--region", default="polytope", choices=[kind.value for kind in own_kinds()])
     parser.add_argument("--episodes", type=int, default=None, help="trajectories; 100,000 by default")
     parser.add_argument("-o", "--output", type=Path, default=Path("bench-results/rectangular_speed.json"))
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     episodes = options.episodes or (2_000 if options.smoke else 100_000)
-    kind = RegionKind(options.region)
+    kind = region_kind(options.region)
     if options.here:
         if episodes > 2_000:  # kernels are loaded before anything is timed
             measure(parse_bench(SMALL[0]), kind, 200)

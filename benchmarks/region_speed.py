@@ -34,7 +34,8 @@ from tightrope.data.counts import Counts
 from tightrope.data.simulator import Simulator
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.regions.bounds import expression_bounds
-from tightrope.regions.build import likelihood_region, polytope_region
+from tightrope.regions.event_polytope import polytope_region
+from tightrope.regions.likelihood import likelihood_region
 from tightrope.statistics.estimates import event_intervals
 from tightrope.statistics.outcomes import Outcomes
 

@@ -31,8 +31,8 @@ from tightrope.benchmarks.suite import load, parse_bench
 from tightrope.data.counts import Counts
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.regions.bounds import expression_bounds
-from tightrope.regions.build import RegionOptions, build_region
-from tightrope.regions.region import Region, RegionKind
+from tightrope.regions.region import Region, RegionOptions
+from tightrope.regions.registry import build_region
 from tightrope.statistics.estimates import IntervalMethod, event_intervals
 from tightrope.statistics.events import Budget
 from tightrope.statistics.least_squares import EllipsoidVersion
@@ -54,18 +54,18 @@ Build = Callable[[ParametricMDP, Counts, Outcomes], Region]
 Row = dict[str, object]
 
 
-def kind(which: RegionKind, chosen: RegionOptions | None = None) -> Build:
+def kind(which: str, chosen: RegionOptions | None = None) -> Build:
     return lambda model, counts, outcomes: build_region(which, model, counts, DELTA, chosen, outcomes)
 
 
 REGIONS: dict[str, Build] = {
-    "polytope, paper": kind(RegionKind.POLYTOPE, RegionOptions(budget=Budget.PAPER)),
-    "polytope, tied": kind(RegionKind.POLYTOPE),
-    "polytope, time-uniform": kind(RegionKind.POLYTOPE, RegionOptions(interval=IntervalMethod.BETA_BINOMIAL)),
-    "l1": kind(RegionKind.L1),
-    "ellipsoid": kind(RegionKind.ELLIPSOID),
-    "ellipsoid, published": kind(RegionKind.ELLIPSOID, RegionOptions(ellipsoid=EllipsoidVersion.PAPER)),
-    "likelihood": kind(RegionKind.LIKELIHOOD),
+    "polytope, paper": kind("polytope", RegionOptions(budget=Budget.PAPER)),
+    "polytope, tied": kind("polytope"),
+    "polytope, time-uniform": kind("polytope", RegionOptions(interval=IntervalMethod.BETA_BINOMIAL)),
+    "l1": kind("l1"),
+    "ellipsoid": kind("ellipsoid"),
+    "ellipsoid, published": kind("ellipsoid", RegionOptions(ellipsoid=EllipsoidVersion.PAPER)),
+    "likelihood": kind("likelihood"),
 }
 
 

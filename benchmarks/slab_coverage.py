@@ -56,7 +56,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.prism.load import load_prism_text
 from tightrope.problem import Problem
-from tightrope.regions.build import slab_region
+from tightrope.regions.slab import slab_region
 from tightrope.solver.solve import solve
 from tightrope.statistics.bets import Ends, Wagers
 from tightrope.statistics.coordinates import Coordinates

@@ -27,8 +27,9 @@ from tightrope.learning.bet_policy import BetPolicy
 from tightrope.model.builder import build_from_rows
 from tightrope.model.parameters import Parameters
 from tightrope.problem import Problem
-from tightrope.regions.build import likelihood_region, slab_region
+from tightrope.regions.likelihood import likelihood_region
 from tightrope.regions.polytope import Polytope
+from tightrope.regions.slab import slab_region
 from tightrope.solver.solve import solve
 from tightrope.statistics.slab import Levels
 

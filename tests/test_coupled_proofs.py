@@ -21,7 +21,7 @@ from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
 from tightrope.numerics.arrays import FloatArray
-from tightrope.regions.build import domain_region
+from tightrope.regions.event_polytope import domain_region
 from tightrope.statistics.coordinates import Coordinates
 
 F = Fraction

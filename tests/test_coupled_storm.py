@@ -19,7 +19,7 @@ from tightrope.cli.sources import load_model
 from tightrope.coupled import CoupledStatus, bound_coupled_value
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.prism.properties.query import parse_query
-from tightrope.regions.build import domain_region
+from tightrope.regions.event_polytope import domain_region
 
 MODELS = Path(__file__).parent / "models"
 PRECISION = 1e-3

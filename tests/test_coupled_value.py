@@ -26,8 +26,8 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
-from tightrope.regions.build import build_region, domain_region
-from tightrope.regions.region import RegionKind
+from tightrope.regions.event_polytope import domain_region
+from tightrope.regions.registry import build_region, region_kind
 
 ONE = Polynomial.constant(1)
 
@@ -131,7 +131,7 @@ def test_a_reward_that_is_infinite_whatever_the_parameters_is_left_to_the_rectan
 )
 def test_benchmarks_are_inside_the_rectangular_interval_and_contain_the_truth(name: str) -> None:
     case = benchmark(name)
-    region = build_region(RegionKind.POLYTOPE, case.model, counts_of(name), 0.001)
+    region = build_region(region_kind("polytope"), case.model, counts_of(name), 0.001)
     value = bound_coupled_value(rectangular(region, case.model), case.objective, case.policy)
     assert value.rectangular_lower <= value.lower <= case.optimum * (1 + 1e-6)
     assert case.optimum * (1 - 1e-6) <= value.upper <= value.rectangular_upper

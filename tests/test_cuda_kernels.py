@@ -16,8 +16,8 @@ from tightrope.model.graph.qualitative import almost_sure, avoiding, positive
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction
-from tightrope.regions.build import build_region, polytope_region
-from tightrope.regions.region import RegionKind
+from tightrope.regions.event_polytope import polytope_region
+from tightrope.regions.registry import build_region, region_kind
 from tightrope.solver.cuda.block import CudaBlock, Vector
 from tightrope.solver.cuda.kernel import CudaKernel, place
 from tightrope.solver.equations.system import NORMAL, System
@@ -201,7 +201,7 @@ def rectangular_kernels() -> list[tuple[RectangularKernel, System]]:
         kernels.append((kernel, regions.system_of(model, kernel, MIN if seed else MAX)))
     model = regions.random_model(1, states=6)
     counts = generative(model, [Fraction(1, 3), Fraction(1, 2)], 60, np.random.default_rng(1))
-    region = build_region(RegionKind.ELLIPSOID, model, counts, 0.01)
+    region = build_region(region_kind("ellipsoid"), model, counts, 0.01)
     kernel = RectangularKernel.of(rectangular(region, model))
     kernels.append((kernel, regions.system_of(model, kernel, MIN)))
     return kernels

@@ -26,7 +26,7 @@ from tightrope.learning.options import LearnOptions
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.problem import Problem
-from tightrope.regions.build import polytope_region
+from tightrope.regions.event_polytope import polytope_region
 from tightrope.solver.cuda.factorise import Factoriser
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
 from tightrope.solver.solution import Solution, Status

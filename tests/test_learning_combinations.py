@@ -14,40 +14,40 @@ from tightrope.ambiguity.sets import SetsKind
 from tightrope.errors import InputError
 from tightrope.learning.domain import over_domain
 from tightrope.learning.learn import learn
-from tightrope.learning.options import WITHOUT_REGION, LearnOptions, decide
+from tightrope.learning.options import LearnOptions, decide
 from tightrope.learning.pipeline import Pipeline
 from tightrope.learning.result import LearningResult
-from tightrope.regions.build import RegionOptions
-from tightrope.regions.region import RegionKind
+from tightrope.regions.region import RegionKind, RegionOptions
+from tightrope.regions.registry import own_kinds, region_kind
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.least_squares import EllipsoidVersion
 
 DELTA = 0.01
 COSTLY = {
-    ("engagement(2)", RegionKind.LIKELIHOOD),
-    ("parallel(2)", RegionKind.POLYTOPE),
-    ("parallel(2)", RegionKind.LIKELIHOOD),
-    ("engagement(2)", RegionKind.SLAB),
-    ("parallel(2)", RegionKind.SLAB),
+    ("engagement(2)", region_kind("likelihood")),
+    ("parallel(2)", region_kind("polytope")),
+    ("parallel(2)", region_kind("likelihood")),
+    ("engagement(2)", region_kind("slab")),
+    ("parallel(2)", region_kind("slab")),
 }
 """Where coupled sets take seconds: thousands of vertices. The families have them over another region."""
 
-OVER_A_REGION = tuple(kind for kind in SetsKind if kind not in WITHOUT_REGION)
+OVER_A_REGION = tuple(kind for kind in SetsKind if kind.has_region)
 
 
 def all_sets(name: str, region: RegionKind) -> dict[SetsKind, LearningResult]:
     known = case(name)
     asked = LearnOptions(region=region)
     learner = Pipeline.start(known.problem, counts_of(name), DELTA, options=asked, policy=known.policy)
-    kinds = OVER_A_REGION if region is not RegionKind.POLYTOPE else (SetsKind.TIED, *OVER_A_REGION)
-    if region is RegionKind.ELLIPSOID or (name, region) in COSTLY:
+    kinds = OVER_A_REGION if region != region_kind("polytope") else (SetsKind.TIED, *OVER_A_REGION)
+    if region == region_kind("ellipsoid") or (name, region) in COSTLY:
         kinds = tuple(kind for kind in kinds if kind is not SetsKind.COUPLED)
-    if region is RegionKind.SLAB:
+    if region == region_kind("slab"):
         kinds = tuple(kind for kind in kinds if kind is not SetsKind.PARAMETER)
     return {kind: learner.result(asked.with_sets(kind)) for kind in kinds}
 
 
-EVERYWHERE = (RegionKind.POLYTOPE, RegionKind.LIKELIHOOD)
+EVERYWHERE = (region_kind("polytope"), region_kind("likelihood"))
 """The defaults, on every family; other regions where there are costs, products, and neither."""
 SOME_FAMILIES = ("aircraft(5,3)", "engagement(2)", "glider(5,5)")
 
@@ -57,7 +57,7 @@ SOME_FAMILIES = ("aircraft(5,3)", "engagement(2)", "glider(5,5)")
     [
         (name, r)
         for name in FAMILIES
-        for r in RegionKind
+        for r in own_kinds()
         if EXPLORING or r in EVERYWHERE or name in SOME_FAMILIES
     ],
 )
@@ -80,7 +80,7 @@ def test_every_combination_covers_the_truth_and_nests(name: str, region: RegionK
     if SetsKind.COUPLED in results:
         nested.append(SetsKind.COUPLED)
     _assert_nested(results, [kind for kind in (SetsKind.PARAMETER, *nested) if kind in results])
-    if region is RegionKind.POLYTOPE:
+    if region == region_kind("polytope"):
         _assert_nested(results, [SetsKind.TIED, *nested])
 
 
@@ -107,11 +107,11 @@ def _maximises(result: LearningResult) -> bool:
     return result.objective.agent.name == "MAX"
 
 
-@pytest.mark.parametrize("kind", WITHOUT_REGION)
+@pytest.mark.parametrize("kind", [kind for kind in SetsKind if not kind.has_region])
 def test_sets_without_a_region_refuse_one(kind: SetsKind) -> None:
     known = case("betting(8)")
-    for region in RegionKind:
-        if kind is SetsKind.TIED and region is RegionKind.POLYTOPE:
+    for region in own_kinds():
+        if kind is SetsKind.TIED and region == region_kind("polytope"):
             assert decide(known.model, counts_of("betting(8)"), options(region, kind)).region is None
             continue
         with pytest.raises(InputError, match=f"they have no use for the region {region.value}"):
@@ -205,7 +205,7 @@ def test_parameter_sets_met_with_the_tied_intervals_are_tighter() -> None:
     tight = learn(
         known.problem, counts, delta=DELTA, **LearnOptions(sets=SetsKind.PARAMETER, intersect=True).words
     )
-    assert tight.region is not None and tight.region.kind is RegionKind.POLYTOPE
+    assert tight.region is not None and tight.region.kind == region_kind("polytope")
     assert tight.guarantee > wide.guarantee
     assert tight.widths.mean < wide.widths.mean
     assert "met with the tied intervals" in tight.notes
@@ -215,6 +215,6 @@ def test_the_published_ellipsoid_is_labelled() -> None:
     known = case("engagement(2)")
     asked = LearnOptions(sets=SetsKind.EXPRESSION, ellipsoid=EllipsoidVersion.PAPER)
     result = learn(known.problem, counts_of("engagement(2)"), delta=DELTA, **asked.words)
-    assert result.decisions.region is RegionKind.ELLIPSOID
+    assert result.decisions.region == region_kind("ellipsoid")
     assert not result.ledger.holds
     assert "unsound" in result.ledger.method

@@ -25,7 +25,7 @@ from tightrope.learning.pipeline import PolicySolver
 from tightrope.learning.result import PolicyValue
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.problem import Problem
-from tightrope.regions.region import RegionKind
+from tightrope.regions.registry import region_kind
 from tightrope.solver.solution import Solution
 from tightrope.statistics.estimates import IntervalMethod
 
@@ -51,7 +51,7 @@ def test_defaults_of_the_benchmarks() -> None:
     for name, size in (("betting(8)", 2), ("engagement(3)", 4), ("rover(4,4)", 6), ("parallel(3)", 7)):
         decisions = decide(case(name).model, counts_of(name), LearnOptions())
         assert decisions.sets is SetsKind.RECTANGULAR
-        assert decisions.region is RegionKind.LIKELIHOOD
+        assert decisions.region == region_kind("likelihood")
         assert decisions.interval is IntervalMethod.BETA_BINOMIAL
         assert decisions.reasons[0] == f"sets rectangular: {size} coordinates, the tightest sets, and cheap"
         assert decisions.reasons[1].startswith("region likelihood: ")
@@ -62,7 +62,7 @@ def test_slabs_are_the_default_over_coupled_sets_where_bets_can_be_sized() -> No
     known, counts = case("betting(8)"), counts_of("betting(8)")
     coupled = LearnOptions(sets=SetsKind.COUPLED)
     found = decide(known.model, counts, coupled, None)
-    assert found.region is RegionKind.SLAB
+    assert found.region == region_kind("slab")
     assert found.reasons == (
         "region slab: the amount of data was planned, and over coupled sets a value follows one direction, "
         "which can be bet on",
@@ -82,7 +82,7 @@ def test_slabs_are_the_default_over_coupled_sets_where_bets_can_be_sized() -> No
         (counts, LearnOptions(), None, "over rectangular sets it may lose width"),
     ):
         found = decide(known.model, data, options, no_bets)
-        assert found.region is RegionKind.LIKELIHOOD
+        assert found.region == region_kind("likelihood")
         assert found.reasons[-1].endswith(f"batched in time; no slab, since {why}")
 
 
@@ -105,15 +105,15 @@ def test_what_a_default_may_bet_on(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_default_over_coupled_sets() -> None:
     known, counts = case("betting(4)"), counts_of("betting(4)")
     words: dict[str, Any] = {"delta": 0.01, "sets": "coupled"}
-    assert learn(known.problem, counts, **words).decisions.region is RegionKind.SLAB
+    assert learn(known.problem, counts, **words).decisions.region == region_kind("slab")
     given = learn(known.problem, counts, **words, policy=known.policy)
-    assert given.decisions.region is RegionKind.LIKELIHOOD
+    assert given.decisions.region == region_kind("likelihood")
     both = learn_all(known.problem, counts, delta=0.01, kinds=["rectangular", "coupled"])
-    assert {result.decisions.region for result in both.values()} == {RegionKind.LIKELIHOOD}
+    assert {result.decisions.region for result in both.values()} == {region_kind("likelihood")}
     for planned in (None, 50):
         learner = online(known.problem, sets="coupled", planned_episodes=planned)
-        assert learner.decisions.region is RegionKind.SLAB
-    assert online(known.problem).decisions.region is RegionKind.LIKELIHOOD
+        assert learner.decisions.region == region_kind("slab")
+    assert online(known.problem).decisions.region == region_kind("likelihood")
 
 
 def test_kinds_of_sets_that_are_solved_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +139,7 @@ def test_kinds_of_sets_that_are_solved_at_a_time(monkeypatch: pytest.MonkeyPatch
 
 def test_defaults_of_a_single_coin() -> None:
     decisions = decide(coin(), coin_counts(3, 7), LearnOptions())
-    assert (decisions.region, decisions.interval) == (RegionKind.POLYTOPE, IntervalMethod.CLOPPER_PEARSON)
+    assert (decisions.region, decisions.interval) == (region_kind("polytope"), IntervalMethod.CLOPPER_PEARSON)
     assert decisions.reasons == (
         "sets rectangular: 1 coordinate, the tightest sets, and cheap",
         "region polytope: the counts come without time-ordered batches",

@@ -26,7 +26,7 @@ from tightrope.learning.result import LearningResult
 from tightrope.learning.result_files import Export, Setting, document, write_results
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.policy import Policy
-from tightrope.regions.region import RegionKind
+from tightrope.regions.registry import own_kinds
 
 ROOT = Path(__file__).parents[1]
 
@@ -182,5 +182,5 @@ def test_the_python_of_the_document_runs(tmp_path: Path, monkeypatch: pytest.Mon
     names: dict[str, Any] = {}
     exec(compile(code, "docs/learning.md", "exec"), names)
     assert 0.6 in names["result"].robust.interval
-    for kind in (*SetsKind, *RegionKind):
+    for kind in (*SetsKind, *own_kinds()):
         assert f"`{kind.value}`" in text

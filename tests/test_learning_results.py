@@ -18,6 +18,7 @@ from tightrope.learning.pipeline import EmptyRegion
 from tightrope.model.policy import Policy
 from tightrope.problem import Problem
 from tightrope.regions.region import RegionKind
+from tightrope.regions.registry import region_kind
 from tightrope.verdict import Word
 
 
@@ -28,7 +29,7 @@ def in_batches(counts: Counts) -> Counts:
     return Counts.from_batches(batches, counts.transition_start, counts.design, counts.model_hash)
 
 
-@pytest.mark.parametrize("region", [RegionKind.POLYTOPE, RegionKind.L1])
+@pytest.mark.parametrize("region", [region_kind("polytope"), region_kind("l1")])
 @pytest.mark.parametrize("sets", [SetsKind.PARAMETER, SetsKind.EXPRESSION, SetsKind.RECTANGULAR])
 def test_an_empty_region_is_a_verdict_and_tied_sets_take_over(region: RegionKind, sets: SetsKind) -> None:
     model = two_coins()
@@ -53,7 +54,7 @@ def test_an_empty_region_is_a_verdict_and_tied_sets_take_over(region: RegionKind
     assert caught.value.conflict == result.conflict
 
 
-@pytest.mark.parametrize("region", [RegionKind.ELLIPSOID, RegionKind.LIKELIHOOD])
+@pytest.mark.parametrize("region", [region_kind("ellipsoid"), region_kind("likelihood")])
 def test_a_region_that_is_not_empty_for_a_wrong_model_is_checked_apart(region: RegionKind) -> None:
     model = two_coins()
     wrong = in_batches(counted(model, (900, 100), (100, 900)))

@@ -15,7 +15,8 @@ from tightrope.errors import InputError
 from tightrope.model.builder import build_from_function
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.regions.build import ellipsoid_region, likelihood_region
+from tightrope.regions.ellipsoid import ellipsoid_region
+from tightrope.regions.likelihood import likelihood_region
 from tightrope.statistics.estimates import event_intervals, transition_intervals
 from tightrope.verdict import Kept
 

@@ -20,19 +20,20 @@ from tightrope.data.until_doubled import simulate_until_doubled
 from tightrope.errors import InputError
 from tightrope.learning.learn import learn
 from tightrope.learning.online.run import OnlineRun, SimulatedEpisodes, Truth
-from tightrope.learning.options import WITHOUT_REGION, LearnOptions
+from tightrope.learning.options import LearnOptions
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.problem import Problem
 from tightrope.regions.region import RegionKind
+from tightrope.regions.registry import own_kinds, region_kind
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.ledger import Assumption
 
-CYCLIC_TOO = (None, RegionKind.POLYTOPE)
+CYCLIC_TOO = (None, region_kind("polytope"))
 PROJECTED = (SetsKind.PARAMETER, SetsKind.EXPRESSION, SetsKind.RECTANGULAR)
 COMBINATIONS = [
-    *((None, kind) for kind in WITHOUT_REGION),
-    *((region, kind) for region in RegionKind if region is not RegionKind.SLAB for kind in PROJECTED),
+    *((None, kind) for kind in SetsKind if not kind.has_region),
+    *((region, kind) for region in own_kinds() if region != region_kind("slab") for kind in PROJECTED),
 ]
 """All but slabs, which bet on policies: `test_slab_learning`."""
 
@@ -121,7 +122,7 @@ def test_an_incremental_update_is_what_learn_says_of_the_same_counts(
 
 
 def test_coupled_sets_guarantee_more_and_equal_learn_too() -> None:
-    name, options = "betting(8)", LearnOptions(region=RegionKind.POLYTOPE, sets=SetsKind.COUPLED)
+    name, options = "betting(8)", LearnOptions(region=region_kind("polytope"), sets=SetsKind.COUPLED)
     online = learner(name, **options.words)
     for record in OnlineRun(online, source(name), 6, truth(name)).records():
         assert record["holds"]
@@ -149,7 +150,7 @@ def test_learning_finds_the_better_coin_and_says_so() -> None:
     assert online.result().guarantee == pytest.approx(last["guarantee"], rel=1e-9)
 
 
-@pytest.mark.parametrize(("region", "runs"), [(RegionKind.POLYTOPE, 12), (RegionKind.LIKELIHOOD, 3)])
+@pytest.mark.parametrize(("region", "runs"), [(region_kind("polytope"), 12), (region_kind("likelihood"), 3)])
 def test_all_guarantees_of_a_run_hold_together(region: RegionKind, runs: int) -> None:
     """Runs at δ = 0.2 of two coins: one with any broken guarantee is a miss."""
     model, delta = two_coins(), 0.2

@@ -313,7 +313,7 @@ def test_the_formula_is_that_of_the_sets(sets: str) -> None:
     """Over coupled sets `learn` would take a slab, and a plan is for likelihood regions all the same."""
     asked = OPTIONS if sets == "expression" else {"delta": OPTIONS["delta"]}
     plan = tr.plan(bench().problem, pilot(), budget=4000, sets=sets, **asked)
-    assert plan.decisions.region is tr.RegionKind.LIKELIHOOD
+    assert plan.decisions.region is not None and plan.decisions.region.value == "likelihood"
     counts = append_episodes(pilot(), simulator(plan.policy), 4000, seed=9)
     came = tr.learn(bench().problem, counts, sets=sets, **OPTIONS).robust.interval.width
     expected = plan.curve(4000)

@@ -21,7 +21,7 @@ from tightrope.model.polynomial import Polynomial, common_divisor, divide, norma
 from tightrope.model.ranges import ranges_over_box
 from tightrope.model.rational_function import RationalFunction, quotient
 from tightrope.prism.load import load_prism_text
-from tightrope.regions.build import domain_region, polytope_region
+from tightrope.regions.event_polytope import domain_region, polytope_region
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import event_intervals
 

@@ -13,8 +13,8 @@ from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
 from tightrope.regions.bounds import expression_bounds, parameter_box
-from tightrope.regions.build import RegionOptions, build_region
-from tightrope.regions.region import Region, RegionKind
+from tightrope.regions.region import Region, RegionOptions
+from tightrope.regions.registry import build_region, region_kind
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
 
@@ -22,13 +22,13 @@ F = Fraction
 P, Q, R = (Polynomial.variable(i) for i in range(3))
 
 OPTIONS = {
-    "polytope": (RegionKind.POLYTOPE, RegionOptions()),
-    "polytope, paper": (RegionKind.POLYTOPE, RegionOptions(budget=Budget.PAPER)),
-    "polytope, hoeffding": (RegionKind.POLYTOPE, RegionOptions(interval=IntervalMethod.HOEFFDING)),
-    "polytope, anytime": (RegionKind.POLYTOPE, RegionOptions(interval=IntervalMethod.BETA_BINOMIAL)),
-    "l1": (RegionKind.L1, RegionOptions()),
-    "ellipsoid": (RegionKind.ELLIPSOID, RegionOptions()),
-    "likelihood": (RegionKind.LIKELIHOOD, RegionOptions()),
+    "polytope": (region_kind("polytope"), RegionOptions()),
+    "polytope, paper": (region_kind("polytope"), RegionOptions(budget=Budget.PAPER)),
+    "polytope, hoeffding": (region_kind("polytope"), RegionOptions(interval=IntervalMethod.HOEFFDING)),
+    "polytope, anytime": (region_kind("polytope"), RegionOptions(interval=IntervalMethod.BETA_BINOMIAL)),
+    "l1": (region_kind("l1"), RegionOptions()),
+    "ellipsoid": (region_kind("ellipsoid"), RegionOptions()),
+    "likelihood": (region_kind("likelihood"), RegionOptions()),
 }
 
 MODELS: dict[str, tuple[ParametricMDP, list[Fraction]]] = {

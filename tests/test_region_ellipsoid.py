@@ -12,8 +12,7 @@ from tightrope.data.design import SamplingKind
 from tightrope.model.parameters import Parameters
 from tightrope.model.polynomial import Polynomial
 from tightrope.regions.bounds import expression_bounds, parameter_box
-from tightrope.regions.build import ellipsoid_region
-from tightrope.regions.ellipsoid import Ellipsoid
+from tightrope.regions.ellipsoid import Ellipsoid, ellipsoid_region
 from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.statistics.ledger import Assumption
 

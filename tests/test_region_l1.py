@@ -13,8 +13,8 @@ from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
 from tightrope.regions.bounds import expression_bounds
-from tightrope.regions.build import l1_region
-from tightrope.regions.region import RegionKind
+from tightrope.regions.l1 import l1_region
+from tightrope.regions.registry import region_kind
 from tightrope.statistics.intervals import weissman_radius
 from tightrope.statistics.ledger import Assumption
 
@@ -37,7 +37,7 @@ def test_membership_is_the_norm() -> None:
     model = dice()
     counts = counts_of(model, [60, 90, 150, 40, 60, 5], SamplingKind.GENERATIVE_FIXED)
     region = l1_region(model, counts, 0.1)
-    assert region.kind is RegionKind.L1 and region.ledger.events == 2
+    assert region.kind == region_kind("l1") and region.ledger.events == 2
     assert region.ledger.assumption is Assumption.FIXED_DESIGN and region.ledger.holds
     radius = weissman_radius(np.array([3, 2]), np.array([300, 100]), 0.05)
     rates = [np.array([60, 90, 150]) / 300, np.array([40, 60]) / 100]

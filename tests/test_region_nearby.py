@@ -12,9 +12,8 @@ from online_cases import simulator
 from tightrope.data.growing import GrowingCounts
 from tightrope.data.until_doubled import simulate_until_doubled
 from tightrope.model.policy import Policy
-from tightrope.regions.build import polytope_region
+from tightrope.regions.event_polytope import Nearby, polytope_region, tighten_nearby
 from tightrope.regions.halfspaces import Halfspaces
-from tightrope.regions.nearby import Nearby, tighten_nearby
 from tightrope.regions.polytope import Polytope
 from tightrope.statistics.estimates import EventIntervals, IntervalMethod, event_intervals
 
@@ -41,7 +40,7 @@ def test_the_same_region_without_linear_programs(name: str, monkeypatch: pytest.
     near = Nearby.around(polytope_region(few), None)
     assert near is not None
     fresh = polytope_region(many)
-    monkeypatch.setattr("tightrope.regions.build.tighten", lambda *asked: pytest.fail("tightened"))
+    monkeypatch.setattr("tightrope.regions.event_polytope.tighten", lambda *asked: pytest.fail("tightened"))
     moved = polytope_region(many, near=near)
     assert moved.enclosure is not None and fresh.enclosure is not None
     assert len(moved.enclosure.facets) == len(fresh.enclosure.facets)

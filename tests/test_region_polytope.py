@@ -15,11 +15,12 @@ from tightrope.model.parameters import Parameters
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.ranges import ranges_over_box
 from tightrope.regions.bounds import expression_bounds, parameter_box
-from tightrope.regions.build import irreducible, polytope_region
+from tightrope.regions.event_polytope import irreducible, polytope_region
 from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces
 from tightrope.regions.lazy_program import bound_by_programs
 from tightrope.regions.polytope import Polytope
-from tightrope.regions.region import RegionKind, Relaxation
+from tightrope.regions.region import Relaxation
+from tightrope.regions.registry import region_kind
 from tightrope.regions.tightening import tighten
 from tightrope.regions.vertices import EnclosingVertices, prove_vertices
 from tightrope.regions.walk import bound_by_walks
@@ -205,7 +206,7 @@ def test_many_rows_in_six_dimensions_agree_with_programs() -> None:
     base = Halfspaces.of_domain(coordinates).with_rows(matrix, bound, Origin.EVENT_UPPER)
     intervals = with_intervals(model, [0.0] * 12, [1.0] * 12)
     region = Polytope.of(
-        RegionKind.POLYTOPE, coordinates, intervals.ledger, tighten(coordinates, base), Relaxation.EXACT
+        region_kind("polytope"), coordinates, intervals.ledger, tighten(coordinates, base), Relaxation.EXACT
     )
     assert region.enclosure is not None and len(region.enclosure.points) > 100
     directions = rng.normal(size=(40, 6))

@@ -21,8 +21,7 @@ from tightrope.learning.bet_policy import BetPolicy
 from tightrope.model.polynomial import Polynomial
 from tightrope.numerics.betting import GRID, Table, shorten, with_the_domains_help
 from tightrope.regions.bounds import expression_bounds
-from tightrope.regions.build import slab_region
-from tightrope.regions.slab import line_below, row_of
+from tightrope.regions.slab import line_below, row_of, slab_region
 from tightrope.statistics.bet_schedule import schedule
 from tightrope.statistics.bets import Ends
 from tightrope.statistics.coordinates import Coordinates, _substitute

@@ -14,7 +14,7 @@ from tightrope.coupled.gradient import ValueGradient
 from tightrope.learning.learn import learn
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import ObjectiveKind
-from tightrope.regions.build import likelihood_region
+from tightrope.regions.likelihood import likelihood_region
 from tightrope.regions.tangent_cuts import LogLikelihood
 from tightrope.regions.value_cuts import cut_along, wants_value_cuts
 from tightrope.solver.solve import solve

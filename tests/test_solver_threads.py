@@ -24,7 +24,7 @@ from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.team import MOST_THREADS, Aside, Team, count_threads
-from tightrope.regions.build import polytope_region
+from tightrope.regions.event_polytope import polytope_region
 from tightrope.solver import Limits, Solution, Status, solve
 from tightrope.solver.iteration import host, parallel_block
 from tightrope.solver.iteration.parallel_block import ParallelBlock

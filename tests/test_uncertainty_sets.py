@@ -31,7 +31,7 @@ from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.ranges import ranges_over_box
-from tightrope.regions.build import polytope_region
+from tightrope.regions.event_polytope import polytope_region
 from tightrope.regions.region import Relaxation
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
 from tightrope.solver.solve_sets import kernel_of, solve_sets

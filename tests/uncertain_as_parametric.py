@@ -33,7 +33,8 @@ from tightrope.model.polynomial import Polynomial
 from tightrope.model.structure import Structure
 from tightrope.regions.halfspaces import Halfspaces
 from tightrope.regions.polytope import Polytope
-from tightrope.regions.region import RegionKind, Relaxation
+from tightrope.regions.region import Relaxation
+from tightrope.regions.registry import region_kind
 from tightrope.regions.tightening import tighten
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.ledger import Assumption, Ledger
@@ -118,7 +119,7 @@ def domain_region(model: ParametricMDP) -> Polytope:
     relaxation = Relaxation.OUTER if coordinates.is_lifted else Relaxation.EXACT
     ledger = Ledger(0.0, 0, 0.0, "given", "none", Assumption.ADAPTIVE_ANYTIME)
     tightened = tighten(coordinates, Halfspaces.of_domain(coordinates))
-    return Polytope.of(RegionKind.POLYTOPE, coordinates, ledger, tightened, relaxation)
+    return Polytope.of(region_kind("polytope"), coordinates, ledger, tightened, relaxation)
 
 
 def is_rectangular(model: ParametricMDP) -> bool:

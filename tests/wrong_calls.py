@@ -52,7 +52,7 @@ def betting() -> Any:
 
 
 DONE = 'Rmax=? [ F "done" ]'
-ROUND = tr.RegionKind.ELLIPSOID
+ROUND = "ellipsoid"
 END: tuple[int, str, Any] = (1, "b", {1: 1})
 P = np.array([[[0.5, 0.5], [0.0, 1.0]]])
 

@@ -61,13 +61,13 @@ class Method:
         """The options of `learn` that make this method."""
         from tightrope.ambiguity.sets import SetsKind
         from tightrope.learning.options import LearnOptions
-        from tightrope.regions.region import RegionKind
+        from tightrope.regions.registry import region_kind
         from tightrope.statistics.estimates import IntervalMethod
         from tightrope.statistics.events import Budget
         from tightrope.statistics.least_squares import EllipsoidVersion
 
         return LearnOptions(
-            region=None if self.region is None else RegionKind(self.region),
+            region=None if self.region is None else region_kind(self.region),
             sets=SetsKind(self.sets),
             interval=None if self.interval is None else IntervalMethod(self.interval),
             budget=Budget(self.budget),

@@ -47,7 +47,7 @@ from tightrope.numerics.remember import remember
 from tightrope.numerics.rounding import down, up
 from tightrope.regions.bounds import expression_bounds, parameter_box
 from tightrope.regions.quotients import quotient_bounds
-from tightrope.regions.region import Region, Relaxation
+from tightrope.regions.region import Region, RegionKind, Relaxation
 from tightrope.statistics.estimates import EventIntervals, IntervalMethod, transition_intervals
 from tightrope.statistics.events import constant_values
 from tightrope.statistics.ledger import Ledger
@@ -127,10 +127,12 @@ Bounds = tuple[FloatArray, FloatArray]
 
 
 class SetsKind(Enum):
-    """What nature may pick from.
+    """What nature may pick from; the properties say what each kind is made of and needs.
 
     >>> [one.value for one in SetsKind]
     ['untied', 'tied', 'parameter', 'expression', 'rectangular', 'coupled']
+    >>> [one.value for one in SetsKind if not one.has_region]
+    ['untied', 'tied']
     """
 
     UNTIED = "untied"
@@ -139,6 +141,57 @@ class SetsKind(Enum):
     EXPRESSION = "expression"
     RECTANGULAR = "rectangular"
     COUPLED = "coupled"
+
+    @property
+    def has_region(self) -> bool:
+        """Whether they are made from a region; the others are plain intervals."""
+        return self not in (SetsKind.UNTIED, SetsKind.TIED)
+
+    @property
+    def is_tied(self) -> bool:
+        """Whether transitions with one expression are counted together."""
+        return self is not SetsKind.UNTIED
+
+    @property
+    def meets_intervals(self) -> bool:
+        """Whether the tied intervals, met with them, may take something away."""
+        return self is SetsKind.PARAMETER
+
+    @property
+    def needs_facets(self) -> bool:
+        """Whether their region has to be one that half-spaces bound."""
+        return self is SetsKind.COUPLED
+
+    @property
+    def at_each_choice(self) -> SetsKind:
+        """The sets at single choices that they start from."""
+        return SetsKind.RECTANGULAR if self is SetsKind.COUPLED else self
+
+    def refusal(self, region: RegionKind) -> tuple[str, str] | None:
+        """(why a kind of region is no use for them, what to do instead), or None where it is."""
+        if not self.has_region:
+            # Tied intervals are those that the polytope is made of, so naming it is no contradiction.
+            if self.is_tied and region.is_of_intervals:
+                return None
+            whose = "the counts of each event" if self.is_tied else "each transition's own counts"
+            return (
+                f"{self.value} sets are intervals from {whose}: they have no use for the region "
+                f"{region.value}",
+                'leave `region` out, or choose `sets="parameter"`, expression, rectangular or coupled',
+            )
+        if self.needs_facets and not region.has_facets:
+            return (
+                "coupled sets are computed over regions that half-spaces bound, and the "
+                f"{region.value} is none",
+                f'use `region="polytope"`, l1 or likelihood; or `sets="rectangular"` with the {region.value}',
+            )
+        if self is SetsKind.PARAMETER and region.bets:
+            return (
+                f"a {region.value} is narrow along a policy's value, and wide along single parameters: "
+                "parameter sets have no use for it",
+                'use `region="likelihood"`, or `sets="rectangular"` or coupled',
+            )
+        return None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

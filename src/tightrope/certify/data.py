@@ -10,7 +10,6 @@ from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign
 from tightrope.learning.result import LearningResult
 from tightrope.numerics.arrays import OffsetArray
-from tightrope.regions.region import RegionKind
 from tightrope.statistics.costs import CostModel
 
 LIKELIHOOD, SLAB = "likelihood", "slab"
@@ -78,12 +77,7 @@ def data_of(result: LearningResult, counts: Counts) -> evidence.Data | None:
     region = result.region if result.contradiction is None else None
     method = ledger.method
     if region is not None and result.sets.kind not in (SetsKind.UNTIED, SetsKind.TIED):
-        named = {
-            RegionKind.LIKELIHOOD: LIKELIHOOD,
-            RegionKind.SLAB: SLAB,
-            RegionKind.ELLIPSOID: "ellipsoid",
-        }
-        method = named.get(region.kind, method)
+        method = method if region.kind.is_of_intervals else region.kind.certificate or method
     assumed = result.options.cost_model if ledger.of_costs else None
     return to_data(counts, ledger.delta, method, _shared_by(result, method), assumed)
 

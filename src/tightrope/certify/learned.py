@@ -32,7 +32,7 @@ from tightrope.certify.coupled import with_coupled_proofs
 from tightrope.certify.data import data_of
 from tightrope.certify.learned_temporal import learn_again, require_proved
 from tightrope.certify.problem import to_problem
-from tightrope.certify.quotients import refuse_quotients
+from tightrope.certify.quotients import refuse_uncertified
 from tightrope.certify.region import (
     Wanted,
     open_ends,
@@ -57,7 +57,6 @@ from tightrope.model.structure import ParametricReward, RewardStructure
 from tightrope.numerics.arrays import IndexArray
 from tightrope.regions.ellipsoid import Ellipsoid
 from tightrope.regions.polytope import Polytope
-from tightrope.regions.region import RegionKind
 from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
 from tightrope.statistics.estimates import IntervalMethod, transition_intervals
 from tightrope.statistics.ledger import Assumption
@@ -97,7 +96,7 @@ def _certificate_of(
             hint="leave the certificate or the controller out",
         )
     region = result.region if result.contradiction is None else None
-    refuse_quotients(result.model, result.sets.kind, None if region is None else region.kind)
+    refuse_uncertified(result.model, result.sets.kind, None if region is None else region.kind)
     if region is not None and result.ledger.assumption is Assumption.NONE:
         raise CannotCertify(f"nothing is guaranteed, so there is nothing to certify: {result.ledger.method}")
     reward = result.objective.reward
@@ -127,7 +126,7 @@ def _certificate_of(
     draft, events = _draft(result, counts, asked)
     wanted = _expression_bounds(result, sets)
     link = Learned(draft, FLOAT64)
-    if isinstance(region, Polytope) and region.kind is RegionKind.SLAB:
+    if isinstance(region, Polytope) and region.kind.bets:
         draft, link = prove_slab(link, draft, region)
     proof: RegionHints | None = None
     if isinstance(region, Ellipsoid):

@@ -26,7 +26,6 @@ from tightrope.learning.pipeline import Pipeline
 from tightrope.learning.result import LearningResult
 from tightrope.logic.product_problem import ProductProblem
 from tightrope.model.product import Product
-from tightrope.regions.region import RegionKind
 
 
 def learn_again(result: LearningResult, counts: Counts) -> tuple[LearningResult, Asked]:
@@ -44,7 +43,7 @@ def learn_again(result: LearningResult, counts: Counts) -> tuple[LearningResult,
             "certificates of temporal formulas are about the robust policy, and a policy is given",
             hint="leave the certificate or the policy out",
         )
-    if decisions.region is RegionKind.SLAB:
+    if decisions.bets:
         raise InputError(
             "a slab bets on a policy, and certificates of temporal formulas do not cover its memory",
             hint="leave the certificate out, or take --region polytope",

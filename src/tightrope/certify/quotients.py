@@ -22,10 +22,17 @@ from tightrope.numerics.arrays import FloatArray
 from tightrope.regions.region import RegionKind
 
 
-def refuse_quotients(
+def refuse_uncertified(
     model: ParametricMDP, sets: SetsKind | None = None, region: RegionKind | None = None
 ) -> None:
-    """What certificates do not hold of quotients, in words; None stands for what is not decided yet."""
+    """What certificates do not hold: regions that the checker does not know, and some kinds of sets and
+    regions where probabilities are quotients. None stands for what is not decided yet.
+    """
+    if region is not None and region.certificate is None:
+        raise InputError(
+            f"certificates do not hold the region {region.value}: the checker knows no proof of it",
+            hint='leave the certificate out, or use `region="polytope"` or likelihood',
+        )
     table = model.expressions
     if not table.denominators:
         return
@@ -34,7 +41,7 @@ def refuse_quotients(
             "probabilities of this model are quotients, and certificates do not hold their coupled values",
             hint='leave the certificate out, or use `sets="rectangular"`',
         )
-    if region not in (None, RegionKind.POLYTOPE):
+    if region is not None and not region.certifies_quotients:
         raise InputError(
             "probabilities of this model are quotients, and certificates hold these over tied intervals and "
             f"the polytope made of them, not over the region {region.value}",

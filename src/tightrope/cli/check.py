@@ -401,7 +401,7 @@ def check_domain(
     from tightrope.ambiguity.sets import SetsKind
     from tightrope.certify.certificate_file import as_file
     from tightrope.certify.learned import domain_certificate
-    from tightrope.certify.quotients import refuse_quotients
+    from tightrope.certify.quotients import refuse_uncertified
     from tightrope.cli.output import phase_progress
     from tightrope.learning.domain import over_domain
     from tightrope.logic.product_problem import ProductProblem
@@ -413,7 +413,7 @@ def check_domain(
             "--certificate does not go with a temporal formula over a domain", hint="leave --certificate out"
         )
     if certificate is not None:
-        refuse_quotients(model, SetsKind(asked.sets.value))
+        refuse_uncertified(model, SetsKind(asked.sets.value))
     with phase_progress() as progress:
         fixed, whose = _domain_policy(asked, problem)
         result = over_domain(problem, policy=fixed, progress=progress, **options.words)

@@ -86,7 +86,7 @@ from tightrope.monitoring.model_fit import ModelFit
 from tightrope.numerics.text import interval_text, text_above, text_below
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.shape import kind_of
-from tightrope.regions.region import RegionKind
+from tightrope.regions.registry import region_kind
 from tightrope.statistics.estimates import IntervalMethod, check_delta
 from tightrope.statistics.events import Budget
 from tightrope.statistics.least_squares import EllipsoidVersion
@@ -130,7 +130,7 @@ class Request(SubjectOptions):
 
     data: options.Data
     delta: options.Delta = 0.001
-    region: Annotated[RegionKind | None, option("--region", "The confidence set of parameters.")] = None
+    region: options.Region = None
     sets: Annotated[
         SetsOption | None,
         option(
@@ -193,7 +193,7 @@ class Request(SubjectOptions):
         from tightrope.learning.options import COUPLED_GAP, LearnOptions
 
         return LearnOptions(
-            region=self.region,
+            region=None if self.region is None else region_kind(self.region),
             sets=None if self.sets is None or self.compares else SetsKind(self.sets.value),
             interval=self.interval,
             budget=self.budget,
@@ -267,7 +267,7 @@ def learn(asked: Request) -> None:
     constants = parse_constants(asked.const)
     subject = load_subject(asked, temporal=True)
     if asked.certificate is not None:
-        _refuse_quotients(subject, options)
+        _refuse_uncertified(subject, options)
         for words in _not_covered(subject):
             warn(words)
     if subject.product is not None and exports:
@@ -298,7 +298,7 @@ def learn(asked: Request) -> None:
             hint="leave --certificate out, or complete the data",
         )
     if asked.certificate is not None:
-        _refuse_quotients(subject, options, reading.counts)
+        _refuse_uncertified(subject, options, reading.counts)
     with phase_progress() as progress:
         learner = Pipeline.start(
             subject.problem,
@@ -399,17 +399,17 @@ def _not_covered(subject: Subject) -> list[str]:
     ]
 
 
-def _refuse_quotients(subject: Subject, options: LearnOptions, counts: Counts | None = None) -> None:
-    """Whether certificates hold what is asked of quotients, before it is computed."""
-    from tightrope.certify.quotients import refuse_quotients
+def _refuse_uncertified(subject: Subject, options: LearnOptions, counts: Counts | None = None) -> None:
+    """Whether certificates hold what is asked, before it is computed."""
+    from tightrope.certify.quotients import refuse_uncertified
 
     model = subject.model
-    if isinstance(model, ParametricMDP) and model.expressions.denominators:
+    if isinstance(model, ParametricMDP):
         sets, region = options.sets, options.region
         if counts is not None:
             decided = decide(model, counts, options)
             sets, region = decided.sets, decided.region
-        refuse_quotients(model, sets, region)
+        refuse_uncertified(model, sets, region)
 
 
 def _proof(

@@ -58,7 +58,7 @@ from tightrope.learning.result import LearningResult
 from tightrope.learning.result_files import RESULT, Setting, document, fill_results
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.text import bound_text, interval_text, text_above
-from tightrope.regions.region import RegionKind
+from tightrope.regions.registry import region_kind
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.statistics.events import Budget
 from tightrope.verdict import Assumed, Verdict, Word
@@ -112,7 +112,7 @@ class Request(SubjectOptions):
     delta: Annotated[
         float, option("--delta", "All guarantees together may fail with this probability.", "D")
     ] = 0.001
-    region: Annotated[RegionKind | None, option("--region", "The confidence set of parameters.")] = None
+    region: options.Region = None
     sets: Annotated[SetsKind | None, option("--sets", "What nature may pick from.")] = None
     interval: Annotated[
         IntervalMethod | None,
@@ -179,7 +179,7 @@ class Request(SubjectOptions):
         from tightrope.learning.options import LearnOptions
 
         return LearnOptions(
-            region=self.region,
+            region=None if self.region is None else region_kind(self.region),
             sets=self.sets,
             interval=self.interval,
             budget=self.budget,

@@ -78,6 +78,23 @@ Cost = Annotated[
         "TEXT|FILE",
     ),
 ]
+
+
+def _complete_regions(incomplete: str) -> list[str]:
+    from tightrope.regions.registry import region_names
+
+    return [name for name in region_names() if name.startswith(incomplete)]
+
+
+Region = Annotated[
+    str | None,
+    option(
+        "--region",
+        "The confidence set of parameters.",
+        "[polytope|l1|ellipsoid|likelihood|slab]",
+        autocompletion=_complete_regions,
+    ),
+]
 Avoid = Annotated[
     str | None,
     option("--avoid", "States that designed episodes rarely meet, such as '\"crash\"'.", "FORMULA"),

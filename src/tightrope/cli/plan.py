@@ -47,7 +47,6 @@ from tightrope.io.plans import GIVEN, LABEL, Aim, Target, round_forecast
 from tightrope.io.results import SignatureDraws
 from tightrope.model.policy import Policy
 from tightrope.numerics.text import interval_text, text_above
-from tightrope.regions.region import RegionKind
 from tightrope.statistics.estimates import IntervalMethod, check_delta
 
 
@@ -74,7 +73,7 @@ class Request(SubjectOptions):
         int | None, option("--budget", "The gap to expect from N more episodes instead.", "N")
     ] = None
     delta: options.Delta = 0.001
-    region: Annotated[RegionKind | None, option("--region", "The confidence set of parameters.")] = None
+    region: options.Region = None
     sets: Annotated[SetsKind | None, option("--sets", "What nature may pick from.")] = None
     interval: Annotated[IntervalMethod | None, option("--interval", "The intervals of events.")] = None
     policy: Annotated[

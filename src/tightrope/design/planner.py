@@ -83,9 +83,9 @@ from tightrope.model.policy import Policy, PolicyGiven
 from tightrope.model.structure import ParametricReward
 from tightrope.numerics.arrays import FloatArray
 from tightrope.problem import Problem, learnable
-from tightrope.regions.build import build_region
 from tightrope.regions.polytope import Polytope
-from tightrope.regions.region import Region, RegionKind
+from tightrope.regions.region import Region
+from tightrope.regions.registry import build_region
 from tightrope.solver.solve import solve
 from tightrope.statistics.estimates import IntervalMethod, check_delta
 from tightrope.statistics.outcomes import Outcomes
@@ -412,7 +412,7 @@ class Outlook:
     @cached_property
     def past(self) -> Past | None:
         """The data so far, batch by batch, where the region is made of batches."""
-        if self.result.decisions.region is not RegionKind.LIKELIHOOD:
+        if not self.result.decisions.has_forecast:
             return None
         region = self.result.region
         evidence = region.evidence if isinstance(region, Polytope) else None
@@ -482,7 +482,7 @@ class DrawPlanner(Planner):
 
     def _forecast(self, found: Found, directions: Directions) -> Plan:
         decisions, information = self.result.decisions, self.stage.information
-        if decisions.region is not RegionKind.LIKELIHOOD:
+        if not decisions.has_forecast:
             raise InputError(
                 "draws are forecast for likelihood regions only", hint='plan with `region="likelihood"`'
             )
@@ -545,7 +545,7 @@ class PlanWords(TypedDict, total=False):
     avoid: str | None
     at_most: float | None
     generative: bool
-    region: RegionKind | str | None
+    region: str | None
     sets: SetsKind | str | None
     interval: IntervalMethod | str | None
     precision: float
@@ -632,7 +632,7 @@ def _refuse_plans(problem: Problem, counts: Counts, decisions: Decisions) -> Non
             "policies that take one choice per state",
             hint="plan for the property without the bound, with `within_cap` as the length of an episode",
         )
-    if decisions.region is RegionKind.SLAB:
+    if decisions.bets:
         raise InputError(
             "how a slab narrows with more data is not forecast", hint='plan with `region="likelihood"`'
         )

@@ -42,7 +42,6 @@ from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query, parse_query
 from tightrope.prism.properties.resolve import PropertyOptions
 from tightrope.problem import Problem, constant_texts
-from tightrope.regions.region import RegionKind
 from tightrope.solver.equations.assumed_support import assume_support
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import Limits, solve
@@ -160,7 +159,7 @@ def learn_average_of(
     begin = time.perf_counter()
     reward, directions = _find_reward(query)
     decisions = decide(model, counts, options)
-    if decisions.sets in (SetsKind.UNTIED, SetsKind.COUPLED) or decisions.region is RegionKind.SLAB:
+    if decisions.sets in (SetsKind.UNTIED, SetsKind.COUPLED) or decisions.bets:
         raise InputError(
             f"{decisions.sets.value} sets do not go with long-run averages",
             hint="--sets tied, parameter, expression or rectangular",

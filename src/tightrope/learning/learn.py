@@ -17,7 +17,7 @@ from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.data.reading import Reading, ReadWords, read_data
 from tightrope.errors import InputError, check_type, choose, describe
-from tightrope.learning.options import WITHOUT_REGION, LearnOptions, LearnWords
+from tightrope.learning.options import LearnOptions, LearnWords
 from tightrope.learning.pipeline import Pipeline, Progress
 from tightrope.learning.products import (
     base_of,
@@ -25,7 +25,7 @@ from tightrope.learning.products import (
 from tightrope.learning.result import LearningResult
 from tightrope.model.policy import PolicyGiven
 from tightrope.problem import Model, Problem, learnable
-from tightrope.regions.region import RegionKind
+from tightrope.regions.registry import region_kind
 from tightrope.statistics.least_squares import EllipsoidVersion
 
 ALL_KINDS = (
@@ -54,7 +54,7 @@ def learn(
     """The certified interval of the robust policy, and of a given `policy`, at level 1 − delta.
 
     * `data`: what `read_data` returns, `Counts`, or anything that `read_data` reads: files, tables, episodes.
-    * `region`, `sets`, `interval`: names or members of `RegionKind`, `SetsKind`, `IntervalMethod`. What is
+    * `region`, `sets`, `interval`: names, or members of `SetsKind` and `IntervalMethod`. What is
       left open is decided from the model and the way the data were sampled, with its reason in
       `LearningResult.decisions`.
     * `policy`: a policy, also one with a memory, to bound beside the robust one.
@@ -143,11 +143,12 @@ def counts_of(data: Any, model: Model, kept: Mapping[str, int] = MappingProxyTyp
 
 
 def comparable_kinds(options: LearnOptions) -> tuple[SetsKind, ...]:
-    """The kinds of sets that can be compared: an ellipsoid has no coupled ones, a slab none of parameters."""
-    round_one = options.region is RegionKind.ELLIPSOID or options.ellipsoid is EllipsoidVersion.PAPER
-    without = {SetsKind.COUPLED} if round_one else set[SetsKind]()
-    if options.cost_model is not None:
-        without.update(WITHOUT_REGION)
-    if options.region is RegionKind.SLAB:
-        without.add(SetsKind.PARAMETER)
-    return tuple(kind for kind in ALL_KINDS if kind not in without)
+    """The kinds of sets that can be compared: those that have use for the region, or need none."""
+    region = region_kind("ellipsoid") if options.ellipsoid is EllipsoidVersion.PAPER else options.region
+
+    def is_possible(kind: SetsKind) -> bool:
+        if not kind.has_region:
+            return options.cost_model is None
+        return region is None or kind.refusal(region) is None
+
+    return tuple(kind for kind in ALL_KINDS if is_possible(kind))

@@ -16,8 +16,8 @@ from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError, check_keywords, choose
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.regions.build import RegionOptions
-from tightrope.regions.region import RegionKind
+from tightrope.regions.region import RegionKind, RegionOptions
+from tightrope.regions.registry import own_kinds, region_kind
 from tightrope.statistics.bet_schedule import count_planned_episodes
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.costs import CostModel, checked_range
@@ -31,16 +31,11 @@ MANY_EXPRESSIONS = 8
 MOST_VERTEX_DIMENSIONS = 7
 """Up to here the vertices of a region are enumerated, and rectangular sets cost no linear programs."""
 
-WITHOUT_REGION = (SetsKind.UNTIED, SetsKind.TIED)
-"""Sets that are plain intervals and need no region."""
-
-
 COUPLED_GAP = 0.02
 """Share of a coupled interval's width that may stay without witnesses."""
 
 
 CHOICES: dict[str, type[Enum]] = {
-    "region": RegionKind,
     "sets": SetsKind,
     "interval": IntervalMethod,
     "budget": Budget,
@@ -108,6 +103,8 @@ class LearnOptions:
             value = getattr(self, name)
             if value is not None or name in NEVER_OPEN:
                 object.__setattr__(self, name, choose(name, kinds, value))
+        if self.region is not None:
+            object.__setattr__(self, "region", region_kind(self.region))
         for name in ("intersect", "fallback"):
             _check_flag(name, getattr(self, name))
         open_ones = ("assume_support", "threads", "cost_sd")
@@ -121,12 +118,12 @@ class LearnOptions:
             raise InputError(f"`device` is {self.device!r}, not one of {', '.join(SHOWN)}")
         self._check_numbers()
         object.__setattr__(self, "cost_range", checked_range(self.cost_range))
-        if self.cost_model is not None and self.sets is not None and self.sets in WITHOUT_REGION:
+        if self.cost_model is not None and self.sets is not None and not self.sets.has_region:
             raise InputError(
                 f"costs are learned as rows of a region, and {self.sets.value} sets have none",
                 hint='choose `sets="rectangular"`, coupled, expression or parameter',
             )
-        if self.sets is not None and self.sets in WITHOUT_REGION:
+        if self.sets is not None and not self.sets.has_region:
             _refuse_region(self.sets, self.region)
         _refuse_what_is_known(self)
 
@@ -181,9 +178,9 @@ class LearnOptions:
         return replace(
             self,
             sets=sets,
-            region=None if sets in WITHOUT_REGION else self.region,
-            intersect=self.intersect and sets is SetsKind.PARAMETER,
-            ellipsoid=EllipsoidVersion.SOUND if sets in WITHOUT_REGION else self.ellipsoid,
+            region=self.region if sets.has_region else None,
+            intersect=self.intersect and sets.meets_intervals,
+            ellipsoid=self.ellipsoid if sets.has_region else EllipsoidVersion.SOUND,
             budget=Budget.TIED if sets is SetsKind.UNTIED else self.budget,
         )
 
@@ -214,7 +211,17 @@ class Decisions:
     @property
     def follows_from_intervals(self) -> bool:
         """Whether the intervals of the events are all that the sets are made of."""
-        return self.sets is SetsKind.TIED or self.region is RegionKind.POLYTOPE
+        return self.sets is SetsKind.TIED or (self.region is not None and self.region.is_of_intervals)
+
+    @property
+    def bets(self) -> bool:
+        """Whether the region is one that bets on a policy's value."""
+        return self.region is not None and self.region.bets
+
+    @property
+    def has_forecast(self) -> bool:
+        """Whether a formula tells how narrow the region will be after more data."""
+        return self.region is not None and self.region.has_forecast
 
     def region_options(self, options: LearnOptions) -> RegionOptions:
         return RegionOptions(interval=self.interval, budget=options.budget, ellipsoid=options.ellipsoid)
@@ -240,7 +247,7 @@ def decide(
         sets, reason = _default_sets(model)
         reasons.append(reason)
     region = options.region
-    if sets in WITHOUT_REGION:
+    if not sets.has_region:
         _refuse_region(sets, region)
         region = None
     elif region is None:
@@ -253,7 +260,7 @@ def decide(
     interval = options.interval
     if interval is None:
         interval, reason = _default_interval(counts, sets)
-        if region in (None, RegionKind.POLYTOPE):
+        if region is None or region.is_of_intervals:
             reasons.append(reason)
     return Decisions(region, sets, interval, tuple(reasons))
 
@@ -275,7 +282,7 @@ def decide_over_domain(options: LearnOptions) -> Decisions:
             f"{kind.value if kind else 'such'} sets come from data, and there are none",
             hint=f"use {', '.join(one.value for one in OVER_THE_DOMAIN)}",
         )
-    return Decisions(RegionKind.POLYTOPE, kind, IntervalMethod.CLOPPER_PEARSON, ())
+    return Decisions(region_kind("polytope"), kind, IntervalMethod.CLOPPER_PEARSON, ())
 
 
 def _default_sets(model: ParametricMDP) -> tuple[SetsKind, str]:
@@ -290,34 +297,32 @@ def _default_sets(model: ParametricMDP) -> tuple[SetsKind, str]:
 def _default_region(
     model: ParametricMDP, counts: Counts, options: LearnOptions, no_bets: str | None
 ) -> tuple[RegionKind, str]:
+    polytope = region_kind("polytope")
     if options.ellipsoid is EllipsoidVersion.PAPER:
-        return RegionKind.ELLIPSOID, "region ellipsoid: the published ellipsoid is asked for"
+        return region_kind("ellipsoid"), "region ellipsoid: the published ellipsoid is asked for"
     if options.intersect:
-        return (
-            RegionKind.POLYTOPE,
-            "region polytope: it is made of the tied intervals to meet",
-        )
+        return polytope, "region polytope: it is made of the tied intervals to meet"
     unknown = len(model.expressions.nonconstant)
     if counts.batches is None:
-        return RegionKind.POLYTOPE, "region polytope: the counts come without time-ordered batches"
+        return polytope, "region polytope: the counts come without time-ordered batches"
     if not counts.design.order.holds:
         why = "the order of the data in time is not known, and its intervals hold in every order"
-        return RegionKind.POLYTOPE, f"region polytope: {why}"
+        return polytope, f"region polytope: {why}"
     if unknown < MANY_EXPRESSIONS:
         few = "one unknown expression" if unknown == 1 else f"only {unknown} unknown expressions"
-        return RegionKind.POLYTOPE, f"region polytope: {few}, so the union bound costs little"
+        return polytope, f"region polytope: {few}, so the union bound costs little"
     watched = counts.design.anytime
     if no_bets is None and not (watched or count_planned_episodes(counts) is not None):
         no_bets = "no number of episodes was planned"
     if no_bets is None:
         amount = "the data are looked at as they come" if watched else "the amount of data was planned"
         return (
-            RegionKind.SLAB,
+            region_kind("slab"),
             f"region slab: {amount}, and over coupled sets a value follows one direction, "
             "which can be bet on",
         )
     return (
-        RegionKind.LIKELIHOOD,
+        region_kind("likelihood"),
         f"region likelihood: {unknown} unknown expressions would share δ in a union bound, "
         f"and the counts are batched in time; no slab, since {no_bets}",
     )
@@ -337,14 +342,9 @@ def _default_interval(counts: Counts, sets: SetsKind) -> tuple[IntervalMethod, s
 
 
 def _refuse_region(sets: SetsKind, region: RegionKind | None) -> None:
-    """Tied intervals are those that the polytope is made of, so naming it is no contradiction."""
-    if region is None or (sets is SetsKind.TIED and region is RegionKind.POLYTOPE):
-        return
-    whose = "each transition's own counts" if sets is SetsKind.UNTIED else "the counts of each event"
-    raise InputError(
-        f"{sets.value} sets are intervals from {whose}: they have no use for the region {region.value}",
-        hint='leave `region` out, or choose `sets="parameter"`, expression, rectangular or coupled',
-    )
+    refusal = None if region is None else sets.refusal(region)
+    if refusal is not None:
+        raise InputError(refusal[0], hint=refusal[1])
 
 
 def _check_flag(option: str, value: object) -> None:
@@ -358,7 +358,7 @@ def _refuse_what_is_known(options: LearnOptions) -> None:
     for region in [options.region] if options.region is not None else _open_regions(options):
         for sets in [options.sets] if options.sets is not None else OPEN_SETS:
             try:
-                _refuse_combinations(sets, None if sets in WITHOUT_REGION else region, options)
+                _refuse_combinations(sets, region if sets.has_region else None, options)
                 return
             except InputError as error:
                 refusal = error
@@ -371,23 +371,13 @@ OPEN_SETS = [*(kind for kind in SetsKind if kind is not SetsKind.PARAMETER), Set
 
 def _open_regions(options: LearnOptions) -> list[RegionKind]:
     """The regions that may be decided on; last the one that a refusal is best explained with."""
-    last = RegionKind.ELLIPSOID if options.ellipsoid is EllipsoidVersion.PAPER else RegionKind.POLYTOPE
-    return [*(kind for kind in RegionKind if kind is not last), last]
+    is_published = options.ellipsoid is EllipsoidVersion.PAPER
+    return sorted(own_kinds(), key=lambda kind: kind.has_versions if is_published else kind.is_of_intervals)
 
 
 def _refuse_combinations(sets: SetsKind, region: RegionKind | None, options: LearnOptions) -> None:
-    if sets is SetsKind.COUPLED and region is RegionKind.ELLIPSOID:
-        raise InputError(
-            "coupled sets are computed over regions that half-spaces bound, and the ellipsoid is none",
-            hint='use `region="polytope"`, l1 or likelihood; or `sets="rectangular"` with the ellipsoid',
-        )
-    if sets is SetsKind.PARAMETER and region is RegionKind.SLAB:
-        raise InputError(
-            "a slab is narrow along a policy's value, and wide along single parameters: parameter sets have "
-            "no use for it",
-            hint='use `region="likelihood"`, or `sets="rectangular"` or coupled',
-        )
-    if options.ellipsoid is EllipsoidVersion.PAPER and region is not RegionKind.ELLIPSOID:
+    _refuse_region(sets, region)
+    if options.ellipsoid is EllipsoidVersion.PAPER and not (region is not None and region.has_versions):
         shown = "no region" if region is None else f"the region {region.value}"
         raise InputError(
             f'`ellipsoid="paper"` speaks of the ellipsoid, but {shown} is used',
@@ -395,13 +385,13 @@ def _refuse_combinations(sets: SetsKind, region: RegionKind | None, options: Lea
             + ('choose `sets="parameter"`, expression or rectangular with' if region is None else "add")
             + ' `region="ellipsoid"`',
         )
-    if options.intersect and sets is not SetsKind.PARAMETER:
+    if options.intersect and not sets.meets_intervals:
         raise InputError(
             f"`intersect=True` meets parameter sets with the tied intervals; {sets.value} sets "
-            + ("are these intervals" if sets in WITHOUT_REGION else "lie within them already"),
+            + ("lie within them already" if sets.has_region else "are these intervals"),
             hint='use `sets="parameter"`, or leave `intersect` out',
         )
-    if options.intersect and region is not RegionKind.POLYTOPE:
+    if options.intersect and not (region is not None and region.is_of_intervals):
         raise InputError(
             "`intersect=True` meets parameter sets with the tied intervals, and both hold together only "
             f"where the region is made of these intervals; {region.value if region else 'no region'} is not",

@@ -82,11 +82,11 @@ from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.team import Aside, Team, count_threads
 from tightrope.problem import Problem, learnable
 from tightrope.regions.bounds import parameter_box
-from tightrope.regions.build import build_region, domain_region, polytope_region
 from tightrope.regions.costs import reward_ends, with_costs
-from tightrope.regions.nearby import Nearby
+from tightrope.regions.event_polytope import Nearby, domain_region, polytope_region
 from tightrope.regions.polytope import Polytope
-from tightrope.regions.region import Conflict, Region, RegionKind
+from tightrope.regions.region import Conflict, Region
+from tightrope.regions.registry import build_region
 from tightrope.regions.value_cuts import cut_along, wants_value_cuts
 from tightrope.solver.equations.assumed_support import assume_support
 from tightrope.solver.iteration.host import LEAST_TRANSITIONS
@@ -443,14 +443,14 @@ class Pipeline:
         kind = decisions.region
         if kind is None:
             return None
-        if kind is RegionKind.SLAB and self.bets is None:
+        if kind.bets and self.bets is None:
             self.bets = BetPolicy(self.model, self.objective, self.policy, self._data.design)
 
         def make() -> Region:
             region: Region
             if self.counts is None:
                 region = domain_region(self.model)
-            elif kind is RegionKind.POLYTOPE and intervals is not None:
+            elif kind.is_of_intervals and intervals is not None:
                 region = polytope_region(intervals, near=self.settled.near)
             else:
                 region = build_region(
@@ -477,10 +477,8 @@ class Pipeline:
         intervals: EventIntervals | None,
         seconds: dict[str, float],
     ) -> Sets:
-        model, kind = self.model, decisions.sets
-        if kind is SetsKind.COUPLED:  # these start from the rectangular ones
-            kind = SetsKind.RECTANGULAR
-        intersect = self.options.intersect and kind is SetsKind.PARAMETER
+        model, kind = self.model, decisions.sets.at_each_choice
+        intersect = self.options.intersect and kind.meets_intervals
 
         def make() -> Sets:
             if kind is SetsKind.UNTIED:

@@ -17,7 +17,7 @@ from tightrope.data.counts import Counts
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.regions.bounds import parameter_box
-from tightrope.regions.build import polytope_region
+from tightrope.regions.event_polytope import polytope_region
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import EventIntervals, IntervalMethod, event_intervals
 from tightrope.statistics.ledger import Ledger

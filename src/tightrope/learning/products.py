@@ -24,7 +24,6 @@ from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.ranges import ranges_over_box
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.problem import Model, Problem
-from tightrope.regions.region import RegionKind
 
 
 def base_of(problem: Problem) -> Model:
@@ -66,7 +65,7 @@ def refuse_for_product(problem: Problem, decisions: Decisions, policy: Policy | 
             "per memory, would each need data of their own",
             hint="--sets tied",
         )
-    if policy is not None and decisions.region is RegionKind.SLAB:
+    if policy is not None and decisions.bets:
         raise InputError(
             "a slab bets on a policy of the model itself; temporal formulas and finite-memory "
             "policies have a memory",

@@ -34,6 +34,7 @@ from tightrope.prism.properties.resolve import PropertyOptions
 from tightrope.regions.rate_box import RateRegion, region_of_rates
 from tightrope.regions.rate_likelihood import estimate_jointly
 from tightrope.regions.region import RegionKind
+from tightrope.regions.registry import own_kinds
 from tightrope.statistics.ledger import Assumption, Ledger, assumed_of
 from tightrope.statistics.rate_likelihood import MOST_PARAMETERS
 from tightrope.statistics.rates import RateClasses, RateEvents, estimate_rates, texts_of
@@ -159,7 +160,7 @@ def learn_rates(
             hint="tr.learn learns about models in discrete time",
         )
     check_number("delta", delta, 0, 1)
-    kind = region_kind(region, model)
+    kind = region_of_rates_kind(region, model)
     query = parse_query(property, model.structure, PropertyOptions(is_timed=True))
     if not isinstance(data, Exposure):
         data = read_exposure(data, model.structure, **reading)
@@ -172,10 +173,10 @@ def learn_value(
     data: Any,
     delta: float,
     effort: Effort,
-    kind: RegionKind | None = None,
+    kind: RegionKind | str | None = None,
 ) -> RateResult:
     """As `learn_rates`, for a property that is read already."""
-    kind = region_kind(kind, model)
+    kind = region_of_rates_kind(kind, model)
     value_operator(query)
     if not model.parameters.names:
         raise InputError(
@@ -200,9 +201,9 @@ def learn_value(
     return RateResult(query.text, model, exposure, events, region, chain, value, ledger, seconds)
 
 
-def region_kind(region: str | RegionKind | None, model: ParametricCTMC) -> RegionKind:
+def region_of_rates_kind(region: str | RegionKind | None, model: ParametricCTMC) -> RegionKind:
     """The region that is meant, of the two that there are for rates; the model decides where none is."""
-    known = (RegionKind.POLYTOPE, RegionKind.LIKELIHOOD)
+    known = [kind for kind in own_kinds() if kind.serves_rates]
     if region is None:
         affine = sum(base.degree <= 1 for base in RateClasses.of(model).base)
         free = sum(
@@ -223,7 +224,7 @@ def _estimate(
 ) -> tuple[RateEvents, RateRegion, Ledger]:
     anytime = Assumption.ADAPTIVE_ANYTIME
     assumed = assumed_of(anytime, SamplingDesign(SamplingKind.ADAPTIVE, ends=exposure.ends), tied=True)
-    if kind is RegionKind.POLYTOPE:
+    if kind.is_of_intervals:
         events = estimate_rates(model, exposure.jumps, exposure.waited, delta)
         ledger = Ledger(delta, len(events.classes), events.gamma, METHOD, "tied", anytime, assumed)
         return events, region_of_rates(events, model.parameters), ledger

@@ -47,7 +47,7 @@ from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import Facts, Record, brief, freeze_fields
 from tightrope.numerics.text import bound_text
 from tightrope.problem import Problem
-from tightrope.regions.region import Conflict, Region, RegionKind
+from tightrope.regions.region import Conflict, Region
 from tightrope.solver.solution import Solution
 from tightrope.statistics.estimates import EventIntervals
 from tightrope.statistics.ledger import Ledger
@@ -399,7 +399,7 @@ class LearningResult(Result):
 
     def _rests_on(self) -> tuple[Assumed, ...]:
         known = rests_on(self.ledger, self.options, self.fit)
-        if self.value is None or self.decisions.region is not RegionKind.SLAB or self.counts is None:
+        if self.value is None or not self.decisions.bets or self.counts is None:
             return known
         if self.value.policy.digest in self.counts.design.bet_on:
             return known

@@ -92,8 +92,8 @@ from tightrope.model.policy import MOST_DRAWN, Policy
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.prism.properties.resolve import with_letters
 from tightrope.regions.bounds import parameter_box
-from tightrope.regions.build import build_region
 from tightrope.regions.region import Region, RegionKind
+from tightrope.regions.registry import build_region, own_kinds
 from tightrope.solver.attained import Attained, attained
 from tightrope.solver.solution import Solution, Status
 from tightrope.solver.solve_sets import solve_sets
@@ -527,22 +527,19 @@ def _write_models(result: LearningResult, folder: Path, text: str, exports: Coll
         write_umb(model, folder / f"{LEARNED}.umb")
 
 
-COMPARED = (RegionKind.POLYTOPE, RegionKind.ELLIPSOID, RegionKind.LIKELIHOOD)
-
-
 def regions_beside(
     known: Iterable[RegionShape],
     model: ParametricMDP,
     counts: Counts,
     delta: float,
     options: LearnOptions | None = None,
-    kinds: Iterable[RegionKind] = COMPARED,
+    kinds: Iterable[RegionKind] | None = None,
 ) -> list[RegionShape]:
     """Entries of `kinds` that are not among the `known` ones, to be appended to a document's regions."""
     present = {entry.kind for entry in known}
     asked = options or LearnOptions()
     result = []
-    for kind in kinds:
+    for kind in kinds or [kind for kind in own_kinds() if kind.is_compared]:
         if kind.value in present:
             continue
         try:

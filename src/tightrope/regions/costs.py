@@ -55,7 +55,7 @@ def with_costs(region: Region, costs: CostIntervals) -> Polytope:
     system = system.with_rows(linear[number], above[number], Origin.COST_UPPER, number)
     system = system.with_rows(-linear[number], below[number], Origin.COST_LOWER, number)
     tightened = tighten_further(coordinates, system, region.tightening.rounds)
-    most = MOST_VERTICES if region.enclosure is not None or region.kind.value == "polytope" else 0
+    most = MOST_VERTICES if region.enclosure is not None or region.kind.is_of_intervals else 0
     made = Polytope.of(region.kind, coordinates, ledger, tightened, region.relaxation, most)
     made = replace(
         made,

@@ -21,17 +21,21 @@ from functools import cached_property
 
 import numpy as np
 
+from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify
+from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.cone_program import ConeProgram
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.rounding import error_factor, product_error, up
 from tightrope.regions.envelopes import coordinate_boxes, coordinate_envelopes
 from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces
-from tightrope.regions.region import Emptiness, RegionKind, Relaxation, region_facts, region_title
+from tightrope.regions.region import Emptiness, RegionKind, RegionTask, Relaxation, region_facts, region_title
 from tightrope.statistics.coordinates import Coordinates
-from tightrope.statistics.least_squares import LeastSquares
-from tightrope.statistics.ledger import Ledger
+from tightrope.statistics.estimates import check_delta
+from tightrope.statistics.least_squares import EllipsoidVersion, LeastSquares, least_squares
+from tightrope.statistics.ledger import Assumption, Ledger, assumed_of
+from tightrope.statistics.outcomes import Outcomes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,7 +49,7 @@ class Ellipsoid(Record):
 
     @property
     def kind(self) -> RegionKind:
-        return RegionKind.ELLIPSOID
+        return ELLIPSOID
 
     @property
     def relaxation(self) -> Relaxation:
@@ -210,3 +214,43 @@ class Ellipsoid(Record):
 
     def _to_x(self, y: FloatArray) -> FloatArray:
         return self.squares.origin + self.squares.scale * y
+
+
+def ellipsoid_region(
+    model: ParametricMDP,
+    counts: Counts,
+    delta: float,
+    version: EllipsoidVersion = EllipsoidVersion.SOUND,
+    within_domain: bool | None = None,
+    outcomes: Outcomes | None = None,
+) -> Ellipsoid:
+    """E: self-normalised least squares; cut by the domain unless it is the paper's version."""
+    check_delta(delta)
+    outcomes = outcomes or Outcomes.of(model)
+    sound = version is EllipsoidVersion.SOUND
+    coordinates = Coordinates.of(model.expressions, model.parameters, eliminate=sound)
+    functions = coordinates.functions(model.expressions)
+    squares = least_squares(coordinates, functions, outcomes, outcomes.pooled(counts), delta, version)
+    assumption = Assumption.ADAPTIVE_ANYTIME if sound else Assumption.NONE
+    method = "least squares, R = 1/√2" if sound else "least squares as published, R = 1/2 (unsound)"
+    assumed = assumed_of(assumption, counts.design, tied=True)
+    ledger = Ledger(delta, 1, delta, method, "one ellipsoid", assumption, assumed)
+    return Ellipsoid(coordinates, ledger, squares, sound if within_domain is None else within_domain)
+
+
+class LeastSquaresEllipsoid(RegionKind):
+    """E: what least squares say of the parameters."""
+
+    value = "ellipsoid"
+    has_facets = False
+    has_versions = True
+    is_compared = True
+    certificate = "ellipsoid"
+
+    def build(self, task: RegionTask) -> Ellipsoid:
+        return ellipsoid_region(
+            task.model, task.counts, task.delta, task.options.ellipsoid, outcomes=task.outcomes
+        )
+
+
+ELLIPSOID = LeastSquaresEllipsoid()

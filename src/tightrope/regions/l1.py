@@ -13,10 +13,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from tightrope.data.counts import Counts
+from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.rounding import error_factor, up
-from tightrope.statistics.coordinates import AffineFunctions
+from tightrope.regions.event_polytope import conflicting_events
+from tightrope.regions.halfspaces import Halfspaces, Origin
+from tightrope.regions.polytope import Polytope
+from tightrope.regions.region import Conflict, Emptiness, RegionKind, RegionTask, Relaxation
+from tightrope.regions.tightening import DEFAULT_ROUNDS, DEFAULT_TOLERANCE, tighten
+from tightrope.statistics.coordinates import AffineFunctions, Coordinates
+from tightrope.statistics.estimates import check_delta, share
 from tightrope.statistics.intervals import weissman_radius
+from tightrope.statistics.ledger import Assumption, Ledger, assumed_of
 from tightrope.statistics.outcomes import Outcomes
 
 MOST_OUTCOMES = 8
@@ -86,3 +95,55 @@ def _bits(sets: FloatArray) -> OffsetArray:
         return np.zeros(len(sets), dtype=np.int64)
     bits: OffsetArray = sets.astype(np.int64) @ (1 << np.arange(width, dtype=np.int64))
     return bits
+
+
+def l1_region(
+    model: ParametricMDP,
+    counts: Counts,
+    delta: float,
+    rounds: int = DEFAULT_ROUNDS,
+    tolerance: float = DEFAULT_TOLERANCE,
+    outcomes: Outcomes | None = None,
+) -> Polytope:
+    """U_L1: every signature's distribution within its Weissman radius (paper, Section 3.5)."""
+    check_delta(delta)
+    outcomes = outcomes or Outcomes.of(model)
+    coordinates = Coordinates.of(model.expressions, model.parameters)
+    functions = coordinates.functions(model.expressions)
+    seen = outcomes.pooled(counts)
+    balls = len(uncertain_signatures(outcomes))
+    gamma = share(delta, max(balls, 1))
+    reach = np.maximum(np.abs(coordinates.lower), np.abs(coordinates.upper))
+    matrix, bound, owner, members = l1_rows(outcomes, functions, reach, seen, gamma)
+    base = Halfspaces.of_domain(coordinates).with_rows(matrix, bound, Origin.L1, owner, members)
+    assumed = assumed_of(Assumption.FIXED_DESIGN, counts.design, tied=True)
+    ledger = Ledger(delta, balls, gamma, "weissman", "signatures", Assumption.FIXED_DESIGN, assumed)
+    tightened = tighten(coordinates, base, rounds, tolerance)
+    relaxation = Relaxation.OUTER if coordinates.is_lifted else Relaxation.EXACT
+    region = Polytope.of(L1, coordinates, ledger, tightened, relaxation)
+    if not tightened.empty:
+        return region
+    found = conflicting_events(coordinates, base, tightened, rounds, tolerance)
+    visits = outcomes.visits(seen)
+    texts = tuple(
+        f"the distribution of {model.structure.choice_name(outcomes.example_choice(int(outcomes.start[k])))} "
+        f"({visits[k]} visits)"
+        for k in found
+    )
+    return region.with_emptiness(Emptiness(True, None, Conflict(found, texts)))
+
+
+class L1Balls(RegionKind):
+    """U_L1: every signature's distribution within its Weissman radius."""
+
+    value = "l1"
+    certificate = "weissman"
+
+    def build(self, task: RegionTask) -> Polytope:
+        options = task.options
+        return l1_region(
+            task.model, task.counts, task.delta, options.rounds, options.tolerance, task.outcomes
+        )
+
+
+L1 = L1Balls()

@@ -17,18 +17,23 @@ from dataclasses import replace
 
 import numpy as np
 
+from tightrope.data.counts import Counts
+from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray
 from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces
 from tightrope.regions.polytope import MOST_VERTICES, Polytope
-from tightrope.regions.region import RegionKind, Relaxation
+from tightrope.regions.region import DEFAULT_EXCESS, RegionKind, RegionTask, Relaxation
 from tightrope.regions.support_points import support_points
 from tightrope.regions.tangent_cuts import LogLikelihood
 from tightrope.regions.tightening import Tightened, tighten
 from tightrope.regions.walk import bound_by_walks
 from tightrope.statistics.coordinates import Coordinates
-from tightrope.statistics.ledger import Ledger
+from tightrope.statistics.estimates import check_delta
+from tightrope.statistics.ledger import Ledger, assumed_of
+from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
+from tightrope.statistics.outcomes import Outcomes
+from tightrope.statistics.prequential import Predictions, prequential
 
-DEFAULT_EXCESS = 0.02
 MOST_CUT_DIMENSIONS = 4
 _ROUNDS = 24
 _CUTS_A_ROUND = 128
@@ -48,7 +53,7 @@ def enclose_likelihood(
     base = Halfspaces.of_domain(coordinates)
     if not np.isfinite(likelihood.level) or len(likelihood.weight) == 0:
         tightened = tighten(coordinates, base)
-        region = Polytope.of(RegionKind.LIKELIHOOD, coordinates, ledger, tightened, Relaxation.OUTER)
+        region = Polytope.of(LIKELIHOOD, coordinates, ledger, tightened, Relaxation.OUTER)
         return replace(region, remarks=("no evidence after the pilot: the whole domain",))
     steps, normals = _spread(likelihood, centre, directions)
     points: list[FloatArray] = []
@@ -62,7 +67,7 @@ def enclose_likelihood(
     else:
         tightened, worst = _by_directions(coordinates, likelihood, centre, normals, base, tightened, points)
         where, most = f"in {len(normals)} directions of coordinates and expressions", 0
-    region = Polytope.of(RegionKind.LIKELIHOOD, coordinates, ledger, tightened, Relaxation.OUTER, most)
+    region = Polytope.of(LIKELIHOOD, coordinates, ledger, tightened, Relaxation.OUTER, most)
     measured = f"; the likelihood region is exceeded by at most {worst:.2%} {where}" if worst < np.inf else ""
     remark = f"{len(points)} tangent cuts{measured}"
     return replace(region, remarks=(remark,), cut_points=np.array(points).reshape(-1, coordinates.size))
@@ -83,7 +88,7 @@ def _by_vertices(
     for _ in range(_ROUNDS):
         if tightened.empty:
             break
-        region = Polytope.of(RegionKind.LIKELIHOOD, coordinates, ledger, tightened, Relaxation.OUTER)
+        region = Polytope.of(LIKELIHOOD, coordinates, ledger, tightened, Relaxation.OUTER)
         corners = region.vertices
         if corners is None:
             break
@@ -230,3 +235,45 @@ def _apart(corners: FloatArray, sticking: FloatArray, excess: float, centre: Flo
         if not chosen or float((offset[chosen] @ offset[corner]).max()) < 0.995:
             chosen.append(corner)
     return chosen
+
+
+def likelihood_region(
+    model: ParametricMDP,
+    counts: Counts,
+    delta: float,
+    excess: float = DEFAULT_EXCESS,
+    outcomes: Outcomes | None = None,
+    predictions: Predictions | None = None,
+) -> Polytope:
+    """L: the parameters that explain the data almost as well as a predictable plug-in (METHODS §3)."""
+    check_delta(delta)
+    outcomes = outcomes or Outcomes.of(model)
+    coordinates = Coordinates.of(model.expressions, model.parameters)
+    functions = coordinates.functions(model.expressions)
+    evidence = prequential(coordinates, functions, outcomes, counts, delta, predictions)
+    method, assumption = "prequential likelihood ratio", evidence.assumption
+    assumed = assumed_of(assumption, counts.design, tied=True, ordered=True)
+    ledger = Ledger(delta, 1, delta, method, "one region", assumption, assumed, (evidence.note(),))
+    likelihood = LogLikelihood(functions, evidence.weight, evidence.threshold)
+    centre = LikelihoodMaximiser.of(coordinates, functions).lifted(evidence.estimate)
+    directions = functions.linear[model.expressions.nonconstant]
+    region = enclose_likelihood(coordinates, ledger, likelihood, centre, directions, excess)
+    return replace(region, evidence=evidence)
+
+
+class PrequentialLikelihood(RegionKind):
+    """L: the parameters that explain the data almost as well as predictions made before them."""
+
+    value = "likelihood"
+    needs_order = True
+    has_forecast = True
+    serves_rates = True
+    is_compared = True
+    certificate = "likelihood"
+
+    def build(self, task: RegionTask) -> Polytope:
+        excess = task.options.excess
+        return likelihood_region(task.model, task.counts, task.delta, excess, task.outcomes, task.predictions)
+
+
+LIKELIHOOD = PrequentialLikelihood()

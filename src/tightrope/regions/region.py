@@ -4,34 +4,37 @@ A region is a convex set of coordinates x (`tightrope.statistics.coordinates`: f
 polynomial models, products of them) that contains the coordinates of the true parameters with the
 confidence of its `ledger`. Everything downstream is built on one operation, the support function: the
 least and the largest value of linear functions over the set, each rounded to the safe side.
+
+What a kind of region needs and can do stands in its class, a `RegionKind`; the kinds are found in
+`tightrope.regions.registry`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from typing import Protocol
+from typing import ClassVar, Protocol
 
+from tightrope.data.counts import Counts
+from tightrope.errors import choose
+from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record
+from tightrope.regions.tightening import DEFAULT_ROUNDS, DEFAULT_TOLERANCE
+from tightrope.statistics.bets import Gradient
 from tightrope.statistics.coordinates import Coordinates
+from tightrope.statistics.estimates import IntervalMethod
+from tightrope.statistics.events import Budget
+from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.statistics.ledger import Ledger
+from tightrope.statistics.outcomes import Outcomes
+from tightrope.statistics.prequential import Predictions
 
-
-class RegionKind(Enum):
-    """The regions on offer.
-
-    >>> [one.value for one in RegionKind]
-    ['polytope', 'l1', 'ellipsoid', 'likelihood', 'slab']
-    """
-
-    POLYTOPE = "polytope"
-    L1 = "l1"
-    ELLIPSOID = "ellipsoid"
-    LIKELIHOOD = "likelihood"
-    SLAB = "slab"
+DEFAULT_EXCESS = 0.02
+"""A likelihood region is enclosed by tangents that exceed it by at most this share of its width."""
 
 
 class Relaxation(Enum):
@@ -155,3 +158,78 @@ class Region(Protocol):
     @property
     def facets(self) -> tuple[FloatArray, FloatArray] | None:
         """Rows (a, b) with a·x ≤ b that bound the region, where it is a polytope."""
+
+
+@dataclass(frozen=True)
+class RegionOptions:
+    """What is decided before looking at the data; each kind of region takes what concerns it."""
+
+    interval: IntervalMethod = IntervalMethod.CLOPPER_PEARSON
+    budget: Budget = Budget.TIED
+    ellipsoid: EllipsoidVersion = EllipsoidVersion.SOUND
+    excess: float = DEFAULT_EXCESS
+    rounds: int = DEFAULT_ROUNDS
+    tolerance: float = DEFAULT_TOLERANCE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "interval", choose("interval", IntervalMethod, self.interval))
+        object.__setattr__(self, "budget", choose("budget", Budget, self.budget))
+        object.__setattr__(self, "ellipsoid", choose("ellipsoid", EllipsoidVersion, self.ellipsoid))
+
+
+@dataclass(frozen=True, eq=False)
+class RegionTask:
+    """What a region is built from. `predictions` are those of an earlier look at growing data; `gradient` is
+    that of the value to bet on, for kinds that bet.
+    """
+
+    model: ParametricMDP
+    counts: Counts
+    delta: float
+    options: RegionOptions
+    outcomes: Outcomes
+    predictions: Predictions | None = None
+    gradient: Gradient | None = None
+
+
+class RegionKind(ABC):
+    """A kind of region: what it needs, what it can do, and how it is built.
+
+    One class per kind, in its own file. `value` is its name in options, files and on the command line. Two
+    kinds are equal where their names are.
+    """
+
+    value: ClassVar[str]
+    needs_order: ClassVar[bool] = False
+    """Data have to come in batches, in the order in which they were seen."""
+    has_facets: ClassVar[bool] = True
+    """Half-spaces bound it (it is a `Polytope`): coupled sets, and rows from costs, need that."""
+    is_of_intervals: ClassVar[bool] = False
+    """It is made of the intervals of events, whose method and budget are options."""
+    has_versions: ClassVar[bool] = False
+    """The option `ellipsoid` speaks of it."""
+    bets: ClassVar[bool] = False
+    """It is narrow along one policy's value, whose gradient it has to be given."""
+    has_forecast: ClassVar[bool] = False
+    """How narrow it will be after more data is known in a formula (`tightrope.design`)."""
+    serves_rates: ClassVar[bool] = False
+    """There is one of this name for rates of chains in continuous time."""
+    is_compared: ClassVar[bool] = False
+    """Reports show it beside the region of a result."""
+    certificate: ClassVar[str | None] = None
+    """The method by which certificates prove it, "intervals" for that of its intervals; None if none does."""
+    certifies_quotients: ClassVar[bool] = False
+    """Certificates hold it where probabilities are quotients of polynomials."""
+
+    @abstractmethod
+    def build(self, task: RegionTask) -> Region:
+        """The region of some data."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RegionKind) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __repr__(self) -> str:
+        return f"<region {self.value}>"

@@ -34,21 +34,28 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tightrope.data.counts import Counts
+from tightrope.errors import InputError
+from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.linear_program import LinearStatus
 from tightrope.numerics.rounding import UNIT, error_factor, product_error, up
 from tightrope.regions.bounds import expression_bounds
 from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces
 from tightrope.regions.lazy_program import LazyProgram
+from tightrope.regions.likelihood import likelihood_region
 from tightrope.regions.polytope import MOST_VERTICES, Polytope
-from tightrope.regions.region import RegionKind
+from tightrope.regions.region import DEFAULT_EXCESS, RegionKind, RegionTask
 from tightrope.regions.value_cuts import cut_along, tighten_further, wants_value_cuts
-from tightrope.statistics.bets import Wagers
-from tightrope.statistics.coordinates import AffineFunctions
+from tightrope.statistics.bets import Gradient, Wagers
+from tightrope.statistics.coordinates import AffineFunctions, Coordinates
+from tightrope.statistics.estimates import check_delta
 from tightrope.statistics.ledger import Ledger
+from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.mixtures import best_shares, price_of_shares
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.statistics.slab import Slab
+from tightrope.statistics.prequential import Predictions
+from tightrope.statistics.slab import Levels, Slab, place_bets
 
 _LOG = 8.0 * UNIT
 """Relative error of a logarithm of one plus something, and of what is made of it in one step."""
@@ -166,7 +173,7 @@ def enclose_slab(
         system, slab = _with_rows(region, outcomes, functions, slab, direction)
         tightened = tighten_further(guard.coordinates, system, region.tightening.rounds)
         points, evidence = region.cut_points, region.evidence
-        narrowed = Polytope.of(RegionKind.SLAB, guard.coordinates, ledger, tightened, guard.relaxation, most)
+        narrowed = Polytope.of(SLAB, guard.coordinates, ledger, tightened, guard.relaxation, most)
         region = replace(narrowed, cut_points=points, evidence=evidence)
         rounds += 1
         if tightened.empty:
@@ -178,7 +185,7 @@ def enclose_slab(
     remark = f"bets were placed {len(slab.plan.placed) - slab.without} times; {rounds} rounds of rows"
     if not slab.plan.placed:
         remark = "no data after the pilot of the bets: the guard alone"
-    return replace(region, kind=RegionKind.SLAB, ledger=ledger, remarks=(*guard.remarks, remark), slab=slab)
+    return replace(region, kind=SLAB, ledger=ledger, remarks=(*guard.remarks, remark), slab=slab)
 
 
 def _with_rows(
@@ -251,3 +258,59 @@ def _end(region: Polytope, direction: FloatArray) -> FloatArray:
         assert region.emptiness.witness is not None
         return region.emptiness.witness
     return scaled.to_x(np.clip(outcome.point, -1.0, 1.0))
+
+
+def slab_region(
+    model: ParametricMDP,
+    counts: Counts,
+    delta: float,
+    gradient: Gradient,
+    excess: float = DEFAULT_EXCESS,
+    outcomes: Outcomes | None = None,
+    predictions: Predictions | None = None,
+) -> Polytope:
+    """A guard and a slab: narrow along the value whose `gradient` is bet on, whatever the dimension."""
+    check_delta(delta)
+    outcomes = outcomes or Outcomes.of(model)
+    coordinates = Coordinates.of(model.expressions, model.parameters)
+    levels = Levels.of(delta, gradient.ends, len(coordinates.free))
+    guard = likelihood_region(model, counts, levels.guard, excess, outcomes, predictions)
+    functions = guard.coordinates.functions(model.expressions)
+    maximiser = LikelihoodMaximiser.of(guard.coordinates, functions)
+    earlier = None if predictions is None else predictions.bets
+    slab = place_bets(outcomes, counts, maximiser, gradient, levels, earlier)
+    notes = (
+        levels.note(),
+        slab.plan.note(),
+        gradient.words,
+        *slab.missing,
+        *(f"guard, {note}" for note in guard.ledger.notes),
+    )
+    ledger = replace(
+        guard.ledger, delta=delta, gamma=delta, method="value slab", budget="guard and bettors", notes=notes
+    )
+    assert guard.evidence is not None
+    direction = gradient(maximiser.lifted(guard.evidence.estimate), 1.0)
+    if direction is None:
+        direction = np.zeros(guard.coordinates.size)
+    return enclose_slab(guard, ledger, outcomes, functions, slab, direction)
+
+
+class ValueSlab(RegionKind):
+    """A likelihood region and what bettors on one policy's value leave of it."""
+
+    value = "slab"
+    needs_order = True
+    bets = True
+    certificate = "slab"
+
+    def build(self, task: RegionTask) -> Polytope:
+        if task.gradient is None:
+            raise InputError("a slab is narrow along a policy's value, and no value was named to bet on")
+        excess = task.options.excess
+        return slab_region(
+            task.model, task.counts, task.delta, task.gradient, excess, task.outcomes, task.predictions
+        )
+
+
+SLAB = ValueSlab()

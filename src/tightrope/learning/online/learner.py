@@ -14,7 +14,7 @@ L1) may be asked for, for comparison; the ledger then says that nothing is guara
 
 *What is kept from one update to the next.* All that follows from the model alone; intervals of events that
 were not met; the closed batches of the likelihood region with their plug-ins; the bets of a slab; where the
-polytope was (`tightrope.regions.nearby`); the values, from which the solver looks for the next ones. The last
+polytope was (`regions.event_polytope`); the values, from which the solver looks for the next ones. The last
 two move sets by rounding and values within the precision asked for: otherwise an update is `learn` on the
 same counts.
 Where intervals or sets have not moved, the values are kept as they are.
@@ -66,9 +66,9 @@ from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, as_card, as_text
 from tightrope.numerics.text import bound_text
 from tightrope.problem import Problem
-from tightrope.regions.nearby import Nearby
+from tightrope.regions.event_polytope import Nearby
 from tightrope.regions.polytope import Polytope
-from tightrope.regions.region import Region, RegionKind
+from tightrope.regions.region import Region
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
 from tightrope.solver.kernels.kernel import Kernel
 from tightrope.solver.solution import Solution
@@ -401,7 +401,7 @@ class OnlineLearner:
 
     def _chain(self) -> Pipeline:
         """The chain for the data as they are, with what earlier updates have settled."""
-        if self.decisions.region is RegionKind.SLAB:
+        if self.decisions.bets:
             self._betted = self._betted or BetPolicy(self.model, self.objective)
         return Pipeline(
             self.problem,
@@ -604,6 +604,6 @@ def digest_of(bounds: Kernel | EventIntervals) -> str:
 
 
 def near_of(region: Region | None, before: Nearby | None) -> Nearby | None:
-    if isinstance(region, Polytope) and region.kind is RegionKind.POLYTOPE:
+    if isinstance(region, Polytope) and region.kind.is_of_intervals:
         return Nearby.around(region, before)
     return None

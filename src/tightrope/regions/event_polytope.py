@@ -1,0 +1,262 @@
+"""The polytope of the intervals of all events (paper, Section 3), and why one is empty.
+
+The polytope of grown data, found from where that of fewer data was: vertices at once, no linear programs.
+
+Bound tightening exists to find the box of a region, and a point inside it, from nothing. Where data grow the
+region moves little: an earlier box, somewhat widened, is a good frame to look in, and the mean of the earlier
+vertices is a point inside. Vertices within the frame give the new box directly.
+
+*Why the frame may be trusted.* Let R be the convex set of all rows in the box of the domain, F the frame, and
+H the proved enclosure of R ∩ F (`tightrope.regions.vertices`). The point that the search starts from lies in
+R ∩ F, with room to spare. If H stays strictly away from all faces of F that are not the domain's, then R
+lies in F: a point of R outside would be joined to the one inside by a segment in R, which leaves F through
+such a face, at a point of R ∩ F that is not in H. So H encloses R. In every other case there is no answer,
+and the region is built as if there were no earlier one.
+
+The result is the same set as that of bound tightening, up to the rounding of its box and vertices. Lifted
+systems are left alone: their envelopes depend on the way to the box.
+
+*Why a region is empty*: a smallest set of events that contradict each other. The multipliers that prove
+emptiness (Farkas' lemma) rest on few rows: at most one more than there are coordinates in an affine system.
+The events of these rows are candidates, which are then divided and thinned out for as long as what remains is
+still provably empty. What is left is irreducible: every one of its events is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.rounding import UNIT, down, largest_over_box, up
+from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces, rows_between
+from tightrope.regions.polytope import MOST_VERTICES, Polytope
+from tightrope.regions.quotients import quotient_rows
+from tightrope.regions.region import Conflict, Emptiness, RegionKind, RegionTask, Relaxation
+from tightrope.regions.tightening import (
+    DEFAULT_ROUNDS,
+    DEFAULT_TOLERANCE,
+    Tightened,
+    Tightening,
+    tighten,
+)
+from tightrope.regions.vertices import MOST_DIMENSIONS, EnclosingVertices, enclosing_vertices
+from tightrope.statistics.coordinates import AffineFunctions, Coordinates
+from tightrope.statistics.estimates import EventIntervals, event_intervals
+from tightrope.statistics.ledger import Assumption, Ledger
+
+_WIDER = 0.25
+"""How much of its width the frame exceeds the box of the region by, on each side."""
+
+_FILLED = 0.4
+"""The part of a frame that a region fills at least in every coordinate; below there is a new frame."""
+
+_SMALLEST_DEPTH = 1e-3
+"""Of the starting point in the frame scaled to [−1, 1]: much more than rounding, and good for Qhull."""
+
+
+@dataclass(frozen=True, eq=False)
+class Nearby:
+    """A frame around an earlier region and a point well inside the region."""
+
+    lower: FloatArray
+    upper: FloatArray
+    interior: FloatArray
+
+    @staticmethod
+    def around(region: Polytope, before: Nearby | None) -> Nearby | None:
+        """Where to look next: as `before` while that helped and the region fills most of the frame, so that a
+        region which has not moved comes out the same; None where vertices are not known.
+        """
+        vertices, witness = region.vertices, region.emptiness.witness
+        if vertices is None or region.coordinates.is_lifted:
+            return None
+        lower, upper = region.bounding_box
+        width = upper - lower
+        if before is not None and witness is before.interior:
+            domain = region.coordinates
+            frame = np.minimum(before.upper, domain.upper) - np.maximum(before.lower, domain.lower)
+            if np.all(width >= _FILLED * frame):
+                return before
+        return Nearby(lower - _WIDER * width, upper + _WIDER * width, vertices.mean(axis=0))
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """What `restored` needs: a run that goes on later must look from the same place."""
+        return {"lower": self.lower, "upper": self.upper, "interior": self.interior}
+
+    @staticmethod
+    def restored(state: Mapping[str, npt.NDArray[Any]]) -> Nearby | None:
+        return Nearby(state["lower"], state["upper"], state["interior"]) if state else None
+
+
+def tighten_nearby(base: Halfspaces, near: Nearby) -> tuple[Tightened, EnclosingVertices] | None:
+    """`base` in its tightened box with its vertices, as those of an earlier region suggest; or None."""
+    if not 0 < base.size <= MOST_DIMENSIONS:
+        return None
+    lower, upper = np.maximum(base.lower, near.lower), np.minimum(base.upper, near.upper)
+    if not np.all(lower < upper):
+        return None
+    system = base.with_box(lower, upper)
+    system = system.take(largest_over_box(system.matrix, lower, upper) > system.bound)
+    scaled = ScaledHalfspaces.of(system)
+    eye = np.eye(base.size)
+    matrix = np.concatenate([scaled.matrix, eye, -eye])
+    bound = np.concatenate([scaled.bound, np.ones(2 * base.size)])
+    interior = (near.interior - scaled.centre) / scaled.half
+    depth = float(np.min((bound - matrix @ interior) / np.abs(matrix).sum(axis=1)))
+    if depth < _SMALLEST_DEPTH:
+        return None
+    found = enclosing_vertices(matrix, bound, interior, MOST_VERTICES)
+    if found is None:
+        return None
+    least, most = found.points.min(axis=0), found.points.max(axis=0)
+    away = 1.0 - 2.0 * found.error - 1e-9
+    if np.any((upper < base.upper) & (most > away)) or np.any((lower > base.lower) & (least < -away)):
+        return None
+    reach = np.abs(found.points).max(axis=0) * scaled.half + np.abs(scaled.centre)
+    error = up(found.error * scaled.half * (1.0 + 1e-12) + 4.0 * UNIT * reach)
+    boxed = system.with_box(
+        np.maximum(lower, down(down(scaled.to_x(least)) - error)),
+        np.minimum(upper, up(up(scaled.to_x(most)) + error)),
+    )
+    before, after = (upper - lower).tolist(), (boxed.upper - boxed.lower).tolist()
+    report = Tightening(1, True, tuple(before), tuple(after))
+    everything = np.arange(len(base))
+    return (
+        Tightened(boxed, report, near.interior, depth, everything, False),
+        _rescale(found, scaled, ScaledHalfspaces.of(boxed)),
+    )
+
+
+def _rescale(found: EnclosingVertices, scaled: ScaledHalfspaces, now: ScaledHalfspaces) -> EnclosingVertices:
+    """The vertices in the coordinates of the new box; rows and the box's faces keep their numbers."""
+    points = (scaled.to_x(found.points) - now.centre) / now.half
+    reach = np.abs(found.points).max(axis=0) * scaled.half + np.abs(scaled.centre) + np.abs(now.centre)
+    error = found.error * (scaled.half / now.half) * (1.0 + 1e-9) + 8.0 * UNIT * (reach / now.half)
+    return replace(found, points=points, error=float(up(error.max())))
+
+
+def irreducible(candidates: Sequence[int], is_empty: Callable[[list[int]], bool]) -> tuple[int, ...]:
+    """A smallest subset that is still empty, given that all candidates together are (QuickXplain).
+
+    Halves are tried before single candidates: about k·log(n) questions for a conflict of k among n.
+    """
+
+    def explain(background: list[int], grown: bool, options: list[int]) -> list[int]:
+        if grown and is_empty(background):
+            return []
+        if len(options) <= 1:
+            return options
+        first, second = options[: len(options) // 2], options[len(options) // 2 :]
+        needed_second = explain(background + first, True, second)
+        needed_first = explain(background + needed_second, bool(needed_second), first)
+        return needed_first + needed_second
+
+    return tuple(sorted(explain([], False, list(candidates))))
+
+
+def conflicting_events(
+    coordinates: Coordinates, base: Halfspaces, tightened: Tightened, rounds: int, tolerance: float
+) -> tuple[int, ...]:
+    """The events (or L1 balls) of an irreducible conflict in an empty system."""
+    learned = base.origin >= Origin.EVENT_UPPER
+
+    def is_empty(events: list[int]) -> bool:
+        rows = ~learned | np.isin(base.index, events)
+        return tighten(coordinates, base.take(rows), rounds, tolerance).empty
+
+    candidates = _indices(base, tightened.used, learned)
+    if not is_empty(candidates):
+        candidates = _indices(base, np.arange(len(base)), learned)
+    return irreducible(candidates, is_empty)
+
+
+def _indices(base: Halfspaces, rows: OffsetArray, learned: BoolArray) -> list[int]:
+    found: list[int] = np.unique(base.index[rows[learned[rows]]]).tolist()
+    return found
+
+
+def polytope_region(
+    intervals: EventIntervals,
+    rounds: int = DEFAULT_ROUNDS,
+    tolerance: float = DEFAULT_TOLERANCE,
+    near: Nearby | None = None,
+) -> Polytope:
+    """U: the parameters of the domain that satisfy all event intervals (paper, Section 3).
+
+    `near` says where the region of fewer data was; it saves work, and moves the result by rounding alone.
+    """
+    events = intervals.events
+    model = events.outcomes.model
+    coordinates = Coordinates.of(model.expressions, model.parameters)
+    functions = coordinates.functions(model.expressions).take(events.expression)
+    times = events.multiplicity.astype(np.float64)
+    if np.any(times > 1.0):
+        functions = _scale(functions, times, coordinates)
+    linear, above, below = rows_between(functions, intervals.lower, intervals.upper)
+    informative = np.flatnonzero((intervals.lower > 0.0) | (intervals.upper < 1.0))
+    base = Halfspaces.of_domain(coordinates)
+    base = base.with_rows(linear[informative], above[informative], Origin.EVENT_UPPER, informative)
+    base = base.with_rows(-linear[informative], below[informative], Origin.EVENT_LOWER, informative)
+    if model.expressions.denominators:
+        quotients = informative[model.expressions.is_rational[events.expression[informative]]]
+        upper_rows, lower_rows = quotient_rows(coordinates, intervals, quotients)
+        base = base.with_rows(*upper_rows, Origin.EVENT_UPPER, quotients)
+        base = base.with_rows(*lower_rows, Origin.EVENT_LOWER, quotients)
+    relaxation = Relaxation.OUTER if coordinates.is_lifted else Relaxation.EXACT
+    kind, ledger = POLYTOPE, intervals.ledger
+    if near is not None and not coordinates.is_lifted:
+        moved = tighten_nearby(base, near)
+        if moved is not None:
+            return Polytope.of(kind, coordinates, ledger, moved[0], relaxation, enclosure=moved[1])
+    tightened = tighten(coordinates, base, rounds, tolerance)
+    region = Polytope.of(kind, coordinates, ledger, tightened, relaxation)
+    if not tightened.empty:
+        return region
+    found = conflicting_events(coordinates, base, tightened, rounds, tolerance)
+    conflict = Conflict(found, tuple(intervals.describe(event) for event in found))
+    return region.with_emptiness(Emptiness(True, None, conflict))
+
+
+def domain_region(model: ParametricMDP) -> Polytope:
+    """The domain itself: what is known without any data, with certainty."""
+    coordinates = Coordinates.of(model.expressions, model.parameters)
+    tightened = tighten(coordinates, Halfspaces.of_domain(coordinates))
+    relaxation = Relaxation.OUTER if coordinates.is_lifted else Relaxation.EXACT
+    ledger = Ledger(0.0, 0, 0.0, "the domain, without data", "none", Assumption.ADAPTIVE_ANYTIME)
+    return Polytope.of(POLYTOPE, coordinates, ledger, tightened, relaxation)
+
+
+def _scale(functions: AffineFunctions, times: FloatArray, coordinates: Coordinates) -> AffineFunctions:
+    """m·f for small whole m; the products are rounded, so the slack grows by a few units."""
+    reach = np.maximum(np.abs(coordinates.lower), np.abs(coordinates.upper))
+    linear = functions.linear * times[:, None]
+    constant = functions.constant * times
+    slack = functions.slack * times + 2.0**-51 * (np.abs(linear) @ reach + np.abs(constant))
+    return AffineFunctions(linear, constant, slack * (1.0 + 1e-9))
+
+
+class EventPolytope(RegionKind):
+    """U: all parameters of the domain within the intervals of all events."""
+
+    value = "polytope"
+    is_of_intervals = True
+    serves_rates = True
+    is_compared = True
+    certificate = "intervals"
+    certifies_quotients = True
+
+    def build(self, task: RegionTask) -> Polytope:
+        options = task.options
+        intervals = event_intervals(
+            task.model, task.counts, task.delta, options.interval, options.budget, task.outcomes
+        )
+        return polytope_region(intervals, options.rounds, options.tolerance)
+
+
+POLYTOPE = EventPolytope()

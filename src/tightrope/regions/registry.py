@@ -1,0 +1,113 @@
+"""The one place where the kinds of regions are found: the package's own, and those of other packages.
+
+Another package adds a kind by an entry point of the group `tightrope.regions`: its name is the kind's, its
+object a `RegionKind`, or a class of one. It is loaded when it is asked for. The checker of certificates has a
+list of its own, so a kind from outside is learned with and not certified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+
+from tightrope.data.counts import Counts
+from tightrope.errors import InputError
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.regions.region import Region, RegionKind, RegionOptions, RegionTask
+from tightrope.statistics.bets import Gradient
+from tightrope.statistics.outcomes import Outcomes
+from tightrope.statistics.prequential import Predictions
+
+GROUP = "tightrope.regions"
+_OWN = {
+    "polytope": "event_polytope.POLYTOPE",
+    "l1": "l1.L1",
+    "ellipsoid": "ellipsoid.ELLIPSOID",
+    "likelihood": "likelihood.LIKELIHOOD",
+    "slab": "slab.SLAB",
+}
+"""Names, and where the kinds are; loaded when they are asked for."""
+
+
+def region_names() -> tuple[str, ...]:
+    """The names of all kinds, the package's own first; nothing is loaded.
+
+    >>> region_names()[:5]
+    ('polytope', 'l1', 'ellipsoid', 'likelihood', 'slab')
+    """
+    return *_OWN, *(name for name in sorted(_others()) if name not in _OWN)
+
+
+def own_kinds() -> Iterator[RegionKind]:
+    """The kinds of this package."""
+    return map(region_kind, _OWN)
+
+
+def region_kind(asked: object) -> RegionKind:
+    """The kind of a name; a kind is returned as it is.
+
+    >>> region_kind("likelihood").needs_order
+    True
+    """
+    if isinstance(asked, RegionKind):
+        return asked
+    if isinstance(asked, str) and asked in _OWN:
+        return _own(asked)
+    others = _others()
+    if not isinstance(asked, str) or asked not in others:
+        raise InputError(f"`region` is {asked!r}, not one of {', '.join(region_names())}")
+    return _load(asked, others[asked])
+
+
+def build_region(
+    kind: RegionKind | str,
+    model: ParametricMDP,
+    counts: Counts,
+    delta: float,
+    options: RegionOptions | None = None,
+    outcomes: Outcomes | None = None,
+    predictions: Predictions | None = None,
+    gradient: Gradient | None = None,
+) -> Region:
+    """The region of a kind; `outcomes` and `predictions` may be passed where they are already known.
+
+    Kinds that bet need the `gradient` of the value that is bet on.
+    """
+    chosen = region_kind(kind)
+    if chosen.needs_order and counts.batches is None:
+        raise InputError(
+            f"the {chosen.value} region needs data in time-ordered batches, these counts have none",
+            hint='keep the batch column of the data file, or use `region="polytope"`',
+        )
+    known = outcomes or Outcomes.of(model)
+    task = RegionTask(model, counts, delta, options or RegionOptions(), known, predictions, gradient)
+    return chosen.build(task)
+
+
+@cache
+def _own(name: str) -> RegionKind:
+    module, _, constant = _OWN[name].rpartition(".")
+    kind: RegionKind = getattr(import_module(f"tightrope.regions.{module}"), constant)
+    return kind
+
+
+def _others() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+def _load(name: str, entry: EntryPoint) -> RegionKind:
+    """The kind of an entry point; whatever is wrong with it is the other package's to mend."""
+    try:
+        loaded = entry.load()
+        kind = loaded() if isinstance(loaded, type) else loaded
+    except Exception as error:
+        raise InputError(
+            f"the region {name!r} of the entry point {entry.value!r} cannot be loaded: {error}"
+        ) from error
+    if not isinstance(kind, RegionKind) or kind.value != name:
+        raise InputError(
+            f"the entry point {entry.value!r} of the group {GROUP} is no region of the name {name!r}"
+        )
+    return kind

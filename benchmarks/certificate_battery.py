@@ -40,7 +40,7 @@ from tightrope.certificate.archive import load as load_certificate
 from tightrope.certificate.checker import check
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certify.certificate_file import save_certificate
-from tightrope.certify.learned import certificate_of, domain_certificate
+from tightrope.certify.learned import certificate_of
 from tightrope.data.counts import Counts
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import find_decided_states
@@ -255,7 +255,7 @@ def _steps(case: Case, what: What, asked: argparse.Namespace, row: Row) -> Itera
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "battery.cert"
         made, spent = _timed(
-            lambda: domain_certificate(result) if what[0] == "domain" else certificate_of(result, case.counts)
+            lambda: certificate_of(result) if what[0] == "domain" else certificate_of(result, case.counts)
         )
         _, saved = _timed(lambda: save_certificate(made, path))
         size = path.stat().st_size / 1e6

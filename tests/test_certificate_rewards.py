@@ -16,7 +16,7 @@ from tightrope.certificate.checker import check
 from tightrope.certificate.numbers import RATIONAL
 from tightrope.certificate.problem import Certificate
 from tightrope.certify.certificate_file import save_certificate
-from tightrope.certify.learned import certificate_of, domain_certificate
+from tightrope.certify.learned import certificate_of
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.learn import counts_of
 
@@ -135,7 +135,7 @@ def test_more_is_claimed_of_rewards_than_is_proved(proof: Certificate) -> None:
 @pytest.mark.parametrize("sets", ["expression", "rectangular", "coupled"])
 def test_over_a_domain(model: tr.ParametricMDP, sets: str) -> None:
     result = tr.over_domain(model.problem(ASKED), sets=sets)
-    verdict = check(domain_certificate(result))
+    verdict = check(certificate_of(result))
     low, high = verdict.values["robust policy"]
     # fast: at p = 0.8, h = 0 one step costs 1 and succeeds with 0.9; at p = 0.2, h = 2 it costs 5, with 0.6
     assert verdict.valid and low == pytest.approx(1 / 0.9) and high == pytest.approx(5 / 0.6)

@@ -14,7 +14,7 @@ from tightrope import Problem, over_domain
 from tightrope.certificate.archive import load
 from tightrope.certificate.checker import check
 from tightrope.certify.certificate_file import save_certificate
-from tightrope.certify.learned import domain_certificate
+from tightrope.certify.learned import certificate_of
 from tightrope.cli.app import run
 from tightrope.errors import InputError
 from tightrope.solver.solve import solve
@@ -113,7 +113,7 @@ def test_certificates_over_domains_hold_for_every_objective(kind, tmp_path):
     for cyclic, products in ((False, False), (True, True)):
         case = random_case(1, kind, cyclic=cyclic, products=products)
         result = over_domain(Problem(case.model, case.objective), policy=case.policy)
-        certificate = domain_certificate(result)
+        certificate = certificate_of(result)
         save_certificate(certificate, tmp_path / "one.cert")
         verdict = check(load(tmp_path / "one.cert").certificate)
         assert [one.name for one in verdict.checks if not one.passed] == []

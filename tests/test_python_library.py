@@ -173,9 +173,11 @@ def test_every_line_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_values_are_certified_from_python(model: tr.ParametricMDP, here: Path) -> None:
     problem = model.problem(DONE)
-    solution = tr.certify(problem, here / "value.cert", at={"p": 0.55})
+    proved = tr.certify(problem, here / "value.cert", at={"p": 0.55})["value"]
     verdict = tr.verify(here / "value.cert", model=model, property=DONE, at={"p": 0.55})
     assert verdict.valid and verdict.not_tied == ()
+    solution = tr.solve(problem.at(p=0.55))
     assert verdict.values["value"] == (float(solution.lower[0]), float(solution.upper[0]))
+    assert verdict.values["value"] == (proved.lower, proved.upper)
     with pytest.raises(tr.InputError, match="no value for parameter 'p'"):
         tr.certify(problem, here / "other.cert")

@@ -5,7 +5,7 @@ from .ambiguity.sets import SetsKind as SetsKind
 from .certificate.verdict import Check as Check
 from .certificate.verdict import Verdict as Verdict
 from .certify.certify import certify as certify
-from .certify.certify_answer import certify_answer as certify_answer
+from .certify.certify import certify_answer as certify_answer
 from .certify.verification import verify as verify
 from .coupled.result import CoupledStatus as CoupledStatus
 from .coupled.result import CoupledValue as CoupledValue

@@ -320,7 +320,7 @@ def test_a_certificate_about_joint_bounds_says_so(tmp_path: Path) -> None:
         model, asked = tr.load(tmp_path / "machines.prism"), "Pmaxmax=? [ F x=1 & y=1 ]"
     factors = tr.certify(model.problem(asked), tmp_path / "factors.cert")
     joint = tr.certify(model.without_factors.problem(asked), tmp_path / "joint.cert")
-    assert factors.upper[0] < joint.lower[0] - 0.01
+    assert factors["value"].upper < joint["value"].lower - 0.01
     binding = ("--model", str(tmp_path / "machines.prism"), "--prop", asked)
     for name, words in (("factors", []), ("joint", [JOINT_BOUNDS])):
         verdict = verify(tmp_path / f"{name}.cert", *binding)

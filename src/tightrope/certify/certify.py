@@ -1,126 +1,190 @@
-"""`certify`: solve a problem and write what proves its value, for `verify` and for anybody else's checker.
+"""`certify`: write what proves an answer, for `verify` and for anybody else's checker.
 
-The certificate is about the model itself: for a parametric one at a point, about its exact expressions there.
-That of a learned result is about its guarantees; `certify_answer` does it for long-run averages
-and temporal formulas.
+It takes every answer of this package: a result of learning, or of bounding over a domain, as it is; and a
+problem, which is solved first: plain values, temporal formulas, long-run averages. The certificate is about
+the model itself: for a parametric one at a point, about its exact expressions there.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from os import PathLike
-from pathlib import Path
-from typing import Any, Unpack, overload
+from typing import Any, TypedDict, Unpack
 
 from tightrope import __version__
-from tightrope.certify.certificate_file import as_file, save_certificate
-from tightrope.certify.learned import certificate_of, domain_certificate
-from tightrope.certify.problem import provable, to_problem
-from tightrope.certify.solved import refuse_steps, to_certificate
-from tightrope.errors import InputError, ReadingWarning
-from tightrope.io.output import CERTIFICATE, claim_file, path_of
+from tightrope.certificate.problem import Certificate
+from tightrope.certify.certificate_file import as_file
+from tightrope.certify.learned import certificate_of
+from tightrope.certify.problem import CERTIFIABLE, asked_of, provable, to_problem
+from tightrope.certify.solved import composed_certificate, refuse_steps, to_certificate
+from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number, check_type
+from tightrope.io.output import CERTIFICATE, OutputFile, claim_file, path_of
 from tightrope.io.results import Interval
 from tightrope.learning.products import base_of
 from tightrope.learning.result import LearningResult
+from tightrope.logic.operators import Effort
 from tightrope.model.mdp import JOINT_BOUNDS, IntervalMDP
+from tightrope.model.numbers import Number
 from tightrope.model.parameters import Point
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import as_policy
-from tightrope.problem import Problem, problem_of
-from tightrope.solver.solution import Solution
+from tightrope.prism.properties.query import Query, parse_query
+from tightrope.prism.properties.resolve import PropertyOptions
+from tightrope.problem import Model, Problem, constant_texts, problem_of, require_model
+from tightrope.solver.solve import Limits
 from tightrope.solver.solve_problem import SolveWords, solve
 
 
-@overload
 def certify(
-    problem: LearningResult, path: str | PathLike[str], *, overwrite: bool = False
-) -> dict[str, Interval]: ...
-
-
-@overload
-def certify(
-    problem: Problem,
+    subject: Problem | LearningResult,
     path: str | PathLike[str],
     *,
     at: Point | None = None,
     policy: Any = None,
     precision: float = 1e-6,
+    ltl_translator: str | None = None,
     overwrite: bool = False,
     **options: Unpack[SolveWords],
-) -> Solution: ...
+) -> dict[str, Interval]:
+    """Write the certificate of an answer; the interval that it proves of each policy.
 
-
-def certify(
-    problem: Problem | LearningResult,
-    path: str | PathLike[str],
-    *,
-    at: Point | None = None,
-    policy: Any = None,
-    precision: float = 1e-6,
-    overwrite: bool = False,
-    **options: Unpack[SolveWords],
-) -> Solution | dict[str, Interval]:
-    """Solve a problem, of a parametric model `at` a point, and write the certificate of its value.
-
-    Of a result of `learn` the certificate proves its guarantees, and what is returned is the interval of each
-    policy; it takes no other options.
-
-    `policy`, `precision` and the other options are those of `solve`; where steps are counted, synchronised
-    intervals are their joint bounds, wider than `solve` takes them. A file that is no certificate of ours is
-    refused, unless `overwrite` is set.
+    * `subject`: a result of `learn` or over a domain, or a problem, of a parametric model `at` a point.
+    * `policy`, `precision` and the other options are those of `solve`; where steps are counted, synchronised
+      intervals are their joint bounds, wider than `solve` takes them.
+    * `ltl_translator`: the command of another program, whose automata of LTL are taken.
+    * A file that is no certificate of ours is refused, unless `overwrite` is set.
 
     >>> import os, tempfile
     >>> import tightrope as tr
     >>> rows = [(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})]
     >>> problem = tr.build_from_rows(rows, labels={"end": [1]}).problem('Pmin=? [ F "end" ]')
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     solution = tr.certify(problem, os.path.join(folder, "end.cert"))
+    ...     proved = tr.certify(problem, os.path.join(folder, "end.cert"))
     ...     verdict = tr.verify(os.path.join(folder, "end.cert"), model=problem.model)
-    >>> verdict.valid, verdict.values
-    (True, {'value': (1.0, 1.0)})
+    >>> verdict.valid, verdict.values, proved["value"].width
+    (True, {'value': (1.0, 1.0)}, 0.0)
     """
-    if isinstance(problem, LearningResult):
-        if options or at is not None or policy is not None:
+    if isinstance(subject, LearningResult):
+        if options or not (at is None and policy is None and ltl_translator is None):
             raise InputError("a learned result takes no options: its certificate is about what was learned")
-        return _certify_result(problem, path_of(path), overwrite)
-    asked = problem_of(problem)
-    model, support = asked.model, options.get("assume_support")
-    taken = as_policy(model, policy)
-    refuse_steps(taken, asked.objective)
-    theta = None
-    if isinstance(model, ParametricMDP):
-        theta = model.parameters.point({} if at is None else at)
-    elif at is not None:
-        raise InputError("`at` goes with parametric models, and this one has no parameters")
+        claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
+        about = {"model_hash": base_of(subject.problem).hash(), "property": subject.problem.text}
+        return _save(certificate_of(subject, about=about), claimed)
+    problem = problem_of(subject)
+    words = check_keywords("certify", SolveWords, options)
+    theta = _point(problem.model, at)
     claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
-    solved = asked if theta is None else asked.at(theta)
-    if isinstance(model, IntervalMDP):
-        solved = asked.with_model(provable(model, asked.objective, support))
-        if solved.model is not model:
-            warnings.warn(JOINT_BOUNDS, ReadingWarning, stacklevel=2)
-    solution = solve(solved, policy=taken, precision=precision, **options)
-    assumed = support if isinstance(model, IntervalMDP) else None
-    about = {
-        "tightrope": __version__,
-        "model_hash": model.hash(),
-        "property": asked.text,
-        "at": [str(value) for value in theta or ()],
-    }
-    proof = to_certificate(
-        to_problem(model, asked.objective, theta=theta, assumed_support=assumed), solution, taken, about
-    )
-    claimed.check()
-    save_certificate(proof, claimed.path)
-    return solution
-
-
-def _certify_result(result: LearningResult, path: Path, overwrite: bool) -> dict[str, Interval]:
-    claimed = claim_file(path, CERTIFICATE, overwrite)
-    about = {"model_hash": base_of(result.problem).hash(), "property": result.problem.text}
-    if result.counts is None:
-        proof = as_file(domain_certificate(result, about))
+    if problem.query.kind in CERTIFIABLE:
+        if policy is not None:
+            raise InputError("certificates of averages and temporal formulas are about the best policy")
+        limits = Limits(words.get("iterations", Limits().iterations), words.get("seconds", math.inf))
+        device = words.get("threads"), words.get("device", "cpu")
+        effort = Effort(precision, True, limits, *device, translator=ltl_translator)
+        proof = _composed(problem.model, problem.query, theta, effort, words.get("assume_support"))
     else:
-        proof = as_file(certificate_of(result, result.counts, about))
+        proof = _solved(problem, theta, policy, precision, words)
+    return _save(proof, claimed)
+
+
+class CertifyWords(TypedDict, total=False):
+    """Further arguments of `certify_answer`."""
+
+    at: Point | None
+    const: Mapping[str, Number | bool] | None
+    precision: float
+    assume_support: float | None
+    ltl_translator: str | None
+    overwrite: bool
+
+
+def certify_answer(
+    model: Model, property: str, path: str | PathLike[str], **options: Unpack[CertifyWords]
+) -> tuple[float, float]:
+    """Write the certificate of one long-run average or one P over a temporal formula; what it proves.
+
+    * `model`: a plain or interval model, or a parametric one `at` a point.
+    * `const`, `precision`, `assume_support`, `ltl_translator` as for `answer`.
+    * A file that is no certificate of ours is refused, unless `overwrite` is set.
+
+    >>> import os, tempfile
+    >>> import tightrope as tr
+    >>> rows = [(0, "go", {0: 0.5, 1: 0.5}), (1, "back", {0: 1})]
+    >>> model = tr.build_from_rows(rows, labels={"end": [1]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     low, high = tr.certify_answer(model, 'S=? [ "end" ]', os.path.join(folder, "end.cert"))
+    ...     verdict = tr.verify(os.path.join(folder, "end.cert"), model=model, property='S=? [ "end" ]')
+    >>> verdict.valid, low <= 1 / 3 <= high
+    (True, True)
+    """
+    words = check_keywords("certify_answer", CertifyWords, options)
+    check_type("property", property, str, "a property's text")
+    own = require_model(model)
+    theta = _point(own, words.get("at"))
+    claimed = claim_file(path_of(path), CERTIFICATE, words.get("overwrite", False))
+    constants = constant_texts(words.get("const"))
+    read = PropertyOptions(constants=constants, is_interval=isinstance(own, IntervalMDP))
+    effort = Effort(words.get("precision", 1e-6), translator=words.get("ltl_translator"))
+    query = parse_query(property, own.structure, read)
+    proof = _composed(own, query, theta, effort, words.get("assume_support"))
+    proved = _save(proof, claimed)["value"]
+    return proved.lower, proved.upper
+
+
+def _save(proof: Certificate, claimed: OutputFile) -> dict[str, Interval]:
+    """Write the file; the interval of every claim."""
+    file = as_file(proof)
     claimed.check()
-    proof.save(claimed.path)
-    return {name: Interval(low, high) for name, (low, high) in proof.values.items()}
+    file.save(claimed.path)
+    return {name: Interval(low, high) for name, (low, high) in file.values.items()}
+
+
+def _point(model: Model, at: Point | None) -> tuple[Fraction, ...] | None:
+    if isinstance(model, ParametricMDP):
+        return model.parameters.point({} if at is None else at)
+    if at is not None:
+        raise InputError("`at` goes with parametric models, and this one has no parameters")
+    return None
+
+
+def _about(model: Model, text: str, theta: Sequence[Fraction] | None) -> dict[str, Any]:
+    at = [str(value) for value in theta or ()]
+    return {"tightrope": __version__, "model_hash": model.hash(), "property": text, "at": at}
+
+
+def _solved(
+    problem: Problem, theta: tuple[Fraction, ...] | None, policy: Any, precision: float, words: dict[str, Any]
+) -> Certificate:
+    """Of one objective of the solver's."""
+    model, support = problem.model, words.get("assume_support")
+    given = as_policy(model, policy)
+    refuse_steps(given, problem.objective)
+    solved = problem if theta is None else problem.at(theta)
+    if isinstance(model, IntervalMDP):
+        solved = problem.with_model(provable(model, problem.objective, support))
+        if solved.model is not model:
+            warnings.warn(JOINT_BOUNDS, ReadingWarning, stacklevel=3)
+    solution = solve(solved, policy=given, precision=precision, **words)
+    assumed = support if isinstance(model, IntervalMDP) else None
+    statement = to_problem(model, problem.objective, theta=theta, assumed_support=assumed)
+    return to_certificate(statement, solution, given, _about(model, problem.text, theta))
+
+
+def _composed(
+    model: Model,
+    query: Query,
+    theta: tuple[Fraction, ...] | None,
+    effort: Effort,
+    support: float | None,
+) -> Certificate:
+    """Of a long-run average or a temporal formula."""
+    check_number("precision", effort.precision, 0, 1)
+    asked = asked_of(query, effort.translator)
+    if asked.reading is not None:
+        warnings.warn(asked.reading, ReadingWarning, stacklevel=3)
+    if isinstance(model, IntervalMDP) and model.factored is not None:
+        warnings.warn(JOINT_BOUNDS, ReadingWarning, stacklevel=3)
+    about = _about(model, query.text, theta)
+    return composed_certificate(model, asked, theta, effort, support, about)

@@ -8,6 +8,12 @@ Proofs are checked with more digits than results are computed with, so bounds us
 Where one does not, by rounding or because it rested on something the checker does not know, it is moved
 outward to what is proved and the policies are evaluated again over the larger sets: a certificate never
 claims more than it proves, and its own values are the certified ones.
+
+A result about a temporal formula is about the product of the model with what is left of the formula, and
+finds out inside end components how it is won. A certificate holds one automaton of the whole formula
+(`whole_automaton`), and the checker derives the product with that. Values are the same; vectors and
+policies are about other states. So the result is computed again there: the same data, tied in the same way,
+the same confidence.
 """
 
 from __future__ import annotations
@@ -21,19 +27,19 @@ from typing import Any
 import numpy as np
 
 from tightrope.ambiguity.sets import Sets, SetsKind
+from tightrope.certificate import evidence
 from tightrope.certificate import problem as certified
+from tightrope.certificate.checker import check
 from tightrope.certificate.evidence import LearnedHints, RegionHints
 from tightrope.certificate.learned import Learned, Projection
+from tightrope.certificate.nature import Boxes
 from tightrope.certificate.numbers import FLOAT64
 from tightrope.certificate.problem import Certificate, Claim, ValueHints
 from tightrope.certificate.verdict import Contradiction
-from tightrope.certify.asked import Asked
 from tightrope.certify.coupled import with_coupled_proofs
-from tightrope.certify.data import data_of
-from tightrope.certify.learned_temporal import learn_again, require_proved
-from tightrope.certify.problem import to_problem
-from tightrope.certify.quotients import refuse_uncertified
+from tightrope.certify.problem import Asked, asked_of, to_problem
 from tightrope.certify.region import (
+    EventMap,
     Wanted,
     open_ends,
     prove_choices,
@@ -41,23 +47,35 @@ from tightrope.certify.region import (
     prove_region,
     prove_slab,
     prune,
+    refuse_uncertified,
+    row_names,
     with_region,
 )
-from tightrope.certify.rows import EventMap, row_names
-from tightrope.certify.solved import refuse_steps, to_claim, to_words, value_hints
+from tightrope.certify.solved import (
+    derive_product,
+    objective_of,
+    refuse_steps,
+    structure_of,
+    to_claim,
+    to_words,
+    value_hints,
+)
 from tightrope.data.counts import Counts
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.options import LearnOptions
-from tightrope.learning.pipeline import PolicySolver, learn_costs
+from tightrope.learning.pipeline import Pipeline, PolicySolver, learn_costs
 from tightrope.learning.result import LearningResult, PolicyValue
 from tightrope.logic.product_problem import ProductProblem
 from tightrope.model.objective import Direction
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.product import Product
 from tightrope.model.structure import ParametricReward, RewardStructure
-from tightrope.numerics.arrays import IndexArray
+from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.regions.ellipsoid import Ellipsoid
 from tightrope.regions.polytope import Polytope
 from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
+from tightrope.statistics.costs import CostModel
 from tightrope.statistics.estimates import IntervalMethod, transition_intervals
 from tightrope.statistics.ledger import Assumption
 from tightrope.statistics.mixtures import PARTS
@@ -67,19 +85,25 @@ RewardEnds = tuple[RewardStructure, RewardStructure]
 
 
 def certificate_of(
-    result: LearningResult, counts: Counts, about: Mapping[str, Any] | None = None
+    result: LearningResult, counts: Counts | None = None, about: Mapping[str, Any] | None = None
 ) -> Certificate:
-    """The certificate of a result and the counts it was learned from; none where they refute the model.
-
-    A result about a temporal formula is computed again, over the product that the checker derives.
-    """
+    """The certificate of a result and the counts it was learned from (those of the result where none are
+    given; without any it is about the whole domain); none where they refute the model."""
+    seen = result.counts if counts is None else counts
     try:
-        return _certificate_of(result, counts, about)
+        return _certificate_of(result, _nothing(result.model) if seen is None else seen, about)
     except Contradiction as finding:
         raise CannotCertify(
             f"no certificate is written: the data contradict the model ({finding}), and over an empty region "
             "everything would be proved"
         ) from finding
+
+
+def _nothing(model: ParametricMDP) -> Counts:
+    """The counts of what was never seen."""
+    nothing = np.zeros(model.transitions, dtype=np.int64)
+    design = SamplingDesign(SamplingKind.GENERATIVE_FIXED)
+    return Counts(nothing, model.transition_start, design, model.hash())
 
 
 def _certificate_of(
@@ -169,15 +193,6 @@ def _stated(result: LearningResult) -> dict[str, str]:
     """What the user states of the data, in words; nothing in the certificate could show it."""
     stated = [one for one in result.ledger.assumptions if one.kept is Kept.STATED]
     return {"stated": "; ".join(f"{one.name}: {one.why}" for one in stated)} if stated else {}
-
-
-def domain_certificate(result: LearningResult, about: Mapping[str, Any] | None = None) -> Certificate:
-    """The certificate of a result over the domain."""
-    structure = result.model.structure
-    nothing = np.zeros(structure.transitions, dtype=np.int64)
-    design = SamplingDesign(SamplingKind.GENERATIVE_FIXED)
-    counts = Counts(nothing, structure.transition_start, design, result.model.hash())
-    return certificate_of(result, counts, about)
 
 
 def _draft(
@@ -280,3 +295,146 @@ def _claim(
     if low.objective.complement:
         bounds = float(np.nextafter(1 - bounds[1], -np.inf)), float(np.nextafter(1 - bounds[0], np.inf))
     return to_claim(name, bounds, value.policy, objective), value_hints(low, value.policy, high)
+
+
+def learn_again(result: LearningResult, counts: Counts) -> tuple[LearningResult, Asked]:
+    """The result over the product of a certificate, and what is asked in its words; `counts` are those of
+    the model. Coupled sets become rectangular ones: their proofs are about policies without memory."""
+    problem, decisions = result.problem, result.decisions
+    assert isinstance(problem, ProductProblem) and problem.asked is not None
+    if result.ledger.delta == 0:
+        raise InputError(
+            f"certificates over a domain do not cover the automaton behind {problem.text}",
+            hint="leave the certificate out",
+        )
+    if result.value is not None:
+        raise InputError(
+            "certificates of temporal formulas are about the robust policy, and a policy is given",
+            hint="leave the certificate or the policy out",
+        )
+    if decisions.bets:
+        raise InputError(
+            "a slab bets on a policy, and certificates of temporal formulas do not cover its memory",
+            hint="leave the certificate out, or take --region polytope",
+        )
+    asked = asked_of(problem.asked)
+    made = _certified_product(problem, asked)
+    options = replace(result.options, sets=decisions.sets, region=decisions.region)
+    if decisions.sets is SetsKind.COUPLED:
+        options = replace(options, sets=SetsKind.RECTANGULAR)
+    learner = Pipeline.start(made, counts, result.ledger.delta, options=options)
+    return learner.result(options), asked
+
+
+def require_proved(certificate: Certificate) -> None:
+    """Refuse what the checker would not confirm: data about states that no play reaches count in the model
+    and not in the product."""
+    failed = [one for one in check(certificate).checks if not one.passed]
+    if failed:
+        raise CannotCertify(
+            f"no certificate is written: over the model itself this does not hold: {failed[0].name} "
+            f"({failed[0].detail})"
+        )
+
+
+def _certified_product(problem: ProductProblem, asked: Asked) -> ProductProblem:
+    base = problem.base
+    certified = to_problem(base, asked)
+    possible = (np.diff(base.expressions.row_start) > 0)[base.expression].astype(np.float64)
+    boxes = Boxes(
+        FLOAT64,
+        certified.graph.transition_start,
+        certified.graph.successor,
+        np.arange(base.transitions),
+        possible,
+        possible,
+        np.ones(base.choices, dtype=np.bool_),
+    )
+    found = derive_product(certified, boxes)
+    assert asked.automaton is not None
+    memories = asked.automaton.memories
+    product = Product(
+        structure_of(found),
+        (found.key // memories).astype(np.int32),
+        (found.key % memories).astype(np.int32),
+        found.choice,
+        found.transition,
+    )
+    query = problem.query.with_objective(objective_of(certified, found), product.structure)
+    return ProductProblem(base, product, query, needs_support=problem.needs_support, asked=problem.asked)
+
+
+def to_data(
+    counts: Counts, delta: float, method: str, shared_by: str, assumed: CostModel | None = None
+) -> evidence.Data:
+    """Batches in time order where the method uses the order; one batch of everything otherwise. Costs are a
+    part of it where something is `assumed` of them."""
+    design, batches = counts.design, counts.batches
+    if evidence.METHODS[method].ordered and batches is not None:
+        start, transition, count = batches.start, batches.transition, batches.count
+    else:
+        transition = np.flatnonzero(counts.transition)
+        count = counts.transition[transition]
+        start = np.array([0, len(transition)])
+    return evidence.Data(
+        delta=float(delta),
+        method=method,
+        shared_by=shared_by,
+        design=design.kind.value,
+        repeats=bool(design.repeats),
+        censored=bool(design.censored),
+        anytime=bool(design.anytime),
+        batch_start=start.astype(np.int64),
+        batch_transition=transition.astype(np.int64),
+        batch_count=count.astype(np.int64),
+        episodes=design.episodes if design.by_episodes else None,
+        planned=None if design.late_plan else design.planned,
+        costs=None if assumed is None else to_costs(counts, assumed),
+        stated=_stated_numbers(design, method),
+    )
+
+
+def _stated_numbers(design: SamplingDesign, method: str) -> OffsetArray | None:
+    """What is said of the ends of episodes, and of the order where the method needs it."""
+    needed = (design.ends, design.order) if evidence.METHODS[method].ordered else (design.ends,)
+    said = {(one.name, one.kept.value) for one in needed}
+    numbers = [i for i, (name, kept, _) in enumerate(evidence.STATED) if (name, kept) in said]
+    return np.array(numbers, dtype=np.int64) if numbers else None
+
+
+def to_costs(counts: Counts, assumed: CostModel) -> evidence.Costs:
+    """The sums of observed costs."""
+    seen = {} if counts.costs is None else counts.costs.of
+    listed = [seen[transition] for transition in sorted(seen)]
+    low, high = (None, None) if assumed.bounds is None else assumed.bounds
+    return evidence.Costs(
+        transition=np.array(sorted(seen), dtype=np.int64),
+        count=np.array([count for count, _, _ in listed], dtype=np.int64),
+        total=tuple(total for _, total, _ in listed),
+        square=tuple(square for _, _, square in listed),
+        lower=low,
+        upper=high,
+        deviation=assumed.deviation,
+    )
+
+
+def data_of(result: LearningResult, counts: Counts) -> evidence.Data | None:
+    """The data behind a result; None where it is about the whole domain."""
+    ledger = result.ledger
+    if ledger.delta == 0:
+        return None
+    region = result.region if result.contradiction is None else None
+    method = ledger.method
+    if region is not None and result.sets.kind not in (SetsKind.UNTIED, SetsKind.TIED):
+        method = method if region.kind.is_of_intervals else region.kind.certificate or method
+    assumed = result.options.cost_model if ledger.of_costs else None
+    return to_data(counts, ledger.delta, method, _shared_by(result, method), assumed)
+
+
+def _shared_by(result: LearningResult, method: str) -> str:
+    """Whose intervals share δ."""
+    if method not in ("clopper-pearson", "hoeffding", "beta-binomial"):
+        return "events"
+    if result.sets.kind is SetsKind.UNTIED:
+        return "transitions"
+    return "outcomes" if result.ledger.budget == "paper" else "events"

@@ -1,51 +1,65 @@
-"""The part of a certificate that speaks of a region: row names, boxes, bases.
+"""The part of a certificate that speaks of a region: names of rows and events, boxes, bases.
 
-Rows are written by the checker's own writer, bases are found over them by linear programs, and only rows that
-some basis uses are kept.
+Rows of a region carry where they come from (`tightrope.regions.halfspaces`), and their names in a certificate
+follow from that; the checker derives events of its own, and `EventMap` says which of them is which. Rows are
+written by the checker's own writer, bases are found over them by linear programs, and only rows that some
+basis uses are kept: nothing depends on how the solver numbered or rounded its rows.
 
-The stages of a slab's rows: the bounds of expressions that each rests on, with bases that prove them.
+*Slabs.* The checker derives the bets itself and writes the rows from them, from a point near which each row
+shall be tight, from shares of the scales, and from bounds of the expressions, which are proved over the rows
+of the guard and of the stages before. Points and shares are the result's; bounds are proved again here, stage
+by stage.
 
-The checker derives the bets itself and writes the rows from them, from a point near which each row shall be
-tight, from shares of the scales, and from bounds of the expressions, which are proved over the rows of the
-guard and of the stages before. Points and shares are the result's; bounds are proved again here, stage by
-stage, over rows as the checker writes them.
+*Ellipsoids* have no rows, but each of their tangents is one, and the certificate names them by their
+directions. Tangents along the coordinates bound the box. For a bound that the domain does not cut, the
+tangent in its own direction proves it; where the domain's rows (and McCormick's) have multipliers, what they
+leave of the direction does, together with them. A basis over these, and over the rows that all share, proves
+at least what the cone program did.
 
-The part of a certificate that speaks of an ellipsoid: tangents, boxes, bases.
+*Rectangular sets.* At a choice with successors s_k and expressions f_k a vector v asks for the extreme of
+Σ f_k(x)·v(s_k) over the region, a linear function of x. A basis that is optimal over the rows of the
+certificate proves it best; one basis serves many choices. The bounds of expressions that cut into the region
+are rows, too: a relaxation may exceed what is proved of an expression otherwise.
 
-An ellipsoid has no rows, but each of its tangents is one, and the certificate names them by their directions.
-Tangents along the coordinates bound the box. For a bound that the domain does not cut, the tangent in its own
-direction proves it; where the domain's rows (and McCormick's) have multipliers, what they leave of the
-direction does, together with them. A basis over these, and over the rows that all share, proves at least what
-the cone program did.
+*Quotients.* The checker derives its coordinates from numerators and denominators alone (no reciprocals), so
+the rows of a region are written again in these. An end of f/g is proved by a bound of f − c·g, c the end that
+is wanted (`tightrope.certificate.quotients`).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
 from tightrope.ambiguity.sets import SetsKind
-from tightrope.certificate.coordinates import Box
+from tightrope.certificate.coordinates import Box, Space, add, key, polynomial_range
 from tightrope.certificate.evidence import RegionHints, SlabHints
 from tightrope.certificate.learned import Learned, Projection
+from tightrope.certificate.nature import Graph
 from tightrope.certificate.numbers import FLOAT64
-from tightrope.certificate.problem import Certificate
+from tightrope.certificate.problem import Certificate, Claim, ValueHints
 from tightrope.certificate.rows import Bounds, Rows, next_box, shrunk_box
 from tightrope.certificate.rows import Origin as Kind
+from tightrope.certificate.statistics.intervals import Events
 from tightrope.certify.bases import BasisFinder
-from tightrope.certify.choices import Choices, find_choice_bases, with_expression_rows
-from tightrope.certify.problem import to_graph
-from tightrope.certify.quotients import direct, place_near
-from tightrope.certify.rows import EventMap, Name, domain_names, envelope_names, row_names
-from tightrope.errors import CannotCertify
+from tightrope.certify.problem import to_graph, to_polynomials
+from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.result import LearningResult
+from tightrope.logic.product_problem import ProductProblem
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.ranges import denominators
 from tightrope.model.structure import ParametricReward
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.rounding import down, up
 from tightrope.regions.ellipsoid import Ellipsoid
+from tightrope.regions.halfspaces import Origin
 from tightrope.regions.polytope import Polytope
-from tightrope.statistics.coordinates import Coordinates
+from tightrope.regions.region import RegionKind
+from tightrope.statistics.coordinates import AffineFunctions, Coordinates
+from tightrope.statistics.estimates import EventIntervals
 
 _EXTRA_ROUNDS = 2
 
@@ -310,3 +324,240 @@ def _with_tangents(proof: RegionHints, directions: FloatArray) -> RegionHints:
         row=np.concatenate([proof.row, np.stack([kind, number, 0 * number], axis=1)]),
         point=np.concatenate([proof.point, directions]),
     )
+
+
+Name = tuple[int, int, int]
+
+
+class EventMap:
+    """Event e of a result is event number[e] of the checker, or where flipped[e] its opposite."""
+
+    def __init__(self, intervals: EventIntervals, link: Learned):
+        data = link.problem.data
+        certified = Events(link, data is not None and data.shared_by == "events")
+        events = intervals.events
+        direct = {key(polynomial): i for i, polynomial in enumerate(certified.polynomials)}
+        pairs = zip(events.expression.tolist(), events.multiplicity.tolist(), strict=True)
+        own = [add({}, link.polynomials[e], m) for e, m in pairs]
+        opposite = [key(link.space.complement(terms)) for terms in own]
+        place = [direct.get(key(terms), -1) for terms in own]
+        self.flipped = np.array([i < 0 for i in place], dtype=np.bool_)
+        self.number = [i if i >= 0 else direct[other] for i, other in zip(place, opposite, strict=True)]
+        self.intervals, self.size = intervals, len(certified)
+
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """The intervals in the checker's order."""
+        lower, upper = np.zeros(self.size), np.ones(self.size)
+        low, high = self.intervals.lower, self.intervals.upper
+        lower[self.number] = np.where(self.flipped, np.maximum(down(1.0 - high), 0.0), low)
+        upper[self.number] = np.where(self.flipped, np.minimum(up(1.0 - low), 1.0), high)
+        return lower, upper
+
+    def name(self, event: int, part: int) -> tuple[int, int]:
+        """(event, part) of the checker's row for a bound of an event here; part 1 is the lower one."""
+        return self.number[event], 1 - part if self.flipped[event] else part
+
+
+def domain_names(coordinates: Coordinates) -> list[Name]:
+    """The names of `Coordinates.domain_rows`, in its order."""
+    parameters = coordinates.parameters
+    names: list[Name] = []
+    for i in range(len(parameters)):
+        if i not in coordinates.free and not coordinates.substitution[i].is_constant:
+            names += [(Kind.DOMAIN, i, 0), (Kind.DOMAIN, i, 1)]
+    for j, constraint in enumerate(parameters.constraints):
+        involved = [coordinates.substitution[i] * c for i, c in enumerate(constraint.coefficients) if c]
+        total = sum(involved[1:], start=involved[0]) if involved else None
+        if total is None or total.is_constant:
+            continue
+        names.append((Kind.DOMAIN, len(parameters) + j, 0))
+        if constraint.is_equality:
+            names.append((Kind.DOMAIN, len(parameters) + j, 1))
+    return names
+
+
+def envelope_names(coordinates: Coordinates | Space) -> list[Name]:
+    """All McCormick rows of all products."""
+    return [
+        (Kind.ENVELOPE, j, part)
+        for j, (x, y) in enumerate(coordinates.products)
+        for part in range(5 if x == y else 4)
+    ]
+
+
+def row_names(
+    result: LearningResult, region: Polytope, events: EventMap | None
+) -> tuple[list[Name | None], FloatArray]:
+    """The name of every row of the region's system (None where it has none), and the points of its cuts."""
+    coordinates, system = region.coordinates, region.system
+    domain = domain_names(coordinates)
+    envelopes: list[Name] = []
+    for j, (x, y) in enumerate(coordinates.products):
+        envelopes += [(Kind.ENVELOPE, j, part) for part in ((0, 4, 1, 2) if x == y else (0, 1, 2, 3))]
+    _, example = np.unique(result.model.signatures.of_choice, return_index=True)
+    if isinstance(result.problem, ProductProblem):  # certificates number the choices of the model
+        example = result.problem.product.choice[example]
+    sides = 1 if region.slab is None else max(len(region.slab.sides), 1)
+    names: list[Name | None] = []
+    for origin, index, part in zip(
+        system.origin.tolist(), system.index.tolist(), system.parts.tolist(), strict=True
+    ):
+        name: Name | None = None
+        if origin == Origin.DOMAIN:
+            name = domain[index]
+        elif origin in (Origin.EVENT_UPPER, Origin.EVENT_LOWER):
+            assert events is not None
+            name = (Kind.EVENT, *events.name(index, int(origin == Origin.EVENT_LOWER)))
+        elif origin == Origin.ENVELOPE:
+            name = envelopes[index] if index < len(envelopes) else None  # products with reciprocals
+        elif origin in (Origin.COST_UPPER, Origin.COST_LOWER):
+            name = (Kind.COST, index, int(origin == Origin.COST_LOWER))
+        elif origin == Origin.CUT:
+            name = (Kind.CUT, index, 0)
+        elif origin == Origin.SLAB:
+            name = (Kind.SLAB, *divmod(index, sides))
+        elif origin == Origin.L1 and part > 0:
+            name = (Kind.L1, int(example[index]), part)
+        names.append(name)
+    return names, np.zeros((0, coordinates.size)) if region.cut_points is None else region.cut_points
+
+
+MOST_CUTS = 2000
+"""Bounds of expressions that become rows: those that cut deepest, in relation to their width."""
+
+_DEEP = 1e-9
+_FEWEST = 3
+"""With fewer unknown successors the intervals of a choice with Σp = 1 say everything."""
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """What directions are made of: successors, the expression of every transition, expressions in x."""
+
+    graph: Graph
+    expression: OffsetArray
+    functions: AffineFunctions
+    constant: BoolArray
+
+    def of_claim(self, claim: Claim) -> OffsetArray:
+        """The choices of a claim's policy that the region says more about than intervals."""
+        unknown = ~self.constant[self.expression]
+        joint = np.add.reduceat(unknown.astype(np.int64), self.graph.transition_start[:-1]) >= _FEWEST
+        taken = np.ones(self.graph.choices, dtype=np.bool_)
+        if claim.weight is not None:
+            taken = claim.weight > 0
+        elif claim.choice is not None:
+            taken = np.zeros(self.graph.choices, dtype=np.bool_)
+            taken[claim.choice] = True
+        return np.flatnonzero(joint & taken)
+
+    def directions(self, choices: OffsetArray, vector: FloatArray) -> tuple[OffsetArray, FloatArray]:
+        """(choices whose successors have finite values, the slope of Σ f_k·v(s_k) at each)."""
+        start, linear = self.graph.transition_start, self.functions.linear
+        length = np.diff(start)[choices]
+        slope, finite = np.zeros((len(choices), linear.shape[1])), np.zeros(len(choices), dtype=np.bool_)
+        for k in np.unique(length).tolist():
+            at = np.flatnonzero(length == k)
+            table = start[choices[at]][:, None] + np.arange(k)
+            value = vector[self.graph.successor[table]]
+            finite[at] = np.all(np.isfinite(value), axis=1)
+            value = np.where(finite[at][:, None], value, 0.0)
+            difference = value - value[:, :1]
+            slope[at] = np.einsum("nk,nkd->nd", difference, linear[self.expression[table]])
+        return choices[finite], slope[finite]
+
+
+def find_choice_bases(
+    rows: Rows, choices: Choices, claims: Sequence[Claim], values: Sequence[ValueHints]
+) -> tuple[OffsetArray, list[ValueHints]]:
+    """(distinct bases, the hints of every claim with a basis for each of its joint choices)."""
+    asked: list[tuple[int, bool, OffsetArray, FloatArray]] = []
+    for i, (claim, hints) in enumerate(zip(claims, values, strict=True)):
+        taken = choices.of_claim(claim)
+        for upward, vector in ((False, hints.lower), (True, hints.upper)):
+            if vector is not None:
+                at, slope = choices.directions(taken, vector)
+                asked.append((i, upward, at, slope if upward else -slope))
+    none = np.zeros((0, rows.size))
+    bases = BasisFinder(rows).find(np.concatenate([none, *(slope for *_, slope in asked)]))
+    distinct, number = np.unique(np.sort(bases, axis=1), axis=0, return_inverse=True)
+    found, first = list(values), 0
+    for i, upward, at, slope in asked:
+        basis = np.full(choices.graph.choices, -1, dtype=np.int64)
+        basis[at] = number.reshape(-1)[first : first + len(slope)]
+        first += len(slope)
+        found[i] = replace(found[i], upper_basis=basis) if upward else replace(found[i], lower_basis=basis)
+    return distinct.astype(np.int64), found
+
+
+def with_expression_rows(
+    proof: RegionHints, rows: Rows, choices: Choices, lower: FloatArray, upper: FloatArray
+) -> RegionHints:
+    """The proof with rows for the bounds of expressions that the region exceeds."""
+    used = np.unique(choices.expression)
+    at = used[~choices.constant[used]]
+    functions = choices.functions.take(at)
+    finder = BasisFinder(rows)
+    high = finder.largest(functions.linear) + functions.constant
+    low = functions.constant - finder.largest(-functions.linear)
+    width = np.maximum(upper[at] - lower[at], 1e-12)
+    depth = np.concatenate([(high - upper[at]) / width, (lower[at] - low) / width])
+    deepest = np.argsort(-depth, kind="stable")[:MOST_CUTS]
+    deepest = np.sort(deepest[depth[deepest] > _DEEP])
+    part = (deepest >= len(at)).astype(np.int64)
+    kind = np.full(len(deepest), int(Kind.EXPRESSION))
+    cuts = np.stack([kind, at[deepest - part * len(at)], part], axis=1)
+    return replace(proof, row=np.concatenate([proof.row, cuts]).astype(np.int64))
+
+
+def refuse_uncertified(
+    model: ParametricMDP, sets: SetsKind | None = None, region: RegionKind | None = None
+) -> None:
+    """What certificates do not hold: regions that the checker does not know, and some kinds of sets and
+    regions where probabilities are quotients. None stands for what is not decided yet.
+    """
+    if region is not None and region.certificate is None:
+        raise InputError(
+            f"certificates do not hold the region {region.value}: the checker knows no proof of it",
+            hint='leave the certificate out, or use `region="polytope"` or likelihood',
+        )
+    table = model.expressions
+    if not table.denominators:
+        return
+    if sets is SetsKind.COUPLED:
+        raise InputError(
+            "probabilities of this model are quotients, and certificates do not hold their coupled values",
+            hint='leave the certificate out, or use `sets="rectangular"`',
+        )
+    if region is not None and not region.certifies_quotients:
+        raise InputError(
+            "probabilities of this model are quotients, and certificates hold these over tied intervals and "
+            f"the polytope made of them, not over the region {region.value}",
+            hint='use `region="polytope"`, or leave the certificate out',
+        )
+    for k, g in enumerate(to_polynomials(denominators(table))):
+        try:
+            least, most = polynomial_range(g, model.parameters.lower, model.parameters.upper, True)
+        except ValueError:
+            least = most = Fraction(0)
+        if least <= 0 <= most:
+            name = table.denominators[k].text(model.parameters.names)
+            raise InputError(
+                f"the denominator {name} is not 0 on the domain, but certificates need that on the whole box "
+                "of the parameters",
+                hint="narrow the box with `params`, or leave the certificate out",
+            )
+
+
+def direct(link: Learned, ends: list[tuple[int, int]], wanted: tuple[FloatArray, FloatArray]) -> FloatArray:
+    """The directions in which ends (expression, side) are proved; side 1 is the upper one."""
+    rows = []
+    for (e, side), near in zip(ends, place_near(ends, wanted).tolist(), strict=True):
+        linear, _ = link.space.form(link.polynomials[e], Fraction(near))
+        rows.append([float(a if side else -a) for a in linear])
+    return np.array(rows, dtype=np.float64).reshape(-1, link.space.size)
+
+
+def place_near(ends: list[tuple[int, int]], wanted: tuple[FloatArray, FloatArray]) -> FloatArray:
+    """c of f − c·g for every end: what is wanted."""
+    return np.array([float(wanted[side][e]) for e, side in ends], dtype=np.float64)

@@ -30,7 +30,7 @@ from tightrope.verdict import Assumed, Kept
 from tightrope.verdict import Verdict as Worth
 
 if TYPE_CHECKING:
-    from tightrope.certify.asked import Asked
+    from tightrope.certify.problem import Asked
     from tightrope.data.counts import Counts
     from tightrope.model.continuous import CTMC
     from tightrope.model.mdp import MDP, IntervalMDP
@@ -215,7 +215,7 @@ def _objective(
     """What a property asks of a model, and its threshold; a long-run average or a temporal formula is read
     for itself. `timed`: the model is the jumps of a chain in continuous time, of which nothing that speaks of
     time is asked."""
-    from tightrope.certify.asked import CERTIFIABLE, asked_of
+    from tightrope.certify.problem import CERTIFIABLE, asked_of
     from tightrope.model.mdp import IntervalMDP, counts_steps
     from tightrope.prism.parse.parser import parse_properties
     from tightrope.prism.properties.query import pick, read_query
@@ -281,7 +281,7 @@ def _compare(certificate: Certificate, own: Own) -> Iterator[tuple[str, str | No
 
 
 def _data_difference(problem: Problem, counts: Counts) -> str | None:
-    from tightrope.certify.data import to_data
+    from tightrope.certify.learned import to_data
     from tightrope.statistics.costs import CostModel
 
     statement = problem.data
@@ -362,9 +362,6 @@ def _nothing(model: Any) -> Objective:
 
     nowhere = np.zeros(model.structure.states, dtype=np.bool_)
     return Objective(ObjectiveKind.UNTIL, Direction.MAX, Direction.MAX, target=nowhere)
-
-
-# In what two certificates differ, field by field: how one in a file is tied to a problem of one's own.
 
 
 def first_difference(given: Any, own: Any, path: str = "") -> str | None:

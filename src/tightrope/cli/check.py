@@ -304,7 +304,7 @@ def check(asked: Request) -> None:
         at_point = point if isinstance(loaded.model, ParametricMDP) else None
         if isinstance(first, ComposedAnswer):
             whole = loaded.model
-            certify_composed(proof_file, first, queries[0], subject, whole, at_point, how, about)
+            certify_composed(proof_file, first, queries[0], whole, at_point, how, about)
     if proof_file is not None and isinstance(first, PlainAnswer):
         from tightrope.certify.certificate_file import save_certificate
         from tightrope.certify.problem import to_problem
@@ -400,8 +400,8 @@ def check_domain(
     """Compute, print the interval, write what is wanted."""
     from tightrope.ambiguity.sets import SetsKind
     from tightrope.certify.certificate_file import as_file
-    from tightrope.certify.learned import domain_certificate
-    from tightrope.certify.quotients import refuse_uncertified
+    from tightrope.certify.learned import certificate_of
+    from tightrope.certify.region import refuse_uncertified
     from tightrope.cli.output import phase_progress
     from tightrope.learning.domain import over_domain
     from tightrope.logic.product_problem import ProductProblem
@@ -428,7 +428,7 @@ def check_domain(
                 "property": query.text,
                 "policy": whose,
             }
-            proof = as_file(domain_certificate(result, about))
+            proof = as_file(certificate_of(result, about=about))
     _report_domain(
         asked, query, result, whose, None if proof is None else next(iter(proof.values.values())), json
     )

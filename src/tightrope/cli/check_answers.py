@@ -231,31 +231,20 @@ def certify_composed(
     target: OutputFile,
     found: ComposedAnswer,
     query: Query,
-    model: MDP | IntervalMDP,
     whole: Model,
     theta: Sequence[Fraction] | None,
     options: SolveOptions,
     about: Mapping[str, object],
 ) -> None:
     """Write the certificate of a long-run average or a temporal formula, about the model as it was given."""
-    from tightrope.certify.asked import asked_of
     from tightrope.certify.certificate_file import save_certificate
-    from tightrope.certify.certify_answer import Effort, certificate_of_asked
-    from tightrope.certify.problem import to_problem
-    from tightrope.model.mdp import IntervalMDP
+    from tightrope.certify.problem import asked_of
+    from tightrope.certify.solved import composed_certificate
+    from tightrope.logic.operators import Effort
 
-    question = asked_of(query, options.translator)
-    support = options.assume_support if isinstance(whole, IntervalMDP) else None
-    problem = to_problem(whole, question, theta=theta, assumed_support=support)
-    effort = Effort(
-        options.precision,
-        options.relative,
-        options.assume_support,
-        options.limits,
-        options.threads,
-        options.device,
-    )
-    proof = certificate_of_asked(problem, model, effort, about)
+    effort = Effort(options.precision, options.relative, options.limits, options.threads, options.device)
+    asked = asked_of(query, options.translator)
+    proof = composed_certificate(whole, asked, theta, effort, options.assume_support, about)
     claim, bounds = proof.claims[0], found.answer.bounds
     if bounds is not None and (claim.lower < bounds[0] or claim.upper > bounds[1]):
         low, high = text_below(claim.lower), text_above(claim.upper)

@@ -401,7 +401,7 @@ def _not_covered(subject: Subject) -> list[str]:
 
 def _refuse_uncertified(subject: Subject, options: LearnOptions, counts: Counts | None = None) -> None:
     """Whether certificates hold what is asked, before it is computed."""
-    from tightrope.certify.quotients import refuse_uncertified
+    from tightrope.certify.region import refuse_uncertified
 
     model = subject.model
     if isinstance(model, ParametricMDP):

@@ -20,7 +20,7 @@ from tightrope.certificate.checker import check
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.problem import Certificate, Problem
 from tightrope.certificate.verdict import Verdict
-from tightrope.certify.asked import Asked, asked_of
+from tightrope.certify.problem import Asked, asked_of
 from tightrope.certify.verification import Own, compare, confidence_text, headline, tie_verdict, worth
 from tightrope.cli import options
 from tightrope.cli.options import (

@@ -34,6 +34,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TypeVar
 
+from tightrope.ambiguity.sets import SetsKind
 from tightrope.benchmarks.instance import Instance
 from tightrope.benchmarks.suite import list_instances, load, parse_bench, question
 from tightrope.certificate.archive import load as load_certificate
@@ -45,10 +46,10 @@ from tightrope.data.counts import Counts
 from tightrope.data.simulator import Simulator
 from tightrope.data.stopping import find_decided_states
 from tightrope.errors import TightropeError
-from tightrope.learning.domain import over_domain
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.result import LearningResult
+from tightrope.learning.solve import solve_over_domain
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.problem import Problem
@@ -290,7 +291,7 @@ def _learned(case: Case, what: What, seconds: float) -> LearningResult:
     options = LearnOptions(seconds=seconds, interval=None if method is None else IntervalMethod(method))
     problem = Problem(case.model, case.objective)
     if region == "domain":
-        return over_domain(problem, sets=sets, **options.words)
+        return solve_over_domain(problem, replace(options, sets=SetsKind(sets)))
     named = None if region == "-" else region
     return learn(problem, case.counts, delta=DELTA, region=named, sets=sets, **options.words)
 

@@ -545,7 +545,7 @@ def judge(log: Log, model: tr.ParametricMDP, truth: dict[str, float]) -> dict[st
 
 def judge_rates(log: Log) -> dict[str, tuple[bool, bool]]:
     data, words = log
-    found = tr.learn_rates(chain(), 'S=? [ "down" ]', data, delta=DELTA, **words)
+    found = tr.learn(tr.Problem(chain(), 'S=? [ "down" ]'), data, delta=DELTA, **words)
     ((_, low, high, *_),) = found.rates
     return {"rates": (found.ledger.holds, low <= RATE <= high)}
 

@@ -98,7 +98,7 @@ def measured(case: Case, small: bool, turns: int) -> Row:
     ours, theirs = [], []
     for _ in range(turns):
         begin = time.process_time()
-        found = tr.answer(model, asked, threads=1)
+        found = tr.solve(model, asked, threads=1)
         ours.append(time.process_time() - begin)
         if storm.works:
             begin = time.process_time()

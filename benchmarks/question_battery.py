@@ -539,7 +539,7 @@ def run_class(name: str, count: int, seed: int) -> Row:
             continue
         row.asked += 1
         try:
-            found = tr.answer(case.model, case.text)
+            found = tr.solve(case.model, case.text)
         except (tr.InputError, tr.CannotCertify) as error:
             row.refused += 1
             messages[str(error).splitlines()[0].partition(": ")[2][:90]] += 1

@@ -20,10 +20,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+import tightrope as tr
 from tightrope.data.exposure import read_exposure
 from tightrope.data.timed_simulator import TimedRows, simulate_times
-from tightrope.learning.rates import learn_rates
-from tightrope.logic.model_checking import answer
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.prism.load import load_rates_text
 from tightrope.regions.rate_box import region_of_rates
@@ -63,7 +62,7 @@ def measure(replications: int, delta: float, values: int) -> dict[str, object]:
     """The share of replications that miss; values are bounded at the last look, of the first ones."""
     model = load_rates_text(FARM, box="lam=0.01:10,mu=0.01:10")
     chain = model.instantiate(**TRUTH)
-    exact = answer(chain, ASKED).bounds
+    exact = tr.solve(chain, ASKED).bounds
     assert exact is not None
     missed_rates = missed_values = 0
     widths = []
@@ -78,7 +77,7 @@ def measure(replications: int, delta: float, values: int) -> dict[str, object]:
                 missed |= not low <= true <= high
         missed_rates += missed
         if seed < values:
-            result = learn_rates(model, ASKED, table_of(rows, model, max(LOOKS)), delta=delta)
+            result = tr.learn(tr.Problem(model, ASKED), table_of(rows, model, max(LOOKS)), delta=delta)
             assert result.value is not None
             missed_values += not (result.value.lower <= exact[1] and exact[0] <= result.value.upper)
             widths.append(result.value.upper - result.value.lower)

@@ -100,7 +100,7 @@ def measure(name: str, text: str, size: int, asked: str, rounds: int) -> dict[st
         value = float(stormpy.model_checking(built, wanted[0]).get_value(built.initial_states[0]))
         theirs.append(time.process_time() - begin)
         begin = time.process_time()
-        found = tr.answer(chain, asked)
+        found = tr.solve(chain, asked)
         ours.append(time.process_time() - begin)
     assert found is not None and found.bounds is not None
     return {

@@ -1,4 +1,4 @@
-"""CTL, nested operators, filters and arithmetic over results: `tr.answer` and `check`."""
+"""CTL, nested operators, filters and arithmetic over results: `tr.solve` and `check`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def model() -> tr.ParametricMDP:
 def answer(model: Any, text: str, **options: Any) -> tr.Answer:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tr.ReadingWarning)
-        return tr.answer(model, text, **options)
+        return tr.solve(model, text, **options)
 
 
 # --- branching time ---------------------------------------------------------------------------------------
@@ -402,11 +402,11 @@ def test_conditional_probabilities_are_quotients() -> None:
             ('1 - P=? [ F "b" || F "a" ]', 2 / 3),
             ('P=? [ F (G "b") || (F "a") & (G !"c") ]', 1 / 3),
         ):
-            found = tr.answer(model, asked)
+            found = tr.solve(model, asked)
             assert found.is_certified and found.bounds == pytest.approx((expected, expected), abs=1e-6)
-        assert tr.answer(model, 'P>=0.3 [ F "b" || F "a" ]').truth == "true"
+        assert tr.solve(model, 'P>=0.3 [ F "b" || F "a" ]').truth == "true"
         with pytest.raises(tr.InputError, match="has probability 0 in the initial state"):
-            tr.answer(model, 'P=? [ F "a" || F ("b" & "c") ]')
+            tr.solve(model, 'P=? [ F "a" || F ("b" & "c") ]')
     two = tr.build_from_rows([(0, "x", {0: 1}), (0, "y", {1: 1}), (1, "", {1: 1})], labels={"a": [1]})
     with pytest.raises(tr.InputError, match="conditional probabilities are not supported here"):
         tr.Problem(two, 'Pmax=? [ F "a" || G "a" ]')

@@ -53,7 +53,8 @@ def random_model(rng: random.Random, states: int, intervals: bool) -> Any:
 def certified(model: Any, asked: str, path: Path) -> tuple[float, float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tr.ReadingWarning)
-        return tr.certify_answer(model, asked, path, overwrite=True)
+        low, high = tr.certify(tr.Problem(model, asked), path, overwrite=True)["value"]
+    return low, high
 
 
 @pytest.mark.parametrize("intervals", [False, True])
@@ -75,7 +76,7 @@ def test_honest_certificates_verify_and_hold_the_value(intervals: bool, tmp_path
             solved = model.instantiate() if isinstance(model, tr.ParametricMDP) else model
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", tr.ReadingWarning)
-                bounds = tr.answer(solved, asked).bounds
+                bounds = tr.solve(solved, asked).bounds
             assert bounds is not None and high - low <= 2e-5 and low <= bounds[1] and bounds[0] <= high
             strict += low > 0 and high < 1
             if not intervals:

@@ -134,7 +134,7 @@ def test_more_is_claimed_of_rewards_than_is_proved(proof: Certificate) -> None:
 
 @pytest.mark.parametrize("sets", ["expression", "rectangular", "coupled"])
 def test_over_a_domain(model: tr.ParametricMDP, sets: str) -> None:
-    result = tr.over_domain(model.problem(ASKED), sets=sets)
+    result = tr.solve(model.problem(ASKED), sets=sets)
     verdict = check(certificate_of(result))
     low, high = verdict.values["robust policy"]
     # fast: at p = 0.8, h = 0 one step costs 1 and succeeds with 0.9; at p = 0.2, h = 2 it costs 5, with 0.6

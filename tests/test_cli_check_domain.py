@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tightrope as tr
 from coupled_cases import KINDS, random_case
-from tightrope import Problem, over_domain
+from tightrope import Problem
 from tightrope.certificate.archive import load
 from tightrope.certificate.checker import check
 from tightrope.certify.certificate_file import save_certificate
@@ -112,7 +113,7 @@ def test_models_and_properties_without_a_domain(turn, tmp_path, capsys):
 def test_certificates_over_domains_hold_for_every_objective(kind, tmp_path):
     for cyclic, products in ((False, False), (True, True)):
         case = random_case(1, kind, cyclic=cyclic, products=products)
-        result = over_domain(Problem(case.model, case.objective), policy=case.policy)
+        result = tr.solve(Problem(case.model, case.objective), policy=case.policy)
         certificate = certificate_of(result)
         save_certificate(certificate, tmp_path / "one.cert")
         verdict = check(load(tmp_path / "one.cert").certificate)
@@ -131,4 +132,4 @@ def test_certificates_over_domains_hold_for_every_objective(kind, tmp_path):
 def test_sets_from_data_need_data():
     case = random_case(1, "reach", cyclic=False, products=False)
     with pytest.raises(InputError, match="come from data"):
-        over_domain(Problem(case.model, case.objective), sets="tied")
+        tr.solve(Problem(case.model, case.objective), sets="tied")

@@ -158,7 +158,7 @@ def generator_of(chain: CTMC) -> Any:
 
 @pytest.mark.parametrize("asked", QUESTIONS)
 def test_queue_agrees_with_storm(asked: str, tmp_path: Path) -> None:
-    found = tr.answer(chain_of(QUEUE), asked)
+    found = tr.solve(chain_of(QUEUE), asked)
     assert found.status == "certified" and found.bounds is not None
     low, high = found.bounds
     theirs = storm_values(QUEUE, asked, tmp_path)
@@ -167,7 +167,7 @@ def test_queue_agrees_with_storm(asked: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "asked"), KNOWN)
 def test_known_models_agree_with_storm(text: str, asked: str, tmp_path: Path) -> None:
-    found = tr.answer(chain_of(text), asked)
+    found = tr.solve(chain_of(text), asked)
     assert found.status == "certified" and found.bounds is not None
     low, high = found.bounds
     theirs = storm_values(text, asked, tmp_path)
@@ -179,13 +179,13 @@ def test_rewards_of_a_moment_agree_with_matrix_exponentials() -> None:
     sick = chain.structure.rewards["sick"].per_choice(chain.structure)
     for time in (0.5, 2.0):
         exact = float((expm(generator_of(chain) * time) @ sick)[0])
-        bounds = tr.answer(chain, f'R{{"sick"}}=? [ I={time} ]').bounds
+        bounds = tr.solve(chain, f'R{{"sick"}}=? [ I={time} ]').bounds
         assert bounds is not None and bounds[0] <= exact * (1 + 1e-11) and exact * (1 - 1e-11) <= bounds[1]
 
 
 def test_slow_mixing_does_not_slow_down_shares_of_time() -> None:
     text = "ctmc module q x:[0..60]; [] x<60 -> 1:(x'=x+1); [] x>0 -> 1:(x'=x-1); endmodule"
-    share = tr.answer(chain_of(text), "S=? [ x<=29 ]")
+    share = tr.solve(chain_of(text), "S=? [ x<=29 ]")
     assert share.status == "certified" and share.iterations < 100
 
 
@@ -207,20 +207,20 @@ def test_bounds_contain_matrix_exponentials(time: float) -> None:
     target = chain.structure.labels["full"]
     stopped = np.where(target[:, None], 0.0, generator)
     reach = expm(stopped * time)[:, target].sum(axis=1)
-    found = tr.answer(chain, f'P=? [ F<={time} "full" ]')
+    found = tr.solve(chain, f'P=? [ F<={time} "full" ]')
     assert found.lower is not None and found.upper is not None
     assert (found.lower <= reach * (1 + 1e-11)).all() and (reach * (1 - 1e-11) <= found.upper).all()
     assert found.upper[0] - found.lower[0] <= 1e-6 * found.upper[0]
     customers = chain.earned["customers"]
     moment = expm(generator * time) @ customers
-    now = tr.answer(chain, f'R{{"customers"}}=? [ I={time} ]')
+    now = tr.solve(chain, f'R{{"customers"}}=? [ I={time} ]')
     assert now.lower is not None and now.upper is not None
     assert (now.lower <= moment * (1 + 1e-11)).all() and (moment * (1 - 1e-11) <= now.upper).all()
     size = chain.states
     block = np.zeros((size + 1, size + 1))
     block[:size, :size], block[:size, size] = generator, chain.earned["routes"]
     total = expm(block * time)[:size, size]
-    until = tr.answer(chain, f'R{{"routes"}}=? [ C<={time} ]')
+    until = tr.solve(chain, f'R{{"routes"}}=? [ C<={time} ]')
     assert until.lower is not None and until.upper is not None
     assert (until.lower <= total * (1 + 1e-11)).all() and (total * (1 - 1e-11) <= until.upper).all()
     assert until.upper[0] - until.lower[0] <= 1e-6 * until.upper[0]
@@ -238,37 +238,37 @@ def test_random_chains_agree_with_matrix_exponentials_and_storm(seed: int, tmp_p
     chain = chain_of(text)
     time = float(np.round(rng.uniform(0.1, 3), 2))
     for asked in (f"P=? [ s<3 U<={time} s=4 ]", f"R=? [ C<={time} ]", "R=? [ F s=4 ]", "S=? [ s=2 ]"):
-        bounds = tr.answer(chain, asked).bounds
+        bounds = tr.solve(chain, asked).bounds
         assert bounds is not None
         theirs = storm_values(text, asked, tmp_path)
         assert bounds[0] - 5e-6 * abs(theirs) <= theirs <= bounds[1] + 5e-6 * abs(theirs)
     generator = generator_of(chain)
     generator[3:] = 0
     exact = expm(generator * time)[0, 4]
-    bounds = tr.answer(chain, f"P=? [ s<3 U<={time} s=4 ]").bounds
+    bounds = tr.solve(chain, f"P=? [ s<3 U<={time} s=4 ]").bounds
     assert bounds is not None and bounds[0] <= exact * (1 + 1e-11) and exact * (1 - 1e-11) <= bounds[1]
 
 
 def test_small_probabilities_have_relative_bounds() -> None:
-    found = tr.answer(chain_of(STIFF), 'P=? [ F<=1e-12 "bad" ]').bounds
+    found = tr.solve(chain_of(STIFF), 'P=? [ F<=1e-12 "bad" ]').bounds
     assert found is not None
     assert found[1] - found[0] <= 1e-6 * found[1]
     assert found[0] <= 1e-15 * (1 - 5e-10) <= found[1] * (1 + 1e-9)
-    unreachable = tr.answer(chain_of(STIFF), "P=? [ s=2 U<=5 s=3 ]").bounds
+    unreachable = tr.solve(chain_of(STIFF), "P=? [ s=2 U<=5 s=3 ]").bounds
     assert unreachable == (0.0, 0.0)
 
 
 def test_complements_windows_and_thresholds() -> None:
     chain = chain_of(QUEUE)
-    reach = tr.answer(chain, 'P=? [ F<=2 "full" ]').bounds
-    safe = tr.answer(chain, 'P=? [ G<=2 !"full" ]').bounds
+    reach = tr.solve(chain, 'P=? [ F<=2 "full" ]').bounds
+    safe = tr.solve(chain, 'P=? [ G<=2 !"full" ]').bounds
     assert reach is not None and safe is not None
     assert safe[0] <= 1 - reach[0] <= safe[1] + 1e-9
-    assert tr.answer(chain, 'P<0.02 [ F<=2 "full" ]').truth == "true"
-    assert tr.answer(chain, 'P>=0.5 [ F<=1 P>=0.1 [ F<=0.5 "full" ] ]').truth == "false"
-    late = tr.answer(chain, 'P=? [ F>=0.5 "full" ]').bounds
+    assert tr.solve(chain, 'P<0.02 [ F<=2 "full" ]').truth == "true"
+    assert tr.solve(chain, 'P>=0.5 [ F<=1 P>=0.1 [ F<=0.5 "full" ] ]').truth == "false"
+    late = tr.solve(chain, 'P=? [ F>=0.5 "full" ]').bounds
     assert late is not None and late[0] > 1 - 1e-6
-    assert tr.answer(chain, 'P=? [ F<=0 "full" ]').bounds == (0.0, 0.0)
+    assert tr.solve(chain, 'P=? [ F<=0 "full" ]').bounds == (0.0, 0.0)
 
 
 def test_negative_rewards_are_bounded() -> None:
@@ -279,11 +279,11 @@ def test_negative_rewards_are_bounded() -> None:
     block = np.zeros((3, 3))
     block[:2, :2], block[:2, 2] = generator, [-1.0, 2.0]
     exact = expm(block * 1.5)[0, 2]
-    bounds = tr.answer(chain, "R=? [ C<=1.5 ]").bounds
+    bounds = tr.solve(chain, "R=? [ C<=1.5 ]").bounds
     assert bounds is not None and bounds[0] - 1e-12 <= exact <= bounds[1] + 1e-12
     assert bounds[1] - bounds[0] < 1e-5
     moment = expm(generator * 0.3)[0] @ [-1.0, 2.0]
-    now = tr.answer(chain, "R=? [ I=0.3 ]").bounds
+    now = tr.solve(chain, "R=? [ I=0.3 ]").bounds
     assert now is not None and now[0] - 1e-12 <= moment <= now[1] + 1e-12
 
 
@@ -333,15 +333,15 @@ def test_bounds_over_a_box_contain_all_fixed_rates() -> None:
         'R{{"lost"}}{} [ F "down" ]',
         "S{} [ up>1 ]",
     ):
-        low = tr.answer(box, path.format("min=?")).bounds
-        high = tr.answer(box, path.format("max=?")).bounds
+        low = tr.solve(box, path.format("min=?")).bounds
+        high = tr.solve(box, path.format("max=?")).bounds
         assert low is not None and high is not None
         for _ in range(4):
             lam, mu = rng.uniform(0.2, 0.4), rng.uniform(0.8, 1.2)
-            value = tr.answer(model.instantiate(lam=lam, mu=mu), path.format("=?")).bounds
+            value = tr.solve(model.instantiate(lam=lam, mu=mu), path.format("=?")).bounds
             assert value is not None and low[0] <= value[1] and value[0] <= high[1]
-        corner = tr.answer(model.instantiate(lam=0.4, mu=0.8), path.format("=?")).bounds
-        other = tr.answer(model.instantiate(lam=0.2, mu=1.2), path.format("=?")).bounds
+        corner = tr.solve(model.instantiate(lam=0.4, mu=0.8), path.format("=?")).bounds
+        other = tr.solve(model.instantiate(lam=0.2, mu=1.2), path.format("=?")).bounds
         assert corner is not None and other is not None
         # Here one end of every interval is best at all times, so the bounds are those corners.
         wide = sorted((corner[0], other[0]))
@@ -375,14 +375,14 @@ def test_times_inside_of_formulas_are_refused() -> None:
     chain = chain_of(QUEUE)
     for asked in ('P=? [ (F<=2 "full") & (G x<3) ]', 'P=? [ F{"customers"}<=2 "full" ]', "P=? [ F<=-1 x=1 ]"):
         with pytest.raises(InputError):
-            tr.answer(chain, asked)
+            tr.solve(chain, asked)
 
 
 def test_what_counts_steps_or_single_costs_is_refused() -> None:
     chain = chain_of(QUEUE)
     for asked in ("R=? [ C>=2 ]", "CVaR{0.5}=? [ C ]", 'quantile(min k, P>0.5 [ F<=k "full" ])'):
         with pytest.raises(InputError, match="not supported in continuous time"):
-            tr.answer(chain, asked)
+            tr.solve(chain, asked)
 
 
 def test_a_state_whose_commands_have_rate_0_is_a_deadlock() -> None:
@@ -425,7 +425,7 @@ def test_certificates_are_about_the_jumps_of_a_chain(
         prop = ("--prop", asked.replace('"up"', "(up>0)"))
         assert run(["check", str(file), *at, *prop, "--certificate", str(proof), "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
-        exact = tr.answer(
+        exact = tr.solve(
             tr.load(file, params={"lam": (0, 1), "mu": (0, 1)}).instantiate(lam=0.3, mu=1), prop[1]
         )
         assert (
@@ -452,9 +452,9 @@ def test_certificates_are_about_the_jumps_of_a_chain(
 def test_steps_in_several_calls_are_the_same_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     chain = chain_of(QUEUE)
     asked = ('P=? [ F<=3 "full" ]', 'R{"routes"}=? [ C<=2 ]')
-    once = [tr.answer(chain, one).bounds for one in asked]
+    once = [tr.solve(chain, one).bounds for one in asked]
     monkeypatch.setattr("tightrope.continuous.transient._AT_ONCE", 700)
-    assert [tr.answer(chain, one).bounds for one in asked] == once
+    assert [tr.solve(chain, one).bounds for one in asked] == once
 
 
 def test_the_time_limit_ends_uniformisation_in_words(
@@ -470,7 +470,7 @@ def test_the_time_limit_ends_uniformisation_in_words(
 def test_long_times_end_when_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     chain = chain_of(QUEUE)
     monkeypatch.setattr("tightrope.continuous.transient._AT_ONCE", 200_000)
-    late = tr.answer(chain, 'R{"customers"}=? [ I=50000 ]').bounds
-    average = tr.answer(chain, 'R{"customers"}=? [ S ]', precision=1e-9).bounds
+    late = tr.solve(chain, 'R{"customers"}=? [ I=50000 ]').bounds
+    average = tr.solve(chain, 'R{"customers"}=? [ S ]', precision=1e-9).bounds
     assert late is not None and average is not None
     assert late[0] <= average[1] and average[0] <= late[1] and late[1] - late[0] < 1e-6 * late[1]

@@ -16,11 +16,11 @@ from benchmark_script import run_benchmark
 from factored_reference import Modules, Nature, State, Values, backup, nested, products
 from random_programs import ProgramWriter
 from tightrope.certificate.archive import load
-from tightrope.certify.certify import certify, certify_answer
+from tightrope.certify.certify import certify
 from tightrope.certify.verification import verify
 from tightrope.cli.app import main
 from tightrope.errors import CannotCertify, InputError, ReadingWarning
-from tightrope.logic.model_checking import answer
+from tightrope.learning.solve import solve
 from tightrope.model.mdp import JOINT_BOUNDS, FactoredRows, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure
@@ -29,7 +29,6 @@ from tightrope.problem import Problem
 from tightrope.solver.attained import attained
 from tightrope.solver.kernels.factored_kernel import FactoredKernel
 from tightrope.solver.solution import Solution
-from tightrope.solver.solve_problem import solve
 
 CLOSE = 1e-9
 
@@ -409,13 +408,13 @@ def test_check_says_which_sets_an_answer_is_about(tmp_path: Path) -> None:
 
 
 def test_answers_say_which_sets_they_are_about(team: IntervalMDP) -> None:
-    plain = answer(team, 'Pmaxmin=? [ F<=4 "both" ] + 0')
+    plain = solve(team, 'Pmaxmin=? [ F<=4 "both" ] + 0')
     assert plain.readings == () and plain.bounds is not None
     assert plain.bounds[0] == pytest.approx(float(solve(team, 'Pmaxmin=? [ F<=4 "both" ]').lower[0]))
     with pytest.warns(ReadingWarning):
-        average = answer(team, "Rmaxmin=? [ S ]")
-        several = answer(team, 'multi(Pmax>=0.1 [ F "both" ], Pmax>=0.1 [ F "low" ])')
-        raised = answer(team, 'Pmaxmin>=0.1 [ F "both" ]', assume_support=1e-6)
+        average = solve(team, "Rmaxmin=? [ S ]")
+        several = solve(team, 'multi(Pmax>=0.1 [ F "both" ], Pmax>=0.1 [ F "low" ])')
+        raised = solve(team, 'Pmaxmin>=0.1 [ F "both" ] & true', assume_support=1e-6)
     for one in (average, several, raised):
         assert JOINT_BOUNDS in one.readings
 
@@ -438,8 +437,8 @@ def test_temporal_formulas_are_answered_factor_by_factor(team: IntervalMDP, tmp_
     ):
         for sides in ("Pmaxmin", "Pmaxmax"):
             with pytest.warns(ReadingWarning, match="the path is read as"):
-                found = answer(team, low.format(f"{sides}=? [ {formula} ]"))
-                joint = answer(team.without_factors, f"{sides}=? [ {formula} ]")
+                found = solve(team, low.format(f"{sides}=? [ {formula} ]"))
+                joint = solve(team.without_factors, f"{sides}=? [ {formula} ]")
             assert JOINT_BOUNDS not in found.readings
             assert found.bounds is not None and joint.bounds is not None
             same = solve(on, f"{sides}=? [ {simple} ]")
@@ -447,17 +446,18 @@ def test_temporal_formulas_are_answered_factor_by_factor(team: IntervalMDP, tmp_
             gains.append((found.bounds[0] - joint.bounds[0]) * (1 if sides == "Pmaxmin" else -1))
     assert min(gains) > -1e-6 and max(gains) > 1e-3
     with pytest.warns(ReadingWarning):
-        steered = answer(team, 'Pmaxmin=? [ (G F "both") & ("low" U "both") ]', controller=True)
-        until = answer(team, "Rminmax=? [ F (x=1 & (X y=1)) ]")
-        joint = answer(team.without_factors, "Rminmax=? [ F (x=1 & (X y=1)) ]")
+        steered = solve(team, 'Pmaxmin=? [ (G F "both") & ("low" U "both") ]', controller=True)
+        until = solve(team, "Rminmax=? [ F (x=1 & (X y=1)) ]")
+        joint = solve(team.without_factors, "Rminmax=? [ F (x=1 & (X y=1)) ]")
     assert steered.attained is not None and steered.bounds is not None
     assert steered.attained[0] == pytest.approx(steered.bounds[0], rel=1e-5)
     assert until.bounds is not None and joint.bounds is not None
     assert until.bounds[1] < joint.bounds[0]
     with pytest.warns(ReadingWarning) as told:
-        proved = certify_answer(team, 'Pmaxmin=? [ "low" U (x=1 & (X y=1)) ]', tmp_path / "ltl.cert")
+        problem = Problem(team, 'Pmaxmin=? [ "low" U (x=1 & (X y=1)) ]')
+        proved = certify(problem, tmp_path / "ltl.cert")["value"]
     assert JOINT_BOUNDS in [str(one.message) for one in told]
-    assert verify(tmp_path / "ltl.cert", model=team).valid and 0 < proved[0] < 1
+    assert verify(tmp_path / "ltl.cert", model=team).valid and 0 < proved.lower < 1
 
 
 def test_the_benchmark_holds_on_small_instances(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_every_format_holds_the_chain(files: Path, name: str) -> None:
     ours, read = at_point(files / "farm.sm"), at_point(files / name)
     assert_same_chain(ours, read)
     for asked in ASKED:
-        one, other = tr.answer(ours, asked).bounds, tr.answer(read, asked).bounds
+        one, other = tr.solve(ours, asked).bounds, tr.solve(read, asked).bounds
         assert one is not None and other == pytest.approx(one, rel=1e-9)
 
 
@@ -148,7 +148,7 @@ def test_storm_reads_our_jani(files: Path) -> None:
     formulas = stormpy.parse_properties("P=? [ F<=6 (up=0) ]", built)
     chain = stormpy.build_model(built, formulas)
     value = stormpy.model_checking(chain, formulas[0]).get_value(chain.initial_states[0])
-    ours = tr.answer(at_point(files / "farm.sm"), ASKED[0]).bounds
+    ours = tr.solve(at_point(files / "farm.sm"), ASKED[0]).bounds
     assert ours is not None and value == pytest.approx(ours[0], abs=1e-5)
 
 
@@ -185,7 +185,7 @@ def test_jani_of_storm_is_read(files: Path, tmp_path: Path) -> None:
     assert_same_chain(at_point(files / "farm.sm"), without_time(at_point(file)))
     texts = [each.text for each in read_properties(file)]
     assert texts == ["P=? [ F<=(6) (down) ]", None, 'R{"time"}=? [ F (down) ]']
-    mean = tr.answer(at_point(file), 'R{"time"}=? [ F "down" ]').bounds
+    mean = tr.solve(at_point(file), 'R{"time"}=? [ F "down" ]').bounds
     assert mean is not None and mean[0] > 1
     del content["automata"][0]["edges"][0]["rate"]
     file.write_text(json.dumps(content))

@@ -126,8 +126,8 @@ def test_an_external_automaton_gives_the_value_of_our_own(command: str, place: s
     model = tr.build_from_rows(rows, labels={"a": [1], "b": [0]})
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        theirs = tr.answer(model, ASKED, ltl_translator=command + place)
-        ours = tr.answer(model, ASKED)
+        theirs = tr.solve(model, ASKED, ltl_translator=command + place)
+        ours = tr.solve(model, ASKED)
     assert any("are taken from" in str(warning.message) for warning in told)
     assert ours.lower is not None and theirs.lower is not None
     assert theirs.lower == pytest.approx(ours.lower) and ours.lower[0] == pytest.approx(0.4, abs=1e-6)
@@ -180,7 +180,7 @@ def test_written_automata_have_the_values_of_their_formulas(path: str) -> None:
         mdp = model.instantiate()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", tr.ReadingWarning)
-            expected = tr.answer(mdp, f"Pmax=? [ {path} ]").bounds
+            expected = tr.solve(mdp, f"Pmax=? [ {path} ]").bounds
         text = tr.to_hoa(mdp, f"Pmax=? [ {path} ]")
         names = re.findall(r'/\* a\d: "(\w)" \*/', text)
         letters = Letters.of([mdp.labels[name] for name in names], mdp.states)

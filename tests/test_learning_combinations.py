@@ -12,11 +12,11 @@ from effort import EXPLORING
 from learning_cases import FAMILIES, case, counts_of, options
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.errors import InputError
-from tightrope.learning.domain import over_domain
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions, decide
 from tightrope.learning.pipeline import Pipeline
 from tightrope.learning.result import LearningResult
+from tightrope.learning.solve import solve_over_domain
 from tightrope.regions.region import RegionKind, RegionOptions
 from tightrope.regions.registry import own_kinds, region_kind
 from tightrope.statistics.estimates import IntervalMethod
@@ -195,7 +195,7 @@ def test_the_options_of_a_region_are_checked_too() -> None:
 def test_options_that_speak_of_data_are_refused_without_data() -> None:
     known = case("betting(8)")
     with pytest.raises(InputError, match="`interval` speaks of data"):
-        over_domain(known.problem, sets="expression", **LearnOptions(interval=IntervalMethod.HOEFFDING).words)
+        solve_over_domain(known.problem, LearnOptions(sets="expression", interval=IntervalMethod.HOEFFDING))
 
 
 def test_parameter_sets_met_with_the_tied_intervals_are_tighter() -> None:

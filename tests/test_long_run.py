@@ -19,7 +19,7 @@ Rows = list[tuple[int, str, dict[int, Any]]]
 
 
 def bounds(model: Any, text: str) -> tuple[float, float]:
-    found = tr.answer(model, text)
+    found = tr.solve(model, text)
     assert found.bounds is not None and found.is_certified, found.missed
     return found.bounds
 
@@ -43,7 +43,7 @@ def test_averages_by_hand() -> None:
     assert bounds(model, 'Smin=? [ "one" ]') == pytest.approx((0, 0), abs=1e-6)
     assert bounds(model, 'LRAmax=? [ "even" ]') == pytest.approx((0.625, 0.625), abs=1e-5)
     assert bounds(model, 'filter(max, Smax=? [ "even" ])') == pytest.approx((1, 1), abs=1e-6)
-    assert tr.answer(model, 'Smax>=0.6 [ "one" ] & S<=0.7 [ "one" ]').truth == "true"
+    assert tr.solve(model, 'Smax>=0.6 [ "one" ] & S<=0.7 [ "one" ]').truth == "true"
 
 
 @pytest.mark.parametrize("direction", ["max", "min"])
@@ -64,7 +64,7 @@ def test_averages_are_those_of_storm(direction: str) -> None:
         ]:
             (parsed,) = stormpy.parse_properties(theirs)
             value = stormpy.model_checking(tr.to_stormpy(model.instantiate()), parsed)
-            found = tr.answer(model, ours)
+            found = tr.solve(model, ours)
             assert found.lower is not None and found.upper is not None
             expected = np.array([float(value.get_value(s)) for s in range(6)])
             assert (found.lower - 1e-5 <= expected).all() and (expected <= found.upper + 1e-5).all()
@@ -74,15 +74,15 @@ def test_averages_are_those_of_storm(direction: str) -> None:
 def test_what_is_not_answered_is_refused() -> None:
     cut = tr.build_from_rows([(0, "", {0: (0, 0.8), 1: (0.2, 1)}), (1, "", {0: 1})], labels={"a": [1]})
     with pytest.raises(tr.InputError, match="nature can cut transitions of this model"):
-        tr.answer(cut, 'Smax=? [ "a" ]')
-    assert tr.answer(cut, 'Smax=? [ "a" ]', assume_support=1e-3).is_certified
+        tr.solve(cut, 'Smax=? [ "a" ]')
+    assert tr.solve(cut, 'Smax=? [ "a" ]', assume_support=1e-3).is_certified
     two = tr.build_from_rows([(0, "x", {0: 1}), (0, "y", {1: 1}), (1, "", {0: 1})], labels={"a": [1]})
     with pytest.raises(tr.InputError, match=r"S=\? has no answer here: the model has choices"):
-        tr.answer(two, 'S=? [ "a" ]')
+        tr.solve(two, 'S=? [ "a" ]')
     with pytest.raises(tr.InputError, match="long-run averages are not supported here"):
-        tr.Problem(two, 'Smax=? [ "a" ]')
+        _ = tr.Problem(two, 'Smax=? [ "a" ]').objective
     with pytest.raises(tr.InputError, match="the model has no reward structure"):
-        tr.answer(two, "Rmax=? [ S ]")
+        tr.solve(two, "Rmax=? [ S ]")
 
 
 def vertices(lower: np.ndarray, upper: np.ndarray) -> list[np.ndarray]:
@@ -171,7 +171,7 @@ def test_learned_averages_hold_the_truth_and_their_policies_attain_them() -> Non
         at_truth = model.instantiate(**point)
         data = tr.Simulator(at_truth, model_hash=model.hash()).generative(300, seed=number)
         for asked in ('R{"r"}max=? [ S ]', 'R{"r"}min=? [ S ]', 'Smax=? [ "up" ]'):
-            found = tr.learn_average(model, asked, data, delta=0.01)
+            found = tr.learn(tr.Problem(model, asked), data, delta=0.01)
             best = bounds(at_truth, asked)
             ends = found.interval
             assert found.verdict.is_proved and ends.upper - ends.lower < 2
@@ -196,15 +196,14 @@ def test_what_is_refused_of_learned_averages() -> None:
     assert isinstance(model, tr.ParametricMDP)
     few = [[(0, "", 0)]] * 5
     with pytest.raises(tr.CannotCertify, match="neither the domain nor the data show that the probability"):
-        tr.learn_average(model, 'S=? [ "a" ]', few)
-    assert tr.learn_average(model, 'S=? [ "a" ]', few, assume_support=1e-3).guarantee >= 0
+        tr.learn(tr.Problem(model, 'S=? [ "a" ]'), few)
+    assert tr.learn(tr.Problem(model, 'S=? [ "a" ]'), few, assume_support=1e-3).guarantee >= 0
     for asked, words, message in (
-        ('P=? [ F "a" ]', {}, "a long-run average is wanted here"),
         ('S>=0.5 [ "a" ]', {}, "not a threshold"),
         ('S=? [ "a" ]', {"sets": "untied"}, "untied sets do not go with long-run averages"),
     ):
         with pytest.raises(tr.InputError, match=message):
-            tr.learn_average(model, asked, few, **words)
+            tr.learn(tr.Problem(model, asked), few, **words)
 
 
 def test_the_command_line_learns_averages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

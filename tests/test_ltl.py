@@ -66,7 +66,7 @@ def holds(tree: Tree, labels: dict[str, np.ndarray], successor: np.ndarray) -> n
 def quietly(model: tr.MDP | tr.IntervalMDP | tr.ParametricMDP, asked: str, **options: Any) -> tr.Answer:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tr.ReadingWarning)
-        return tr.answer(model, asked, **options)
+        return tr.solve(model, asked, **options)
 
 
 def test_formulas_hold_on_lassos_as_they_are_defined() -> None:
@@ -209,7 +209,7 @@ def test_where_nature_can_cut_transitions_only_safe_and_co_safe_formulas_are_ans
 def test_the_reading_of_a_path_is_told() -> None:
     model = tr.build_from_rows([(0, "", {0: 1})], labels={"a": [0], "b": []})
     with pytest.warns(tr.ReadingWarning, match=r'the path is read as  G \(F \("a" & \(F \(G "b"\)\)\)\)'):
-        found = tr.answer(model, 'P=? [ G F "a" & (F G "b") ]')
+        found = tr.solve(model, 'P=? [ G F "a" & (F G "b") ]')
     assert found.bounds == (0.0, 0.0)
     assert quietly(model, 'P=? [ (G F "a") & !(F G "b") ]').bounds == (1.0, 1.0)
 

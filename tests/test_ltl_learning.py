@@ -15,6 +15,7 @@ import pytest
 import tightrope as tr
 from tightrope.cli.app import run
 from tightrope.data.steered_simulator import SteeredSimulator
+from tightrope.learning.products import TemporalFormulas
 from tightrope.logic.product_problem import steer
 from tightrope.model.graph.support import Support
 from tightrope.model.product import lift_model, product_with_memory
@@ -34,13 +35,13 @@ FORMULAS = [
 def temporal(model: tr.ParametricMDP, asked: str) -> tr.ProductProblem:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tr.ReadingWarning)
-        return tr.temporal_problem(model, asked)
+        return TemporalFormulas().apply(tr.Problem(model, asked))
 
 
 def bounds_of(model: Any, asked: str) -> tuple[float, float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tr.ReadingWarning)
-        found = tr.answer(model, asked).bounds
+        found = tr.solve(model, asked).bounds
     assert found is not None
     return found
 
@@ -202,7 +203,7 @@ def test_what_does_not_go_with_temporal_formulas_is_said(shuttle: tr.ParametricM
         tr.certify(given, tmp_path / "a.cert")
     assert not (tmp_path / "a.cert").exists()
     with pytest.raises(tr.InputError, match="over a domain do not cover the automaton"):
-        tr.certify(tr.over_domain(problem), tmp_path / "b.cert")
+        tr.certify(tr.solve(problem), tmp_path / "b.cert")
     with pytest.raises(tr.InputError, match="untied sets do not go with temporal formulas"):
         tr.online(problem, sets="untied")
     with pytest.raises(tr.InputError, match="plans of data are not supported for temporal formulas"):
@@ -211,7 +212,7 @@ def test_what_does_not_go_with_temporal_formulas_is_said(shuttle: tr.ParametricM
     (p,) = anything.symbols()
     vague = tr.build_from_rows([(0, "", {0: 1 - p, 1: p}), (1, "", {0: 1})], anything, labels={"a": [1]})
     assert isinstance(vague, tr.ParametricMDP)
-    for learn in (tr.online, tr.over_domain):
+    for learn in (tr.online, tr.solve):
         with pytest.raises(tr.InputError, match="the domain does not show that the probability"):
             learn(temporal(vague, 'Pmax=? [ G (F "a") ]'))
     with pytest.raises(tr.InputError, match="the robust policy has no memory"):
@@ -242,7 +243,7 @@ def test_bounds_over_a_domain_hold_at_its_points(shuttle: tr.ParametricMDP) -> N
     asked = 'Pmax=? [ (F "a") & (F ("b" & (X (F "home")))) ]'
     problem = temporal(shuttle, asked)
     for sets in ("expression", "coupled"):
-        found = tr.over_domain(problem, sets=sets)
+        found = tr.solve(problem, sets=sets)
         values = [bounds_of(shuttle.instantiate(p=p), asked)[1] for p in (0.1, 0.9)]
         assert found.interval.lower <= values[0] + 1e-6 and found.interval.upper >= values[0] - 1e-6
         assert found.interval.lower == pytest.approx(values[0], abs=1e-4)  # the least p is the worst
@@ -392,9 +393,8 @@ def test_certificates_are_about_the_models_own_data(shuttle: tr.ParametricMDP, t
 def test_steered_problems_keep_constants_of_the_property(shuttle: tr.ParametricMDP) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tr.ReadingWarning)
-        problem = tr.temporal_problem(
-            shuttle, 'const int k; Pmax=? [ (F<=k "a") & (F "home") ]', const={"k": 3}
-        )
+        asked_for = tr.Problem(shuttle, 'const int k; Pmax=? [ (F<=k "a") & (F "home") ]', const={"k": 3})
+        problem = TemporalFormulas().apply(asked_for)
     counts = tr.Simulator(shuttle.instantiate(p=0.5), model_hash=shuttle.hash()).generative(50, seed=1)
     asked, policy, up = steer(problem, tr.Policy(shuttle, {0: "left", 2: "back"}), counts)
     assert policy.structure is asked.model.structure and up.steps == counts.steps

@@ -63,7 +63,7 @@ def test_values_are_those_of_storm(file: Path) -> None:
     assert isinstance(automaton, tr.MarkovAutomaton) and automaton.is_markovian.tolist() == [0, 1, 1, 1]
     built = stormpy.build_model_from_drn(str(file))
     for ours, theirs in ASKED.items():
-        bounds = tr.answer(automaton, ours).bounds
+        bounds = tr.solve(automaton, ours).bounds
         (formula,) = stormpy.parse_properties(theirs)
         value = stormpy.model_checking(built, formula).get_value(0)
         assert bounds is not None and bounds[0] - 1e-5 <= value <= bounds[1] + 1e-5, ours
@@ -71,7 +71,7 @@ def test_values_are_those_of_storm(file: Path) -> None:
 
 def test_expected_times_by_hand(file: Path) -> None:
     """From 0: choice 1 goes to 2, which waits 4/3 and goes back with 1/3: x = 4/3 + x/3 = 2."""
-    bounds = tr.answer(tr.load(file), 'R{"time"}max=? [ F "goal" ]').bounds
+    bounds = tr.solve(tr.load(file), 'R{"time"}max=? [ F "goal" ]').bounds
     assert bounds is not None and bounds[0] == pytest.approx(2, rel=1e-6) == bounds[1]
 
 
@@ -91,7 +91,7 @@ def test_questions_about_time_are_refused(
     file: Path, asked: str, what: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(InputError) as raised:
-        tr.answer(tr.load(file), asked)
+        tr.solve(tr.load(file), asked)
     assert what in str(raised.value) and "only what does not speak of time is answered" in str(raised.value)
     assert run(["check", str(file), "--prop", asked]) == 2
     assert what in capsys.readouterr().err

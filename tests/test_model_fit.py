@@ -184,7 +184,7 @@ def test_learn_says_whether_the_model_fits_and_results_keep_it(coins: Parametric
     saved = tr.load_result(result.save(f"{tmp_path}/run"), model=coins)
     assert saved == result
     assert saved.fit is not None and saved.fit.first_alarm == result.fit.first_alarm
-    assert tr.over_domain(problem).fit is None
+    assert tr.solve(problem).fit is None
 
 
 def test_the_report_shows_evidence_and_what_fits_worst(coins: ParametricMDP, tmp_path: Path) -> None:
@@ -210,4 +210,4 @@ def test_the_report_shows_evidence_and_what_fits_worst(coins: ParametricMDP, tmp
     assert "Does the model fit?" in page and "The data contradict the model: the e-value is 10^" in page
     assert "Most of it: the parameters since about event" in page and "own e-value" in page
     with pytest.raises(tr.InputError, match="there is nothing to draw: there were no data"):
-        tr.over_domain(result.problem).plot_fit()
+        tr.solve(result.problem).plot_fit()

@@ -105,9 +105,9 @@ def test_best_values_are_those_of_linear_programs(number: int) -> None:
         asked = text.format(t=threshold)
         if expected is None:
             with pytest.raises(tr.InputError, match="no policy meets the thresholds together"):
-                tr.answer(model, asked)
+                tr.solve(model, asked)
             continue
-        found = tr.answer(model, asked)
+        found = tr.solve(model, asked)
         assert found.bounds is not None and found.is_certified, (found, expected)
         assert found.bounds[0] - 1e-5 <= expected <= found.bounds[1] + 1e-5
         met += 1
@@ -135,7 +135,7 @@ def test_achievable_or_not() -> None:
         for most in (0.2, 0.55, 0.9):
             least = 0.37
             best = programme(model, (1.0, 1.0), ("a", "b"), least)
-            verdict = tr.answer(model, f'multi(P>={most} [ F "a" ], P>={least} [ F "b" ])').truth
+            verdict = tr.solve(model, f'multi(P>={most} [ F "a" ], P>={least} [ F "b" ])').truth
             expected = "true" if best is not None and best >= most else "false"
             if best is None or abs(best - most) > 1e-5:
                 assert verdict == expected
@@ -172,11 +172,11 @@ def test_what_happens_for_ever_beside_what_all_policies_attain() -> None:
         labels = {name: rng.sample(range(4), 2) for name in ("a", "b", "c")}
         model = tr.build_from_rows(rows, labels=labels).instantiate()
         first, second = rng.sample(FOR_EVER, 2)
-        found = tr.answer(model, f"multi(Pmax=? [ {first} ], Pmin=? [ {second} ])")
+        found = tr.solve(model, f"multi(Pmax=? [ {first} ], Pmin=? [ {second} ])")
         assert found.status == "certified" and found.achieved is not None
 
         def values(chain: tr.MDP, asked: tuple[str, str] = (first, second)) -> list[float]:
-            answers = [tr.answer(chain, f"P=? [ {path} ]").bounds for path in asked]
+            answers = [tr.solve(chain, f"P=? [ {path} ]").bounds for path in asked]
             return [ends[0] for ends in answers if ends is not None]
 
         for choice in itertools.product(*(range(*model.choice_start[s : s + 2]) for s in range(4))):
@@ -196,11 +196,11 @@ def test_several_initial_states() -> None:
     rows += [(s, "", {s: 1}) for s in (2, 3)]
     made = tr.build_from_rows(rows, labels={"a": [2], "b": [3]})
     model = tr.MDP(replace(made.structure, initial_states=np.array([0, 1])), made.instantiate().probability)
-    found = tr.answer(model, 'multi(Pmax=? [ F "a" ], P>=0.4 [ F "b" ])')
+    found = tr.solve(model, 'multi(Pmax=? [ F "a" ], P>=0.4 [ F "b" ])')
     assert found.bounds == pytest.approx((0.25, 0.6), abs=1e-5)
-    assert tr.answer(model, 'multi(P>=0.5 [ F "a" ], P>=0.4 [ F "b" ])').truth == "false"
+    assert tr.solve(model, 'multi(P>=0.5 [ F "a" ], P>=0.4 [ F "b" ])').truth == "false"
     with pytest.raises(tr.InputError, match="is about one initial state"):
-        tr.answer(model, 'multi(Pmax=? [ F "a" ], Pmax=? [ F "b" ])')
+        tr.solve(model, 'multi(Pmax=? [ F "a" ], Pmax=? [ F "b" ])')
 
 
 def test_the_curve_is_drawn(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -212,7 +212,7 @@ def test_the_curve_is_drawn(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -
     asked = 'multi(Pmax=? [ F s=1 ], R{"cost"}min=? [ C ])'
     assert run(["check", str(file), "--prop", asked, "--figure", str(figure)]) == 0
     assert "total reward" in figure.read_text() or figure.stat().st_size > 5000
-    axes = tr.plot_curve(tr.answer(tr.load(file), asked))
+    axes = tr.plot_curve(tr.solve(tr.load(file), asked))
     assert axes.get_xlabel() == "Pmax=? [ F s=1 ]  (probability)"
     assert axes.get_ylabel() == 'R{"cost"}min=? [ C ]  (total reward)'
     (_, line, _) = axes.lines
@@ -226,7 +226,7 @@ def test_the_curve_of_two_objectives() -> None:
     rows: list[Any] = [(0, "x", {1: 1}), (0, "y", {2: 1}), (0, "z", {4: 1}), (4, "", {1: "4/5", 3: "1/5"})]
     rows += [(s, "", {s: 1}) for s in (1, 2, 3)]
     model = tr.build_from_rows(rows, labels={"a": [1], "b": [2, 4]})
-    found = tr.answer(model, 'multi(Pmax=? [ F "a" ], Pmax=? [ F "b" ])')
+    found = tr.solve(model, 'multi(Pmax=? [ F "a" ], Pmax=? [ F "b" ])')
     assert found.status == "certified" and found.bounds is None and found.truth is None
     assert found.achieved is not None
     corners = {tuple(np.round(point, 5)) for point in found.achieved.points}
@@ -250,7 +250,7 @@ def test_intervals_are_answered_against_every_vertex() -> None:
         ('multi(P>=0.36 [ F "a" ], P>=0.36 [ F "b" ])', "not certified"),  # nature differs by objective
     ):
         with pytest.warns(tr.ReadingWarning, match="nature is against every objective"):
-            assert tr.answer(model, asked).truth == expected
+            assert tr.solve(model, asked).truth == expected
 
 
 def test_what_is_refused() -> None:
@@ -263,10 +263,10 @@ def test_what_is_refused() -> None:
         ("multi(1, 2)", "are P and R operators"),
     ):
         with pytest.raises(tr.InputError, match=message):
-            tr.answer(model, asked)
+            tr.solve(model, asked)
     loop = tr.build_from_rows([(0, "", {0: 1})], state_rewards={"r": [1]})
     with pytest.raises(tr.InputError, match="where none of them can be earned for ever"):
-        tr.answer(loop, "multi(Rmax=? [ C ], Rmin=? [ C ])")
+        tr.solve(loop, "multi(Rmax=? [ C ], Rmin=? [ C ])")
 
 
 def test_check_prints_points(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:

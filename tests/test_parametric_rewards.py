@@ -33,7 +33,7 @@ def model() -> tr.ParametricMDP:
 
 @pytest.fixture(scope="module")
 def over(model: tr.ParametricMDP) -> Any:
-    return tr.over_domain(model.problem(ASKED), sets="rectangular")
+    return tr.solve(model.problem(ASKED), sets="rectangular")
 
 
 def test_the_polynomials_of_choices(model: tr.ParametricMDP) -> None:
@@ -117,8 +117,8 @@ def test_one_vector_for_probabilities_and_rewards(
     tense: tr.ParametricMDP, asked: str, words: dict[str, Any]
 ) -> None:
     problem = tense.problem(asked, **words)
-    coupled = tr.over_domain(problem, sets="coupled").interval
-    apart = tr.over_domain(problem, sets="rectangular").interval
+    coupled = tr.solve(problem, sets="coupled").interval
+    apart = tr.solve(problem, sets="rectangular").interval
     values = [
         float(tr.solve(problem.at(p=p, h=h)).at_initial_states.lower)
         for p, h in product((0.1, 0.5, 0.9), (-1, 0.5, 2))
@@ -135,7 +135,7 @@ def test_coupled_over_a_learned_region_and_with_a_step_bound(tense: tr.Parametri
     value = tr.solve(tense.problem('R{"c"}max=? [ F "end" ]').at(p=0.5, h=1)).at_initial_states
     assert learned.interval.lower <= value.lower and value.upper <= learned.interval.upper
     steps = tense.problem('R{"c"}max=? [ C<=3 ]')
-    bounded = tr.over_domain(steps, sets="coupled", policy=[0, 0, 0]).interval
+    bounded = tr.solve(steps, sets="coupled", policy=[0, 0, 0]).interval
     # One policy: its best and worst values lie at corners of the box, but for a little in between.
     values = [
         float(tr.solve(steps.at(p=p, h=h)).at_initial_states.lower) for p, h in product((0.1, 0.9), (-1, 2))
@@ -149,9 +149,9 @@ def test_products_that_no_probability_has() -> None:
     rows = [(0, "go", {0: p, 1: 1 - p}), (1, "", {1: 1})]
     model = tr.build_from_rows(rows, parameters, labels={"end": [1]}, choice_rewards={"c": [h * h, 0]})
     problem = model.problem('R{"c"}min=? [ F "end" ]')
-    assert tr.over_domain(problem, sets="rectangular").interval.upper == pytest.approx(10, rel=1e-4)
+    assert tr.solve(problem, sets="rectangular").interval.upper == pytest.approx(10, rel=1e-4)
     with pytest.raises(InputError, match=r"the reward h\^2 has a product of parameters that no probability"):
-        tr.over_domain(problem, sets="coupled")
+        tr.solve(problem, sets="coupled")
     log = [{"state": 0, "action": "go", "next_state": 1, "cost": 0.5, "episode": i} for i in range(9)]
     with pytest.raises(InputError, match=r"the reward h\^2 has a product of parameters that no probability"):
         tr.learn(problem, pd.DataFrame(log), cost_range=(0, 1))

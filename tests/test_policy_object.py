@@ -197,7 +197,7 @@ def test_policies_are_taken_and_given_everywhere() -> None:
         result = tr.learn(MODEL.problem(GOAL), counts, delta=0.1, sets="expression", policy=given)
         assert isinstance(result.policy, Policy)
         assert result.value is not None and result.value.policy == Policy(MODEL, given)
-    domain = tr.over_domain(MODEL.problem(GOAL), sets="expression", policy=CHOSEN)
+    domain = tr.solve(MODEL.problem(GOAL), sets="expression", policy=CHOSEN)
     assert domain.policy == Policy(MODEL, CHOSEN)
     online = tr.online(MODEL.problem(GOAL), sets="expression")
     policy = online.policy()

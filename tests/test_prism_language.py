@@ -213,14 +213,14 @@ def test_values_over_several_initial_states() -> None:
 )
 def test_a_property_is_true_where_it_holds_in_all_initial_states(asked: str, verdict: str) -> None:
     model = tr.load(MODELS / "several_initial.prism", const={"N": 4}).instantiate(p=0.25)
-    assert tr.answer(model, asked).truth == verdict
+    assert tr.solve(model, asked).truth == verdict
 
 
 def test_questions_about_one_state_are_refused() -> None:
     model = tr.load(MODELS / "several_initial.prism", const={"N": 4})
     problem = model.problem('P=? [ F "rich" ]')
     with pytest.raises(InputError, match="the model has 4 initial states, and this is about one"):
-        tr.over_domain(problem, sets="rectangular")
+        tr.solve(problem, sets="rectangular")
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.certificate.problem import Certificate
+from tightrope.learning.products import TemporalFormulas
 from tightrope.numerics.record import MOST_LINES, WIDTH, Record
 
 GOAL = 'Pmax=? [ F "goal" ]'
@@ -52,7 +53,7 @@ def model() -> tr.ParametricMDP:
 def temporal() -> tr.ProductProblem:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tr.ReadingWarning)
-        return tr.temporal_problem(model(), 'Pmax=? [ G (F "goal") ]')
+        return TemporalFormulas().apply(tr.Problem(model(), 'Pmax=? [ G (F "goal") ]'))
 
 
 @cache
@@ -132,7 +133,7 @@ def automaton() -> tr.MarkovAutomaton:
 @cache
 def rate_result() -> tr.RateResult:
     log = tr.simulate_times(chain().instantiate(lam=0.5), 50, seed=1, time=9)
-    return tr.learn_rates(chain(), 'P=? [ F<=2 "on" ]', log, delta=0.1)
+    return tr.learn(tr.Problem(chain(), 'P=? [ F<=2 "on" ]'), log, delta=0.1)
 
 
 def reading() -> tr.Reading:
@@ -159,8 +160,8 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Expressions": lambda: model().expressions,
     "Interval": lambda: result().interval,
     "IntervalMDP": interval_model,
-    "LearnedAverage": lambda: tr.learn_average(
-        model(), 'Smax=? [ "goal" ]', counts(), delta=0.1, assume_support=1e-3
+    "LearnedAverage": lambda: tr.learn(
+        tr.Problem(model(), 'Smax=? [ "goal" ]'), counts(), delta=0.1, assume_support=1e-3
     ),
     "LearnOptions": lambda: tr.LearnOptions(sets="tied"),
     "LearningResult": result,
@@ -189,7 +190,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "SavedResult": lambda: saved(),
     "Sets": lambda: result().sets,
     "Simulator": simulator,
-    "Answer": lambda: tr.answer(simulator().mdp, '1 - Pmax=? [ F "goal" ]'),
+    "Answer": lambda: tr.solve(simulator().mdp, '1 - Pmax=? [ F "goal" ]'),
     "Solution": lambda: tr.solve(simulator().mdp, GOAL),
     "TimeVaryingChoices": lambda: tr.solve(simulator().mdp, 'Pmax=? [ F<=3 "goal" ]').steps,
     "Strategy": lambda: plan().strategies[0],

@@ -119,7 +119,7 @@ def test_one_shape_for_the_other_calls(result: tr.LearningResult) -> None:
     problem = result.problem
     every = tr.learn_all(problem, "log.parquet", delta=0.001, kinds=["tied", tr.SetsKind.EXPRESSION])
     assert list(every) == [tr.SetsKind.TIED, tr.SetsKind.EXPRESSION]
-    over = tr.over_domain(problem, sets="expression")
+    over = tr.solve(problem, sets="expression")
     assert over.interval.upper == pytest.approx(40) and over.counts is None
     learner = tr.online(problem, delta=0.001, sets="tied")
     update = learner.observe([({"x": 0, "y": 0}, "east", {"x": 1, "y": 0})])

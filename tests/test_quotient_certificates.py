@@ -104,7 +104,7 @@ def test_learned_results_verify(
 @pytest.mark.parametrize("sets", ["expression", "rectangular"])
 def test_results_over_the_domain_verify(sets: str, model: tr.ParametricMDP) -> None:
     problem = model.problem('Pmin=? [ F<=6 "won" ]')
-    certificate = certificate_of(tr.over_domain(problem, sets=sets))
+    certificate = certificate_of(tr.solve(problem, sets=sets))
     assert certificate.problem.denominator is not None
     assert len(certificate.problem.denominator) == 3
     assert proved(certificate)
@@ -165,7 +165,7 @@ def test_a_denominator_that_constraints_keep_positive_is_refused_in_words() -> N
     endmodule"""
     model = load_prism_text(text, box=BOX, domain="p + q <= 0.9")
     assert isinstance(model, tr.ParametricMDP)
-    result = tr.over_domain(model.problem("P=? [ F s=1 ]"), sets="expression")
+    result = tr.solve(model.problem("P=? [ F s=1 ]"), sets="expression")
     with pytest.raises(InputError, match=r"-p - q \+ 1 is not 0 on the domain, but certificates need that"):
         certificate_of(result)
 
@@ -248,7 +248,7 @@ def test_false_problems_are_refused(change: Change, words: str, learned: Certifi
 
 
 def test_other_denominators_do_not_sum_to_one(model: tr.ParametricMDP) -> None:
-    honest = certificate_of(tr.over_domain(model.problem('Pmin=? [ F<=6 "won" ]'), sets="expression"))
+    honest = certificate_of(tr.solve(model.problem('Pmin=? [ F<=6 "won" ]'), sets="expression"))
     for denominator in (lambda p: p.denominator[::-1], swap_sides):
         assert "do not sum to 1" in refusal(with_problem(denominator=denominator)(honest))
 

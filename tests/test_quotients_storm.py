@@ -61,5 +61,5 @@ def test_models_and_values_at_a_point(seed: int, tmp_path: Path) -> None:
     found = tr.solve(model.problem(ASKED).at(**point), precision=1e-9).at_initial_states
     assert found.lower <= exact <= found.upper
     assert found.upper - found.lower < 1e-8
-    interval = tr.over_domain(model.problem(ASKED), sets="expression").interval
+    interval = tr.solve(model.problem(ASKED), sets="expression").interval
     assert interval.lower <= exact

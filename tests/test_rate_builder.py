@@ -55,10 +55,12 @@ def test_a_function_builds_what_a_prism_file_says(tmp_path: Path) -> None:
     one, other = ours.instantiate(at), theirs.instantiate(at)
     assert one.rate.tolist() == other.rate.tolist() and one.successor.tolist() == other.successor.tolist()
     for asked in ('P=? [ F<=6 "down" ]', 'R{"cost"}=? [ C<=4 ]', "S=? [ up>1 ]", 'R{"cost"}=? [ F "down" ]'):
-        assert tr.answer(one, asked).bounds == tr.answer(other, asked).bounds
+        assert tr.solve(one, asked).bounds == tr.solve(other, asked).bounds
     log = tr.simulate_times(one, 20, seed=3, time=30)
     assert log.table().column_names == ["episode", "time", "up"]
-    learned = [tr.learn_rates(model, 'P=? [ F<=6 "down" ]', log, delta=0.1).value for model in (ours, theirs)]
+    learned = [
+        tr.learn(tr.Problem(model, 'P=? [ F<=6 "down" ]'), log, delta=0.1).value for model in (ours, theirs)
+    ]
     assert learned[0] == learned[1]
     tr.write_drn(one, tmp_path / "farm.drn")
     assert tr.load(tmp_path / "farm.drn").instantiate().rate.tolist() == one.rate.tolist()

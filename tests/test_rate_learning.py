@@ -17,7 +17,6 @@ from tightrope.cli.app import run
 from tightrope.data.exposure import read_exposure
 from tightrope.data.timed_simulator import simulate_times
 from tightrope.errors import InputError
-from tightrope.learning.rates import learn_rates
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.prism.load import load_rates_text
 from tightrope.regions.rate_box import region_of_rates
@@ -109,9 +108,8 @@ def test_sums_of_rates_are_rows_and_products_bound_themselves() -> None:
 
 def test_a_log_that_no_rates_explain_is_empty() -> None:
     model = load_rates_text(FARM, box="lam=0.01:10,mu=5:10")
-    result = learn_rates(
-        model,
-        'P=? [ F<=1 "down" ]',
+    result = tr.learn(
+        tr.Problem(model, 'P=? [ F<=1 "down" ]'),
         log_of(load_rates_text(FARM, box="lam=0.01:10,mu=0.01:10"), 1, lam=0.3, mu=1.0),
         delta=0.05,
     )
@@ -133,16 +131,18 @@ def test_coverage_benchmark_in_small() -> None:
 
 def test_bounds_shrink_around_the_truth(farm: ParametricCTMC) -> None:
     asked = 'P=? [ F<=6 "down" ]'
-    truth = tr.answer(farm.instantiate(lam=0.3, mu=1.0), asked).bounds
+    truth = tr.solve(farm.instantiate(lam=0.3, mu=1.0), asked).bounds
     assert truth is not None
-    wide = learn_rates(farm, asked, log_of(farm, 7, 10, 10, lam=0.3, mu=1.0), delta=0.05).value
-    close = learn_rates(farm, asked, log_of(farm, 7, 400, 50, lam=0.3, mu=1.0), delta=0.05).value
+    wide = tr.learn(tr.Problem(farm, asked), log_of(farm, 7, 10, 10, lam=0.3, mu=1.0), delta=0.05).value
+    close = tr.learn(tr.Problem(farm, asked), log_of(farm, 7, 400, 50, lam=0.3, mu=1.0), delta=0.05).value
     assert wide is not None and close is not None
     assert wide.lower < close.lower < truth[0] and truth[1] < close.upper < wide.upper
     assert close.upper - close.lower < 0.1
     for question in ('R{"lost"}=? [ C<=5 ]', "S=? [ up>1 ]", 'R{"lost"}=? [ F "down" ]'):
-        exact = tr.answer(farm.instantiate(lam=0.3, mu=1.0), question).bounds
-        found = learn_rates(farm, question, log_of(farm, 7, 200, 50, lam=0.3, mu=1.0), delta=0.05).value
+        exact = tr.solve(farm.instantiate(lam=0.3, mu=1.0), question).bounds
+        found = tr.learn(
+            tr.Problem(farm, question), log_of(farm, 7, 200, 50, lam=0.3, mu=1.0), delta=0.05
+        ).value
         assert exact is not None and found is not None and found.lower <= exact[0] <= exact[1] <= found.upper
 
 
@@ -264,7 +264,7 @@ def test_storm_reads_what_is_exported(tmp_path: Path, capsys: pytest.CaptureFixt
     assert built.nr_states == 4 and "CTMC" in str(built.model_type).upper()
     asked = stormpy.parse_properties('P=? [ F<=6 "down" ]')
     value = stormpy.model_checking(built, asked[0]).get_value(built.initial_states[0])
-    ours = tr.answer(load_rates_text(FARM).instantiate(lam=0.3, mu=1), 'P=? [ F<=6 "down" ]').bounds
+    ours = tr.solve(load_rates_text(FARM).instantiate(lam=0.3, mu=1), 'P=? [ F<=6 "down" ]').bounds
     assert ours is not None and ours[0] - 1e-6 <= value <= ours[1] + 1e-6
 
 

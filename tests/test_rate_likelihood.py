@@ -124,24 +124,24 @@ def test_rates_that_are_not_affine_keep_intervals_of_their_own() -> None:
     model = load_rates_text(RACE, box="a=0.01:10,b=0.01:10")
     asked = 'P=? [ F<=2 "far" ]'
     log_ = tr.simulate_times(model.instantiate(TRUTH), 40, 1, 20)
-    result = tr.learn_rates(model, asked, log_, delta=0.1, region="likelihood")
-    exact = tr.answer(model.instantiate(TRUTH), asked).bounds
+    result = tr.learn(tr.Problem(model, asked), log_, delta=0.1, region="likelihood")
+    exact = tr.solve(model.instantiate(TRUTH), asked).bounds
     assert exact is not None and result.value is not None
     assert result.value.lower <= exact[0] <= exact[1] <= result.value.upper
     assert "for 1 that are not affine" in result.ledger.lines[-1] and result.ledger.holds_at_all_times
     with pytest.raises(InputError, match="for rates there are 'polytope' and 'likelihood'"):
-        tr.learn_rates(model, asked, log_, region="slab")
+        tr.learn(tr.Problem(model, asked), log_, region="slab")
     square = "ctmc const double a; module m x:[0..1]; [] x=0->a*a:(x'=1); [] x=1->1:(x'=0); endmodule"
     one = load_rates_text(square, box="a=0.1:5")
     short = tr.simulate_times(one.instantiate(a=1), 5, 1, 5)
     with pytest.raises(InputError, match="no rate is affine"):
-        tr.learn_rates(one, "S=? [ x=1 ]", short, region="likelihood")
+        tr.learn(tr.Problem(one, "S=? [ x=1 ]"), short, region="likelihood")
 
 
 def test_a_log_that_no_rates_explain_is_empty(ring: tr.ParametricCTMC) -> None:
     narrow = load_rates_text(RING, box="a=4:10,b=4:10")
     log_ = tr.simulate_times(ring.instantiate(TRUTH), 20, 1, 20)
-    assert tr.learn_rates(narrow, 'P=? [ F<=1 "far" ]', log_, region="likelihood").region.is_empty
+    assert tr.learn(tr.Problem(narrow, 'P=? [ F<=1 "far" ]'), log_, region="likelihood").region.is_empty
 
 
 def test_learn_takes_the_region(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

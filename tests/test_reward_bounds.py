@@ -61,15 +61,15 @@ def test_values_are_those_of_recursion(interval: bool) -> None:
     for number in range(3):
         model = random_model(rng, interval)
         for budget in (2, 6):
-            best = tr.answer(model, f'Pmaxmin=? [ F{{"cost"}}<={budget} "a" ]')
+            best = tr.solve(model, f'Pmaxmin=? [ F{{"cost"}}<={budget} "a" ]')
             assert best.is_certified and best.bounds is not None
             assert best.bounds == pytest.approx((by_recursion(model, budget, max, min),) * 2, abs=1e-5), (
                 number
             )
-            least = tr.answer(model, f'Pminmax=? [ !(F{{"cost"}}<{budget + 1} "a") ]').bounds
+            least = tr.solve(model, f'Pminmax=? [ !(F{{"cost"}}<{budget + 1} "a") ]').bounds
             expected = 1 - by_recursion(model, budget, max, min)
             assert least == pytest.approx((expected,) * 2, abs=1e-5)
-            late = tr.answer(model, f'Pminmin=? [ true U{{"cost"}}={budget} "a" ]').bounds
+            late = tr.solve(model, f'Pminmin=? [ true U{{"cost"}}={budget} "a" ]').bounds
             exactly = by_recursion(model, budget, min, min, budget)
             assert late == pytest.approx((exactly,) * 2, abs=1e-5)
 
@@ -89,7 +89,7 @@ def test_values_are_those_of_storm() -> None:
         asked = f'P{direction}=? [ F{{"cost"}}<=3 "a" ]'
         (parsed,) = stormpy.parse_properties(asked)
         theirs = stormpy.model_checking(tr.to_stormpy(model), parsed, only_initial_states=True).get_value(0)
-        found = tr.answer(model, asked).bounds
+        found = tr.solve(model, asked).bounds
         assert found is not None and found[0] - 1e-5 <= theirs <= found[1] + 1e-5
 
 
@@ -104,6 +104,6 @@ def test_what_is_refused() -> None:
         (model, 'Pmax=? [ F{"cost"}<=99999 "a" ]', "a bound on a reward is less than"),
     ):
         with pytest.raises(tr.InputError, match=message):
-            tr.answer(subject, asked)
+            tr.solve(subject, asked)
     with pytest.raises(tr.InputError, match="bounds on rewards are not supported here"):
         tr.Problem(model, 'Pmax=? [ F{"cost"}<=3 "a" ]')

@@ -200,7 +200,7 @@ CASES = {
     "check, a composed property": Case(
         P,
         ["check", "plain.prism", "--prop", 'P>=0.001 [ F x=400 ] & "init"'],
-        lambda: tr.answer(tr.load("plain.prism"), 'P>=0.001 [ F x=400 ] & "init"').verdict,
+        lambda: tr.solve(tr.load("plain.prism"), 'P>=0.001 [ F x=400 ] & "init"').verdict,
     ),
     "check, a domain": Case(P, ["check", "coin.prism", *RANGE, *WON, "--sets", "rectangular"]),
     "online": Case(
@@ -300,12 +300,12 @@ def assert_page(page: str, case: Case) -> None:
 def test_rates_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     model = tr.load("rates.prism", params={"lam": (0.1, 9)})
     log = tr.simulate_times(model.instantiate(lam=2), 40, seed=1, time=50)
-    result = tr.learn_rates(model, 'S=? [ "down" ]', log, delta=0.05)
+    result = tr.learn(tr.Problem(model, 'S=? [ "down" ]'), log, delta=0.05)
     assert result.verdict.word is Word.PROVED and result.headline().startswith("PROVED: value in [")
     (right,) = (one for one in result.verdict.assumptions if one.name == "model")
     assert right.kept is Kept.STATED and right.why.endswith("this was not tested against the data")
     narrow = tr.load("rates.prism", params={"lam": (8, 9)})
-    refuted = tr.learn_rates(narrow, 'S=? [ "down" ]', log, delta=0.05)
+    refuted = tr.learn(tr.Problem(narrow, 'S=? [ "down" ]'), log, delta=0.05)
     assert refuted.verdict.word is Word.CONTRADICTED and refuted.value is None
 
 

@@ -44,7 +44,7 @@ def answers(model: tr.ParametricMDP) -> None:
     learner: tr.OnlineLearner = tr.online(problem, delta=0.001, sets="expression", states="index")
     update: tr.Update | None = learner.observe([(0, "go", 1)])
     print(learner.policy(), None if update is None else update.guarantee)
-    print(tr.over_domain(problem, sets="rectangular").interval)
+    print(tr.solve(problem, sets="rectangular").interval)
     verdict: tr.Verdict = tr.verify("run.cert", model=model, property=problem.text, data=data)
     print(verdict.valid)
 

@@ -107,7 +107,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "solve: no property": lambda: tr.solve(plain()),
     "solve: a property twice": lambda: tr.solve(tr.Problem(plain(), HOME), HOME),
     "solve: a text": any_call(lambda: tr.solve, "model.prism", HOME),
-    "solve: parameters": lambda: tr.solve(problem()),
+    "solve: parameters": lambda: tr.solve(tr.Problem(problem().model, 'Smax=? [ "goal" ]')),
     "solve: an unknown argument": any_call(lambda: tr.solve, plain(), HOME, epsilon=1e-3),
     "solve: a misspelt argument": any_call(lambda: tr.solve, plain(), HOME, thread=2),
     "solve: a precision of zero": lambda: tr.solve(plain(), HOME, precision=0),
@@ -136,8 +136,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "learn_all: an unknown kind": lambda: tr.learn_all(problem(), data(), kinds=["loose"]),
     "online: a number for the confidence": lambda: tr.online(problem(), delta=2),
     "online: an episode that is none": lambda: tr.online(problem(), sets="tied").observe([(2, "fly", 3)]),
-    "over_domain: sets of data": lambda: tr.over_domain(problem(), sets="tied"),
-    "over_domain: a method of data": lambda: tr.over_domain(problem(), interval="hoeffding"),
+    "solve: sets of data": lambda: tr.solve(problem(), sets="tied"),
     # --- certificates ---
     "verify: no file": lambda: tr.verify("no/such.cert"),
     "verify: a property without a model": lambda: tr.verify("no/such.cert", property=HOME),

@@ -13,6 +13,6 @@ costs next to nothing: neither numpy nor numba is imported before a model is bui
 
 import lazy_loader
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

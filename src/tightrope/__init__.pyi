@@ -5,7 +5,6 @@ from .ambiguity.sets import SetsKind as SetsKind
 from .certificate.verdict import Check as Check
 from .certificate.verdict import Verdict as Verdict
 from .certify.certify import certify as certify
-from .certify.certify import certify_answer as certify_answer
 from .certify.verification import verify as verify
 from .coupled.result import CoupledStatus as CoupledStatus
 from .coupled.result import CoupledValue as CoupledValue
@@ -40,8 +39,6 @@ from .io.stormpy_models import from_stormpy as from_stormpy
 from .io.stormpy_models import to_stormpy as to_stormpy
 from .io.umb import write_umb as write_umb
 from .learning.averages import LearnedAverage as LearnedAverage
-from .learning.averages import learn_average as learn_average
-from .learning.domain import over_domain as over_domain
 from .learning.learn import learn as learn
 from .learning.learn import learn_all as learn_all
 from .learning.online.drift_guard import OnDrift as OnDrift
@@ -52,16 +49,14 @@ from .learning.options import Decisions as Decisions
 from .learning.options import LearnOptions as LearnOptions
 from .learning.pipeline import EmptyRegion as EmptyRegion
 from .learning.rates import RateResult as RateResult
-from .learning.rates import learn_rates as learn_rates
 from .learning.result import LearningResult as LearningResult
 from .learning.result import PolicyValue as PolicyValue
+from .learning.solve import solve as solve
 from .loading import Benchmark as Benchmark
 from .loading import benchmark as benchmark
 from .loading import load as load
 from .logic.model_checking import Answer as Answer
-from .logic.model_checking import answer as answer
 from .logic.product_problem import ProductProblem as ProductProblem
-from .logic.product_problem import temporal_problem as temporal_problem
 from .logic.product_problem import to_hoa as to_hoa
 from .logic.timed import RateBounds as RateBounds
 from .model.arrays import from_arrays as from_arrays
@@ -105,7 +100,6 @@ from .saved import SavedResult as SavedResult
 from .saved import load_result as load_result
 from .solver.solution import Solution as Solution
 from .solver.solution import Status as Status
-from .solver.solve_problem import solve as solve
 from .statistics.estimates import IntervalMethod as IntervalMethod
 from .statistics.events import Budget as Budget
 from .statistics.least_squares import EllipsoidVersion as EllipsoidVersion

@@ -179,7 +179,7 @@ def _read_automaton(request: ModelRequest, path: Path) -> MarkovAutomaton:
 
     if not request.untimed:
         raise InputError(
-            f"{path.name} is a Markov automaton: only 'check' and tr.answer take it, for questions that do "
+            f"{path.name} is a Markov automaton: only 'check' and tr.solve take it, for questions that do "
             "not speak of time",
         )
     for argument, given in (("params", request.params), ("domain", request.domain)):

@@ -6,7 +6,9 @@
     tr.learn(problem, data, delta=0.001)
 
 The property's text is read once, on the model: labels, variables, constants and formulas of its file may be
-used by name. Where it can be read in two ways the reading taken is said in a `ReadingWarning`.
+used by name. Every property of the language will do: what takes a problem says from one table which kinds it
+answers (`tightrope.prism.properties.capabilities`). Where the text can be read in two ways the reading taken
+is said in a `ReadingWarning`.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tightrope.errors import InputError, ReadingWarning, describe
+from tightrope.model.continuous import CTMC, Continuous, IntervalCTMC, MarkovAutomaton, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import Number, number_text
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
@@ -24,11 +27,16 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.record import Facts, Record
 from tightrope.prism.properties.query import Query, TruthValue, parse_query
 from tightrope.prism.properties.resolve import PropertyOptions
+from tightrope.prism.properties.shape import refuse_time
 
 Model = ParametricMDP | IntervalMDP | MDP
-"""Any model: with parameters, with intervals, or with plain numbers on its transitions."""
+"""Any model in discrete time: with parameters, with intervals, or with plain numbers on its transitions."""
 
-MODELS = (ParametricMDP, IntervalMDP, MDP)
+AnyModel = Model | Continuous | MarkovAutomaton
+"""Any model, in discrete or in continuous time."""
+
+DISCRETE = (ParametricMDP, IntervalMDP, MDP)
+MODELS = (*DISCRETE, ParametricCTMC, CTMC, IntervalCTMC, MarkovAutomaton)
 EXAMPLE = "'Pmax=? [ F \"goal\" ]'"
 
 
@@ -36,7 +44,7 @@ EXAMPLE = "'Pmax=? [ F \"goal\" ]'"
 class Problem(Record):
     """A model and a question about it.
 
-    * `property`: a text such as 'Pmax=? [ F "goal" ]', or an `Objective`.
+    * `property`: a text such as 'Pmax=? [ F "goal" ]', any of docs/properties.md, or an `Objective`.
     * `const`: values of constants that the text leaves open.
     * `discount` makes `R… [ C ]` the discounted reward; `terminal_reward` names the reward structure whose
       state rewards are what target states are worth.
@@ -47,12 +55,12 @@ class Problem(Record):
     ('Rmax=? [ F "done" ]', True)
     """
 
-    model: Model
+    model: AnyModel
     query: Query = field(repr=False)
 
     def __init__(
         self,
-        model: Model,
+        model: AnyModel,
         property: str | Objective | Query,
         *,
         const: Mapping[str, Number | bool] | None = None,
@@ -62,14 +70,21 @@ class Problem(Record):
         object.__setattr__(self, "model", require_model(model))
         query = _query(self.model, property, const, discount, terminal_reward)
         object.__setattr__(self, "query", query)
-        if query.reading is not None and not isinstance(property, Query):
+        if (
+            query.reading is not None
+            and query.plain_objective is not None
+            and not isinstance(property, Query)
+        ):
             warnings.warn(query.reading.warning, ReadingWarning, stacklevel=2)
 
     def _title_(self) -> str:
         return f"Problem: {self.text}"
 
     def _facts_(self) -> Facts:
-        return [("model", self.model._title_()), *self.objective._facts_()]
+        about: Facts = [("kind", self.query.kind.value)]
+        if self.query.plain_objective is not None:
+            about = self.objective._facts_()
+        return [("model", self.model._title_()), *about]
 
     @property
     def objective(self) -> Objective:
@@ -84,7 +99,10 @@ class Problem(Record):
     @property
     def maximises(self) -> bool:
         """Whether the agent wants the value to be large."""
-        return (self.objective.agent is Direction.MAX) != self.objective.complement
+        directions = self.query.directions
+        if self.query.plain_objective is None and directions is not None:
+            return directions[0] is Direction.MAX
+        return self.objective.maximises
 
     def at(self, point: Any = None, /, **values: Number) -> Problem:
         """The same question about the ordinary MDP at a point: `at(p=0.55)`, or `at({"p": 0.55})`.
@@ -94,11 +112,11 @@ class Problem(Record):
         >>> type(problem.at(p=0.55, q=0).model).__name__
         'MDP'
         """
-        if not isinstance(self.model, ParametricMDP):
+        if not isinstance(self.model, ParametricMDP | ParametricCTMC):
             raise InputError("this model has no parameters, so there is no point to look at")
         return self.with_model(self.model.instantiate(point, **values))
 
-    def with_model(self, model: Model) -> Problem:
+    def with_model(self, model: AnyModel) -> Problem:
         """The same question about another model over the same states."""
         return Problem(model, self.query)
 
@@ -109,7 +127,15 @@ class Problem(Record):
         return self.query.answer(lower, upper)
 
 
-def require_model(model: Any) -> Model:
+def require_discrete(model: Any) -> Model:
+    """A model in discrete time, or an error that says what was given instead."""
+    known = require_model(model)
+    if isinstance(known, DISCRETE):
+        return known
+    raise InputError(f"`model` is {describe(model)}, and a model in discrete time is wanted")
+
+
+def require_model(model: Any) -> AnyModel:
     """The model, or an error that says what was given instead."""
     if isinstance(model, MODELS):
         return model
@@ -160,7 +186,7 @@ def learnable(problem: Problem | Any) -> Problem:
 
 
 def _query(
-    model: Model,
+    model: AnyModel,
     property: Any,
     const: Mapping[str, Number | bool] | None,
     discount: float | None,
@@ -172,6 +198,11 @@ def _query(
                 raise InputError(f"`{name}` goes with a property's text, and an objective is given")
         if isinstance(property, Query):
             return property
+        if not isinstance(model, DISCRETE):
+            raise InputError(
+                f"an objective is about discrete time, and the model is {describe(model)}",
+                hint=f"write the property as a text: {EXAMPLE}",
+            )
         _check_size(property, model)
         return Query.of_objective(property, model.structure)
     if not isinstance(property, str):
@@ -180,17 +211,21 @@ def _query(
         )
     options = PropertyOptions(
         constants=constant_texts(const),
-        is_interval=isinstance(model, IntervalMDP),
+        is_interval=isinstance(model, IntervalMDP | IntervalCTMC),
+        is_timed=isinstance(model, Continuous),
         discount=discount,
         terminal_reward=terminal_reward,
     )
-    query = parse_query(property, model.structure, options)
-    if not query.is_plain:
-        raise query.refusal()
-    return query
+    if isinstance(model, MarkovAutomaton):
+        if discount is not None:
+            raise InputError("`discount` does not go with Markov automata: steps mean nothing there")
+        query = parse_query(property, model.untimed.structure, options)
+        refuse_time(query.syntax)
+        return query
+    return parse_query(property, model.structure, options)
 
 
-def _check_size(objective: Objective, model: Model) -> None:
+def _check_size(objective: Objective, model: AnyModel) -> None:
     for name in ("target", "allowed", "terminal"):
         array = getattr(objective, name)
         if array is not None and len(array) != model.states:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from os import PathLike
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 from tightrope import __version__
 from tightrope.certificate.problem import Certificate
@@ -20,20 +20,18 @@ from tightrope.certify.certificate_file import as_file
 from tightrope.certify.learned import certificate_of
 from tightrope.certify.problem import CERTIFIABLE, asked_of, provable, to_problem
 from tightrope.certify.solved import composed_certificate, refuse_steps, to_certificate
-from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number, check_type
+from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number
 from tightrope.io.output import CERTIFICATE, OutputFile, claim_file, path_of
 from tightrope.io.results import Interval
 from tightrope.learning.products import base_of
 from tightrope.learning.result import LearningResult
 from tightrope.logic.operators import Effort
 from tightrope.model.mdp import JOINT_BOUNDS, IntervalMDP
-from tightrope.model.numbers import Number
 from tightrope.model.parameters import Point
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import as_policy
-from tightrope.prism.properties.query import Query, parse_query
-from tightrope.prism.properties.resolve import PropertyOptions
-from tightrope.problem import Model, Problem, constant_texts, problem_of, require_model
+from tightrope.prism.properties.query import Query
+from tightrope.problem import Model, Problem, problem_of, require_discrete
 from tightrope.solver.solve import Limits
 from tightrope.solver.solve_problem import SolveWords, solve
 
@@ -66,6 +64,15 @@ def certify(
     ...     verdict = tr.verify(os.path.join(folder, "end.cert"), model=problem.model)
     >>> verdict.valid, verdict.values, proved["value"].width
     (True, {'value': (1.0, 1.0)}, 0.0)
+
+    A share of time, or the probability of a temporal formula:
+
+    >>> rows = [(0, "go", {0: 0.5, 1: 0.5}), (1, "back", {0: 1})]
+    >>> share = tr.Problem(tr.build_from_rows(rows, labels={"end": [1]}), 'S=? [ "end" ]')
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     low, high = tr.certify(share, os.path.join(folder, "end.cert"))["value"]
+    >>> low <= 1 / 3 <= high
+    True
     """
     if isinstance(subject, LearningResult):
         if options or not (at is None and policy is None and ltl_translator is None):
@@ -75,7 +82,8 @@ def certify(
         return _save(certificate_of(subject, about=about), claimed)
     problem = problem_of(subject)
     words = check_keywords("certify", SolveWords, options)
-    theta = _point(problem.model, at)
+    model = require_discrete(problem.model)
+    theta = _point(model, at)
     claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
     if problem.query.kind in CERTIFIABLE:
         if policy is not None:
@@ -83,54 +91,10 @@ def certify(
         limits = Limits(words.get("iterations", Limits().iterations), words.get("seconds", math.inf))
         device = words.get("threads"), words.get("device", "cpu")
         effort = Effort(precision, True, limits, *device, translator=ltl_translator)
-        proof = _composed(problem.model, problem.query, theta, effort, words.get("assume_support"))
+        proof = _composed(model, problem.query, theta, effort, words.get("assume_support"))
     else:
         proof = _solved(problem, theta, policy, precision, words)
     return _save(proof, claimed)
-
-
-class CertifyWords(TypedDict, total=False):
-    """Further arguments of `certify_answer`."""
-
-    at: Point | None
-    const: Mapping[str, Number | bool] | None
-    precision: float
-    assume_support: float | None
-    ltl_translator: str | None
-    overwrite: bool
-
-
-def certify_answer(
-    model: Model, property: str, path: str | PathLike[str], **options: Unpack[CertifyWords]
-) -> tuple[float, float]:
-    """Write the certificate of one long-run average or one P over a temporal formula; what it proves.
-
-    * `model`: a plain or interval model, or a parametric one `at` a point.
-    * `const`, `precision`, `assume_support`, `ltl_translator` as for `answer`.
-    * A file that is no certificate of ours is refused, unless `overwrite` is set.
-
-    >>> import os, tempfile
-    >>> import tightrope as tr
-    >>> rows = [(0, "go", {0: 0.5, 1: 0.5}), (1, "back", {0: 1})]
-    >>> model = tr.build_from_rows(rows, labels={"end": [1]})
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     low, high = tr.certify_answer(model, 'S=? [ "end" ]', os.path.join(folder, "end.cert"))
-    ...     verdict = tr.verify(os.path.join(folder, "end.cert"), model=model, property='S=? [ "end" ]')
-    >>> verdict.valid, low <= 1 / 3 <= high
-    (True, True)
-    """
-    words = check_keywords("certify_answer", CertifyWords, options)
-    check_type("property", property, str, "a property's text")
-    own = require_model(model)
-    theta = _point(own, words.get("at"))
-    claimed = claim_file(path_of(path), CERTIFICATE, words.get("overwrite", False))
-    constants = constant_texts(words.get("const"))
-    read = PropertyOptions(constants=constants, is_interval=isinstance(own, IntervalMDP))
-    effort = Effort(words.get("precision", 1e-6), translator=words.get("ltl_translator"))
-    query = parse_query(property, own.structure, read)
-    proof = _composed(own, query, theta, effort, words.get("assume_support"))
-    proved = _save(proof, claimed)["value"]
-    return proved.lower, proved.upper
 
 
 def _save(proof: Certificate, claimed: OutputFile) -> dict[str, Interval]:
@@ -158,7 +122,7 @@ def _solved(
     problem: Problem, theta: tuple[Fraction, ...] | None, policy: Any, precision: float, words: dict[str, Any]
 ) -> Certificate:
     """Of one objective of the solver's."""
-    model, support = problem.model, words.get("assume_support")
+    model, support = require_discrete(problem.model), words.get("assume_support")
     given = as_policy(model, policy)
     refuse_steps(given, problem.objective)
     solved = problem if theta is None else problem.at(theta)

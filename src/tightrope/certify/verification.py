@@ -195,10 +195,10 @@ def _own(model: Any, property: Any, at: Any, data: Any, policy: Any, translator:
     from tightrope.learning.learn import counts_of
     from tightrope.model.continuous import CTMC
     from tightrope.model.parametric_mdp import ParametricMDP
-    from tightrope.problem import require_model
+    from tightrope.problem import require_discrete
 
     timed = isinstance(model, CTMC)
-    own = require_model(embed(model) if timed else model)
+    own = require_discrete(embed(model) if timed else model)
     objective, limit = (None, None) if property is None else _objective(own, property, translator, timed)
     counts = None if data is None else counts_of(data, own)
     theta = None

@@ -403,7 +403,7 @@ def check_domain(
     from tightrope.certify.learned import certificate_of
     from tightrope.certify.region import refuse_uncertified
     from tightrope.cli.output import phase_progress
-    from tightrope.learning.domain import over_domain
+    from tightrope.learning.solve import solve_over_domain
     from tightrope.logic.product_problem import ProductProblem
 
     model, problem = _domain_subject(asked)
@@ -416,7 +416,7 @@ def check_domain(
         refuse_uncertified(model, SetsKind(asked.sets.value))
     with phase_progress() as progress:
         fixed, whose = _domain_policy(asked, problem)
-        result = over_domain(problem, policy=fixed, progress=progress, **options.words)
+        result = solve_over_domain(problem, options, fixed, progress)
         proof = None
         if certificate is not None:
             progress("the certificate")

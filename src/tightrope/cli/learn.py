@@ -65,8 +65,9 @@ from tightrope.io.answers import AverageAnswer, EmptyAnswer, LearnAnswer, Proved
 from tightrope.io.coding import from_plain, to_plain
 from tightrope.io.output import CERTIFICATE, POLICY, OutputDirectory, OutputFile, claim, claim_file
 from tightrope.io.results import CertificateFacts, CertifiedFacts, Interval, ResultDocument
-from tightrope.learning.averages import LearnedAverage, learn_average_of
+from tightrope.learning.averages import LearnedAverage
 from tightrope.learning.learn import comparable_kinds
+from tightrope.learning.learn import learn as learn_about
 from tightrope.learning.options import LearnOptions, decide
 from tightrope.learning.pipeline import EmptyRegion, Pipeline
 from tightrope.learning.result import CLOSE, LearningResult, ledger_facts
@@ -86,6 +87,7 @@ from tightrope.monitoring.model_fit import ModelFit
 from tightrope.numerics.text import interval_text, text_above, text_below
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.shape import kind_of
+from tightrope.problem import Problem
 from tightrope.regions.registry import region_kind
 from tightrope.statistics.estimates import IntervalMethod, check_delta
 from tightrope.statistics.events import Budget
@@ -633,7 +635,9 @@ def run_average(asked: Request) -> None:
     reading = asked.log.read(loaded.model, files)
     with phase_progress() as progress:
         progress("solve")
-        found = learn_average_of(loaded.model, query, reading.counts, asked.delta, asked.learn_options())
+        found: LearnedAverage = learn_about(
+            Problem(loaded.model, query), reading.counts, delta=asked.delta, **asked.learn_options().words
+        )
     if asked.json:
         print_json(_average_answer(asked.model, found))
     else:
@@ -702,8 +706,7 @@ def learn_timed(request: Request) -> None:
     from tightrope.data.exposure import exposure_of
     from tightrope.io.output import DRN as DRN_FILE
     from tightrope.io.output import claim_file
-    from tightrope.learning.rates import learn_value
-    from tightrope.logic.operators import Effort
+    from tightrope.learning.rates import learn_rates
     from tightrope.prism.properties.query import read_query
     from tightrope.prism.properties.resolve import PropertyOptions
 
@@ -725,15 +728,15 @@ def learn_timed(request: Request) -> None:
     if len(properties) != 1:
         raise InputError(f"learning goes with one property, not {len(properties)}")
     loaded = load_timed(request.model, asked.model_constants(constants), request.param, request.domain)
-    options = PropertyOptions(constants=constants, is_timed=True)
-    query = read_query(*properties[0], loaded.model.structure, options)
+    reading = PropertyOptions(constants=constants, is_timed=True)
+    query = read_query(*properties[0], loaded.model.structure, reading)
     with phase_progress() as progress:
         progress("data")
         asked_log = request.reading.request(request.data).options
         exposure = exposure_of(request.data, loaded.model.structure, asked_log)
         progress("solve")
-        effort = Effort(request.precision)
-        result = learn_value(loaded.model, query, exposure, request.delta, effort, request.region)
+        options = LearnOptions.of("learn", {"region": request.region, "precision": request.precision})
+        result = learn_rates(Problem(loaded.model, query), exposure, request.delta, options)
     answer = rate_answer(loaded, result)
     if request.json:
         print_json(answer)

@@ -60,7 +60,7 @@ class Witness(Record):
     >>> (p,) = parameters.symbols()
     >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
     >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
-    >>> value = tr.over_domain(model.problem('Pmax=? [ F "heads" ]')).robust.coupled
+    >>> value = tr.solve(model.problem('Pmax=? [ F "heads" ]')).robust.coupled
     >>> round(float(value.highest.theta[0]), 6), round(value.highest.upper, 6)
     (1.0, 1.0)
     """
@@ -109,7 +109,7 @@ class CoupledValue(Record):
     >>> (p,) = parameters.symbols()
     >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
     >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
-    >>> value = tr.over_domain(model.problem('Pmax=? [ F "heads" ]')).robust.coupled
+    >>> value = tr.solve(model.problem('Pmax=? [ F "heads" ]')).robust.coupled
     >>> (value.lower, value.upper), value.status is tr.CoupledStatus.EXACT
     ((0.0, 1.0), True)
     """

@@ -43,18 +43,19 @@ from tightrope.design.oracle import (
     price_oracle,
 )
 from tightrope.errors import CannotCertify, InputError
+from tightrope.learning.learn import plain_problem
 from tightrope.learning.online.drift_guard import OnDrift
 from tightrope.learning.online.exploration import Exploration, default_exploration, exploration
 from tightrope.learning.online.learner import ITERATIONS as ITERATIONS_ONLINE
 from tightrope.learning.online.learner import OnlineLearner
-from tightrope.learning.options import LearnOptions, LearnWords
+from tightrope.learning.options import LearnOptions, LearnWords, spell_out
 from tightrope.learning.pipeline import Progress
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.record import Record
-from tightrope.problem import Problem
+from tightrope.problem import Problem, problem_of
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
 from tightrope.solver.solve import Limits
 from tightrope.solver.solve_sets import solve_sets
@@ -342,6 +343,7 @@ def _states_of(model: ParametricMDP, avoid: str) -> BoolArray:
     return target
 
 
+@spell_out()
 def online(
     problem: Problem,
     *,
@@ -376,12 +378,12 @@ def online(
     >>> guarded.guard.monitor.events, guarded.guard.restarts
     (0, 0)
 
-    A temporal problem (`temporal_problem`) is learned about on the product with its automaton: episodes are
-    those of the model, and `problem.controller(learner.policy())` says how to act in them, with its memory.
+    A temporal formula is learned about on the product with its automaton: episodes are those of the model,
+    and `learner.problem.controller(learner.policy())` says how to act in them, with its memory.
     """
     words: LearnWords = {"iterations": ITERATIONS_ONLINE, **options}
     return OnlineLearner(
-        problem,
+        plain_problem(problem_of(problem)),
         delta=delta,
         progress=progress,
         states=states,

@@ -74,7 +74,7 @@ from tightrope.design.plan import DesignedExploration, Plan, PlanStatus, Strateg
 from tightrope.errors import CannotCertify, InputError, check_keywords, check_type
 from tightrope.io.plans import DESIGNED, EVEN, GIVEN, OPTIMISTIC, ROBUST, UNIFORM, Aim, Target
 from tightrope.learning.learn import counts_of
-from tightrope.learning.options import Decisions, LearnOptions, decide
+from tightrope.learning.options import Decisions, LearnOptions, decide, spell_out
 from tightrope.learning.pipeline import Pipeline, Progress, parametric
 from tightrope.learning.products import refuse_products
 from tightrope.learning.result import LearningResult, PolicyValue
@@ -557,9 +557,15 @@ class PlanWords(TypedDict, total=False):
     threads: int | None
 
 
+PLAN_DEFAULTS: dict[str, object] = {
+    name: False if name == "generative" else getattr(LearnOptions(), name, None)
+    for name in PlanWords.__annotations__
+}
+
 OWN = ("optimality", "above", "budget", "within_cap", "cost", "avoid", "at_most", "generative")
 
 
+@spell_out(PLAN_DEFAULTS)
 def plan(
     problem: Problem,
     data: Any,

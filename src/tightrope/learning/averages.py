@@ -1,36 +1,31 @@
-"""`learn_average`: a policy for a long-run average, and what it is worth with confidence 1 − δ.
+"""Long-run averages: a policy for one, and what it is worth with confidence 1 − δ.
 
 Statistics and sets are those of `learn`. Their hull, an interval for the probability of every transition,
 holds the truth whenever they do; on it averages have certified bounds for every nature
-(`logic.long_run`). The policy is the one that looks best against nature; its interval is then bounded
-anew, on the model that it leaves: nature against it gives one end, nature for it the other. Which transitions
-are possible matters to averages: none may vanish, by the sets, by the domain, or by an assumption.
+(`tightrope.logic.long_run`). The policy is the one that looks best against nature; its interval is then
+bounded anew, on the model that it leaves: nature against it gives one end, nature for it the other. Which
+transitions are possible matters to averages: none may vanish, by the sets, by the domain, or by an
+assumption.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Unpack
 
 import numpy as np
 
 from tightrope.ambiguity.sets import Sets, SetsKind
-from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.results import Interval
-from tightrope.learning.learn import counts_of
-from tightrope.learning.options import Decisions, LearnOptions, LearnWords, decide
+from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.learning.pipeline import Pipeline, Prepared
 from tightrope.learning.products import support_is_open
 from tightrope.learning.result import rests_on
 from tightrope.logic.long_run import LongRun, average_policy, bound_average, read_average
 from tightrope.logic.solving import Directions
 from tightrope.model.mdp import MDP, IntervalMDP
-from tightrope.model.numbers import Number
 from tightrope.model.objective import Direction, Objective
-from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.product import ranges
 from tightrope.model.ranges import ranges_over_box
@@ -39,9 +34,8 @@ from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import bound_text
 from tightrope.prism.properties.capabilities import QueryKind
-from tightrope.prism.properties.query import Query, parse_query
-from tightrope.prism.properties.resolve import PropertyOptions
-from tightrope.problem import Problem, constant_texts
+from tightrope.prism.properties.query import Query
+from tightrope.problem import Problem
 from tightrope.solver.equations.assumed_support import assume_support
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import Limits, solve
@@ -62,7 +56,8 @@ class LearnedAverage(Record):
     >>> (p,) = parameters.symbols()
     >>> rows = [(0, "", {0: 1 - p, 1: p}), (1, "", {0: 1})]
     >>> model = tr.build_from_rows(rows, parameters, labels={"up": [0]})
-    >>> found = tr.learn_average(model, 'Smax=? [ "up" ]', [[(0, "", 1)]] * 50 + [[(0, "", 0)]] * 50)
+    >>> data = [[(0, "", 1)]] * 50 + [[(0, "", 0)]] * 50
+    >>> found = tr.learn(model.problem('Smax=? [ "up" ]'), data)
     >>> found.interval.lower < 2 / 3 < found.interval.upper
     True
     """
@@ -117,84 +112,63 @@ class LearnedAverage(Record):
         ]
 
 
-def learn_average(
-    model: ParametricMDP,
-    property: str,
-    data: Any,
-    *,
-    delta: float = 0.001,
-    const: Mapping[str, Number | bool] | None = None,
-    **options: Unpack[LearnWords],
-) -> LearnedAverage:
-    """The certified interval of a robust policy for `R{"r"}max=? [ S ]` or `Smax=? [ a ]`, from data.
+class LongRunAverages:
+    """The reduction of long-run averages: statistics and sets are the chain's, the solve is their own."""
 
-    The options are those of `learn`; sets are "tied", "parameter", "expression" or "rectangular": their
-    hull counts.
+    def accepts(self, problem: Problem) -> bool:
+        """Whether it asks for `R=? [ S ]` or `S=? [ a ]`."""
+        return problem.query.kind is QueryKind.LONG_RUN
 
-    Example
-    -------
-    >>> import tightrope as tr
-    >>> parameters = tr.Parameters.box(p=(0.1, 0.9))
-    >>> (p,) = parameters.symbols()
-    >>> rows = [(0, "work", {0: p, 1: 1 - p}), (1, "repair", {0: 1})]
-    >>> model = tr.build_from_rows(rows, parameters, labels={"up": [0]})
-    >>> data = [[(0, "work", 0)]] * 60 + [[(0, "work", 1), (1, "repair", 0)]] * 20
-    >>> found = tr.learn_average(model, 'S=? [ "up" ]', data, delta=0.01)
-    >>> 0.6 < found.guarantee < 0.8
-    True
-    """
-    asked = LearnOptions.of("learn_average", options)
-    query = parse_query(property, model.structure, PropertyOptions(constants=constant_texts(const)))
-    return learn_average_of(model, query, counts_of(data, model), delta, asked)
+    def apply(self, problem: Problem) -> Problem:
+        """The problem as it is: the sets are those of any question about the model."""
+        _find_reward(problem.query)
+        return problem
 
+    def lift(self, chain: Pipeline, options: LearnOptions) -> LearnedAverage:
+        """The policy for the average, and its interval over the hull of the sets."""
+        if chain.policy is not None or chain.evaluation is not None:
+            raise InputError(
+                "given policies are not evaluated for long-run averages", hint="leave `policy` out"
+            )
+        begin = time.perf_counter()
+        model, query = chain.model, chain.problem.query
+        reward, directions = _find_reward(query)
+        decisions = chain.decide(options)
+        if decisions.sets in (SetsKind.UNTIED, SetsKind.COUPLED) or decisions.bets:
+            raise InputError(
+                f"{decisions.sets.value} sets do not go with long-run averages",
+                hint="--sets tied, parameter, expression or rectangular",
+            )
+        prepared = chain.prepare(decisions, sets_only=True)
+        hull = _hull(prepared, options, query.text)
+        precision, limits = options.precision, Limits(seconds=options.seconds)
 
-def learn_average_of(
-    model: ParametricMDP,
-    query: Query,
-    counts: Counts,
-    delta: float,
-    options: LearnOptions,
-) -> LearnedAverage:
-    """The same for a query that is parsed."""
-    begin = time.perf_counter()
-    reward, directions = _find_reward(query)
-    decisions = decide(model, counts, options)
-    if decisions.sets in (SetsKind.UNTIED, SetsKind.COUPLED) or decisions.bets:
-        raise InputError(
-            f"{decisions.sets.value} sets do not go with long-run averages",
-            hint="--sets tied, parameter, expression or rectangular",
+        def solved(part: MDP | IntervalMDP, objective: Objective) -> Solution:
+            return solve(part, objective, precision=precision / 4, limits=limits, threads=options.threads)
+
+        choice = average_policy(hull, reward, directions, precision, solved)
+        steered, earned = _under(hull, choice), reward[choice]
+        ends = [
+            bound_average(steered, earned, (nature, nature), precision, solved)
+            for nature in (Direction.MIN, Direction.MAX)
+        ]
+        agent = directions[0]
+        best = bound_average(hull, reward, (agent, agent), precision, solved)
+        at, maximises = model.initial, agent is Direction.MAX
+        interval = Interval(float(ends[0].bounds.lower[at]), float(ends[1].bounds.upper[at]))
+        return LearnedAverage(
+            query.text,
+            interval,
+            interval.lower if maximises else interval.upper,
+            float((best.bounds.upper if maximises else best.bounds.lower)[at]),
+            Policy.of_choices(model.structure, choice),
+            prepared.sets,
+            decisions,
+            all(_is_close(one, at, precision, reward) for one in (*ends, best)),
+            prepared.contradiction,
+            rests_on(prepared.sets.ledger, options, None),
+            time.perf_counter() - begin,
         )
-    chain = Pipeline(Problem(model, query), counts, delta, options=options)
-    prepared = chain.prepare(decisions, sets_only=True)
-    hull = _hull(prepared, options, query.text)
-    precision, limits = options.precision, Limits(seconds=options.seconds)
-
-    def solved(part: MDP | IntervalMDP, objective: Objective) -> Solution:
-        return solve(part, objective, precision=precision / 4, limits=limits, threads=options.threads)
-
-    choice = average_policy(hull, reward, directions, precision, solved)
-    steered, earned = _under(hull, choice), reward[choice]
-    ends = [
-        bound_average(steered, earned, (nature, nature), precision, solved)
-        for nature in (Direction.MIN, Direction.MAX)
-    ]
-    agent = directions[0]
-    best = bound_average(hull, reward, (agent, agent), precision, solved)
-    at, maximises = model.initial, agent is Direction.MAX
-    interval = Interval(float(ends[0].bounds.lower[at]), float(ends[1].bounds.upper[at]))
-    return LearnedAverage(
-        query.text,
-        interval,
-        interval.lower if maximises else interval.upper,
-        float((best.bounds.upper if maximises else best.bounds.lower)[at]),
-        Policy.of_choices(model.structure, choice),
-        prepared.sets,
-        decisions,
-        all(_is_close(one, at, precision, reward) for one in (*ends, best)),
-        prepared.contradiction,
-        rests_on(prepared.sets.ledger, options, None),
-        time.perf_counter() - begin,
-    )
 
 
 def _find_reward(query: Query) -> tuple[FloatArray, Directions]:

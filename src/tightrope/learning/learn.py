@@ -11,20 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Unpack, cast
+from typing import Any, Protocol, Unpack, cast
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.data.reading import Reading, ReadWords, read_data
 from tightrope.errors import InputError, check_type, choose, describe
-from tightrope.learning.options import LearnOptions, LearnWords
+from tightrope.learning.averages import LongRunAverages
+from tightrope.learning.options import LearnOptions, LearnWords, spell_out
 from tightrope.learning.pipeline import Pipeline, Progress
-from tightrope.learning.products import (
-    base_of,
-)
+from tightrope.learning.products import TemporalFormulas, base_of
+from tightrope.learning.rates import learn_rates
 from tightrope.learning.result import LearningResult
+from tightrope.model.continuous import Continuous
 from tightrope.model.policy import PolicyGiven
-from tightrope.problem import Model, Problem, learnable
+from tightrope.prism.properties.capabilities import Task
+from tightrope.problem import AnyModel, Problem, learnable, problem_of, require_discrete
 from tightrope.regions.registry import region_kind
 from tightrope.statistics.least_squares import EllipsoidVersion
 
@@ -39,6 +41,7 @@ ALL_KINDS = (
 """From the widest sets to the tightest."""
 
 
+@spell_out()
 def learn(
     problem: Problem,
     data: Any,
@@ -50,7 +53,7 @@ def learn(
     window: int | None = None,
     chosen_at: int | None = None,
     **options: Unpack[LearnWords],
-) -> LearningResult:
+) -> Any:
     """The certified interval of the robust policy, and of a given `policy`, at level 1 − delta.
 
     * `data`: what `read_data` returns, `Counts`, or anything that `read_data` reads: files, tables, episodes.
@@ -67,7 +70,9 @@ def learn(
       from 1 as `watch` prints them. The confidence is nominal unless `chosen_at` says that this was decided
       when only events before had been seen: their number, e.g. that of an alarm, or 0 for a plan.
 
-    The other options are those of `LearnOptions`.
+    The other options are those of `LearnOptions`. A temporal formula is learned about on the product with its
+    automaton (`result.controller` is the policy, with its memory), a long-run average gives a
+    `LearnedAverage`, a chain in continuous time a `RateResult`, everything else a `LearningResult`.
 
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")
@@ -76,15 +81,22 @@ def learn(
     >>> result.guarantee <= result.interval.upper
     True
     """
-    asked = LearnOptions.of("learn", options)
-    found = learnable(problem)
-    given = {"since": since, "window": window, "chosen_at": chosen_at}
-    kept = {name: value for name, value in given.items() if value is not None}
-    counts = counts_of(data, base_of(found), kept)
-    chain = Pipeline.start(found, counts, delta, options=asked, policy=policy, progress=progress)
-    return chain.result(asked)
+    chosen = LearnOptions.of("learn", options)
+    question = problem_of(problem)
+    events = {"since": since, "window": window, "chosen_at": chosen_at}
+    part = {name: value for name, value in events.items() if value is not None}
+    if isinstance(question.model, Continuous):
+        for name in (*part, *(["policy"] if policy is not None else [])):
+            raise InputError(f"`{name}` does not go with chains in continuous time")
+        return learn_rates(question, data, delta, chosen)
+    reduction = reduction_of(question)
+    reduced = reduction.apply(question)
+    counts = counts_of(data, base_of(reduced), part)
+    chain = Pipeline.start(reduced, counts, delta, options=chosen, policy=policy, progress=progress)
+    return reduction.lift(chain, chosen)
 
 
+@spell_out()
 def learn_all(
     problem: Problem,
     data: Any,
@@ -112,21 +124,77 @@ def learn_all(
     >>> [kind.value for kind in found]
     ['untied', 'tied']
     """
-    asked = LearnOptions.of("learn_all", options)
-    if asked.sets is not None:
+    chosen = LearnOptions.of("learn_all", options)
+    if chosen.sets is not None:
         raise InputError("`sets` is the kind of one result; `learn_all` takes several `kinds`")
     if kinds is not None:
         check_type("kinds", kinds, Iterable, "a list of kinds of sets")
-    wanted = comparable_kinds(asked) if kinds is None else [choose("kinds", SetsKind, kind) for kind in kinds]
-    found = learnable(problem)
-    counts = counts_of(data, base_of(found))
-    chain = Pipeline.start(
-        found, counts, delta, options=asked, policy=policy, progress=progress, together=True
+    wanted = (
+        comparable_kinds(chosen) if kinds is None else [choose("kinds", SetsKind, kind) for kind in kinds]
     )
-    return dict(zip(wanted, chain.results([asked.with_sets(kind) for kind in wanted]), strict=True))
+    question = problem_of(problem)
+    question.query.require(Task.LEARN)
+    reduced = plain_problem(question)
+    chain = Pipeline.start(
+        reduced,
+        counts_of(data, base_of(reduced)),
+        delta,
+        options=chosen,
+        policy=policy,
+        progress=progress,
+        together=True,
+    )
+    return dict(zip(wanted, chain.results([chosen.with_sets(kind) for kind in wanted]), strict=True))
 
 
-def counts_of(data: Any, model: Model, kept: Mapping[str, int] = MappingProxyType({})) -> Counts:
+class Reduction(Protocol):
+    """A kind of question that the chain answers: `apply` makes it one about a model with counts, `lift` makes
+    of a walk along the chain what the question asked for. A new kind is one file with such an object.
+    """
+
+    def accepts(self, problem: Problem) -> bool: ...
+
+    def apply(self, problem: Problem) -> Problem: ...
+
+    def lift(self, chain: Pipeline, options: LearnOptions) -> Any: ...
+
+
+class PlainQuestions:
+    """One objective: the chain's own question."""
+
+    def accepts(self, problem: Problem) -> bool:
+        return problem.query.is_plain
+
+    def apply(self, problem: Problem) -> Problem:
+        return learnable(problem)
+
+    def lift(self, chain: Pipeline, options: LearnOptions) -> LearningResult:
+        return chain.result(options)
+
+
+class Temporal(TemporalFormulas, PlainQuestions):
+    """Temporal formulas: a plain question about a product."""
+
+
+REDUCTIONS: tuple[Reduction, ...] = (PlainQuestions(), Temporal(), LongRunAverages())
+
+
+def reduction_of(problem: Problem) -> Reduction:
+    """The reduction that takes a question; refused in the words of the table where there is none."""
+    for reduction in REDUCTIONS:
+        if reduction.accepts(problem):
+            return reduction
+    problem.query.require(Task.LEARN)
+    raise problem.query.refusal()
+
+
+def plain_problem(problem: Problem) -> Problem:
+    """The problem as one objective about a model: itself, or that of a product."""
+    temporal = TemporalFormulas()
+    return temporal.apply(problem) if temporal.accepts(problem) else learnable(problem)
+
+
+def counts_of(data: Any, model: AnyModel, kept: Mapping[str, int] = MappingProxyType({})) -> Counts:
     """The counts that data hold, in whatever form they are given; `kept` says which events are."""
     if isinstance(data, Counts | Reading):
         if kept:
@@ -139,7 +207,7 @@ def counts_of(data: Any, model: Model, kept: Mapping[str, int] = MappingProxyTyp
         raise InputError(
             f"`data` is {describe(data)}, not data", hint="tr.read_data reads files, tables and episodes"
         )
-    return read_data(data, model, **cast(ReadWords, dict(kept))).counts
+    return read_data(data, require_discrete(model), **cast(ReadWords, dict(kept))).counts
 
 
 def comparable_kinds(options: LearnOptions) -> tuple[SetsKind, ...]:

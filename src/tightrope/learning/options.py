@@ -7,10 +7,11 @@ are refused here, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import Enum
-from typing import TypedDict, cast
+from typing import Any, TypedDict, TypeVar, cast
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
@@ -185,7 +186,30 @@ class LearnOptions:
         )
 
 
-_DEFAULTS = {entry.name: entry.default for entry in fields(LearnOptions)}
+_DEFAULTS: dict[str, object] = {entry.name: entry.default for entry in fields(LearnOptions)}
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def spell_out(defaults: Mapping[str, object] = _DEFAULTS) -> Callable[[F], F]:
+    """Shows the further arguments of a function with their defaults in its signature, as `help` prints it."""
+
+    def spelled(function: F) -> F:
+        own = inspect.signature(function)
+        named = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        further = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=_shown(default))
+            for name, default in defaults.items()
+            if name not in own.parameters
+        ]
+        function.__signature__ = own.replace(parameters=[*named, *further])  # type: ignore[attr-defined]
+        return function
+
+    return spelled
+
+
+def _shown(default: object) -> object:
+    return default.value if isinstance(default, Enum) else default
 
 
 @dataclass(frozen=True)

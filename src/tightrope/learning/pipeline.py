@@ -243,7 +243,8 @@ class Pipeline:
         """The chain for a problem whose data speak of its base: counts are lifted to a product, and a given
         policy that needs a memory gets a chain of its own, over the same events with the same counts.
         """
-        problem = learnable(problem)
+        if problem.query.is_plain:
+            problem = learnable(problem)
         steered = products.steered_question(problem, policy, counts)
         own = None if steered is not None else as_policy(problem.model, policy)
         lifted = None if counts is None else products.lift_counts(problem, counts)
@@ -258,7 +259,7 @@ class Pipeline:
             together=together,
         )
         if lifted is not None:
-            chain.costs = learn_costs(chain.model, chain.objective, lifted, delta, options)
+            chain.costs = learn_costs(chain.model, problem.query.plain_objective, lifted, delta, options)
         if steered is not None:
             product, own, lifted = steered
             part = chain.of_probabilities
@@ -381,6 +382,8 @@ class Pipeline:
         """Why a slab may not be chosen; None where it may."""
         if options.sets is not SetsKind.COUPLED or self._together:
             return "several kinds of sets share a region"
+        if not self.problem.query.is_plain:
+            return "bets are on values of policies over one objective"
         if self.evaluation is not None:
             return "a given finite-memory policy and the robust one share a region"
         return why_no_bets(self.model, self.objective, self.policy, self._data.design)
@@ -834,7 +837,7 @@ def _directions(
 
 
 def learn_costs(
-    model: ParametricMDP, objective: Objective, counts: Counts, delta: float, options: LearnOptions
+    model: ParametricMDP, objective: Objective | None, counts: Counts, delta: float, options: LearnOptions
 ) -> CostIntervals | None:
     """The intervals of the rewards that are asked for, where costs are to be used."""
     assumed = options.cost_model
@@ -842,7 +845,7 @@ def learn_costs(
         return None
     check_delta(delta)
     named = "`cost_range`" if assumed.bounds is not None else "`cost_sd`"
-    reward = objective.reward if objective.is_reward else None
+    reward = objective.reward if objective is not None and objective.is_reward else None
     if not isinstance(reward, ParametricReward):
         raise InputError(
             f"{named} speaks of costs, but the property asks for no reward that depends on parameters",

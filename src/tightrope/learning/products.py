@@ -10,23 +10,47 @@ region the domain shows nothing: the tied sets then hold without the model.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.data.counts import Counts
-from tightrope.errors import CannotCertify, InputError
+from tightrope.errors import CannotCertify, InputError, ReadingWarning, describe
 from tightrope.learning.options import Decisions, LearnOptions
-from tightrope.logic.product_problem import ProductProblem, steer
+from tightrope.logic.product_problem import ProductProblem, product_problem, steer
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.ranges import ranges_over_box
 from tightrope.numerics.arrays import OffsetArray
-from tightrope.problem import Model, Problem
+from tightrope.prism.properties.capabilities import QueryKind
+from tightrope.problem import AnyModel, Problem
 
 
-def base_of(problem: Problem) -> Model:
+class TemporalFormulas:
+    """The reduction of temporal formulas (LTL): reaching what satisfies them, in the product of the model
+    with a deterministic automaton.
+    """
+
+    def accepts(self, problem: Problem) -> bool:
+        """Whether it asks for the probability of a formula that is no until problem."""
+        return problem.query.kind is QueryKind.LTL
+
+    def apply(self, problem: Problem) -> ProductProblem:
+        """The product; a `ReadingWarning` says how the path is read."""
+        model = problem.model
+        if not isinstance(model, ParametricMDP):
+            raise InputError(
+                f"learning is about the parameters of a model, and {describe(model)} has none",
+                hint="`solve` computes the values of such a model",
+            )
+        product, reading = product_problem(model, problem.query)
+        warnings.warn(reading, ReadingWarning, stacklevel=4)
+        return product
+
+
+def base_of(problem: Problem) -> AnyModel:
     """The model that data speak of."""
     return problem.base if isinstance(problem, ProductProblem) else problem.model
 
@@ -51,7 +75,7 @@ def refuse_products(problem: Any, what: str) -> None:
     if isinstance(problem, ProductProblem):
         raise InputError(
             f"{what} not supported for temporal formulas such as {problem.text}",
-            hint="`learn` takes them; so do `check` and tr.answer at a point",
+            hint="`learn` takes them; so do `check` and tr.solve at a point",
         )
 
 

@@ -14,13 +14,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
 from tightrope.data.design import SamplingDesign, SamplingKind
-from tightrope.data.exposure import Exposure, TimedReadWords, read_exposure
-from tightrope.errors import InputError, check_number, describe
+from tightrope.data.exposure import Exposure, read_exposure
+from tightrope.errors import InputError, check_number
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.result import rests_on
 from tightrope.logic.operators import Effort
@@ -29,8 +29,7 @@ from tightrope.model.continuous import IntervalCTMC, ParametricCTMC
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import interval_text
-from tightrope.prism.properties.query import Query, parse_query
-from tightrope.prism.properties.resolve import PropertyOptions
+from tightrope.problem import Problem
 from tightrope.regions.rate_box import RateRegion, region_of_rates
 from tightrope.regions.rate_likelihood import estimate_jointly
 from tightrope.regions.region import RegionKind
@@ -60,7 +59,7 @@ class RateResult(Record):
     >>> (lam,) = parameters.symbols()
     >>> model = tr.build_ctmc_from_rows([(0, {1: lam}), (1, {0: 1})], parameters, labels={"on": [1]})
     >>> log = tr.simulate_times(model.instantiate(lam=2), 40, seed=1, time=50)
-    >>> result = tr.learn_rates(model, 'S=? [ "on" ]', log, delta=0.05)
+    >>> result = tr.learn(tr.Problem(model, 'S=? [ "on" ]'), log, delta=0.05)
     >>> [(text, round(low, 1), round(high, 1)) for text, low, high, *_ in result.rates]
     [('lam', 1.8, 2.2)]
     """
@@ -123,66 +122,27 @@ class RateResult(Record):
         ]
 
 
-def learn_rates(
-    model: ParametricCTMC,
-    property: str,
-    data: Any,
-    *,
-    delta: float = 0.001,
-    region: str | RegionKind | None = None,
-    precision: float = 1e-6,
-    **reading: Unpack[TimedReadWords],
-) -> RateResult:
+def learn_rates(problem: Problem, data: Any, delta: float, options: LearnOptions) -> RateResult:
     """Certified bounds on what a chain in continuous time is worth, from a log with times.
 
-    * `model`: with parameters in its rates: tr.load("farm.sm", params={"lam": (0.01, 1)}).
-    * `property`: such as 'P=? [ F<=100 "down" ]' or 'S=? [ up>=2 ]'.
-    * `data`: files, a table with a column `time` or `duration`, or what `simulate_times` gives; see
-      docs/data.md.
-    * `region`: "polytope" has an interval for every rate, "likelihood" one region for all rates that are
-      affine. Where it is left out, it is the latter if these rates outnumber the parameters.
-    * `columns`, `maps`, `reading`, `ends`, `watched_until`, `until_now`, `drop_duplicates`, …: how the log is
-      read, see `read_exposure`. Where how episodes ended is neither known nor stated, the result is nominal.
-
-    >>> import tightrope as tr
-    >>> parameters = tr.Parameters.box(lam=(0.01, 10))
-    >>> (lam,) = parameters.symbols()
-    >>> model = tr.build_ctmc_from_rows([(0, {1: lam}), (1, {0: 1})], parameters, labels={"on": [1]})
-    >>> import pyarrow as pa
-    >>> log = pa.table({"duration": [2.0, 1.0] * 200, "state": [0, 1] * 200})
-    >>> result = tr.learn_rates(model, 'S=? [ "on" ]', log, delta=0.05)
-    >>> round(result.value.lower, 2), round(result.value.upper, 2)
-    (0.28, 0.39)
+    `data` are an `Exposure`, or what `read_exposure` reads. The region "polytope" has an interval for every
+    rate, "likelihood" one region for all rates that are affine; where it is left open, it is the latter if
+    these rates outnumber the parameters. Of the other options only `precision` has a meaning.
     """
-    if not isinstance(model, ParametricCTMC):
-        raise InputError(
-            f"`model` is {describe(model)}, not a chain in continuous time with parameters",
-            hint="tr.learn learns about models in discrete time",
-        )
-    check_number("delta", delta, 0, 1)
-    kind = region_of_rates_kind(region, model)
-    query = parse_query(property, model.structure, PropertyOptions(is_timed=True))
-    if not isinstance(data, Exposure):
-        data = read_exposure(data, model.structure, **reading)
-    return learn_value(model, query, data, delta, Effort(precision), kind)
-
-
-def learn_value(
-    model: ParametricCTMC,
-    query: Query,
-    data: Any,
-    delta: float,
-    effort: Effort,
-    kind: RegionKind | str | None = None,
-) -> RateResult:
-    """As `learn_rates`, for a property that is read already."""
-    kind = region_of_rates_kind(kind, model)
-    value_operator(query)
-    if not model.parameters.names:
+    model, query = problem.model, problem.query
+    if not isinstance(model, ParametricCTMC) or not model.parameters.names:
         raise InputError(
             "the model has no parameters: there is nothing to learn about it",
             hint="'tightrope check' computes the values of such a model",
         )
+    check_number("delta", delta, 0, 1)
+    for name in options.words:
+        if name not in ("region", "precision", "seconds", "threads"):
+            raise InputError(
+                f"`{name}` does not go with chains in continuous time", hint=f"leave `{name}` out"
+            )
+    kind, effort = region_of_rates_kind(options.region, model), Effort(options.precision)
+    value_operator(query)
     begin = time.perf_counter()
     exposure = data if isinstance(data, Exposure) else read_exposure(data, model.structure)
     read = time.perf_counter()
@@ -201,7 +161,7 @@ def learn_value(
     return RateResult(query.text, model, exposure, events, region, chain, value, ledger, seconds)
 
 
-def region_of_rates_kind(region: str | RegionKind | None, model: ParametricCTMC) -> RegionKind:
+def region_of_rates_kind(region: RegionKind | None, model: ParametricCTMC) -> RegionKind:
     """The region that is meant, of the two that there are for rates; the model decides where none is."""
     known = [kind for kind in own_kinds() if kind.serves_rates]
     if region is None:
@@ -210,12 +170,10 @@ def region_of_rates_kind(region: str | RegionKind | None, model: ParametricCTMC)
             low < high for low, high in zip(model.parameters.lower, model.parameters.upper, strict=True)
         )
         return known[0 < free <= MOST_PARAMETERS and free < affine]
-    for kind in known:
-        if region in (kind, kind.value):
-            return kind
-    given = region.value if isinstance(region, RegionKind) else region
+    if region in known:
+        return region
     raise InputError(
-        f"`region` is {given!r}, and for rates there are {' and '.join(repr(k.value) for k in known)}"
+        f"`region` is {region.value!r}, and for rates there are {' and '.join(repr(k.value) for k in known)}"
     )
 
 

@@ -1,40 +1,28 @@
-"""`answer`: any property, asked of a plain or interval model, with certified bounds or a certain truth."""
+"""Model checking: any property of a plain or interval model, with certified bounds or a certain truth."""
 
 from __future__ import annotations
 
-import math
 import time
-import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypedDict, Unpack
 
 import numpy as np
 
-from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number, check_type
 from tightrope.logic.evaluate import Evaluation
 from tightrope.logic.multi_objective import Achieved
 from tightrope.logic.operators import Effort
 from tightrope.logic.timed import TimedEvaluation
 from tightrope.logic.values import Bounds, Truth
-from tightrope.model.continuous import CTMC, Continuous, IntervalCTMC, MarkovAutomaton, ParametricCTMC
+from tightrope.model.continuous import CTMC, IntervalCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
-from tightrope.model.numbers import Number
-from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.numerics.text import interval_text
-from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import Filter, Multi, ValueOperator
 from tightrope.prism.parse.syntax import Binary, Call, Expression
-from tightrope.prism.properties.query import Query, pick, read_query
-from tightrope.prism.properties.resolve import PropertyOptions
-from tightrope.prism.properties.shape import refuse_time
-from tightrope.problem import Model, constant_texts, require_model
+from tightrope.prism.properties.query import Query
 from tightrope.solver.solution import InitialValues, verdict_of, width
-from tightrope.solver.solve import Limits
 from tightrope.verdict import Assumed, Kept, Verdict
 
 SPARE = 10
@@ -43,18 +31,6 @@ SPARE = 10
 
 BELIEVED = "automaton-believed"
 """The status of an answer that is right if an automaton of another program is."""
-
-
-class AnswerWords(TypedDict, total=False):
-    """Further arguments of `answer`."""
-
-    assume_support: float | None
-    discount: float | None
-    terminal_reward: str | None
-    seconds: float
-    threads: int | None
-    ltl_translator: str | None
-    controller: bool
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,7 +49,7 @@ class Answer(Record):
 
     >>> import tightrope as tr
     >>> model = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})], labels={"end": [1]})
-    >>> answer = tr.answer(model, 'E [ G !"end" ] & P>=1 [ F "end" ]')
+    >>> answer = tr.solve(model, 'E [ G !"end" ] & P>=1 [ F "end" ]')
     >>> answer.truth, answer.verdict.word.value
     ('true', 'proved')
     """
@@ -156,64 +132,6 @@ class Answer(Record):
         """Why it is not certified."""
         reasons = "; ".join(self.missed) or "the bounds of its parts leave it open. Try a finer precision."
         return f"{self.text}: {reasons}"
-
-
-def answer(
-    model: Model | Continuous | MarkovAutomaton,
-    property: str,
-    *,
-    const: Mapping[str, Number | bool] | None = None,
-    precision: float = 1e-6,
-    relative: bool = True,
-    **options: Unpack[AnswerWords],
-) -> Answer:
-    """Any property of docs/properties.md: CTL, nested operators, filters, arithmetic over results, LTL.
-
-    * `model`: a plain or interval model, or a parametric one at a point: `model.instantiate(p=0.5)`; in
-      discrete or in continuous time. Of a Markov automaton, what does not speak of time.
-    * `const`, `discount`, `terminal_reward` as for `Problem`; the others as for `solve`.
-    * `ltl_translator`: a command that makes LTL a deterministic automaton in HOA: "ltl2tgba -D -G -f {}"; the
-      formula is put in place of {}, or written to its standard input. Without it we translate ourselves.
-    * `controller`: the policy of a temporal formula `P… [ … ]` is wanted, which has a memory.
-
-    >>> import tightrope as tr
-    >>> model = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})], labels={"end": [1]})
-    >>> tr.answer(model, 'filter(count, P>=0.4 [ X "end" ])').bounds
-    (2.0, 2.0)
-    """
-    words = check_keywords("answer", AnswerWords, options)
-    check_type("property", property, str, "a property's text")
-    check_number("precision", precision, 0, 1)
-    check_type("relative", relative, bool, "True or False")
-    parsed = parse_properties(property, "`property`")
-    if isinstance(model, MarkovAutomaton):
-        refuse_time(parsed)
-        if words.get("discount") is not None:
-            raise InputError("`discount` does not go with Markov automata: steps mean nothing there")
-        model = model.untimed
-    known = model if isinstance(model, Continuous) else require_model(model)
-    plain = _without_parameters(known)
-    read = PropertyOptions(
-        constants=constant_texts(const),
-        is_interval=isinstance(plain, IntervalMDP | IntervalCTMC),
-        is_timed=isinstance(plain, CTMC | IntervalCTMC),
-        discount=words.get("discount"),
-        terminal_reward=words.get("terminal_reward"),
-    )
-    translator = words.get("ltl_translator")
-    if translator is not None:
-        check_type("ltl_translator", translator, str, "a command")
-    limits = Limits(seconds=words.get("seconds", math.inf))
-    effort = Effort(
-        *(precision, relative, limits, words.get("threads")),
-        translator=translator,
-        controller=words.get("controller", False),
-    )
-    query = read_query(pick(parsed), parsed, plain.structure, read)
-    found = check_query(query, plain, effort, words.get("assume_support"))
-    for reading in found.readings:
-        warnings.warn(reading, ReadingWarning, stacklevel=2)
-    return found
 
 
 def check_query(
@@ -314,15 +232,3 @@ def _select_listed(formula: Expression, value: Truth | Bounds, evaluation: Evalu
         return states
     other = ~value.fails if isinstance(value, Truth) else (value.lower != 0) | (value.upper != 0)
     return states & other
-
-
-def _without_parameters(model: Model | Continuous) -> MDP | IntervalMDP | CTMC | IntervalCTMC:
-    if not isinstance(model, ParametricMDP | ParametricCTMC):
-        return model
-    if model.parameters.names:
-        example = ", ".join(f"{name}=…" for name in model.parameters.names)
-        raise InputError(
-            f"the model has parameters: {', '.join(model.parameters.names)}",
-            hint=f"say where to look: model.instantiate({example})",
-        )
-    return model.instantiate()

@@ -9,7 +9,6 @@ policy of the product is a policy with memory for the model: finite-memory.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -17,7 +16,7 @@ import numpy as np
 
 from tightrope.data.batches import Batches
 from tightrope.data.counts import Counts
-from tightrope.errors import InputError, ReadingWarning
+from tightrope.errors import InputError
 from tightrope.logic.accepting import finite_memory_choices
 from tightrope.logic.hoa import hoa_text
 from tightrope.logic.temporal import Reachability, Translator, reach_by_progression, sought_formula
@@ -44,10 +43,10 @@ from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import RewardFormula, ValueOperator, spell
 from tightrope.prism.parse.syntax import Complaint, Source
 from tightrope.prism.properties.capabilities import QueryKind
-from tightrope.prism.properties.query import Query, parse_query, pick
+from tightrope.prism.properties.query import Query, pick
 from tightrope.prism.properties.resolve import PropertyOptions, formulas_of, refuse_reward_options
 from tightrope.prism.properties.shape import check_is_path
-from tightrope.problem import Model, Problem, constant_texts
+from tightrope.problem import AnyModel, Model, Problem, constant_texts
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -60,12 +59,14 @@ class ProductProblem(Problem):
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=("0.1", "0.9"))
     >>> (p,) = parameters.symbols()
-    >>> rows = [(0, "try", {0: 1 - p, 1: p}), (1, "", {0: 1})]
+    >>> rows = [(0, "try", {0: 1 - p, 1: p}), (1, "", {2: 1}), (2, "", {2: 1})]
     >>> model = tr.build_from_rows(rows, parameters, labels={"a": [1]})
+    >>> problem = tr.Problem(model, 'Pmax=? [ F ("a" & (X (G !"a"))) ]')
+    >>> data = [[(0, "try", 1)]] * 30 + [[(0, "try", 0)]] * 20
     >>> with warnings.catch_warnings(action="ignore"):  # it says how the path is read
-    ...     problem = tr.temporal_problem(model, 'Pmax=? [ G (F ("a" & (X !"a"))) ]')
-    >>> problem.base is model, problem.model.states >= 2
-    (True, True)
+    ...     result = tr.learn(problem, data, delta=0.01)
+    >>> result.guarantee, result.problem.base is model, result.controller.has_memory
+    (1.0, True, True)
     """
 
     base: ParametricMDP = field(repr=False)
@@ -92,7 +93,7 @@ class ProductProblem(Problem):
         for name, value in {**fields, "reach": reach, "letters": letters, "asked": asked}.items():
             object.__setattr__(self, name, value)
 
-    def with_model(self, model: Model) -> Problem:
+    def with_model(self, model: AnyModel) -> Problem:
         """Reaching what satisfies the formula, in another model over the states of the product."""
         return Problem(model, replace(self.query, text=f"reaching what satisfies {self.text}"))
 
@@ -148,29 +149,6 @@ class ProductProblem(Problem):
         return Policy(self.base, rows.restrict_to_reached(possible))
 
 
-def temporal_problem(
-    model: ParametricMDP, property: str, *, const: Mapping[str, Number | bool] | None = None
-) -> ProductProblem:
-    """A temporal question (LTL) about a parametric model, for `learn`.
-
-    >>> import warnings
-    >>> import tightrope as tr
-    >>> parameters = tr.Parameters.box(p=("0.1", "0.9"))
-    >>> (p,) = parameters.symbols()
-    >>> rows = [(0, "try", {0: 1 - p, 1: p}), (1, "", {2: 1}), (2, "", {2: 1})]
-    >>> model = tr.build_from_rows(rows, parameters, labels={"a": [1]})
-    >>> with warnings.catch_warnings(action="ignore"):  # it says how the path is read
-    ...     problem = tr.temporal_problem(model, 'Pmax=? [ F ("a" & (X (G !"a"))) ]')
-    >>> data = [[(0, "try", 1)]] * 30 + [[(0, "try", 0)]] * 20
-    >>> tr.learn(problem, data, delta=0.01).guarantee
-    1.0
-    """
-    query = parse_query(property, model.structure, PropertyOptions(constants=constant_texts(const)))
-    made, reading = product_problem(model, query)
-    warnings.warn(reading, ReadingWarning, stacklevel=2)
-    return made
-
-
 def to_hoa(model: Model, property: str, *, const: Mapping[str, Number | bool] | None = None) -> str:
     """The deterministic automaton of the path of a property `P… [ … ]`, as a text in HOA for other tools.
 
@@ -206,7 +184,7 @@ def product_problem(
     if query.kind is not QueryKind.LTL:
         raise query.error("a temporal formula in P is wanted here, without operators inside", None)
     if not isinstance(model, ParametricMDP):
-        raise InputError("temporal problems are about models with parameters", hint="`answer` takes others")
+        raise InputError("temporal problems are about models with parameters", hint="`solve` takes others")
     operator, directions = query.operator, query.directions
     assert directions is not None and not isinstance(operator.path, RewardFormula)
     try:

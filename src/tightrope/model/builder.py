@@ -516,7 +516,7 @@ def build_ctmc_from_function(
     >>> def rates(up):
     ...     return {0: {1: mu}, 1: {0: lam, 2: mu}, 2: {1: 2 * lam}}[up]
     >>> farm = tr.build_ctmc_from_function(2, rates, parameters, labels={"down": lambda up: up == 0})
-    >>> low, high = tr.answer(farm.instantiate(lam=0.1, mu=1), 'P=? [ F<=10 "down" ]').bounds
+    >>> low, high = tr.solve(farm.instantiate(lam=0.1, mu=1), 'P=? [ F<=10 "down" ]').bounds
     >>> round(low, 4), round(high, 4)
     (0.1337, 0.1337)
     """
@@ -552,7 +552,7 @@ def build_ctmc_from_rows(
 
     >>> import tightrope as tr
     >>> chain = tr.build_ctmc_from_rows([(0, {1: 2}), (1, {0: "1/2"})], labels={"on": [1]})
-    >>> low, high = tr.answer(chain, 'S=? [ "on" ]').bounds
+    >>> low, high = tr.solve(chain, 'S=? [ "on" ]').bounds
     >>> round(low, 6), round(high, 6)
     (0.8, 0.8)
     """

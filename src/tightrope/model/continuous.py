@@ -154,7 +154,7 @@ class CTMC(Structured):
 
     >>> import tightrope as tr
     >>> chain = tr.build_ctmc_from_rows([(0, {1: "1/3"}), (1, {0: 2, 1: 1})]).instantiate()
-    >>> chain.exit_rate.tolist(), tr.answer(chain, 'P=? [ X "init" ]').bounds
+    >>> chain.exit_rate.tolist(), tr.solve(chain, 'P=? [ X "init" ]').bounds
     ([0.3333333333333333, 3.0], (0.0, 0.0))
     """
 
@@ -225,7 +225,7 @@ class IntervalCTMC(Structured):
 
     >>> import tightrope as tr
     >>> chain = tr.build_ctmc_from_rows([(0, {1: (1, 2)})], labels={"end": [1]})
-    >>> low, high = (tr.answer(chain, f'P{way}=? [ F<=1 "end" ]').bounds for way in ("min", "max"))
+    >>> low, high = (tr.solve(chain, f'P{way}=? [ F<=1 "end" ]').bounds for way in ("min", "max"))
     >>> round(low[0], 4), round(high[1], 4)
     (0.6321, 0.8647)
     """

@@ -103,7 +103,7 @@ def build_model(program: Program, **said: Unpack[BuildWords]) -> PrismModel:
         raise InputError(
             "this is a model in continuous time (ctmc), and models in discrete time are wanted here",
             Location(program.file),
-            hint="check, info, export, sample and learn take such models, in Python tr.load and tr.answer",
+            hint="check, info, export, sample and learn take such models, in Python tr.load and tr.solve",
         )
     parameters = narrow_domain(Parameters.unit_box(program.parameters), said.get("box"), said.get("domain"))
     return PrismModel(*_explore(explore_until, program, parameters, said))

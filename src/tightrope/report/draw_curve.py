@@ -61,11 +61,11 @@ def plot_curve(answer: Answer, ax: Axes | None = None) -> Axes:
     >>> import tightrope as tr
     >>> rows = [(0, "x", {1: 1}), (0, "y", {2: 1}), (1, "", {1: 1}), (2, "", {2: 1})]
     >>> model = tr.build_from_rows(rows, labels={"a": [1], "b": [2]})
-    >>> axes = tr.plot_curve(tr.answer(model, 'multi(Pmax=? [ F "a" ], Pmax=? [ F "b" ])'))
+    >>> axes = tr.plot_curve(tr.solve(model, 'multi(Pmax=? [ F "a" ], Pmax=? [ F "b" ])'))
     >>> axes.get_xlabel()
     'Pmax=? [ F "a" ]  (probability)'
     """
-    check_type("answer", answer, Answer, "an answer of tr.answer")
+    check_type("answer", answer, Answer, "an answer of tr.solve")
     achieved = require_curve(answer)
     if ax is None:
         from matplotlib import pyplot

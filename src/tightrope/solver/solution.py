@@ -182,6 +182,11 @@ class Solution(Record):
         return Status.CERTIFIED if gap <= self.precision else self.status
 
     @property
+    def bounds(self) -> tuple[float, float]:
+        """Those of the initial state, or over all of several."""
+        return self.at_initial_states.lower, self.at_initial_states.upper
+
+    @property
     def at_initial_states(self) -> InitialValues:
         """The bounds of the initial state, or of the least and the greatest value where there are several."""
         return InitialValues.of(self.kernel.structure, self.lower, self.upper)

@@ -10,7 +10,7 @@ from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import PolicyGiven
 from tightrope.numerics.arrays import FloatArray
-from tightrope.problem import Model, Problem, problem_of
+from tightrope.problem import Model, Problem, problem_of, require_discrete
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import Limits
 from tightrope.solver.solve import solve as solve_model
@@ -60,13 +60,13 @@ def solve(
     """
     asked = problem_of(problem, property)
     words = check_keywords("solve", SolveWords, options)
-    model = asked.model
+    model = require_discrete(asked.model)
     if isinstance(model, ParametricMDP):
         if model.parameters.names:
             example = ", ".join(f"{name}=…" for name in model.parameters.names)
             raise InputError(
                 f"the model has parameters: {', '.join(model.parameters.names)}",
-                hint=f"say where to look: problem.at({example}); or bound it over its domain: tr.over_domain",
+                hint=f"say where to look: problem.at({example})",
             )
         model = model.instantiate()
     limits = Limits(words.pop("iterations", Limits().iterations), words.pop("seconds", math.inf))

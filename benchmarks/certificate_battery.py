@@ -43,8 +43,8 @@ from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of
 from tightrope.data.counts import Counts
+from tightrope.data.design import find_decided_states
 from tightrope.data.simulator import Simulator
-from tightrope.data.stopping import find_decided_states
 from tightrope.errors import TightropeError
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions

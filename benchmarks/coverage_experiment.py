@@ -27,8 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tightrope.data.batches import Batches, batch_ends
-from tightrope.data.counts import Counts
+from tightrope.data.counts import Batches, Counts, batch_ends
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.model.builder import build_from_rows
 from tightrope.model.parameters import Parameters

@@ -35,8 +35,8 @@ from scipy.stats import beta
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.benchmarks.suite import load, parse_bench, question
 from tightrope.data.counts import Counts
+from tightrope.data.design import find_decided_states
 from tightrope.data.simulator import Simulator
-from tightrope.data.stopping import find_decided_states
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.pipeline import Pipeline
 from tightrope.model.mdp import MDP

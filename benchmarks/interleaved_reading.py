@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tightrope.data.batches import batch_ends
+from tightrope.data.counts import batch_ends
 from tightrope.data.reading import read_data
 
 COMPARED = 1_000_000

@@ -41,9 +41,9 @@ from tightrope.benchmarks.suite import load, parse_bench, question
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of
 from tightrope.data.counts import Counts
+from tightrope.data.design import find_decided_states
 from tightrope.data.reading import read_data
 from tightrope.data.simulator import Simulator
-from tightrope.data.stopping import find_decided_states
 from tightrope.data.writing import write_counts
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions

@@ -33,8 +33,8 @@ import numpy as np
 
 import tightrope as tr
 from tightrope.benchmarks.suite import load, parse_bench, question
+from tightrope.data.design import find_decided_states
 from tightrope.data.simulator import Simulator
-from tightrope.data.stopping import find_decided_states
 from tightrope.learning.learn import learn
 from tightrope.learning.online.run import OnlineRun, SimulatedEpisodes, Truth
 from tightrope.problem import Problem

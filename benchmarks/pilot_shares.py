@@ -26,9 +26,8 @@ import numpy as np
 
 from tightrope.benchmarks.suite import load, parse_bench, question
 from tightrope.data.counts import Counts
-from tightrope.data.design import SamplingKind
+from tightrope.data.design import SamplingKind, find_decided_states
 from tightrope.data.simulator import Simulator
-from tightrope.data.stopping import find_decided_states
 from tightrope.learning.bet_policy import BetPolicy
 from tightrope.numerics.arrays import FloatArray
 from tightrope.regions.likelihood import likelihood_region

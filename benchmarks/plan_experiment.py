@@ -37,9 +37,9 @@ from typing import Any
 import numpy as np
 
 import tightrope as tr
-from tightrope.data.planned_draws import PlannedDraws
+from tightrope.data.collection import PlannedDraws
+from tightrope.data.design import find_decided_states
 from tightrope.data.simulator import Simulator
-from tightrope.data.stopping import find_decided_states
 from tightrope.design.exploration import Explore
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.run import OnlineRun, SimulatedEpisodes, Truth

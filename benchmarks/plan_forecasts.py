@@ -38,9 +38,9 @@ from typing import Any
 import numpy as np
 
 import tightrope as tr
-from tightrope.data.batches import batch_ends
-from tightrope.data.mixed_episodes import append_episodes
-from tightrope.data.stopping import find_decided_states
+from tightrope.data.collection import append_episodes
+from tightrope.data.counts import batch_ends
+from tightrope.data.design import find_decided_states
 
 DELTA = 0.001
 SEEDS = (1, 2, 3)

@@ -21,8 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 import tightrope as tr
-from tightrope.data.exposure import read_exposure
-from tightrope.data.timed_simulator import TimedRows, simulate_times
+from tightrope.data.exposure import TimedRows, read_exposure, simulate_times
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.prism.load import load_rates_text
 from tightrope.regions.rate_box import region_of_rates

@@ -63,7 +63,7 @@ def walk_with_tightrope(name: str, episodes: int) -> Row:
 def walk_with_gymnasium(name: str, episodes: int) -> Row:
     import gymnasium
 
-    from tightrope.data.stopping import absorbing_states
+    from tightrope.data.design import absorbing_states
 
     _, mdp = model_and_mdp(name)
     end = absorbing_states(mdp.structure).tolist()
@@ -143,8 +143,8 @@ def peak_mebibytes() -> float:
 
 def write_file(name: str, rows: int, states: str, path: str) -> Row:
     """A file of about `rows` steps; the last episode is whole."""
+    from tightrope.data.columns import StateForm
     from tightrope.data.simulator import Simulator
-    from tightrope.data.state_form import StateForm
     from tightrope.data.writing import write_trajectories
 
     model, mdp = model_and_mdp(name)

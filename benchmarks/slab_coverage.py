@@ -48,8 +48,7 @@ from scipy.stats import beta
 
 from tightrope.ambiguity.sets import rectangular
 from tightrope.coupled import bound_coupled_value, find_coupled_policy
-from tightrope.data.batches import Batches, batch_ends
-from tightrope.data.counts import Counts
+from tightrope.data.counts import Batches, Counts, batch_ends
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.learning.options import COUPLED_GAP
 from tightrope.model.parametric_mdp import ParametricMDP

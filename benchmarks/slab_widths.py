@@ -33,8 +33,8 @@ from pathlib import Path
 
 from tightrope.benchmarks.suite import load, parse_bench, question
 from tightrope.data.counts import Counts
+from tightrope.data.design import find_decided_states
 from tightrope.data.simulator import Simulator
-from tightrope.data.stopping import find_decided_states
 from tightrope.learning.learn import learn
 from tightrope.problem import Problem
 from tightrope.solver.solution import Solution

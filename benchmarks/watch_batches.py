@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.data.batches import Batches
-from tightrope.data.counts import Counts
+from tightrope.data.counts import Batches, Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.batch_test import BatchTest, weigh_batches

@@ -9,8 +9,8 @@ from functools import cache
 import numpy as np
 
 from tightrope.benchmarks.suite import load, parse_bench, question
+from tightrope.data.design import find_decided_states
 from tightrope.data.simulator import Simulator
-from tightrope.data.stopping import find_decided_states
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.prism.load import load_prism_text
 

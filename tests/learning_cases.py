@@ -9,8 +9,8 @@ from tightrope.ambiguity.sets import SetsKind
 from tightrope.benchmarks.instance import Instance
 from tightrope.benchmarks.suite import load, parse_bench, question
 from tightrope.data.counts import Counts
+from tightrope.data.design import find_decided_states
 from tightrope.data.simulator import Simulator
-from tightrope.data.stopping import find_decided_states
 from tightrope.learning.options import LearnOptions
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective

@@ -7,8 +7,8 @@ from typing import Any
 
 import tightrope as tr
 from learning_cases import Case, case
+from tightrope.data.design import find_decided_states
 from tightrope.data.simulator import Simulator
-from tightrope.data.stopping import find_decided_states
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.run import SimulatedEpisodes, Truth
 from tightrope.model.builder import build_from_function

@@ -17,8 +17,7 @@ from tightrope.certificate.numbers import FLOAT64
 from tightrope.certificate.rows import Origin
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of
-from tightrope.data.batches import Batches
-from tightrope.data.counts import Counts
+from tightrope.data.counts import Batches, Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions

@@ -14,7 +14,7 @@ import pytest
 from tightrope import Parameters, build_from_function, read_data
 from tightrope.cli.app import run
 from tightrope.cli.data import FINE, PLAIN, _bar, _glyphs
-from tightrope.data.coverage import cover
+from tightrope.data.counts import cover
 from tightrope.learning.point_estimates import estimate_points
 from tightrope.model.parametric_mdp import ParametricMDP
 

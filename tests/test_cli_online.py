@@ -13,7 +13,7 @@ import pytest
 import tightrope as tr
 from tightrope.cli.app import run
 from tightrope.cli.online import ROWS, choose_records
-from tightrope.data.environments import SteppedEnvironment
+from tightrope.data.steps import SteppedEnvironment
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.run import EnvironmentEpisodes, Journal, OnlineRun
 from tightrope.model.policy import Policy

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.data.batches import BatchAccumulator, Batches, batch_ends, next_end
-from tightrope.data.counts import Counts
+from tightrope.data.counts import BatchAccumulator, Batches, Counts, batch_ends, next_end
 from tightrope.data.design import SamplingDesign, SamplingKind
-from tightrope.data.state_index import StateIndex
+from tightrope.data.model_index import StateIndex
 from tightrope.errors import InputError
 from tightrope.model.structure import Structure
 

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 from tightrope.cli.app import run
-from tightrope.data.batches import batch_ends
+from tightrope.data.counts import batch_ends
 from tightrope.data.design import SamplingKind
-from tightrope.data.environments import (
+from tightrope.data.model_index import Model
+from tightrope.data.steps import (
     count_environment,
     count_minari,
     load_minari,
     load_named,
     make_environment,
 )
-from tightrope.data.reading import Model
 from tightrope.errors import InputError
 from tightrope.model.builder import build_from_function
 from tightrope.model.policy import Policy
@@ -195,7 +195,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(name: str, *arguments: Any) -> Any:
         raise ModuleNotFoundError(f"No module named '{name}'")
 
-    monkeypatch.setattr("tightrope.data.environments.importlib.import_module", refuse)
+    monkeypatch.setattr("tightrope.data.steps.importlib.import_module", refuse)
     with pytest.raises(InputError) as caught:
         make_environment("my:env")
     assert (

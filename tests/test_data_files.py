@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tightrope.data.batches import batch_ends
-from tightrope.data.counts import Counts
+from tightrope.data.columns import StateForm
+from tightrope.data.counts import Counts, batch_ends
 from tightrope.data.design import SamplingDesign, SamplingKind
-from tightrope.data.reading import Model, read_data
+from tightrope.data.model_index import Model
+from tightrope.data.reading import read_data
 from tightrope.data.simulator import Simulator
-from tightrope.data.state_form import StateForm
 from tightrope.data.writing import write_counts, write_trajectories
 from tightrope.errors import InputError
 from tightrope.model.builder import build_from_function, build_from_rows

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import CHARACTERS
+from tightrope.data.columns import StateForm
 from tightrope.data.reading import read_data
 from tightrope.data.simulator import Simulator
-from tightrope.data.state_form import StateForm
 from tightrope.data.writing import write_counts, write_trajectories
 from tightrope.errors import InputError
 from tightrope.model.builder import build_from_rows

@@ -12,10 +12,9 @@ import pytest
 
 from tightrope.benchmarks.suite import load, parse_bench, question
 from tightrope.cli.app import run
-from tightrope.data.design import SamplingKind
+from tightrope.data.design import SamplingKind, find_decided_states
 from tightrope.data.reading import read_data
 from tightrope.data.simulator import Simulator
-from tightrope.data.stopping import find_decided_states
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.prism.load import load_prism

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tightrope.data.design import SamplingKind
-from tightrope.data.reading import Model, read_data
+from tightrope.data.model_index import Model
+from tightrope.data.reading import read_data
 from tightrope.errors import InputError
 from tightrope.model.builder import build_from_rows
 from tightrope.model.mdp import MDP

@@ -16,7 +16,7 @@ from tightrope.numerics import kernel_cache
 
 RUN_A_KERNEL = """
 import numpy as np
-from tightrope.data.generator import seed_generator
+from tightrope.data.simulator import seed_generator
 state = np.zeros(4, np.uint64)
 seed_generator(np.uint64(1), 2, state)
 print(state.any())

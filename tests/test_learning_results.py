@@ -10,8 +10,7 @@ import pytest
 from cases.coins import counted, two_coins
 from learning_cases import PAPER, case, counts_of
 from tightrope.ambiguity.sets import SetsKind
-from tightrope.data.batches import Batches
-from tightrope.data.counts import Counts
+from tightrope.data.counts import Batches, Counts
 from tightrope.learning.learn import learn, learn_all
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.pipeline import EmptyRegion

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tightrope.data.batches import batch_ends
+from tightrope.data.counts import batch_ends
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind
 from tightrope.data.read_options import ReadOptions
 from tightrope.data.reading import Reading, read_data

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tightrope.data.counting import count_part
 from tightrope.data.log_counts import finish, join
+from tightrope.data.partial_counts import count_part
 from tightrope.data.read_options import ReadOptions
 from tightrope.data.reading import Reading, plan_reading, read_data
 from tightrope.errors import InputError

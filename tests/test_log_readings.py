@@ -13,9 +13,9 @@ import pytest
 
 import tightrope as tr
 from tightrope.cli.app import run
-from tightrope.data.appearance import look
-from tightrope.data.saved_reading import load_reading, reading_text
+from tightrope.data.read_options import load_reading, reading_text
 from tightrope.errors import InputError
+from tightrope.io.table.columns import look
 from tightrope.prism.load import load_prism_text
 from tightrope.verdict import Kept
 

@@ -14,7 +14,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.cli.app import run
-from tightrope.data.steered_simulator import SteeredSimulator
+from tightrope.data.collection import SteeredSimulator
 from tightrope.learning.products import TemporalFormulas
 from tightrope.logic.product_problem import steer
 from tightrope.model.graph.support import Support

@@ -18,7 +18,7 @@ import pytest
 import tightrope as tr
 from tightrope import Parameters, build_from_function, build_from_rows, load, read_data
 from tightrope.cli.app import run
-from tightrope.data.environments import count_environment, count_minari
+from tightrope.data.steps import count_environment, count_minari
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
@@ -327,7 +327,7 @@ def test_the_command_line_refuses_and_accepts_indices(
 ) -> None:
     (tmp_path / "walk.prism").write_text(WALK)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tightrope.data.environments.load_named", lambda spec, option: WalkEnv)
+    monkeypatch.setattr("tightrope.data.steps.load_named", lambda spec, option: WalkEnv)
     common = ["walk.prism", "--param", "p=0.1:0.9", "--env", "m:E", "--episodes", "3"]
     sampled = ["sample", *common, "-o", "data.csv"]
     assert run(sampled) == 2

@@ -13,8 +13,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.cli.app import run
-from tightrope.data.costs import CostSums, CostTally
-from tightrope.data.sampled_costs import CostNoise
+from tightrope.data.costs import CostNoise, CostSums, CostTally
 from tightrope.errors import InputError
 from tightrope.model.structure import ParametricReward
 from tightrope.numerics.cost_intervals import Group, Spread, interval

@@ -15,7 +15,7 @@ import pytest
 import tightrope as tr
 from online_cases import learner, source, truth, two_coins
 from tightrope.cli.app import run
-from tightrope.data.growing import GrowingCounts
+from tightrope.data.collection import GrowingCounts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.online.drift_guard import STOPPED
 from tightrope.learning.online.learner import OnlineLearner

@@ -12,8 +12,8 @@ import pytest
 import tightrope as tr
 from online_cases import two_coins
 from tightrope.cli.app import run as run_command
-from tightrope.data.batches import batch_ends
-from tightrope.data.growing import GrowingCounts
+from tightrope.data.collection import GrowingCounts
+from tightrope.data.counts import batch_ends
 from tightrope.data.simulator import Simulator
 from tightrope.errors import InputError
 from tightrope.io.results import Interval

@@ -13,10 +13,9 @@ import tightrope as tr
 from learning_cases import case
 from online_cases import learner, simulator, source, truth, two_coins
 from tightrope.ambiguity.sets import SetsKind
-from tightrope.data.batches import batch_ends
-from tightrope.data.growing import GrowingCounts
+from tightrope.data.collection import GrowingCounts, simulate_until_doubled
+from tightrope.data.counts import batch_ends
 from tightrope.data.simulator import Simulator
-from tightrope.data.until_doubled import simulate_until_doubled
 from tightrope.errors import InputError
 from tightrope.learning.learn import learn
 from tightrope.learning.online.run import OnlineRun, SimulatedEpisodes, Truth

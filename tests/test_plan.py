@@ -16,9 +16,9 @@ from scipy.optimize import linprog
 
 import tightrope as tr
 from tightrope.cli.app import run
-from tightrope.data.batches import batch_ends
-from tightrope.data.mixed_episodes import MixedEpisodes, append_episodes
-from tightrope.data.stopping import find_decided_states
+from tightrope.data.collection import MixedEpisodes, append_episodes
+from tightrope.data.counts import batch_ends
+from tightrope.data.design import find_decided_states
 from tightrope.design.directions import Directions, expression_directions, find_directions
 from tightrope.design.forecast import (
     Corrected,

@@ -8,8 +8,8 @@ import pytest
 
 import tightrope as tr
 from tightrope.cli.app import run as run_command
+from tightrope.data.collection import PlannedDraws, read_draws
 from tightrope.data.design import SamplingDesign, SamplingKind
-from tightrope.data.planned_draws import PlannedDraws, read_draws
 from tightrope.design.directions import Directions
 from tightrope.design.draws import (
     DrawDesign,

@@ -280,7 +280,7 @@ def test_policies_drawn_per_episode_are_certified_together(walk: Any) -> None:
 def test_planned_draws_are_drawn_and_narrow_the_gap(
     walk: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from tightrope.data.planned_draws import read_draws
+    from tightrope.data.collection import read_draws
 
     words: dict[str, Any] = {"region": "likelihood", "sets": "expression", "delta": 0.05}
     data = pilot(walk, 200)

@@ -14,8 +14,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.cli.app import run
-from tightrope.data.exposure import read_exposure
-from tightrope.data.timed_simulator import simulate_times
+from tightrope.data.exposure import read_exposure, simulate_times
 from tightrope.errors import InputError
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.prism.load import load_rates_text

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from region_reference import coins, counts_of, generative, simplex
-from tightrope.data.batches import Batches
-from tightrope.data.counts import Counts
+from tightrope.data.counts import Batches, Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.errors import InputError
 from tightrope.model.parameters import Parameters

@@ -9,8 +9,7 @@ import pytest
 
 from learning_cases import case
 from online_cases import simulator
-from tightrope.data.growing import GrowingCounts
-from tightrope.data.until_doubled import simulate_until_doubled
+from tightrope.data.collection import GrowingCounts, simulate_until_doubled
 from tightrope.model.policy import Policy
 from tightrope.regions.event_polytope import Nearby, polytope_region, tighten_nearby
 from tightrope.regions.halfspaces import Halfspaces

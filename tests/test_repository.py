@@ -100,7 +100,7 @@ MORE_PARAMETERS = {
     "solver/solve_sets.py: solve_sets": "options of a public function, by keyword",
     "model/builder.py: build_from_rows": "options of a public function, by keyword",
     "model/rate_builder.py: build_ctmc_from_rows": "options of a public function, by keyword",
-    "data/environments.py: count_environment": "options of a public function, by keyword",
+    "data/steps.py: count_environment": "options of a public function, by keyword",
     "certify/verification.py: verify": "options of a public function, by keyword",
     "design/exploration.py: online": "options of a public function, by keyword",
     "learning/online/learner.py: __init__": "options of a public class, by keyword",

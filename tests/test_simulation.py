@@ -9,12 +9,24 @@ import pytest
 from scipy.stats import chi2
 
 from tightrope.data import simulator as simulator_module
-from tightrope.data.alias import STOP, build_alias_table, pick
-from tightrope.data.batches import batch_ends
-from tightrope.data.design import SamplingKind
-from tightrope.data.generator import draw, mix, seed_generator, stream_key
-from tightrope.data.simulator import Simulator
-from tightrope.data.stopping import absorbing_states, can_repeat_choice, deciding_steps, find_decided_states
+from tightrope.data.counts import batch_ends
+from tightrope.data.design import (
+    SamplingKind,
+    absorbing_states,
+    can_repeat_choice,
+    deciding_steps,
+    find_decided_states,
+)
+from tightrope.data.simulator import (
+    STOP,
+    Simulator,
+    build_alias_table,
+    draw,
+    mix,
+    pick,
+    seed_generator,
+    stream_key,
+)
 from tightrope.errors import InputError
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind

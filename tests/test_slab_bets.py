@@ -13,8 +13,7 @@ import pytest
 from scipy.optimize import minimize
 
 from learning_cases import case
-from tightrope.data.batches import Batches, batch_ends
-from tightrope.data.counts import Counts
+from tightrope.data.counts import Batches, Counts, batch_ends
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.errors import InputError
 from tightrope.learning.bet_policy import BetPolicy

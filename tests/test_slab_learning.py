@@ -13,7 +13,7 @@ from online_cases import source, truth
 from tightrope.certificate.checker import check
 from tightrope.certify.learned import certificate_of
 from tightrope.cli.app import run
-from tightrope.data.batches import batch_ends
+from tightrope.data.counts import batch_ends
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.read_options import ReadOptions
 from tightrope.data.reading import _with_design, read_data

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from log_cases import machine
-from tightrope.data.reading import Model
+from tightrope.data.model_index import Model
 from tightrope.model.builder import build_from_function, build_from_rows
 
 V = "wear,broken,action,wear_next,broken_next\n"

@@ -366,8 +366,8 @@ def _run_curves(cells: Sequence[OnlineCell], jobs: int) -> Iterator[OnlineRecord
 
 def run_online_cell(cell: OnlineCell) -> OnlineRecord:
     """One run from beginning to end, in this process."""
+    from tightrope.data.design import find_decided_states
     from tightrope.data.simulator import Simulator
-    from tightrope.data.stopping import find_decided_states
     from tightrope.design.exploration import online
     from tightrope.learning.online.run import OnlineRun, SimulatedEpisodes, Truth
     from tightrope.learning.pipeline import parametric

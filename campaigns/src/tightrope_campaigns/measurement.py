@@ -85,8 +85,8 @@ def prepare(directory: Path, cell: Cell) -> None:
 
 def simulate(cell: Cell, model: ParametricMDP, episodes: int | None = None) -> Counts:
     """The counts of a cell: trajectories at the true point under the uniform policy."""
+    from tightrope.data.design import find_decided_states
     from tightrope.data.simulator import Simulator
-    from tightrope.data.stopping import find_decided_states
 
     instance = cell.problem
     stop = find_decided_states(question(instance, model.structure).objective, model.states)

@@ -18,7 +18,7 @@ from tightrope.cli.flags import as_flags
 from tightrope.cli.options import CountedLogOptions, option, takes
 from tightrope.cli.output import group, print_facts, print_json, print_table, reading_progress, warn
 from tightrope.cli.sources import load_model
-from tightrope.data.saved_reading import reading_text
+from tightrope.data.read_options import reading_text
 from tightrope.io.answers import DataAnswer
 from tightrope.io.coding import from_plain, to_plain
 from tightrope.io.output import FIGURE, READING, claim_file
@@ -27,7 +27,7 @@ from tightrope.numerics.text import interval_text
 from tightrope.statistics.estimates import check_delta
 
 if TYPE_CHECKING:
-    from tightrope.data.coverage import Coverage
+    from tightrope.data.counts import Coverage
     from tightrope.learning.log_description import LogDescription
     from tightrope.learning.point_estimates import PointEstimates
 

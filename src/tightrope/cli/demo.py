@@ -39,8 +39,8 @@ def demo(
     from tightrope.certify.certificate_file import as_file
     from tightrope.certify.learned import certificate_of
     from tightrope.cli.result_display import print_comparison
+    from tightrope.data.design import find_decided_states
     from tightrope.data.simulator import Simulator
-    from tightrope.data.stopping import find_decided_states
     from tightrope.data.writing import write_counts
     from tightrope.io.output import claim
     from tightrope.io.results import CertificateFacts, Interval

@@ -30,10 +30,10 @@ from tightrope.cli.output import (
 )
 from tightrope.cli.result_display import options_that_hold
 from tightrope.cli.sources import Subject, load_subject
+from tightrope.data.columns import StateForm
+from tightrope.data.design import deciding_steps, find_decided_states
 from tightrope.data.reading import read_data
 from tightrope.data.simulator import DEFAULT_CAP, Simulator
-from tightrope.data.state_form import StateForm
-from tightrope.data.stopping import deciding_steps, find_decided_states
 from tightrope.design.exploration import Explore, Explored
 from tightrope.design.exploration import online as learn_online
 from tightrope.errors import CannotCertify, InputError
@@ -287,7 +287,7 @@ def _source(asked: Request, subject: Subject) -> tuple[Source, Truth | None, int
         cap = max(1, min(cap, steps))
     stop = find_decided_states(objective, model.states)
     if asked.env is not None:
-        from tightrope.data.environments import SteppedEnvironment, load_named, make_environment
+        from tightrope.data.steps import SteppedEnvironment, load_named, make_environment
 
         convert = load_named(asked.convert_obs, "--convert-obs") if asked.convert_obs is not None else None
         actions = asked.actions.split(",") if asked.actions is not None else None

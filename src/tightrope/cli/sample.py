@@ -15,17 +15,15 @@ from tightrope.cli import options
 from tightrope.cli.options import ModelOptions, option, parse_constants, refuse_options, takes
 from tightrope.cli.output import group, print_facts, print_json, warn
 from tightrope.cli.sources import LoadedModel, PropertyTexts, load_model, load_timed, read_properties
-from tightrope.data.state_form import StateForm
+from tightrope.data.columns import StateForm
 from tightrope.errors import InputError
 from tightrope.loading import is_continuous
 
 if TYPE_CHECKING:
+    from tightrope.data.collection import MixedEpisodes, PlannedDraws, SteeredSimulator
+    from tightrope.data.costs import CostSource
     from tightrope.data.counts import Counts
-    from tightrope.data.mixed_episodes import MixedEpisodes
-    from tightrope.data.planned_draws import PlannedDraws
-    from tightrope.data.sampled_costs import CostSource
     from tightrope.data.simulator import Simulator
-    from tightrope.data.steered_simulator import SteeredSimulator
     from tightrope.model.mdp import MDP
     from tightrope.model.policy import Policy
     from tightrope.model.structure import Structure
@@ -151,7 +149,7 @@ def sample(asked: Request) -> None:
         raise InputError(
             "--time is about chains in continuous time", hint="--cap bounds the steps of an episode"
         )
-    from tightrope.data.mixed_episodes import MixedEpisodes
+    from tightrope.data.collection import MixedEpisodes
     from tightrope.data.simulator import Simulator
     from tightrope.data.writing import write_counts, write_trajectories
     from tightrope.io.output import DATA, claim_file
@@ -289,7 +287,7 @@ def _read_mixture(policy: str, loaded: LoadedModel) -> tuple[list[float], list[P
 
 def _append(path: Path, loaded: LoadedModel, simulator: object, episodes: int, seed: int) -> Counts:
     """The counts of a file with so many episodes after them."""
-    from tightrope.data.mixed_episodes import MixedEpisodes, append_episodes
+    from tightrope.data.collection import MixedEpisodes, append_episodes
     from tightrope.data.reading import read_data
     from tightrope.data.simulator import Simulator
 
@@ -298,7 +296,7 @@ def _append(path: Path, loaded: LoadedModel, simulator: object, episodes: int, s
 
 
 def _read_draws(path: Path, loaded: LoadedModel) -> PlannedDraws:
-    from tightrope.data.planned_draws import read_draws
+    from tightrope.data.collection import read_draws
     from tightrope.model.parametric_mdp import ParametricMDP
 
     if not isinstance(loaded.model, ParametricMDP):
@@ -323,7 +321,7 @@ def _step_environment(
     episodes: int | None,
     seed: int,
 ) -> Counts:
-    from tightrope.data.environments import count_environment, load_named, make_environment
+    from tightrope.data.steps import count_environment, load_named, make_environment
 
     assert episodes is not None
     return count_environment(
@@ -389,7 +387,7 @@ class Setting:
 def setting_of(
     loaded: LoadedModel, asked: PropertyTexts, constants: Mapping[str, str], cap: int | None, policy: str
 ) -> Setting:
-    from tightrope.data.stopping import deciding_steps, find_decided_states
+    from tightrope.data.design import deciding_steps, find_decided_states
     from tightrope.model.policy import Policy
 
     structure = loaded.model.structure
@@ -412,8 +410,8 @@ def simulator_at(
     loaded: LoadedModel, setting: Setting, at: str | None
 ) -> tuple[Simulator | SteeredSimulator, dict[str, str]]:
     """The model at the point that was asked for, ready to walk, and the point in words."""
+    from tightrope.data.collection import SteeredSimulator
     from tightrope.data.simulator import Simulator
-    from tightrope.data.steered_simulator import SteeredSimulator
 
     mdp, point = _at_point(loaded, at)
     if setting.policy is not None and setting.policy.has_memory:
@@ -445,7 +443,7 @@ def cost_source(
     seed: int,
 ) -> CostSource:
     """Costs around the rewards that the property asks for, or the only ones of the model."""
-    from tightrope.data.sampled_costs import CostNoise, CostSource, mean_costs, reward_of
+    from tightrope.data.costs import CostNoise, CostSource, mean_costs, reward_of
 
     structure = loaded.model.structure
     wanted = None
@@ -460,11 +458,10 @@ def cost_source(
 def sample_timed(asked: Request, output: Path, episodes: int, duration: float) -> None:
     """Simulate so many episodes of this duration, and write their jumps."""
     from tightrope.benchmarks.instance import decimal_text
-    from tightrope.data.timed_simulator import simulate_times
+    from tightrope.data.exposure import simulate_times
     from tightrope.io.answers import SampleAnswer
     from tightrope.io.output import DATA, claim_file
-    from tightrope.io.table.data_table import is_parquet
-    from tightrope.io.table.writer import write_table
+    from tightrope.io.table.data_table import is_parquet, write_table
 
     is_parquet(output)
     if not 0 < duration < float("inf"):

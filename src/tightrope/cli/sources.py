@@ -26,8 +26,8 @@ import typer
 from tightrope.cli.flags import as_flags
 from tightrope.cli.options import SubjectOptions, parse_constants
 from tightrope.cli.output import build_progress, reading_progress, warn
+from tightrope.data.columns import StateForm, StateNames
 from tightrope.data.read_options import ReadOptions
-from tightrope.data.state_form import StateForm, StateNames
 from tightrope.errors import InputError, Location, shown
 from tightrope.loading import BENCHMARK, ModelRequest, read_continuous, read_model
 from tightrope.model.mdp import IntervalMDP
@@ -216,7 +216,7 @@ class LogRequest:
         from tightrope.data.reading import Reading, read_files
 
         if self.minari is not None:
-            from tightrope.data.environments import count_minari, load_minari
+            from tightrope.data.steps import count_minari, load_minari
 
             names = self.options.state_names
             by_index = StateForm.INDEX if names is StateNames.INDEX else None

@@ -14,13 +14,19 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
-from tightrope.data.column_names import EPISODE, STEP, TIME
-from tightrope.data.follow import FROM_NEXT_ROW, HAS_ENDS, HAS_EPISODES, HAS_STEPS, HAS_TIME, NO_TICK, Tick
-from tightrope.data.locate import ModelIndex
-from tightrope.data.row_columns import RowColumns
-from tightrope.data.rows import RowDecoder, TimeKind
-from tightrope.data.stopping import absorbing_states
-from tightrope.data.value_maps import ValueMap
+from tightrope.data.columns import EPISODE, STEP, TIME, RowColumns
+from tightrope.data.design import absorbing_states
+from tightrope.data.model_index import ModelIndex
+from tightrope.data.row_sequence import (
+    FROM_NEXT_ROW,
+    HAS_ENDS,
+    HAS_EPISODES,
+    HAS_STEPS,
+    HAS_TIME,
+    NO_TICK,
+    Tick,
+)
+from tightrope.data.rows import RowDecoder, TimeKind, ValueMap
 from tightrope.io.table.data_table import DataTable
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray

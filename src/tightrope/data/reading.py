@@ -1,9 +1,9 @@
 """Counts from logs, streamed: whatever their size, memory holds a few chunks of them.
 
 `read_data` takes files of any kind (`tightrope.io.table.files`), tables of pandas, polars and
-pyarrow, and iterables of episodes. What the columns mean is described in `tightrope.data.row_columns`, and
+pyarrow, and iterables of episodes. What the columns mean is described in `tightrope.data.columns`, and
 `Reading.read_as` says how they were read. Parts of a log are counted at the same time, one per core, and
-summed (`tightrope.data.partial`).
+summed (`tightrope.data.partial_counts`).
 
 Files that `tightrope sample` has written say how they were sampled and for which model; what they say is
 checked against what they hold. Any other log counts as `ADAPTIVE` (see `tightrope.data.design`), unless the
@@ -19,25 +19,34 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from tightrope.data.appearance import TimeFormat, unused_columns
-from tightrope.data.column_names import EPISODE, TIME, WATCHED_UNTIL, describe_role, parse_columns
+from tightrope.data.cluster import counting_at
+from tightrope.data.columns import (
+    EPISODE,
+    TIME,
+    WATCHED_UNTIL,
+    RowColumns,
+    StateForm,
+    StateNames,
+    describe_role,
+    find_columns,
+    parse_columns,
+    unused_columns,
+)
 from tightrope.data.counts import Counts
-from tightrope.data.dask_counting import counting_at
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind, worse
-from tightrope.data.log_counts import OUT_OF_ORDER, LogCounts, ReadProgress, count_log
+from tightrope.data.event_stream import Kept as KeptEvents
+from tightrope.data.event_stream import keep_recent
+from tightrope.data.log_counts import OUT_OF_ORDER, LogCounts, ReadProgress, count_log, count_table
+from tightrope.data.model_index import Model
 from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, ROW_WORDS, ReadOptions
 from tightrope.data.read_plan import ReadPlan
-from tightrope.data.recent import Kept as KeptEvents
-from tightrope.data.recent import keep_recent
-from tightrope.data.row_columns import RowColumns, find_columns
-from tightrope.data.state_form import StateForm, StateNames
-from tightrope.data.table_counts import count_table
+from tightrope.data.rows import TimeFormat, ValueMap, parse_maps
+from tightrope.data.steps import count_episodes
 from tightrope.data.time_order import clock_of
-from tightrope.data.value_maps import ValueMap, parse_maps
 from tightrope.errors import InputError, Location, check_keywords, describe
 from tightrope.io.table.data_table import DataTable, Metadata
 from tightrope.io.table.files import DataFile
@@ -47,15 +56,6 @@ from tightrope.numerics.record import Facts, Record
 from tightrope.verdict import Assumed, Kept
 
 Progress = Callable[[ReadProgress], None]
-
-
-class Model(Protocol):
-    """Any model: parametric, interval or plain."""
-
-    @property
-    def structure(self) -> Structure: ...
-
-    def hash(self) -> str: ...
 
 
 class ReadWords(TypedDict, total=False):
@@ -173,8 +173,6 @@ def read_data(
     if isinstance(data, Iterator) and not is_table(data):
         data, batches = _look_at(data)
     if not isinstance(data, str | Path | bytes) and not is_table(data) and not (batches or _are_places(data)):
-        from tightrope.data.steps import count_episodes
-
         return _of_episodes(*count_episodes(data, model.structure, model.hash(), asked), asked)
     return _of_tables(open_tables(data, asked.format), model, asked, progress)
 
@@ -517,7 +515,7 @@ def _refuse_words_about_rows(
 
 
 def _refuse_empty(plan: ReadPlan, rows: int, dropped: Mapping[str, int]) -> InputError:
-    from tightrope.data.likely import likely_reading
+    from tightrope.data.reading_hints import likely_reading
 
     reasons = ", ".join(f"{times:,} {reason}" for reason, times in dropped.items())
     alternative = likely_reading(plan, 0)

@@ -1,13 +1,42 @@
 """Trajectories and a generative model of an MDP, at tens of millions of steps a second.
 
-The same seed gives the same data whatever the number of threads (`tightrope.data.generator`); draws
-follow the float64 probabilities to 2^−62 (`tightrope.data.alias`). Batches of episodes, or of rounds of
-the generative model, grow geometrically with boundaries fixed in advance (`tightrope.data.batches`).
+The same seed gives the same data whatever the number of threads; draws follow the float64 probabilities to
+2^−62. Batches of episodes, or of rounds of
+the generative model, grow geometrically with boundaries fixed in advance (`tightrope.data.counts`).
 
 Counters that several threads fill, each its own, and that are added up without looking at all of them.
 
 A kernel lists the transitions that it counts for the first time, so reading a small batch off a large
 model costs as much as the batch, not as the model. Integers add up to the same whatever the order.
+
+Random numbers that depend on what they are drawn for, not on who draws them when.
+
+Every episode has its own generator, seeded from (seed, stream, number of the episode), so the
+same seed gives the same episodes whatever the number of threads or the order in which they run.
+
+The generator is xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom number generators",
+2021) with a state filled by SplitMix64. For a fixed seed and stream the 64-bit key of an episode is a
+bijection of its number, so no two episodes of a run share a key.
+
+Alias tables in integers: one random number picks a state's choice and successor together.
+
+For every row (a state under a policy, or a single choice) the weights w_t = π(c)·P(t) are turned into
+whole numbers W_t with Σ W_t = 2^62. The row has 2^k buckets of capacity 2^(62−k), each shared by at
+most two transitions (Walker's alias method). A 62-bit random number then picks the bucket by its upper k
+bits and one of the two transitions by comparing the rest: no rounding happens at drawing time, and
+transition t comes out with probability exactly W_t / 2^62.
+
+What is rounded is W_t: it differs from w_t·2^62 by at most one unit plus the float64 rounding of the
+product (a relative error of a few 2^−53). A weight of 0 gives W_t = 0 and is never drawn; a positive
+weight gives W_t ≥ 1.
+
+The kernels that walk: episodes counted, or recorded step by step.
+
+An episode starts in the initial state and ends in a state without a row (stopped or absorbing) or after
+`cap` steps. Under a policy that depends on the step (`Runs`) the row to draw from is that of the choice
+taken there; without one (None) it is that of the state, and nothing of this is compiled. Episode n draws
+from the generator of its own number, so a range of episodes gives the same counts however it is cut up.
+Counting walks several episodes at once: their memory accesses do not wait for each other.
 """
 
 from __future__ import annotations
@@ -17,22 +46,19 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from tightrope.data.alias import AliasTable, build_alias_table
-from tightrope.data.batches import Batches, batch_ends
-from tightrope.data.counts import Counts
-from tightrope.data.design import SamplingDesign, SamplingKind
-from tightrope.data.episodes import Runs, Walk, count_draws, count_episodes, record_episodes
-from tightrope.data.generator import EPISODES, GENERATIVE, stream_key
-from tightrope.data.stopping import absorbing_states, can_repeat_choice
+from tightrope.data.counts import Batches, Counts, batch_ends
+from tightrope.data.design import SamplingDesign, SamplingKind, absorbing_states, can_repeat_choice
 from tightrope.errors import InputError, check_type
 from tightrope.model.mdp import MDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.structure import frozen_array
-from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only
+from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import Facts, Record, freeze_fields
 
 COUNTER_MEMORY = 1 << 30
@@ -273,3 +299,376 @@ def _positive_ends(total: int, what: str) -> list[int]:
     if total < 0:
         raise InputError(f"the number of {what} is {total}, but it must not be negative")
     return [int(end) for end in batch_ends(total)]
+
+
+GeneratorState = npt.NDArray[np.uint64]
+"""Four words: the state of one xoshiro256++ generator."""
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MULTIPLIER_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
+
+_WORDS = 1 << 64
+
+EPISODES, GENERATIVE = 1, 2
+"""Streams: what the numbers are drawn for."""
+
+RANDOM_BITS = 62
+"""`draw` returns a number below 2^62: it fits a signed integer with room to spare."""
+
+
+@kernel
+def mix(word: np.uint64) -> np.uint64:
+    """SplitMix64's finaliser: a bijection of 64-bit words."""
+    word = (word ^ (word >> np.uint64(30))) * _MULTIPLIER_1
+    word = (word ^ (word >> np.uint64(27))) * _MULTIPLIER_2
+    return word ^ (word >> np.uint64(31))
+
+
+def stream_key(seed: int, stream: int) -> np.uint64:
+    """The key that all generators of one seed and stream are derived from.
+
+    An unsigned word must reach the kernels as one: compiled code adds a signed and an unsigned
+    integer as floats.
+    """
+    outer = int(mix(np.uint64((seed + int(GOLDEN)) % _WORDS)))
+    return np.uint64(mix(np.uint64((outer + stream * int(GOLDEN)) % _WORDS)))
+
+
+@kernel
+def seed_generator(key: np.uint64, number: int, state: GeneratorState) -> None:
+    """Fill `state` with the generator of one episode (or choice) under a stream's key."""
+    word = mix(np.uint64(key) + np.uint64(number) * GOLDEN)
+    for i in range(4):
+        word = word + GOLDEN
+        state[i] = mix(word)
+
+
+@kernel
+def draw(state: GeneratorState) -> int:
+    """The next number of the generator, uniform on 0 .. 2^62 − 1."""
+    s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
+    total = s0 + s3
+    result = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
+    shifted = s1 << np.uint64(17)
+    s2 ^= s0
+    s3 ^= s1
+    s1 ^= s2
+    s0 ^= s3
+    s2 ^= shifted
+    s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
+    state[0], state[1], state[2], state[3] = s0, s1, s2, s3
+    return int(result >> np.uint64(2))
+
+
+STOP = -1
+"""What `row` holds for a row that is never drawn from."""
+
+_BUCKET_BITS = 6
+"""`row` packs the first bucket (upper bits) and k (lower six bits) into one word."""
+
+
+@dataclass(frozen=True, eq=False)
+class AliasTable:
+    """`row[r]` says where the buckets of row r are; `bucket[i]` = (threshold, two transitions packed)."""
+
+    row: OffsetArray
+    bucket: OffsetArray
+
+
+def build_alias_table(
+    row_start: OffsetArray,
+    transition_start: OffsetArray,
+    choice_weight: FloatArray,
+    probability: FloatArray,
+    skip: BoolArray,
+) -> AliasTable:
+    """One row for each range `row_start[r]..row_start[r+1]` of choices; none for rows in `skip`."""
+    row = np.empty(len(row_start) - 1, dtype=np.int64)
+    row_start, transition_start = read_only(row_start), read_only(transition_start)
+    choice_weight, probability = read_only(choice_weight), read_only(probability)
+    buckets, widest = _lay_out(row_start, transition_start, choice_weight, probability, skip, row)
+    bucket = np.empty((buckets, 2), dtype=np.int64)
+    scratch = np.empty((4, widest), dtype=np.int64)
+    _fill(row_start, transition_start, choice_weight, probability, row, bucket, scratch)
+    return AliasTable(row, bucket)
+
+
+@kernel
+def pick(row: int, bucket: OffsetArray, number: int) -> int:
+    """The transition that a random 62-bit number picks in a row."""
+    rest_bits = RANDOM_BITS - (row & 63)
+    entry = (row >> _BUCKET_BITS) + (number >> rest_bits)
+    pair = bucket[entry, 1]
+    if (number & ((1 << rest_bits) - 1)) < bucket[entry, 0]:
+        return int(pair >> 32)
+    return int(pair & 0xFFFFFFFF)
+
+
+@kernel
+def _lay_out(
+    row_start: OffsetArray,
+    transition_start: OffsetArray,
+    choice_weight: FloatArray,
+    probability: FloatArray,
+    skip: BoolArray,
+    row: OffsetArray,
+) -> tuple[int, int]:
+    """Where each row's buckets go; the number of buckets and the largest number of a row."""
+    buckets = 0
+    widest = 1
+    for r in range(len(row)):
+        if skip[r]:
+            row[r] = STOP
+            continue
+        positive = 0
+        for c in range(row_start[r], row_start[r + 1]):
+            if choice_weight[c] > 0:
+                for t in range(transition_start[c], transition_start[c + 1]):
+                    positive += choice_weight[c] * probability[t] > 0
+        bits = 0
+        while (1 << bits) < positive:
+            bits += 1
+        row[r] = (buckets << _BUCKET_BITS) | bits
+        buckets += 1 << bits
+        widest = max(widest, 1 << bits)
+    return buckets, widest
+
+
+@kernel
+def _fill(
+    row_start: OffsetArray,
+    transition_start: OffsetArray,
+    choice_weight: FloatArray,
+    probability: FloatArray,
+    row: OffsetArray,
+    bucket: OffsetArray,
+    scratch: OffsetArray,
+) -> None:
+    item, weight, small, large = scratch[0], scratch[1], scratch[2], scratch[3]
+    unit = 2.0**RANDOM_BITS
+    for r in range(len(row)):
+        if row[r] == STOP:
+            continue
+        total = 0.0
+        for c in range(row_start[r], row_start[r + 1]):
+            if choice_weight[c] > 0:
+                for t in range(transition_start[c], transition_start[c + 1]):
+                    total += choice_weight[c] * probability[t]
+        items = 0
+        largest = 0
+        left = np.int64(1) << RANDOM_BITS
+        for c in range(row_start[r], row_start[r + 1]):
+            if choice_weight[c] > 0:
+                for t in range(transition_start[c], transition_start[c + 1]):
+                    share = choice_weight[c] * probability[t]
+                    if share > 0:
+                        whole = max(np.int64(1), np.int64(np.rint(min(share / total, 1.0) * unit)))
+                        item[items] = t
+                        weight[items] = whole
+                        left -= whole
+                        if whole > weight[largest]:
+                            largest = items
+                        items += 1
+        weight[largest] += left
+        bits = row[r] & 63
+        capacity = np.int64(1) << (RANDOM_BITS - bits)
+        for i in range(items, 1 << bits):
+            item[i] = item[largest]
+            weight[i] = 0
+        smalls = 0
+        larges = 0
+        for i in range(1 << bits):
+            if weight[i] < capacity:
+                small[smalls] = i
+                smalls += 1
+            else:
+                large[larges] = i
+                larges += 1
+        first = row[r] >> _BUCKET_BITS
+        while smalls > 0:
+            smalls -= 1
+            i = small[smalls]
+            j = large[larges - 1]
+            bucket[first + i, 0] = weight[i]
+            bucket[first + i, 1] = (item[i] << 32) | item[j]
+            weight[j] -= capacity - weight[i]
+            if weight[j] < capacity:
+                larges -= 1
+                small[smalls] = j
+                smalls += 1
+        for n in range(larges):
+            i = large[n]
+            bucket[first + i, 0] = capacity
+            bucket[first + i, 1] = (item[i] << 32) | item[i]
+
+
+LANES = 8
+"""Episodes walked at once by one thread."""
+
+
+class Walk(NamedTuple):
+    """An alias table with a row per state, or per choice where the policy depends on the step (`Runs`); where
+    transitions lead; how episodes begin and end; `key` is that of their generators.
+    """
+
+    row: OffsetArray
+    bucket: OffsetArray
+    successor: IndexArray
+    initial: int
+    cap: int
+    key: np.uint64
+
+
+class Runs(NamedTuple):
+    """A policy that depends on the step: the states that end an episode, and at state s `choice[i]` from
+    `step[i]` on, for i in start[s]..start[s + 1].
+    """
+
+    stopping: BoolArray
+    start: OffsetArray
+    step: OffsetArray
+    choice: OffsetArray
+
+
+@kernel
+def _find_row(
+    row: OffsetArray,
+    stopping: BoolArray,
+    start: OffsetArray,
+    step: OffsetArray,
+    choice: OffsetArray,
+    state: int,
+    taken: int,
+) -> int:
+    """The row of the choice that a policy takes in a state after so many steps; STOP where episodes end."""
+    if stopping[state]:
+        return STOP
+    j = start[state]
+    while j + 1 < start[state + 1] and step[j + 1] <= taken:
+        j += 1
+    return int(row[choice[j]])
+
+
+@kernel
+def count_episodes(
+    walk: Walk, runs: Runs | None, first: int, last: int, count: OffsetArray, touched: IndexArray
+) -> tuple[int, int]:
+    """Walk the episodes first..last−1 and add their transitions to `count`.
+
+    Transitions whose count was 0 are listed in `touched`. Returns the number of steps and of these.
+    """
+    row, bucket, successor, initial, cap, key = walk
+    if runs is None:
+        begin = row[initial]
+    else:
+        stopping, start, step, choice = runs
+        begin = _find_row(row, stopping, start, step, choice, initial, 0)
+    if begin < 0 or cap == 0:
+        return 0, 0
+    generator = np.empty((LANES, 4), dtype=np.uint64)
+    here = np.empty(LANES, dtype=np.int64)
+    left = np.empty(LANES, dtype=np.int64)
+    active = min(LANES, last - first)
+    for lane in range(active):
+        seed_generator(key, first + lane, generator[lane])
+        here[lane] = begin
+        left[lane] = cap
+    waiting = first + active
+    steps = 0
+    touches = 0
+    while active > 0:
+        lane = 0
+        while lane < active:
+            t = pick(here[lane], bucket, draw(generator[lane]))
+            if count[t] == 0:
+                touched[touches] = t
+                touches += 1
+            count[t] += 1
+            steps += 1
+            left[lane] -= 1
+            if runs is None:
+                here[lane] = row[successor[t]]
+            else:
+                here[lane] = _find_row(row, stopping, start, step, choice, successor[t], cap - left[lane])
+            if left[lane] == 0 or here[lane] < 0:
+                if waiting < last:
+                    seed_generator(key, waiting, generator[lane])
+                    here[lane] = begin
+                    left[lane] = cap
+                    waiting += 1
+                else:
+                    active -= 1
+                    for i in range(4):
+                        generator[lane, i] = generator[active, i]
+                    here[lane] = here[active]
+                    left[lane] = left[active]
+            lane += 1
+    return steps, touches
+
+
+@kernel
+def record_episodes(
+    walk: Walk,
+    runs: Runs | None,
+    first: int,
+    last: int,
+    episode: OffsetArray,
+    step: OffsetArray,
+    transition: OffsetArray,
+) -> tuple[int, int]:
+    """Write whole episodes, one row per step, while `cap` more rows fit.
+
+    Returns the number of rows and the first episode not walked.
+    """
+    row, bucket, successor, initial, cap, key = walk
+    if runs is not None:
+        stopping, run_start, run_step, run_choice = runs
+    generator = np.empty(4, dtype=np.uint64)
+    rows = 0
+    number = first
+    while number < last and rows + cap <= len(transition):
+        seed_generator(key, number, generator)
+        state = initial
+        for taken in range(cap):
+            if runs is None:
+                here = row[state]
+            else:
+                here = _find_row(row, stopping, run_start, run_step, run_choice, state, taken)
+            if here < 0:
+                break
+            t = pick(here, bucket, draw(generator))
+            episode[rows] = number
+            step[rows] = taken
+            transition[rows] = t
+            rows += 1
+            state = successor[t]
+        number += 1
+    return rows, number
+
+
+@kernel
+def count_draws(
+    row: OffsetArray,
+    bucket: OffsetArray,
+    key: np.uint64,
+    draws: OffsetArray,
+    first: int,
+    last: int,
+    count: OffsetArray,
+    touched: IndexArray,
+) -> tuple[int, int]:
+    """Draw each row r of first..last−1 `draws[r]` times; count transitions as `count_episodes` does."""
+    generator = np.empty(4, dtype=np.uint64)
+    touches = 0
+    steps = 0
+    for r in range(first, last):
+        seed_generator(key, r, generator)
+        steps += draws[r]
+        for _ in range(draws[r]):
+            t = pick(row[r], bucket, draw(generator))
+            if count[t] == 0:
+                touched[touches] = t
+                touches += 1
+            count[t] += 1
+    return steps, touches

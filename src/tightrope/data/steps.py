@@ -1,30 +1,64 @@
-"""One episode as people write it down: steps (state, action, next state), for many steps the same model.
+"""Steps in Python: episodes as people write them down, running environments and recorded datasets.
+
+One episode as people write it down: steps (state, action, next state), for many steps the same model.
 
 A state is one of the model's own states, or its variables' values (a mapping by name, or a sequence in the
 model's order), or its index where `states="index"` says so. An action is its name, or the number of the
 choice within its state (`tightrope.model.states`). `count_episodes` counts any iterable of such episodes,
 which are taken to be whole and to stand in the order in which they happened.
+
+From what an environment shows to states and choices of the model.
+
+An observation is one of the model's own states, where the model was built in Python from such
+(`tightrope.model.structure`), or the values of the model's variables: a mapping by name, or a sequence in
+the order of their declaration. Anything else goes through `convert_obs` first, which must return
+one of these.
+
+A bare number is not taken for the model's internal number of a state: environments number their states in
+their own way, and a wrong reading would look as good as the right one. Whoever means the internal number says
+`states="index"`.
+
+An environment's action number k stands for the k-th of `actions`, by default the model's action names in
+their order (the unlabelled one left out).
+
+Counts from a running Gymnasium environment, and from recorded Minari datasets.
+
+Both are optional: `pip install 'tightrope[gym]'` and `'tightrope[minari]'`. An environment is stepped under
+a policy fixed in advance, so its design is `TRAJECTORIES`; a recorded dataset does not say how its actions
+were chosen and is `ADAPTIVE`. An episode that is truncated has not terminated: the transitions seen are
+counted, and none is added for its end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import importlib
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from tightrope.data.batches import BatchAccumulator, batch_ends
-from tightrope.data.counts import Counts
-from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind
-from tightrope.data.observations import ObservationMap
+from tightrope.data.columns import StateForm, StateNames, state_form
+from tightrope.data.counts import BatchAccumulator, Counts, batch_ends
+from tightrope.data.design import (
+    ENDS,
+    ORDER,
+    SamplingDesign,
+    SamplingKind,
+    absorbing_states,
+    can_repeat_choice,
+)
+from tightrope.data.event_stream import Kept as KeptEvents
+from tightrope.data.event_stream import RecentEvents
+from tightrope.data.model_index import Model, ModelIndex
 from tightrope.data.read_options import ReadOptions
-from tightrope.data.recent import Kept as KeptEvents
-from tightrope.data.recent import RecentEvents
-from tightrope.data.state_form import StateForm, StateNames
+from tightrope.data.simulator import DEFAULT_CAP
 from tightrope.errors import InputError, describe
+from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.states import find_choice
-from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import OffsetArray
+from tightrope.model.structure import UNLABELLED, Structure, plain
+from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.verdict import Assumed, Kept
 
 
@@ -124,3 +158,310 @@ def count_episodes(
     batches = accumulator.finish(len(batch_ends(number)) if by_episodes else None)
     whole = Counts.from_batches(batches, structure.transition_start, design, model_hash)
     return (whole, None) if recent is None else recent.finish(whole)
+
+
+ConvertObservation = Callable[[Any], Any]
+
+
+class ObservationMap:
+    """The states and choices of one model, as one environment calls them."""
+
+    def __init__(
+        self,
+        structure: Structure,
+        convert_obs: ConvertObservation | None = None,
+        actions: Sequence[str] | None = None,
+        states: StateForm | str | None = None,
+    ):
+        self.structure = structure
+        self.conversion = "`convert_obs`"
+        """How users say what an observation means, for messages."""
+        self.form = state_form(states)
+        self.index = ModelIndex(structure)
+        self.convert_obs = convert_obs
+        names = [name for name in structure.action_names if name != UNLABELLED]
+        self.actions = tuple(actions) if actions is not None else tuple(names)
+        unknown = [name for name in self.actions if name not in structure.action_names]
+        if unknown:
+            raise InputError(
+                f"the model has no action '{unknown[0]}'",
+                hint=f"its actions are {', '.join(names) or 'unnamed'}",
+            )
+        self._number = {name: number for number, name in enumerate(self.actions)}
+
+    def state(self, observation: Any, where: str) -> int:
+        """The state that an observation shows; `where` goes into the error when it shows none."""
+        shown = plain(self.convert_obs(observation) if self.convert_obs is not None else observation)
+        own = self.structure.own_states
+        if self.form is StateForm.INDEX:
+            return self._by_index(shown, where)
+        if own is not None and self.form is None:
+            state = own.find(shown)
+            if state < 0 and not self.structure.valuations and isinstance(shown, tuple) and len(shown) == 1:
+                state = own.find(shown[0])
+            if state >= 0:
+                return state
+            if not self._gives_variables(shown):
+                raise InputError(
+                    f"{where}: the observation {shown!r} is none of the model's own states: {own.listing()}",
+                    hint=f"turn observations into states with {self.conversion}",
+                )
+        return self._by_variables(shown, where)
+
+    def _gives_variables(self, shown: Any) -> bool:
+        """Whether an observation that is no own state may still be the values of variables."""
+        own = self.structure.own_states
+        if not self.structure.valuations or own is None:
+            return False
+        return isinstance(shown, Mapping) or (isinstance(shown, tuple) and not own.has_sequences)
+
+    def _by_index(self, shown: Any, where: str) -> int:
+        states = self.structure.states
+        if isinstance(shown, tuple) and len(shown) == 1:
+            shown = shown[0]
+        if _is_whole(shown) and 0 <= int(shown) < states:
+            return int(shown)
+        raise InputError(f"{where}: the observation {shown!r} is no state's index; they are 0..{states - 1}")
+
+    def _by_variables(self, shown: Any, where: str) -> int:
+        names = tuple(self.structure.valuations)
+        if _is_whole(shown):
+            variables = f" Its variables go by name or as a sequence: ({', '.join(names)})" if names else ""
+            raise InputError(
+                f"{where}: the observation {shown} does not say which state it is: the model numbers its "
+                f"states in its own order, and an environment in another.{variables}",
+                hint='where it is the model\'s index of the state, say `states="index"`; '
+                f"else turn it into a state with {self.conversion}",
+            )
+        if isinstance(shown, Mapping):
+            values: list[Any] = [shown.get(name) for name in names]
+        elif isinstance(shown, Sequence) and len(shown) == len(names):
+            values = list(shown)
+        else:
+            values = []
+        if not names or not values or not all(_is_whole(value) for value in values):
+            wanted = f"whole numbers for the variables {', '.join(names)}" if names else "a state"
+            raise InputError(
+                f"{where}: the observation {shown!r} does not give {wanted}",
+                hint=f"turn observations into states with {self.conversion}",
+            )
+        columns = {name: np.array([int(value)]) for name, value in zip(names, values, strict=True)}
+        state = int(self.index.state_index.states(columns)[0])
+        if state < 0:
+            text = ",".join(f"{name}={int(value)}" for name, value in zip(names, values, strict=True))
+            raise InputError(f"{where}: ({text}) is not a reachable state of the model")
+        return state
+
+    def environment_action(self, choice: int) -> int:
+        """The number under which the environment knows a choice's action."""
+        name = self.structure.action_name(choice)
+        if name not in self._number:
+            raise InputError(
+                f"the environment has no number for {self.structure.choice_name(choice)}",
+                hint='list the names of its actions in order with `actions="up,down,…"`',
+            )
+        return self._number[name]
+
+    def choice(self, state: int, action: Any, where: str) -> int:
+        """The choice that an environment's action number takes in a state."""
+        structure = self.structure
+        first, last = int(structure.choice_start[state]), int(structure.choice_start[state + 1])
+        if not _is_whole(action) or not 0 <= int(action) < max(len(self.actions), 1):
+            raise InputError(f"{where}: the action {action} is none of 0..{len(self.actions) - 1}")
+        if not self.actions and last - first == 1:
+            return first
+        name = self.actions[int(action)] if self.actions else UNLABELLED
+        matching = [c for c in range(first, last) if structure.action_name(c) == name]
+        if len(matching) == 1:
+            return matching[0]
+        problem = "is not enabled in" if not matching else "is ambiguous in"
+        raise InputError(f"{where}: the action '{name}' {problem} state {structure.state_name(state)}")
+
+    def transition(self, choice: int, next_state: int, where: str) -> int:
+        """The transition that leads from a choice to a state."""
+        structure = self.structure
+        first, last = int(structure.transition_start[choice]), int(structure.transition_start[choice + 1])
+        found = np.flatnonzero(structure.successor[first:last] == next_state)
+        if len(found):
+            return first + int(found[0])
+        raise InputError(
+            f"{where}: the model has no transition of {structure.choice_name(choice)} to state "
+            f"{structure.state_name(next_state)}",
+            hint="data that the model excludes are evidence of a wrong model, not of noise",
+        )
+
+
+def _is_whole(value: Any) -> bool:
+    if isinstance(value, bool | np.bool_ | int | np.integer):
+        return True
+    return isinstance(value, float | np.floating) and float(value).is_integer()
+
+
+def load_named(spec: str, option: str) -> Callable[..., Any]:
+    """The function that `module:name` names; modules of the current directory are found too."""
+    module_name, colon, name = spec.partition(":")
+    if not colon or not module_name or not name:
+        raise InputError(
+            f"{option} {spec!r} is not of the form module:name", hint="such as my_envs:make_rover"
+        )
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        value: Any = importlib.import_module(module_name)
+        for part in name.split("."):
+            value = getattr(value, part)
+    except ImportError as error:
+        raise InputError(f"{option} {spec}: cannot import {module_name}: {error}") from error
+    except AttributeError as error:
+        raise InputError(f"{option} {spec}: module {module_name} has no {name}") from error
+    if not callable(value):
+        raise InputError(f"{option} {spec}: {name} cannot be called")
+    loaded: Callable[..., Any] = value
+    return loaded
+
+
+def make_environment(spec: str) -> Any:
+    """The Gymnasium environment that the factory `module:name` makes."""
+    gymnasium = _optional("gymnasium", "gym", "Gymnasium environments")
+    environment = load_named(spec, "`env`")()
+    if not isinstance(environment, gymnasium.Env):
+        kind = type(environment).__name__
+        raise InputError(f"`env` {spec}: the factory made a {kind}, not a gymnasium.Env")
+    return environment
+
+
+class SteppedEnvironment:
+    """An environment seen through a model: its episodes as transitions of the model.
+
+    `environment` is a `gymnasium.Env`. An episode ends when the environment says so, in the states of
+    `stop`, in the model's absorbing states, or after `cap` steps.
+    """
+
+    def __init__(
+        self,
+        environment: Any,
+        model: Model,
+        stop: BoolArray | None = None,
+        cap: int = DEFAULT_CAP,
+        convert_obs: ConvertObservation | None = None,
+        actions: Sequence[str] | None = None,
+        states: StateForm | str | None = None,
+    ):
+        absorbing = absorbing_states(model.structure)
+        self.stopping: BoolArray = absorbing if stop is None else absorbing | stop
+        self.cap = cap
+        self._environment = environment
+        self._shown = ObservationMap(model.structure, convert_obs, actions, states)
+
+    def episode(self, number: int, choose: Callable[[int, int], int], seed: int | None = None) -> OffsetArray:
+        """One episode: `choose` gives the choice in a state at a step; `seed` is for the environment."""
+        environment, shown = self._environment, self._shown
+        observation, _ = environment.reset(seed=seed)
+        state = shown.state(observation, f"episode {number}, start")
+        seen: list[int] = []
+        ended = False
+        while not ended and not self.stopping[state] and len(seen) < self.cap:
+            where = f"episode {number}, step {len(seen)}"
+            choice = choose(state, len(seen))
+            observation, _, terminated, truncated, _ = environment.step(shown.environment_action(choice))
+            state = shown.state(observation, where)
+            seen.append(shown.transition(choice, state, where))
+            ended = bool(terminated or truncated)
+        return np.array(seen, dtype=np.int64)
+
+
+def count_environment(
+    environment: Any,
+    model: Model,
+    episodes: int,
+    seed: int,
+    *,
+    policy: PolicyGiven | None = None,
+    stop: BoolArray | None = None,
+    cap: int = DEFAULT_CAP,
+    convert_obs: ConvertObservation | None = None,
+    actions: Sequence[str] | None = None,
+    states: StateForm | str | None = None,
+) -> Counts:
+    """Step an environment for a number of episodes and count the model's transitions.
+
+    When an episode ends: `SteppedEnvironment`. What an observation means, and `states`: `observations`.
+    """
+    structure = model.structure
+    stepped = SteppedEnvironment(environment, model, stop, cap, convert_obs, actions, states)
+    taken = as_policy(model, policy) or Policy.uniform(structure)
+    # A child of the seed: environments seed numpy's generator with the number itself, and a policy that
+    # draws the same numbers as the environment would choose by the outcome.
+    random = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
+
+    def choose(state: int, step: int) -> int:
+        return taken.draw(state, step, random)
+
+    accumulator = BatchAccumulator(structure.transitions)
+    steps = 0
+    for episode in range(episodes):
+        seen = stepped.episode(episode, choose, seed if episode == 0 else None)
+        accumulator.add(seen, np.full(len(seen), episode, dtype=np.int64))
+        steps += len(seen)
+    repeats = can_repeat_choice(structure, stepped.stopping, cap)
+    design = SamplingDesign(SamplingKind.TRAJECTORIES, episodes, steps, repeats, planned=episodes)
+    batches = accumulator.finish(len(batch_ends(episodes)))
+    return Counts.from_batches(batches, structure.transition_start, design, model.hash())
+
+
+def load_minari(name: str) -> Any:
+    """A Minari dataset that is on this machine, by its name."""
+    minari = _optional("minari", "minari", "Minari datasets")
+    try:
+        return minari.load_dataset(name)
+    except (FileNotFoundError, ValueError) as error:
+        raise InputError(f"cannot load the Minari dataset '{name}': {error}") from error
+
+
+def count_minari(
+    dataset: Any,
+    model: Model,
+    *,
+    convert_obs: ConvertObservation | None = None,
+    actions: Sequence[str] | None = None,
+    states: StateForm | str | None = None,
+) -> Counts:
+    """Count the transitions of a Minari dataset (anything with `iterate_episodes`)."""
+    structure = model.structure
+    shown = ObservationMap(structure, convert_obs, actions, states)
+    shown.conversion = "convert_obs (count_minari in Python)"
+    accumulator = BatchAccumulator(structure.transitions)
+    steps = episodes = 0
+    for record in dataset.iterate_episodes():
+        visited = [
+            shown.state(_entry(record.observations, i), f"episode {episodes}, observation {i}")
+            for i in range(len(record.actions) + 1)
+        ]
+        seen = np.empty(len(record.actions), dtype=np.int64)
+        for i, action in enumerate(record.actions):
+            where = f"episode {episodes}, step {i}"
+            seen[i] = shown.transition(shown.choice(visited[i], action, where), visited[i + 1], where)
+        accumulator.add(seen, np.arange(steps, steps + len(seen), dtype=np.int64))
+        steps += len(seen)
+        episodes += 1
+    design = SamplingDesign(SamplingKind.ADAPTIVE, episodes, steps)
+    return Counts.from_batches(accumulator.finish(), structure.transition_start, design, model.hash())
+
+
+def _entry(observations: Any, i: int) -> Any:
+    """The i-th observation; Minari keeps dictionary observations as a dictionary of arrays."""
+    if isinstance(observations, dict):
+        return {name: _entry(values, i) for name, values in observations.items()}
+    if isinstance(observations, tuple):
+        return tuple(_entry(values, i) for values in observations)
+    return observations[i]
+
+
+def _optional(module: str, extra: str, what: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise InputError(
+            f"{what} need the package '{module}', which is not installed",
+            hint=f"pip install 'tightrope[{extra}]'",
+        ) from error

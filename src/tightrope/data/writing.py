@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.data.column_names import (
+from tightrope.data.columns import (
     ACTION,
     BATCH,
     CHOICE,
@@ -27,16 +27,15 @@ from tightrope.data.column_names import (
     EPISODE,
     NEXT,
     NEXT_STATE,
+    RESERVED,
     STATE,
     STEP,
+    StateForm,
 )
 from tightrope.data.counts import Counts
-from tightrope.data.row_columns import RESERVED
 from tightrope.data.simulator import Trajectories
-from tightrope.data.state_form import StateForm
 from tightrope.errors import InputError
-from tightrope.io.table.data_table import COUNTS, TRANSITIONS, Metadata, structure_hash
-from tightrope.io.table.writer import Columns, write_table
+from tightrope.io.table.data_table import COUNTS, TRANSITIONS, Columns, Metadata, structure_hash, write_table
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import OffsetArray
 

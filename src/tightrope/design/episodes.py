@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tightrope.data.stopping import absorbing_states
+from tightrope.data.design import absorbing_states
 from tightrope.design.information import Information
 from tightrope.errors import InputError
 from tightrope.model.graph.components import acyclic_components, forward_reachable, maximal_end_components

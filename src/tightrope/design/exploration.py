@@ -26,9 +26,9 @@ from typing import Unpack
 import numpy as np
 
 from tightrope.ambiguity.sets import Sets
+from tightrope.data.columns import StateForm
 from tightrope.data.counts import Counts
-from tightrope.data.state_form import StateForm
-from tightrope.data.stopping import find_decided_states
+from tightrope.data.design import find_decided_states
 from tightrope.design.design import FEWEST, Design, Question, Stage
 from tightrope.design.directions import Directions
 from tightrope.design.episodes import stationary

@@ -68,8 +68,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from tightrope.data.batches import batch_ends
-from tightrope.data.counts import Counts
+from tightrope.data.counts import Counts, batch_ends
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.design.directions import Directions
 from tightrope.design.information import Information

@@ -22,7 +22,7 @@ import numpy as np
 from msgspec import UNSET
 
 from tightrope.atomic import atomic_write
-from tightrope.data.planned_draws import PlannedDraws
+from tightrope.data.collection import PlannedDraws
 from tightrope.design.directions import Combination
 from tightrope.design.forecast import Gap
 from tightrope.errors import InputError

@@ -37,10 +37,9 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from tightrope.ambiguity.sets import SetsKind
-from tightrope.data.batches import batch_ends
-from tightrope.data.counts import Counts
-from tightrope.data.planned_draws import PlannedDraws
-from tightrope.data.stopping import deciding_steps
+from tightrope.data.collection import PlannedDraws
+from tightrope.data.counts import Counts, batch_ends
+from tightrope.data.design import deciding_steps
 from tightrope.design.design import FEWEST, Design, Stage, design
 from tightrope.design.directions import (
     Combination,

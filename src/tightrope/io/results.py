@@ -699,7 +699,7 @@ class SignatureDraws(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class DrawsDocument(msgspec.Struct, kw_only=True, frozen=True):
-    """How many draws of which choice were planned (`tightrope.data.planned_draws`)."""
+    """How many draws of which choice were planned (`tightrope.data.collection`)."""
 
     format: str = DRAWS_FORMAT
     version: int = DRAWS_VERSION

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tightrope.data.coverage import Coverage, cover
+from tightrope.data.counts import Coverage, cover
+from tightrope.data.model_index import Model
 from tightrope.data.read_options import ReadOptions
-from tightrope.data.reading import Model, Progress, Reading, plan_reading, read_files
-from tightrope.data.unknown_values import Unknown, unknown_values
+from tightrope.data.reading import Progress, Reading, plan_reading, read_files
+from tightrope.data.reading_hints import Unknown, unknown_values
 from tightrope.errors import InputError
 from tightrope.io.table.files import DataFile
 from tightrope.io.table.opening import open_table

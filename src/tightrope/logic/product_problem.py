@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tightrope.data.batches import Batches
-from tightrope.data.counts import Counts
+from tightrope.data.counts import Batches, Counts
 from tightrope.errors import InputError
 from tightrope.logic.accepting import finite_memory_choices
 from tightrope.logic.hoa import hoa_text

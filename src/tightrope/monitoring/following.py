@@ -27,7 +27,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tightrope.data.column_names import DONE, EPISODE, STEP, TERMINATED, TIME, TRUNCATED
+from tightrope.data.columns import DONE, EPISODE, STEP, TERMINATED, TIME, TRUNCATED
 from tightrope.data.design import ENDS as EPISODE_ENDS
 from tightrope.data.design import ORDER
 from tightrope.data.event_stream import Events, follow_events, follow_in_time
@@ -37,9 +37,9 @@ from tightrope.data.reading import describe_design, plan_reading
 from tightrope.data.time_order import are_in_time
 from tightrope.errors import InputError, Location
 from tightrope.io.stored_arrays import DAMAGE, load_arrays, save_arrays
-from tightrope.io.table.csv_text import CsvTable
 from tightrope.io.table.files import DataFile, DataFormat, find_files
 from tightrope.io.table.opening import open_table, open_tables
+from tightrope.io.table.text import CsvTable
 from tightrope.model.structure import Structure
 from tightrope.monitoring.monitor import Monitor
 from tightrope.monitoring.promise import PromiseWatch

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from tightrope.atomic import atomic_path
-from tightrope.data.coverage import ActionCoverage, Coverage
+from tightrope.data.counts import ActionCoverage, Coverage
 from tightrope.errors import InputError
 from tightrope.io.output import figure_metadata
 from tightrope.report.picture import shorten

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.data.batches import batch_ends
-from tightrope.data.counts import Counts
+from tightrope.data.counts import Counts, batch_ends
 from tightrope.data.design import SamplingKind
 from tightrope.numerics.arrays import FloatArray
 

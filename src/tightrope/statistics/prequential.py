@@ -41,8 +41,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tightrope.data.batches import Batches, batch_ends
-from tightrope.data.counts import Counts
+from tightrope.data.counts import Batches, Counts, batch_ends
 from tightrope.data.design import SamplingKind
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import FloatArray, OffsetArray

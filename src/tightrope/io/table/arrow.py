@@ -22,7 +22,7 @@ from tightrope.io.table.data_table import (
     explain_errors,
 )
 from tightrope.io.table.files import DataFile
-from tightrope.io.table.json_lines import flatten
+from tightrope.io.table.text import flatten
 
 GROUP_ROWS = 1 << 19
 """Rows of a group of a table in memory."""

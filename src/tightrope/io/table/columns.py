@@ -2,18 +2,30 @@
 
 Whole numbers may come in any integer type, as floats without a fraction (what spreadsheets and data frames
 make of integer columns with gaps), as booleans where the model's variable is one, or as text.
+
+Why a row of data cannot be counted: one code a reason, in the words that reports use.
+
+Every row gets the code of the first thing that is wrong with it, 0 where nothing is.
+
+What the values of a column look like: dates, numbers with a decimal comma, text. For messages, and for
+times that are written in the usual ways.
+
+Dates are read where they can mean one thing only: as ISO writes them (2024-01-31 12:00), with dots in the
+German way (31.01.2024 12:00), or by a format that the user gives. 01/02/2024 can mean two days, and is
+refused with both.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError, Location
-from tightrope.io.table.problems import Problem, ProblemCodes, mark
 from tightrope.numerics.arrays import OffsetArray
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
@@ -138,3 +150,156 @@ def _from_floats(values: npt.NDArray[np.float64], problems: ProblemCodes) -> Off
     mark(problems, np.abs(usable) > _EXACT_FLOATS, Problem.NOT_A_NUMBER)
     usable[np.abs(usable) > _EXACT_FLOATS] = 0.0
     return usable.astype(np.int64)
+
+
+ProblemCodes: TypeAlias = npt.NDArray[np.int8]
+"""One `Problem` a row."""
+
+
+class Problem(IntEnum):
+    """The codes; `words` is how a report of dropped rows names them."""
+
+    NONE = 0
+    MISSING_VALUE = 1
+    NOT_A_NUMBER = 2
+    FRACTIONAL = 3
+    UNKNOWN_STATE = 4
+    UNKNOWN_NEXT_STATE = 5
+    DISABLED_ACTION = 6
+    AMBIGUOUS_ACTION = 7
+    CONTRADICTING_ACTION = 8
+    IMPOSSIBLE_TRANSITION = 9
+    NEGATIVE_COUNT = 10
+    NEGATIVE_BATCH = 11
+    BROKEN_CHAIN = 12
+    MISSING_STEP = 13
+    AFTER_THE_END = 14
+    RAGGED_ROW = 15
+    UNMAPPED_VALUE = 16
+    REPEATED_STEP = 17
+    AMBIGUOUS_NUMBER = 18
+    REPEATED_TIME = 19
+
+    @property
+    def words(self) -> str:
+        return _WORDS[self]
+
+
+_WORDS = {
+    Problem.NONE: "nothing",
+    Problem.MISSING_VALUE: "missing value",
+    Problem.NOT_A_NUMBER: "not a number",
+    Problem.FRACTIONAL: "not a whole number",
+    Problem.UNKNOWN_STATE: "unknown state",
+    Problem.UNKNOWN_NEXT_STATE: "unknown next state",
+    Problem.DISABLED_ACTION: "disabled action",
+    Problem.AMBIGUOUS_ACTION: "ambiguous action",
+    Problem.CONTRADICTING_ACTION: "action and choice disagree",
+    Problem.IMPOSSIBLE_TRANSITION: "impossible transition",
+    Problem.NEGATIVE_COUNT: "negative count",
+    Problem.NEGATIVE_BATCH: "negative batch number",
+    Problem.BROKEN_CHAIN: "broken chain",
+    Problem.MISSING_STEP: "missing step",
+    Problem.AFTER_THE_END: "step after the episode's end",
+    Problem.RAGGED_ROW: "wrong number of fields",
+    Problem.UNMAPPED_VALUE: "value without a meaning",
+    Problem.REPEATED_STEP: "step given twice",
+    Problem.AMBIGUOUS_NUMBER: "ambiguous number of an action",
+    Problem.REPEATED_TIME: "instant given twice",
+}
+
+
+def mark(problems: ProblemCodes, wrong: npt.NDArray[np.bool_], problem: Problem) -> None:
+    """Give the rows in `wrong` this code, unless they have one already."""
+    problems[wrong & (problems == Problem.NONE)] = problem
+
+
+SHOWN = 3
+"""Values of a column that a message shows."""
+
+LOOKED_AT, MOST_COLUMNS = 2000, 50
+"""Rows of a column that nobody asked for, and how many of these are looked at."""
+
+_CLOCK = r"(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?(?:Z|[+-]\d{2}:?\d{2}))?)?"
+_LOOKS = (
+    ("whole numbers", re.compile(r"[+-]?\d{1,18}")),
+    ("true or false", re.compile(r"true|false|yes|no|ja|nein", re.IGNORECASE)),
+    ("numbers", re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")),
+    ("numbers with a decimal comma", re.compile(r"[+-]?\d{1,3}(?:\.?\d{3})*,\d+|[+-]?\d+,\d+")),
+    ("dates", re.compile(rf"\d{{4}}-\d{{1,2}}-\d{{1,2}}{_CLOCK}|\d{{1,2}}\.\d{{1,2}}\.\d{{4}}{_CLOCK}")),
+    ("dates", re.compile(rf"\d{{1,4}}[/.\-]\d{{1,2}}[/.\-]\d{{1,4}}{_CLOCK}")),
+    ("times of day", re.compile(r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?")),
+)
+_GERMAN = ("%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y")
+_SLASHES = re.compile(rf"(\d{{1,2}})[/-](\d{{1,2}})[/-](\d{{4}}){_CLOCK}")
+
+
+def look(values: Iterable[Any]) -> str:
+    """What some values look like, in words.
+
+    >>> look(["01.02.2024 08:00", "01.02.2024 09:00"]), look(["0,5", "12,25"]), look(["early", "late"])
+    ('dates', 'numbers with a decimal comma', 'text')
+    """
+    texts = [str(value).strip() for value in values if value is not None and str(value).strip()]
+    for words, form in _LOOKS:
+        if texts and all(form.fullmatch(text) for text in texts):
+            return words
+    return "text" if texts else "nothing"
+
+
+def some_values(column: Any) -> list[Any]:
+    """The first values of a column that are there and differ."""
+    values, codes = distinct(column.slice(0, LOOKED_AT))
+    first = np.unique(codes[codes >= 0], return_index=True)
+    order = first[0][np.argsort(first[1])]
+    found = [values[code] for code in order.tolist()]
+    return [value for value in found if value is not None and str(value).strip()][:SHOWN]
+
+
+def describe_column(column: Any) -> str:
+    """Three values, and what they look like: "'a', 'b', 'c' look like text"."""
+    values = some_values(column)
+    if not values:
+        return "it is empty"
+    shown = ", ".join(repr(str(value)) for value in values)
+    return f"{shown} {'look' if len(values) > 1 else 'looks'} like {look(values)}"
+
+
+def times_of(column: Any, name: str, file: str) -> Any:
+    """A column of text as numbers or as times; what is neither, or two things, is refused."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    stripped = pc.utf8_trim_whitespace(column)
+    for kind in (pa.int64(), pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        try:
+            return pc.cast(stripped, kind)
+        except pa.ArrowInvalid:
+            continue
+    for format in _GERMAN:
+        try:
+            return pc.strptime(stripped, format, "us")
+        except pa.ArrowInvalid:
+            continue
+    raise _no_time(column, name, file)
+
+
+def _no_time(column: Any, name: str, file: str) -> InputError:
+    here, shown = Location(file), describe_column(column)
+    two = next((found for value in some_values(column) if (found := _SLASHES.fullmatch(str(value)))), None)
+    if two is not None:
+        clock = " %H:%M:%S" if str(two[0]).count(":") == 2 else " %H:%M" if ":" in str(two[0]) else ""
+        mark = str(two[0])[len(two[1])]
+        forms = [f"%d{mark}%m{mark}%Y{clock}", f"%m{mark}%d{mark}%Y{clock}"]
+        return InputError(
+            f"column '{name}' holds dates that can be read in two ways: {two[0]} is day {int(two[1])} of "
+            f"month {int(two[2])}, or day {int(two[2])} of month {int(two[1])}",
+            here,
+            f'say which: `columns="time={name}:{forms[0]}"` or `columns="time={name}:{forms[1]}"`',
+        )
+    return InputError(
+        f"column '{name}' holds a text that is no time: {shown}",
+        here,
+        "write times as numbers, as 2026-01-31 12:00:00 or as 31.01.2026 12:00, or say how they are written: "
+        f'`columns="time={name}:%d.%m.%Y %H:%M"`',
+    )

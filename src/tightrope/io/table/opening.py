@@ -12,10 +12,9 @@ from typing import Any
 
 from tightrope.errors import InputError, Location
 from tightrope.io.table.arrow import in_memory, open_arrow, open_parquet
-from tightrope.io.table.csv_text import open_csv
 from tightrope.io.table.data_table import DataTable
 from tightrope.io.table.files import DataFile, DataFormat, find_files, spool
-from tightrope.io.table.json_lines import open_json_lines
+from tightrope.io.table.text import open_csv, open_json_lines
 
 MOST_IN_MEMORY = 1 << 28
 """Bytes of record batches that are kept; streams that are longer go through a file."""

@@ -3,7 +3,7 @@
 Who collects the data is a choice (`tightrope.learning.online.exploration`); the paper's (Section 5) is the
 policy that is best if nature is kind: it goes where value is possible until the data say otherwise.
 Whenever some choice's visits have doubled, or a batch has ended where that is what is waited for
-(`tightrope.data.growing`), region, sets and policies are computed anew from all data.
+(`tightrope.data.collection`), region, sets and policies are computed anew from all data.
 
 *Why the guarantees hold together.* The policy that collects the data depends on the data. Time-uniform
 methods (beta-binomial intervals, the likelihood region, the sound ellipsoid) allow for that: with
@@ -38,10 +38,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.ambiguity.sets import Sets, SetsKind
+from tightrope.data.collection import GrowingCounts
+from tightrope.data.columns import StateForm, state_form
 from tightrope.data.counts import Counts
-from tightrope.data.growing import GrowingCounts
 from tightrope.data.read_options import ReadOptions
-from tightrope.data.state_form import StateForm, state_form
 from tightrope.data.steps import StepReader
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.results import Interval

@@ -43,10 +43,9 @@ import numpy.typing as npt
 from msgspec import UNSET, structs
 
 from tightrope.atomic import explain_errors
-from tightrope.data.environments import SteppedEnvironment
-from tightrope.data.growing import GrowingCounts
+from tightrope.data.collection import GrowingCounts, simulate_until_doubled
 from tightrope.data.simulator import Simulator
-from tightrope.data.until_doubled import simulate_until_doubled
+from tightrope.data.steps import SteppedEnvironment
 from tightrope.errors import InputError
 from tightrope.io.answers import DriftFacts, OnlineRecord
 from tightrope.io.coding import from_plain, from_text, to_plain

@@ -15,7 +15,7 @@ An episode that is not marked as over and stops in a state that can be left has 
 whether a row is missing there.
 
 Where a log has no next states, a row's is the state of the row that continues it. What the pass cannot know
-is what stands before its first row; `Partial` joins that later (`tightrope.data.partial`).
+is what stands before its first row; `Partial` joins that later (`tightrope.data.partial_counts`).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tightrope.data.model_index import UNKNOWN
 from tightrope.data.rows import Rows
-from tightrope.data.state_index import UNKNOWN
-from tightrope.io.table.problems import Problem
+from tightrope.io.table.columns import Problem
 from tightrope.model.structure import frozen_array
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel
@@ -46,7 +46,9 @@ whatever their episodes; `OPEN_EARLIEST` is the earliest last row of an episode 
 and `FIRST_HIGH` are the first and the last beginning of an episode.
 """
 
-BEGUN, EPISODE, STEP, TIME, CLOCK, NEXT, ENDED, CLOSED, SOUND, ROWS, IS_HEAD, CARRIED = range(12)
+BEGUN, AT_EPISODE, AT_STEP, AT_TIME, AT_CLOCK, AT_NEXT, ENDED, CLOSED, SOUND, ROWS, IS_HEAD, CARRIED = range(
+    12
+)
 """Places in what is carried from row to row."""
 
 LATEST, EARLIEST = 2**63 - 1, -(2**63)
@@ -215,11 +217,11 @@ def _follow_rows(
         begun = carry[BEGUN] != 0
         if known[i]:
             carry[BEGUN] = 1
-            carry[EPISODE] = episode[i]
-            carry[STEP] = step[i]
-            carry[TIME] = time[i]
-            carry[CLOCK] = clock[i]
-            carry[NEXT] = next_state[i]
+            carry[AT_EPISODE] = episode[i]
+            carry[AT_STEP] = step[i]
+            carry[AT_TIME] = time[i]
+            carry[AT_CLOCK] = clock[i]
+            carry[AT_NEXT] = next_state[i]
             carry[ENDED] = 1 if ended[i] else 0
             carry[CLOSED] = 1 if closed[i] else 0
             carry[SOUND] = 1 if problems[i] == _NONE else 0
@@ -228,13 +230,13 @@ def _follow_rows(
             continue
         new = not begun
         if has_time:
-            if begun and not strands and time[i] <= carry[TIME]:
+            if begun and not strands and time[i] <= carry[AT_TIME]:
                 notes[TIME_FALLS] += 1
             notes[LAST_TIME] = max(notes[LAST_TIME], time[i])
         if begun:
             if has_episodes:
-                new = episode[i] != carry[EPISODE]
-            elif has_steps and step[i] <= carry[STEP]:
+                new = episode[i] != carry[AT_EPISODE]
+            elif has_steps and step[i] <= carry[AT_STEP]:
                 new = True
             elif has_ends:
                 new = carry[ENDED] != 0
@@ -244,7 +246,7 @@ def _follow_rows(
         repeated = False
         disordered = False
         if not new and has_steps:
-            jump = step[i] - carry[STEP]
+            jump = step[i] - carry[AT_STEP]
             if jump > 1:
                 gap = True
                 notes[GAPS] += 1
@@ -253,9 +255,9 @@ def _follow_rows(
                 repeated = True
             disordered = jump <= 0 and not repeated
         elif not new and has_time:
-            disordered = time[i] < carry[TIME]
-            repeated = time[i] == carry[TIME]
-            if clock[i] - carry[CLOCK] > SILENCE:
+            disordered = time[i] < carry[AT_TIME]
+            repeated = time[i] == carry[AT_TIME]
+            if clock[i] - carry[AT_CLOCK] > SILENCE:
                 gap = True
                 notes[HOLES] += 1
         if disordered:
@@ -265,9 +267,9 @@ def _follow_rows(
             if carry[IS_HEAD] != 0 and not is_sorted and not strands:
                 notes[HEAD_ROWS] = carry[ROWS]
                 notes[HEAD_OPEN] = 1 if is_open else 0
-                notes[HEAD_TIME] = carry[TIME]
+                notes[HEAD_TIME] = carry[AT_TIME]
             elif not in_strands:
-                end_episode(carry[ROWS], is_open, carry[TIME], notes)
+                end_episode(carry[ROWS], is_open, carry[AT_TIME], notes)
         is_new[i] = new
         if new and (begun or is_sorted or strands):
             begin_episode(step[i], has_steps, time[i], notes)
@@ -279,17 +281,17 @@ def _follow_rows(
         if new or gap or repeated or disordered:
             pass
         elif carry[SOUND] != 0 and problems[i] == _NONE:
-            if not from_next and must_chain and carry[NEXT] != state[i]:
+            if not from_next and must_chain and carry[AT_NEXT] != state[i]:
                 problems[i] = _BROKEN_CHAIN
             else:
                 continues[i] = True
         carry[IS_HEAD] = 1 if not begun else (0 if new else carry[IS_HEAD])
         carry[BEGUN] = 1
-        carry[EPISODE] = episode[i]
-        carry[STEP] = step[i]
-        carry[TIME] = time[i]
-        carry[CLOCK] = clock[i]
-        carry[NEXT] = next_state[i]
+        carry[AT_EPISODE] = episode[i]
+        carry[AT_STEP] = step[i]
+        carry[AT_TIME] = time[i]
+        carry[AT_CLOCK] = clock[i]
+        carry[AT_NEXT] = next_state[i]
         carry[ENDED] = 1 if ended[i] else 0
         carry[CLOSED] = 1 if closed[i] else 0
         carry[SOUND] = 1 if sound else 0

@@ -12,15 +12,30 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.data.appearance import describe_column, look, some_values, unused_columns
-from tightrope.data.column_names import ACTION, BATCH, COST, COUNT, EPISODE, STEP, TIME, WATCHED_UNTIL
-from tightrope.data.row_columns import show_value
+from tightrope.data.columns import (
+    ACTION,
+    BATCH,
+    COST,
+    COUNT,
+    EPISODE,
+    STEP,
+    TIME,
+    WATCHED_UNTIL,
+    StateNames,
+    show_value,
+    unused_columns,
+)
 from tightrope.data.rows import RowDecoder, Rows
-from tightrope.data.state_form import StateNames
 from tightrope.errors import InputError
-from tightrope.io.table.columns import whole_numbers
+from tightrope.io.table.columns import (
+    Problem,
+    ProblemCodes,
+    describe_column,
+    look,
+    some_values,
+    whole_numbers,
+)
 from tightrope.io.table.data_table import Chunk, DataTable
-from tightrope.io.table.problems import Problem, ProblemCodes
 from tightrope.model.structure import UNLABELLED
 from tightrope.numerics.arrays import BoolArray
 

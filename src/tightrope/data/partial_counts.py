@@ -4,21 +4,30 @@ Counting is a map over parts and a sum: a part's counts do not depend on what st
 kept at its edges, its first and its last row, and settled when the edges of neighbours meet: whether the
 episode goes on, whether steps are missing between them, and, in logs without next states, where the last
 row led. The result is the same however the log is cut.
+
+The map of counting: one part of a log to its partial counts.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from tightrope.data.batches import BatchAccumulator
+from tightrope.data.columns import COST, EPISODE, STEP
 from tightrope.data.costs import CostSums, CostTally
-from tightrope.data.follow import (
+from tightrope.data.counts import BatchAccumulator, BatchCounter
+from tightrope.data.model_index import UNKNOWN
+from tightrope.data.read_plan import Part, ReadPlan
+from tightrope.data.row_sequence import (
+    AT_EPISODE,
+    AT_NEXT,
+    AT_STEP,
+    AT_TIME,
     CLOSED,
     ENDED,
-    EPISODE,
     EPISODES,
     HAS_EPISODES,
     HAS_STEPS,
@@ -27,28 +36,26 @@ from tightrope.data.follow import (
     HEAD_ROWS,
     HEAD_TIME,
     LONGEST,
-    NEXT,
     OUT_OF_ORDER,
     RELATIONS,
     ROWS,
     SOUND,
     START_HIGH,
     START_LOW,
-    STEP,
-    TIME,
     TIME_FALLS,
     FollowState,
+    Marks,
     add_notes,
     begin_episode,
     end_episode,
     follow,
     no_notes,
 )
-from tightrope.data.read_plan import ReadPlan
+from tightrope.data.row_validation import Intake
 from tightrope.data.rows import NO_ACTION, Rows
-from tightrope.data.state_index import UNKNOWN
-from tightrope.io.table.problems import Problem
-from tightrope.numerics.arrays import OffsetArray
+from tightrope.io.table.columns import Problem
+from tightrope.io.table.data_table import Chunk
+from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +150,7 @@ class Joined:
             self._settle_tail(None, is_last=True)
             carry = self._last.after.carry
             self.last_is_open = not carry[ENDED] and not carry[CLOSED]
-            self.last_time = int(carry[TIME])
+            self.last_time = int(carry[AT_TIME])
 
     @property
     def is_out_of_order(self) -> bool:
@@ -164,7 +171,7 @@ class Joined:
         if self._last is not None and self._open_rows:
             carry = self._last.after.carry
             is_open = not carry[ENDED] and not carry[CLOSED]
-            end_episode(self._open_rows, is_open, int(carry[TIME]), self.notes)
+            end_episode(self._open_rows, is_open, int(carry[AT_TIME]), self.notes)
 
     def _meet(self, part: Partial, head: Rows, bits: int) -> bool:
         """Let the first row of a part follow the last of the part before; whether the episode goes on."""
@@ -173,7 +180,7 @@ class Joined:
             return False
         assert last.tail is not None
         if last.table != part.table and not _may_go_on(last.after.carry, head, bits):
-            if bits & HAS_TIME and head.time[0] <= last.after.carry[TIME]:
+            if bits & HAS_TIME and head.time[0] <= last.after.carry[AT_TIME]:
                 self.notes[TIME_FALLS] += 1
             self._settle_tail(None)
             return False
@@ -186,7 +193,7 @@ class Joined:
         add_notes(self.notes, _only_relation(notes))
         goes_on = not marks.is_new[0]
         if problems[0] != Problem.NONE and head.problems[0] == Problem.NONE:
-            self._refuse_head(part, head, Problem(problems[0]), int(last.after.carry[NEXT]))
+            self._refuse_head(part, head, Problem(problems[0]), int(last.after.carry[AT_NEXT]))
         follows = bool(marks.continues[0])
         self._settle_tail(int(head.state[0]) if follows else None)
         return goes_on
@@ -271,11 +278,11 @@ def locate_known(plan: ReadPlan, rows: Rows) -> tuple[OffsetArray, int]:
 
 def _may_go_on(carry: OffsetArray, head: Rows, bits: int) -> bool:
     """Whether an episode may go on in the next file: only where names and steps, or times, say so."""
-    if not bits & HAS_EPISODES or carry[EPISODE] != head.episode[0] or carry[ENDED]:
+    if not bits & HAS_EPISODES or carry[AT_EPISODE] != head.episode[0] or carry[ENDED]:
         return False
     if bits & HAS_STEPS:
-        return bool(head.step[0] == carry[STEP] + 1)
-    return bool(bits & HAS_TIME) and bool(head.time[0] >= carry[TIME])
+        return bool(head.step[0] == carry[AT_STEP] + 1)
+    return bool(bits & HAS_TIME) and bool(head.time[0] >= carry[AT_TIME])
 
 
 def _only_relation(notes: OffsetArray) -> OffsetArray:
@@ -283,3 +290,122 @@ def _only_relation(notes: OffsetArray) -> OffsetArray:
     result = no_notes()
     result[:RELATIONS] = notes[:RELATIONS]
     return result
+
+
+Watch = Callable[[int, int], None]
+"""Called now and then with rows and bytes that were read since the last call."""
+
+
+def count_part(plan: ReadPlan, part: Part, first: int | None = None, watch: Watch | None = None) -> Partial:
+    """Count one part; `first` rows of the log stand before it, where the part does not say so itself."""
+    return PartCounter(plan, part, part.first if part.first is not None else first or 0).count(watch)
+
+
+class PartCounter:
+    """Follows the chunks of one part."""
+
+    def __init__(self, plan: ReadPlan, part: Part, first: int):
+        self.plan = plan
+        self.part = part
+        self.table = plan.tables[part.table]
+        self.columns = plan.columns[part.table]
+        self.bits = plan.bits(part.table)
+        self.decoder = plan.decoder(part.table)
+        self.intake = Intake(self.table, self.decoder, plan.skip)
+        self.first = first
+        self.accumulator: BatchAccumulator | BatchCounter
+        if plan.boundaries is None:
+            self.accumulator = BatchAccumulator(plan.structure.transitions, 0 if plan.by_episodes else first)
+        else:
+            self.accumulator = BatchCounter(plan.structure.transitions, len(plan.boundaries) + 1)
+        self.state = FollowState.before_all()
+        self.starts: list[OffsetArray] = []
+        self.keeps_starts = EPISODE in self.columns.roles and STEP not in self.columns.roles
+        self.first_row: int | None = None
+        self.head: Rows | None = None
+        self.tail: Rows | None = None
+        self.lost = 0
+        self.broken = False
+        self.costs = CostTally() if COST in self.columns.roles else None
+
+    def count(self, watch: Watch | None) -> Partial:
+        skips_ragged = self.plan.skip and not self.columns.from_next_row
+        read = 0
+        for chunk in self.table.chunks(
+            self.columns.names, self.intake.ragged if skips_ragged else None, self.part.groups
+        ):
+            if self.first_row is None:
+                self.first_row = chunk.first_row
+            self._count_chunk(chunk)
+            if watch is not None:
+                watch(chunk.rows, max(0, chunk.bytes_read - read))
+                read = chunk.bytes_read
+        if self.tail is not None and self.columns.from_next_row and not self.plan.skip:
+            self.intake.check(self.tail)
+        return Partial(
+            self.part.table,
+            self.intake.rows,
+            self.accumulator.parts(),
+            Counter(self.intake.dropped),
+            self.head,
+            self.tail,
+            int(self._position(self.head)[0]) if self.head is not None else 0,
+            int(self._position(self.tail)[0]) if self.tail is not None else 0,
+            self.state,
+            np.concatenate([np.empty(0, dtype=np.int64), *self.starts]),
+            self.lost,
+            self.broken,
+            None if self.costs is None else self.costs.sums(),
+        )
+
+    def _count_chunk(self, chunk: Chunk) -> None:
+        rows = self.decoder.decode(chunk)
+        self.intake.rows += chunk.rows
+        if self.columns.from_next_row:
+            waiting = self.tail
+            if waiting is not None:
+                rows = Rows.joined([waiting, rows])
+            self._follow(rows, 0 if waiting is None else 1)
+            self.tail, rows = rows[-1:], rows[:-1]
+            transition, lost = locate_known(self.plan, rows)
+            self.lost += lost
+            kept = self.intake.admit(rows, chunk) & (transition >= 0)
+        else:
+            before = int(self.state.carry[AT_NEXT])
+            transition = self.plan.index.transitions(rows.state, rows.taken, rows.next_state, rows.problems)
+            self._follow(rows, 0)
+            self.tail = rows[-1:]
+            kept = self.intake.admit(rows, chunk, before)
+        if self.costs is not None:
+            self.costs.add(transition[kept], rows.cost[kept])
+        position = self._position(rows)
+        if not kept.all():
+            transition, position = transition[kept], position[kept]
+        self.accumulator.add(transition, position)
+
+    def _follow(self, rows: Rows, start: int) -> Marks:
+        there = rows.state if self.columns.from_next_row else rows.next_state
+        inside = (there >= 0) & (there < self.plan.structure.states)
+        closed: BoolArray = inside & self.plan.absorbing[np.where(inside, there, 0)]
+        marks = follow(self.bits, start, rows, closed, self.state, self.plan.tick)
+        if self.keeps_starts:
+            self.starts.append(rows.episode[marks.is_new])
+        if start and self.head is not None and self.head.number[0] == rows.number[0]:
+            self.head = rows[:1]
+        if self.head is None:
+            placed = np.flatnonzero(rows.placed)
+            self.broken |= len(placed) == 0 or placed[0] > 0
+            if len(placed):
+                self.head = rows[placed[0] : placed[0] + 1]
+        return marks
+
+    def _position(self, rows: Rows) -> OffsetArray:
+        """Where each row stands in time: the number of its episode, or its own number in the log, from 0; the
+        number of its batch where times say when batches end.
+        """
+        if self.plan.boundaries is not None:
+            return np.searchsorted(self.plan.boundaries, rows.time)
+        if self.plan.by_episodes:
+            return rows.episode
+        assert self.first_row is not None
+        return rows.number + (self.first - self.first_row)

@@ -1,0 +1,563 @@
+"""Data that are collected episode by episode, under policies that may change, and when to look at them again.
+
+Counts that grow an episode at a time, and the rules that say when to look at them again.
+
+Batches end at episodes fixed in advance (`tightrope.data.counts`), whatever is seen in them. The sampling
+design is adaptive: who collects the data may have looked at all of the earlier ones.
+
+*Doubling* (Auer, Jaksch and Ortner 2008; paper, Section 5): an update is due at the end of the episode in
+which some choice has been taken as often since the last look as before it, and at least once. The rule needs
+the visits alone and looks at whole episodes, so it does not matter in which portions episodes arrive. A
+choice can double log₂ of its visits times, which bounds the number of updates.
+*Batches*: an update is due where a batch ends. That is how often those look who wait for a gap, and those
+whose policy does not follow the visits of single choices. Either rule may be asked for, or both; neither
+looks at more than visits and numbers of episodes, and the methods that learn from these data hold at all
+times at once, so that any rule would do.
+
+Episodes simulated under a policy until an update is due: compiled, the same however the run is divided.
+
+Episode n draws from the generator of its own number (`tightrope.data.simulator`), so a run that goes on
+later, or somewhere else, sees what it would have seen without the break.
+
+Data of a model under a finite-memory policy: the model is walked in the product with the policy's memory,
+where the policy is an ordinary one (`tightrope.model.product`). What was seen is counted in transitions of
+the model: copies that differ in what was remembered count together.
+
+Episodes that are each collected under one of several policies, drawn by their shares.
+
+A mixture of policies is not one randomised policy: what it does in a state depends on what was drawn when the
+episode began. Where policies depend on the step this is the only way to execute it exactly.
+
+Within a batch the order of episodes does not matter, so their numbers per policy are drawn (multinomial) and
+each policy's episodes simulated together; that is the distribution of drawing one policy per episode.
+
+`append_episodes` puts episodes after those that there are: one data set, collected in stages. Batches go on
+where they were: they end after the same numbers of episodes as those of any other data
+(`tightrope.data.counts`), so a batch that the end of the earlier data cut short is filled up first. Who
+collects the later episodes may have looked at the earlier ones, so the design is adaptive and has no plan.
+
+The file that says how many draws of which choice were planned: `sample --draws FILE`.
+
+    {"format": "tightrope draws", "version": 1, "model": "9f2c…", "planned_from": "41ab…", "draws": [
+      {"signature": ["p", "1 - p"], "draws": 18000, "choices": 3945, "example": "choice 'bet' of state (…)"},
+      …]}
+
+Choices with the same signature draw from the same distribution, so the table is by signature. The draws of a
+signature are spread evenly over its choices: that costs nothing, and shows where a tie does not hold.
+Signatures that are not listed are not drawn. `planned_from` is the digest of the data that the plan was made
+from. The draws themselves are fixed before they are made; put together with those data they are adaptive,
+which is what the design of the sampled file says (`tightrope.data.design`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from tightrope.data.counts import Batches, Counts, batch_ends, next_end
+from tightrope.data.design import OPEN_END, SamplingDesign, SamplingKind, absorbing_states, can_repeat_choice
+from tightrope.data.simulator import (
+    DEFAULT_CAP,
+    EPISODES,
+    Simulator,
+    Trajectories,
+    Walk,
+    build_alias_table,
+    draw,
+    pick,
+    seed_generator,
+    seed_key,
+)
+from tightrope.errors import InputError, Location
+from tightrope.io.coding import read_document, to_text
+from tightrope.io.results import DRAWS_FORMAT, DRAWS_VERSION, DrawsDocument, SignatureDraws
+from tightrope.model.graph.support import Support
+from tightrope.model.mdp import MDP
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
+from tightrope.model.product import Product, lift_model, product_with_memory
+from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.jit import kernel
+from tightrope.numerics.record import Facts, Record, freeze_fields
+
+
+class GrowingCounts:
+    """The data of one learner: `pending` are the counts of the batch that is still open.
+
+    `visits[c]` is how often choice c was taken, `looked[c]` how often it had been at the last look. An update
+    is due when a choice has doubled (`by_choice`) or a batch has ended (`by_batch`) since then. `planned` is
+    the number of episodes that was planned before the first one, where there was such a plan. `before` are
+    episodes and steps that came before these data and were forgotten; episodes are numbered over both.
+    `listener` is told the transitions of whatever is added, in the order in which they happened.
+    """
+
+    def __init__(
+        self,
+        model: ParametricMDP,
+        planned: int | None = None,
+        by_choice: bool = True,
+        by_batch: bool = False,
+        before: tuple[int, int] = (0, 0),
+    ):
+        self.model, self.planned = model, planned
+        self.by_choice, self.by_batch = by_choice, by_batch
+        self.before = before
+        self.listener: Callable[[OffsetArray], None] | None = None
+        self.episodes = 0
+        self.steps = 0
+        self.pending: OffsetArray = np.zeros(model.transitions, dtype=np.int64)
+        self.visits: OffsetArray = np.zeros(model.choices, dtype=np.int64)
+        self.looked: OffsetArray = np.zeros(model.choices, dtype=np.int64)
+        self.batch_end = next_end(0)
+        self._closed: list[tuple[OffsetArray, OffsetArray]] = []
+        self._open_episodes = 0
+        self._batch_ended = False
+        self._begun_with: SamplingDesign | None = None
+
+    def begin_with(self, counts: Counts) -> None:
+        """Go on from data that are there already, before the first episode is added."""
+        if counts.model_hash != self.model.hash():
+            raise InputError(
+                "the data are of another model",
+                hint="build both from the same model with the same constants and domain",
+            )
+        if counts.design.episodes is None:
+            raise InputError("the data to begin with do not come in episodes")
+        batches = counts.batches
+        seen = np.flatnonzero(counts.transition)
+        self._closed = [(seen, counts.transition[seen])] if batches is None else list(batches)
+        self._begun_with = counts.design
+        self.episodes, self.steps = counts.design.episodes, counts.steps
+        self.visits = counts.visits.copy()
+        self.batch_end = next_end(self.episodes)
+
+    @property
+    def update_is_due(self) -> bool:
+        """Whether one of the rules asks for a look."""
+        if self.by_batch and self._batch_ended:
+            return True
+        return self.by_choice and bool(np.any(self.visits - self.looked >= np.maximum(self.looked, 1)))
+
+    @property
+    def compared(self) -> OffsetArray:
+        """The visits that a choice must double: those of the last look, or more than there can be."""
+        return self.looked if self.by_choice else np.full(len(self.looked), 1 << 61, dtype=np.int64)
+
+    @property
+    def number(self) -> int:
+        """The number of the next episode: no other one has had it, so its random numbers are its own."""
+        return self.before[0] + self.episodes
+
+    def look(self) -> None:
+        """From here on visits are compared with those of now."""
+        self.looked = self.visits.copy()
+        self._batch_ended = False
+
+    def add(self, transitions: OffsetArray) -> None:
+        """Count one episode, given by its transitions."""
+        np.add.at(self.pending, transitions, 1)
+        np.add.at(self.visits, self.model.structure.transition_choice[transitions], 1)
+        self.counted(1, len(transitions))
+        if self.listener is not None:
+            self.listener(transitions)
+
+    def counted(self, episodes: int, steps: int) -> None:
+        """Take note of episodes of one batch whose transitions are in `pending` and `visits` already."""
+        assert self.episodes + episodes <= self.batch_end
+        self.episodes += episodes
+        self.steps += steps
+        self._open_episodes += episodes
+        if self.episodes == self.batch_end:
+            self._closed.append(_sparse(self.pending))
+            self.pending[:] = 0
+            self._open_episodes = 0
+            self._batch_ended = True
+            self.batch_end = next_end(self.episodes)
+
+    def counts(self) -> Counts:
+        """What has been seen so far: the closed batches, and the open one where it has an episode."""
+        parts = [*self._closed, _sparse(self.pending)] if self._open_episodes else self._closed
+        design = SamplingDesign(
+            SamplingKind.ADAPTIVE, self.episodes, self.steps, planned=self.planned, anytime=True
+        )
+        if (before := self._begun_with) is not None:
+            added, steps = self.episodes - (before.episodes or 0), self.steps - before.steps
+            design = before.merged(SamplingDesign(SamplingKind.ADAPTIVE, added, steps, anytime=True))
+        return Counts.from_batches(
+            Batches.from_parts(parts), self.model.transition_start, design, self.model.hash()
+        )
+
+    def state(self) -> dict[str, OffsetArray]:
+        """Everything, as arrays."""
+        batches = Batches.from_parts(self._closed)
+        return {
+            "batch_start": batches.start,
+            "batch_transition": batches.transition,
+            "batch_count": batches.count,
+            "pending": self.pending,
+            "looked": self.looked,
+            "progress": np.array([self.episodes, self.steps, self._open_episodes, self.batch_end]),
+            "planned": np.array([] if self.planned is None else [self.planned], dtype=np.int64),
+            "before": np.array(self.before, dtype=np.int64),
+        }
+
+    @staticmethod
+    def restored(
+        model: ParametricMDP,
+        state: Mapping[str, OffsetArray],
+        by_choice: bool = True,
+        by_batch: bool = False,
+        begun_with: SamplingDesign | None = None,
+    ) -> GrowingCounts:
+        """What `state` was taken of, right after a look; `begun_with` is the design of data it began with."""
+        plan = state["planned"].tolist() if "planned" in state else []
+        before = state["before"].tolist() if "before" in state else (0, 0)
+        data = GrowingCounts(model, plan[0] if plan else None, by_choice, by_batch, (before[0], before[1]))
+        data._begun_with = begun_with if before[0] == 0 else None
+        batches = Batches(state["batch_start"], state["batch_transition"], state["batch_count"])
+        data._closed = list(batches)
+        data.pending = state["pending"].copy()
+        data.looked = state["looked"].copy()
+        total = batches.total(model.transitions) + data.pending
+        np.add.at(data.visits, model.structure.transition_choice, total)
+        data.episodes, data.steps, data._open_episodes, data.batch_end = state["progress"].tolist()
+        return data
+
+
+def _sparse(count: OffsetArray) -> tuple[OffsetArray, OffsetArray]:
+    seen = np.flatnonzero(count)
+    return seen, count[seen]
+
+
+def simulate_until_doubled(
+    simulator: Simulator, policy: Policy, seed: int, data: GrowingCounts, last: int
+) -> None:
+    """Add episodes of the simulator's model under `policy`, until an update is due or there are `last`."""
+    mdp = simulator.mdp
+    table = build_alias_table(
+        mdp.choice_start, mdp.transition_start, policy.probability, mdp.probability, simulator.stopping
+    )
+    key = seed_key(seed, EPISODES)
+    walk = Walk(table.row, table.bucket, mdp.successor, mdp.initial, simulator.cap, key)
+    compared, due = data.compared, False
+    while not due and data.episodes < last:
+        walked, steps, doubled = walk_until_doubled(
+            walk,
+            mdp.structure.transition_choice,
+            data.number,
+            data.before[0] + min(last, data.batch_end),
+            compared,
+            data.visits,
+            data.pending,
+        )
+        data.counted(walked, steps)
+        due = doubled or data.update_is_due
+
+
+@kernel
+def walk_until_doubled(
+    walk: Walk,
+    transition_choice: IndexArray,
+    first: int,
+    last: int,
+    looked: OffsetArray,
+    visits: OffsetArray,
+    count: OffsetArray,
+) -> tuple[int, int, bool]:
+    """Walk episodes from `first` on, at most up to last−1, and end with the one in which a choice doubles.
+
+    Adds to `visits` and `count`. Returns the episodes walked, their steps, and whether a choice doubled.
+    """
+    row, bucket, successor, initial, cap, key = walk
+    generator = np.empty(4, dtype=np.uint64)
+    steps = 0
+    due = False
+    number = first
+    while number < last and not due:
+        seed_generator(key, number, generator)
+        state = initial
+        taken = 0
+        while taken < cap and row[state] >= 0:
+            t = pick(row[state], bucket, draw(generator))
+            c = transition_choice[t]
+            count[t] += 1
+            visits[c] += 1
+            if visits[c] - looked[c] >= max(looked[c], 1):
+                due = True
+            taken += 1
+            state = successor[t]
+        steps += taken
+        number += 1
+    return number - first, steps, due
+
+
+@dataclass(frozen=True, eq=False)
+class SteeredSimulator:
+    """The face of a `Simulator`, under a finite-memory policy.
+
+    >>> import tightrope as tr
+    >>> rows = [(0, "left", {1: 1}), (0, "right", {2: 1}), (1, "", {0: 1}), (2, "", {0: 1})]
+    >>> model = tr.build_from_rows(rows).instantiate()
+    >>> turns = tr.FiniteMemoryChoices([0, 1, 0, 2], [0, 1, 1, 0], [0, 2, 1, 3], [1, 1, 0, 0])
+    >>> SteeredSimulator(model, tr.Policy(model, turns), cap=8).episodes(1, seed=1).transition.tolist()
+    [2, 2, 2, 2]
+    """
+
+    mdp: MDP
+    policy: Policy
+    stop: BoolArray | None = None
+    cap: int = DEFAULT_CAP
+    model_hash: str | None = None
+
+    def episodes(self, episodes: int, seed: int, first: int = 0) -> Counts:
+        """Counts of so many trajectories, as transitions of the model."""
+        product, walker = self._walker
+        counts = walker.episodes(episodes, seed, first)
+        assert counts.batches is not None
+        parts = []
+        for begin, end in zip(counts.batches.start[:-1], counts.batches.start[1:], strict=True):
+            own = product.transition[counts.batches.transition[begin:end]]
+            transition, place = np.unique(own, return_inverse=True)
+            count = np.zeros(len(transition), np.int64)
+            np.add.at(count, place, counts.batches.count[begin:end])
+            parts.append((transition, count))
+        repeats = can_repeat_choice(self.mdp.structure, self._stopping, self.cap)
+        design = replace(counts.design, repeats=repeats)
+        name = self.model_hash if self.model_hash is not None else self.mdp.hash()
+        return Counts.from_batches(Batches.from_parts(parts), self.mdp.transition_start, design, name)
+
+    def trajectories(self, episodes: int, seed: int, first: int = 0) -> Iterator[Trajectories]:
+        """The same episodes step by step."""
+        product, walker = self._walker
+        for block in walker.trajectories(episodes, seed, first):
+            yield replace(block, transition=product.transition[block.transition])
+
+    def generative(self, samples: object, seed: int) -> Counts:
+        """Draws from every choice follow no policy."""
+        raise InputError(
+            "draws of single choices follow no policy: a finite-memory policy goes with episodes"
+        )
+
+    @cached_property
+    def _walker(self) -> tuple[Product, Simulator]:
+        product, policy = product_with_memory(self.mdp, self.policy, Support.of(self.mdp))
+        beside = lift_model(self.mdp, product)
+        return product, Simulator(beside, policy.probability, self._stopping[product.state], self.cap)
+
+    @cached_property
+    def _stopping(self) -> BoolArray:
+        absorbing = absorbing_states(self.mdp.structure)
+        return absorbing if self.stop is None else absorbing | self.stop
+
+
+CLOSE = 1e-6
+"""How far shares may sum from 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class MixedEpisodes:
+    """A simulator whose policy is drawn anew for every episode.
+
+    >>> import tightrope as tr
+    >>> bench = tr.benchmark("betting(5)")
+    >>> truth = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash())
+    >>> both = MixedEpisodes(truth, [0.25, 0.75], [tr.Policy.uniform(bench.model)] * 2)
+    >>> both.episodes(100, seed=1).design.episodes
+    100
+    """
+
+    simulator: Simulator
+    shares: Sequence[float]
+    policies: Sequence[Policy]
+
+    def __post_init__(self) -> None:
+        if len(self.shares) != len(self.policies) or not len(self.shares):
+            raise InputError(f"{len(self.policies)} policies have {len(self.shares)} shares")
+        if min(self.shares) < 0.0 or abs(sum(self.shares) - 1.0) > CLOSE:
+            raise InputError(f"the shares of policies sum to {sum(self.shares):.6g}, not to 1")
+
+    @property
+    def hash(self) -> str:
+        """The hash that the counts carry."""
+        return self.simulator.hash
+
+    @property
+    def repeats(self) -> bool:
+        """Whether an episode can take the same choice twice."""
+        return self.simulator.repeats
+
+    def episodes(self, episodes: int, seed: int, first: int = 0) -> Counts:
+        """Counts of episodes in batches, as `Simulator.episodes` has them."""
+        if episodes < 1:
+            raise InputError(f"the number of episodes is {episodes}, but it must be at least 1")
+        share = np.asarray(self.shares, dtype=np.float64)
+        each = [replace(self.simulator, policy=policy) for policy in self.policies]
+        parts: list[tuple[OffsetArray, OffsetArray]] = []
+        begin = 0
+        for end in batch_ends(episodes).tolist():
+            rng = np.random.default_rng([seed, first + begin])
+            sizes = rng.multinomial(end - begin, share / share.sum())
+            total = np.zeros(self.simulator.mdp.transitions, dtype=np.int64)
+            for walker, size in zip(each, sizes.tolist(), strict=True):
+                if size:
+                    total += walker.episodes(size, seed, first=first + begin).transition
+                    begin += size
+            seen: OffsetArray = np.flatnonzero(total)
+            parts.append((seen, total[seen]))
+        batches = Batches.from_parts(parts)
+        steps = int(batches.count.sum())
+        design = SamplingDesign(SamplingKind.TRAJECTORIES, episodes, steps, self.repeats, planned=episodes)
+        return Counts.from_batches(batches, self.simulator.mdp.transition_start, design, self.hash)
+
+
+def append_episodes(counts: Counts, simulator: Simulator | MixedEpisodes, episodes: int, seed: int) -> Counts:
+    """The counts with so many episodes of the simulator after them.
+
+    With the seed of earlier episodes of the same simulator new numbers are drawn all the same.
+    """
+    earlier, design = counts.design.episodes, counts.design
+    if counts.model_hash != simulator.hash:
+        raise InputError(
+            "the data are those of another model",
+            hint="build the model with the constants and the domain that the data were collected with",
+        )
+    if earlier is None or counts.batches is None:
+        raise InputError("the data do not come in episodes, so no episodes can be appended to them")
+    if episodes < 1:
+        raise InputError(f"the number of episodes is {episodes}, but it must be at least 1")
+    parts = list(counts.batches)
+    total = earlier + episodes
+    ends = batch_ends(total)
+    is_open = len(parts) > 0 and earlier not in batch_ends(next_end(earlier) * 2)
+    begin = earlier
+    for end in ends[ends > earlier].tolist():
+        drawn = simulator.episodes(end - begin, seed, first=begin).transition
+        if begin == earlier and is_open:
+            drawn = drawn + _dense(parts.pop(), len(drawn))
+        seen: OffsetArray = np.flatnonzero(drawn)
+        parts.append((seen, drawn[seen]))
+        begin = end
+    batches = Batches.from_parts(parts)
+    steps = int(batches.count.sum())
+    missing = tuple(dict.fromkeys([*design.censored, *([OPEN_END] if design.open_end else [])]))
+    repeats = design.repeats or simulator.repeats
+    later = SamplingDesign(SamplingKind.ADAPTIVE, total, steps, repeats, censored=missing)
+    return Counts.from_batches(batches, counts.transition_start, later, counts.model_hash)
+
+
+def _dense(part: tuple[OffsetArray, OffsetArray], size: int) -> OffsetArray:
+    result = np.zeros(size, dtype=np.int64)
+    result[part[0]] = part[1]
+    return result
+
+
+MOST_DRAWS = 1 << 31
+"""Of one signature."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PlannedDraws(Record):
+    """How often each signature of a model is to be drawn.
+
+    >>> import tightrope as tr
+    >>> model = tr.benchmark("betting(5)").model
+    >>> draws = np.zeros(len(model.signatures), dtype=np.int64)
+    >>> draws[-1] = 100
+    >>> int(PlannedDraws(model, draws).per_choice.sum())
+    100
+    """
+
+    model: ParametricMDP
+    draws: OffsetArray
+    planned_from: str | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.draws) != len(self.model.signatures) or np.any(self.draws < 0):
+            raise ValueError("one number of draws per signature, none of them negative")
+        freeze_fields(self)
+
+    def _facts_(self) -> Facts:
+        drawn = int(np.count_nonzero(self.draws))
+        return [("draws", f"{int(self.draws.sum()):,} of {drawn:,} of {len(self.draws):,} signatures")]
+
+    @property
+    def per_choice(self) -> OffsetArray:
+        """The draws of every choice: a signature's are spread evenly, the first choices get what is left."""
+        of_choice = self.model.signatures.of_choice
+        members = np.bincount(of_choice, minlength=len(self.draws))
+        order = np.argsort(of_choice, kind="stable")
+        rank = np.empty(len(of_choice), dtype=np.int64)
+        first = np.concatenate([[0], np.cumsum(members)])[:-1]
+        rank[order] = np.arange(len(of_choice)) - np.repeat(first, members)
+        whole, rest = np.divmod(self.draws, np.maximum(members, 1))
+        found: OffsetArray = whole[of_choice] + (rank < rest[of_choice])
+        return found
+
+    @property
+    def table(self) -> list[SignatureDraws]:
+        """A row per signature that is drawn, most draws first."""
+        model, signatures = self.model, self.model.signatures
+        members = np.bincount(signatures.of_choice, minlength=len(self.draws))
+        rows = []
+        for number in np.argsort(-self.draws, kind="stable"):
+            if self.draws[number] == 0:
+                break
+            example = int(np.argmax(signatures.of_choice == number))
+            rows.append(
+                SignatureDraws(
+                    signature=_texts(model, int(number)),
+                    draws=int(self.draws[number]),
+                    choices=int(members[number]),
+                    example=model.structure.choice_name(example),
+                )
+            )
+        return rows
+
+    def to_text(self) -> str:
+        """The file's text."""
+        document = DrawsDocument(model=self.model.hash(), planned_from=self.planned_from, draws=self.table)
+        return to_text(document) + "\n"
+
+
+def read_draws(path: str | Path, model: ParametricMDP) -> PlannedDraws:
+    """Read a file of planned draws; an `InputError` where it does not fit the model."""
+    place = Location(str(path))
+    hint = "'tightrope plan --generative' writes one"
+    found = read_document(Path(path), DrawsDocument, DRAWS_FORMAT, DRAWS_VERSION, hint)
+    if found.model is not None and found.model != model.hash():
+        raise InputError(
+            "these draws were planned for another model",
+            place,
+            hint="use the model with the same constants and domain, or plan again",
+        )
+    number_of = {tuple(_texts(model, number)): number for number in range(len(model.signatures))}
+    draws = np.zeros(len(model.signatures), dtype=np.int64)
+    seen: set[int] = set()
+    for row, entry in enumerate(found.draws, start=1):
+        number = number_of.get(tuple(entry.signature))
+        shown = ", ".join(entry.signature)
+        if number is None:
+            raise InputError(f"entry {row}: no choice of the model has the signature ({shown})", place)
+        if number in seen:
+            raise InputError(f"entry {row} names the signature ({shown}) a second time", place)
+        if not 0 <= entry.draws <= MOST_DRAWS:
+            raise InputError(
+                f"entry {row}: {entry.draws} draws, but a signature has between 0 and {MOST_DRAWS:,}", place
+            )
+        seen.add(number)
+        draws[number] = entry.draws
+    if draws.sum() == 0:
+        raise InputError("no draws are planned: the table is empty", place)
+    return PlannedDraws(model, draws, found.planned_from)
+
+
+def _texts(model: ParametricMDP, number: int) -> list[str]:
+    """The expressions of a signature."""
+    signatures = model.signatures
+    of = signatures.expression[signatures.start[number] : signatures.start[number + 1]]
+    names = model.parameters.names
+    return [model.expressions.function(int(index)).text(names) for index in of]

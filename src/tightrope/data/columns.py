@@ -1,0 +1,616 @@
+"""Which column of a log says what: naming habits, the user's own word in `--columns`, and what is decided.
+
+A role has one canonical name, which always means it, and habits, which are looked for where the canonical
+name is not there. Case, blanks, dots and dashes do not matter. Two columns with equal claim to a role are
+refused, and what was found is always said ("read as"). A column that bears the name of one of the model's
+variables is that variable and nothing else.
+
+How data name states: by index, by the model's variables, or as the model's author calls them.
+
+Which columns of a log say what, decided once for each table; never guessed where two readings are
+possible.
+
+A state is given by the model's variables (`x`, `y`, … and `x_next`, `y_next`, …), by what the author of a
+model in Python calls it (`state`, `next_state`), or by the model's own number of it: the last only where
+the user says so (`--states index`) or where the file was written for this very model. Where a log has no
+columns for the next state, it is the state of the episode's next row.
+
+`action` is a name or the number of the choice within its state, which is refused where it might be that of
+another action; `choice` is that number beyond doubt. A model with one choice in every state needs neither.
+A table with a column `count` is a table of counts, any other has one row per step.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from tightrope.errors import InputError, Location
+from tightrope.io.table.columns import LOOKED_AT, MOST_COLUMNS, distinct, look, some_values
+from tightrope.io.table.data_table import COUNTS, Chunk, DataTable, structure_hash
+from tightrope.model.structure import ParametricReward, Structure
+
+STATE, NEXT_STATE, ACTION, CHOICE = "state", "next_state", "action", "choice"
+EPISODE, STEP, TIME = "episode", "step", "time"
+TERMINATED, TRUNCATED, DONE = "terminated", "truncated", "done"
+COUNT, BATCH = "count", "batch"
+COST = "cost"
+WATCHED_UNTIL = "watched_until"
+"""Until when an episode was watched: the column that the option of this name gives."""
+NEXT = "_next"
+ROLES = (
+    STATE,
+    NEXT_STATE,
+    ACTION,
+    CHOICE,
+    EPISODE,
+    STEP,
+    TIME,
+    TERMINATED,
+    TRUNCATED,
+    DONE,
+    COUNT,
+    BATCH,
+    COST,
+)
+
+HABITS: Mapping[str, tuple[str, ...]] = {
+    STATE: ("s", "obs", "observation", "from_state", "source", "cur_state", "current_state", "state_id"),
+    ACTION: ("act", "a", "action_name", "action_id", "actions", "decision", "control"),
+    CHOICE: (),
+    EPISODE: (
+        "ep",
+        "run",
+        "trajectory",
+        "traj",
+        "rollout",
+        "trial",
+        "episode_id",
+        "run_id",
+        "trajectory_id",
+        "traj_id",
+        "ep_id",
+        "episode_number",
+    ),
+    STEP: ("t", "timestep", "time_step", "step_id", "step_number", "step_index", "steps"),
+    TIME: ("timestamp", "datetime", "ts", "date", "date_time"),
+    TERMINATED: ("terminal", "is_terminal", "termination", "terminateds"),
+    TRUNCATED: ("timeout", "timeouts", "truncation", "is_truncated", "truncateds"),
+    DONE: ("is_done", "dones", "end", "last", "is_last", "ended"),
+    COUNT: ("counts",),
+    BATCH: (),
+    COST: ("costs", "reward", "rewards", "r"),
+}
+_NEXT_FORMS = ("{}_next", "next_{}", "{}'", "{}_prime", "{}prime", "new_{}", "{}_new", "next{}", "{}next")
+_NEXT_STATE_HABITS = ("to_state", "target", "destination", "s2", "sp", "successor")
+_STATE_PREFIXES = ("state.", "s.", "obs.", "observation.")
+_NEXT_PREFIXES = (
+    "next_state.",
+    "state_next.",
+    "s'.",
+    "next_obs.",
+    "next_observation.",
+    "next.",
+    "new_state.",
+)
+
+
+def is_name_of_next(column: str, variable: str) -> bool:
+    """Whether a column is called like the next value of a variable, or for `state`, like the next state."""
+    names = {plain_name(form.format(variable)) for form in _NEXT_FORMS}
+    names |= set(_NEXT_STATE_HABITS) if variable == STATE else set()
+    return plain_name(column) in names
+
+
+def plain_name(name: str) -> str:
+    """A column's name without case, blanks and dashes."""
+    return re.sub(r"[\s\-]+", "_", name.strip().lower())
+
+
+class ColumnFinder:
+    """Finds the columns of one table; `given` says which column has a role, whatever it is called."""
+
+    def __init__(
+        self, file: str, columns: Sequence[str], variables: Collection[str], given: Mapping[str, str]
+    ):
+        self.file = file
+        self.columns = tuple(columns)
+        self.given = dict(given)
+        self._taken = {name for name in columns if name in variables and name not in given}
+        self._taken |= set(given.values())
+        self._check_given()
+
+    def role(self, role: str) -> str | None:
+        """The column of a role, or None where no column has it."""
+        if role in self.given:
+            return self.given[role] or None
+        return self._first(role, role, HABITS[role])
+
+    def state(self) -> str | None:
+        """The column of whole states."""
+        return self.role(STATE)
+
+    def next_state(self, state: str | None) -> str | None:
+        """The column of next states, for which the name of the states' own column counts, too."""
+        if NEXT_STATE in self.given:
+            return self.given[NEXT_STATE] or None
+        bases = dict.fromkeys(b for b in (STATE, plain_name(state) if state else None) if b is not None)
+        habits = [form.format(base) for base in bases for form in _NEXT_FORMS] + list(_NEXT_STATE_HABITS)
+        return self._first(NEXT_STATE, NEXT_STATE, habits)
+
+    def variable(self, name: str) -> str | None:
+        """The column of a variable: its name, or that within an object `state`."""
+        if name in self.given:
+            return self.given[name] or None
+        if name in self.columns:
+            return name
+        same = [column for column in self._free() if plain_name(column) == plain_name(name)]
+        if same:
+            return self._only(name, same)
+        nested = [prefix + plain_name(name) for prefix in _STATE_PREFIXES]
+        return self._first(name, nested[0], nested[1:])
+
+    def next_variable(self, name: str) -> str | None:
+        """The column of a variable's next value."""
+        key = name + "'"
+        if key in self.given:
+            return self.given[key] or None
+        own = self.variable(name)
+        bases = dict.fromkeys([plain_name(name), *([plain_name(own)] if own is not None else [])])
+        forms = [form.format(base) for base in bases for form in _NEXT_FORMS]
+        nested = [prefix + plain_name(name) for prefix in _NEXT_PREFIXES]
+        return self._first(key, name + NEXT, [*forms, *nested])
+
+    def _first(self, role: str, canonical: str, habits: Iterable[str]) -> str | None:
+        if canonical in self.columns and canonical not in self._taken:
+            return canonical
+        wanted = [plain_name(canonical), *habits]
+        found = [column for column in self._free() if plain_name(column) in wanted]
+        return self._only(role, found) if found else None
+
+    def _only(self, role: str, found: list[str]) -> str:
+        if len(found) > 1:
+            shown = " and ".join(f"'{column}'" for column in found[:3])
+            raise InputError(
+                f"the columns {shown} could each be the {describe_role(role)}",
+                Location(self.file),
+                f'say which: `columns="{role}={found[0]}"`',
+            )
+        return found[0]
+
+    def _free(self) -> Iterable[str]:
+        return (column for column in self.columns if column not in self._taken)
+
+    def _check_given(self) -> None:
+        for role, column in self.given.items():
+            if column and column not in self.columns:
+                raise InputError(
+                    f"`columns` names the column '{column}' for the {describe_role(role)}, but there is none",
+                    Location(self.file),
+                    f"the file has the columns {', '.join(self.columns)}",
+                )
+
+
+def describe_role(role: str) -> str:
+    """A role in words."""
+    if role == NEXT_STATE:
+        return "next state"
+    if role.endswith("'"):
+        return f"next value of '{role[:-1]}'"
+    return role if role in ROLES else f"variable '{role}'"
+
+
+_TIMED = re.compile(r"(?P<column>[^:]+):(?P<format>.*%.*)")
+
+
+class GivenColumns(dict[str, str]):
+    """Roles with their columns; `time_format` is how times are written, where the user says so."""
+
+    time_format: str | None = None
+
+
+def parse_columns(
+    texts: Sequence[str] | Mapping[str, str] | None, variables: Collection[str], more: Collection[str] = ()
+) -> GivenColumns:
+    """`wear=wear_level, wear'=next_wear, action=cmd` as roles with their columns; an empty column means none.
+    `time=Zeit:%d.%m.%Y %H:%M` also says how times are written.
+
+    >>> parse_columns(["wear=wear_level, wear'=next_wear", "action=cmd, step="], ["wear"])
+    {'wear': 'wear_level', "wear'": 'next_wear', 'action': 'cmd', 'step': ''}
+    """
+    if texts is None:
+        return GivenColumns()
+    roles = GivenColumns()
+    for name, column in _entries(texts):
+        role = _role(name, variables, more)
+        if role == TIME and (timed := _TIMED.fullmatch(column)):
+            column, roles.time_format = timed["column"].strip(), timed["format"].strip()
+        if role in roles:
+            raise InputError(f"`columns` gives the {describe_role(role)} twice")
+        if column and column in roles.values():
+            raise InputError(f"`columns` gives the column '{column}' two meanings")
+        roles[role] = column
+    return roles
+
+
+def column_entries(texts: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+    """What a user's words say of columns, as they stand."""
+    return dict(_entries(texts))
+
+
+def _entries(texts: Sequence[str] | Mapping[str, str]) -> list[tuple[str, str]]:
+    if isinstance(texts, Mapping):
+        return [(str(role), str(column)) for role, column in texts.items()]
+    listed = [texts] if isinstance(texts, str) else texts
+    return [_entry(piece, text) for text in listed for piece in _pieces(text)]
+
+
+def _pieces(text: str) -> list[str]:
+    return next(csv.reader([text], skipinitialspace=True), [])
+
+
+def _entry(piece: str, text: str) -> tuple[str, str]:
+    role, equals, column = (part.strip() for part in piece.partition("="))
+    if not equals or not role:
+        raise InputError(
+            f"{piece.strip()!r} does not give a column its meaning",
+            Location("`columns`", 1, None, text),
+            'write it as `columns="wear=wear_level, wear\'=next_wear, action=cmd, episode=run_id"`',
+        )
+    return role, column
+
+
+def _role(name: str, variables: Collection[str], more: Collection[str]) -> str:
+    """The role that a user's word means: a variable, its next value, or one of `ROLES` or `more`."""
+    if name in variables:
+        return name
+    for variable in variables:
+        if name in {form.format(variable) for form in _NEXT_FORMS}:
+            return variable + "'"
+    if name in ROLES or name in more:
+        return name
+    if name in {form.format(STATE) for form in _NEXT_FORMS}:
+        return NEXT_STATE
+    known = ", ".join([*variables, *(f"{v}'" for v in variables), *ROLES, *more])
+    raise InputError(f"`columns` speaks of '{name}', which is no part of a row", hint=f"known are {known}")
+
+
+class StateForm(Enum):
+    """An index means something only within one model; variables survive a change of the model's numbering.
+
+    >>> [one.value for one in StateForm]
+    ['index', 'variables']
+    """
+
+    INDEX = "index"
+    VARIABLES = "variables"
+
+
+class StateNames(Enum):
+    """What stands in a log where it names a state."""
+
+    INDEX = "index"
+    """The number that the model gives the state; only where the user or the file says so."""
+
+    VARIABLES = "variables"
+    """The values of all variables of the model, a column each."""
+
+    OWN = "own"
+    """What the author of a model written in Python calls the state."""
+
+
+def state_form(states: StateForm | str | None) -> StateForm | None:
+    """The form that a user names, None for none; a name that is none is an `InputError`."""
+    try:
+        return None if states is None else StateForm(states)
+    except ValueError:
+        known = ", ".join(repr(form.value) for form in StateForm)
+        raise InputError(f"states={states!r} is no way to name states; there are {known}") from None
+
+
+RESERVED = (STATE, NEXT_STATE, ACTION, CHOICE, EPISODE, STEP, TERMINATED, TRUNCATED, COUNT, BATCH)
+
+
+@dataclass(frozen=True)
+class RowColumns:
+    """The columns that say from where, by what and to where a row goes, and where it stands in its episode.
+
+    `next_state` is empty where the next row tells it. `state_roles` are the columns of states by what they
+    hold: variables with their next values (`x'`), or whole states. `roles` are all others.
+    """
+
+    by: StateNames
+    state: tuple[str, ...]
+    next_state: tuple[str, ...]
+    state_roles: Mapping[str, str]
+    roles: Mapping[str, str]
+
+    @property
+    def from_next_row(self) -> bool:
+        return not self.next_state
+
+    @property
+    def by_index(self) -> bool:
+        return self.by is StateNames.INDEX
+
+    @property
+    def action(self) -> str | None:
+        return self.roles.get(ACTION)
+
+    @property
+    def choice(self) -> str | None:
+        return self.roles.get(CHOICE)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether a row is a counted transition rather than a step."""
+        return COUNT in self.roles
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """The columns of flags that say that an episode is over."""
+        return tuple(self.roles[role] for role in (TERMINATED, TRUNCATED, DONE) if role in self.roles)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every column that is read."""
+        return tuple(dict.fromkeys([*self.state_roles.values(), *self.roles.values()]))
+
+    @property
+    def read_as(self) -> str:
+        """The reading in one line: `wear = wear_level, wear' = next_wear, action = cmd`."""
+        roles = [*self.state_roles.items(), *self.roles.items()]
+        parts = [role if role == column else f"{role} = {column}" for role, column in roles]
+        form = {
+            StateNames.INDEX: "states by the model's index",
+            StateNames.VARIABLES: "states by the model's variables",
+            StateNames.OWN: "states as the model's author calls them",
+        }[self.by]
+        follow = "; next states from the next row of the episode" if self.from_next_row else ""
+        return f"{form}; {', '.join(parts)}{follow}"
+
+
+def find_columns(
+    table: DataTable, structure: Structure, states: StateNames | None, given: Mapping[str, str]
+) -> RowColumns:
+    """Decide how a table gives states and actions, or say what is missing or could mean two things."""
+    written_here = _is_written_for(table, structure)
+    by_index = states is StateNames.INDEX or (states is None and written_here)
+    variables = () if by_index else tuple(structure.valuations)
+    if states is not StateNames.INDEX and STATE in given and STATE not in variables:
+        variables = ()
+    finder = ColumnFinder(table.path, table.names, variables, given)
+    by, state, next_state = _state_columns(table, structure, states, by_index, finder)
+    state_roles = _state_roles(by, state, next_state, structure)
+    used = {*state_roles.values()}
+    roles: dict[str, str] = {}
+    for role in ROLES:
+        if role in (STATE, NEXT_STATE):
+            continue
+        if role == COUNT and written_here and (table.metadata or {}).get("rows") == COUNTS:
+            roles[COUNT] = COUNT
+            continue
+        if role == COST and not _has_unknown_rewards(table, structure, given):
+            continue
+        column = finder.role(role)
+        if column is not None and column not in used:
+            roles[role] = column
+            used.add(column)
+    _check_action(table, structure, roles)
+    if COUNT in roles:
+        if not next_state:
+            raise _missing(table, [_next_role(by, structure)], "a table of counts says where a row leads")
+        left_out = (EPISODE, STEP, TIME, TERMINATED, TRUNCATED, DONE, COST)
+        roles = {r: c for r, c in roles.items() if r not in left_out}
+    else:
+        roles.pop(BATCH, None)
+        if not next_state:
+            _check_next_row(table, by, structure, roles, given)
+    return RowColumns(by, state, next_state, state_roles, roles)
+
+
+def show_value(chunk: Chunk, name: str, row: int) -> Any:
+    """A value as it stands in the file."""
+    return chunk.columns[name][row].as_py()
+
+
+def _is_written_for(table: DataTable, structure: Structure) -> bool:
+    """Whether the file gives states by index and was written for this model; one for another is refused."""
+    metadata = table.metadata or {}
+    if "structure" not in metadata or not {STATE, NEXT_STATE} <= set(table.names):
+        return False
+    if metadata["structure"] == structure_hash(structure):
+        return True
+    source = metadata.get("source")
+    raise InputError(
+        "the file was sampled from a different model" + (f" ({source})" if source else ""),
+        Location(table.path),
+        "use the same model and constants, or sample with states given by variables",
+    )
+
+
+def _state_columns(
+    table: DataTable,
+    structure: Structure,
+    states: StateNames | None,
+    by_index: bool,
+    finder: ColumnFinder,
+) -> tuple[StateNames, tuple[str, ...], tuple[str, ...]]:
+    variables = tuple(structure.valuations)
+    if by_index:
+        return (StateNames.INDEX, *_whole_states(table, finder, "states are read by index"))
+    whole = None if STATE in variables else finder.state()
+    present = [finder.variable(name) for name in variables]
+    complete = bool(variables) and None not in present
+    if states is StateNames.VARIABLES and not variables:
+        raise InputError("the model has no variables: states cannot be read by them", Location(table.path))
+    if complete and states is not StateNames.OWN and not (STATE in finder.given and STATE not in variables):
+        names = tuple(name for name in present if name is not None)
+        return StateNames.VARIABLES, names, _next_variables(table, structure, finder)
+    if states is not StateNames.VARIABLES and structure.own_states is not None:
+        return (StateNames.OWN, *_whole_states(table, finder, _or_variables(variables)))
+    if states is StateNames.OWN:
+        raise InputError(
+            "the model does not know what its author calls its states: only models written in Python do",
+            Location(table.path),
+        )
+    if whole is not None and not any(name is not None for name in present):
+        raise _only_a_number(table, structure, whole)
+    missing = [name for name, column in zip(variables, present, strict=True) if column is None]
+    if not variables:
+        raise _missing(
+            table, [STATE], 'the model has no variables: states go by index, with `states="index"`'
+        )
+    raise _missing(table, missing, f"states are given by the model's variables {', '.join(variables)}")
+
+
+def _only_a_number(table: DataTable, structure: Structure, column: str) -> InputError:
+    """A column of whole states, for a model that knows states by its variables or not at all."""
+    variables = tuple(structure.valuations)
+    named = f"the model names its states by its variables {', '.join(variables)}"
+    return InputError(
+        f"the column '{column}' does not say how it names states: "
+        + (named if variables else "the model has neither variables nor states of its author's naming"),
+        Location(table.path),
+        'where it is the number that the model gives a state, say `states="index"`'
+        + (
+            f"; where it holds the variable {variables[0]}, say `columns='{variables[0]}={column}'`"
+            if len(variables) == 1
+            else ""
+        ),
+    )
+
+
+def _has_unknown_rewards(table: DataTable, structure: Structure, given: Mapping[str, str]) -> bool:
+    """Whether costs are of use: some reward of the model depends on parameters."""
+    if any(isinstance(reward, ParametricReward) for reward in structure.rewards.values()):
+        return True
+    if given.get(COST):
+        raise InputError(
+            f"`columns` names the column '{given[COST]}' for the cost, but no reward of the model depends on "
+            "a parameter: costs would say nothing",
+            Location(table.path),
+            "leave it out",
+        )
+    return False
+
+
+def _whole_states(
+    table: DataTable, finder: ColumnFinder, why: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    state = finder.state()
+    if state is None:
+        raise _missing(table, [STATE], why)
+    next_state = finder.next_state(state)
+    return (state,), () if next_state is None else (next_state,)
+
+
+def _or_variables(variables: tuple[str, ...]) -> str:
+    if not variables:
+        return "the model's own states stand there"
+    return f"or, for states by variables, {', '.join((*variables, *(name + NEXT for name in variables)))}"
+
+
+def _next_variables(table: DataTable, structure: Structure, finder: ColumnFinder) -> tuple[str, ...]:
+    variables = tuple(structure.valuations)
+    found = [finder.next_variable(name) for name in variables]
+    if len(variables) == 1 and found[0] is None and variables[0] == STATE:
+        found = [finder.next_state(STATE)]
+    if not any(name is not None for name in found):
+        return ()
+    missing = [f"{v}{NEXT}" for v, column in zip(variables, found, strict=True) if column is None]
+    if missing:
+        raise _missing(table, missing, "some next values are there, these are not")
+    return tuple(name for name in found if name is not None)
+
+
+def _state_roles(
+    by: StateNames, state: tuple[str, ...], next_state: tuple[str, ...], structure: Structure
+) -> dict[str, str]:
+    if by is StateNames.VARIABLES:
+        names = tuple(structure.valuations)
+        after = {f"{n}'": column for n, column in zip(names, next_state, strict=False)}
+        return {**dict(zip(names, state, strict=True)), **after}
+    return {STATE: state[0], **({NEXT_STATE: next_state[0]} if next_state else {})}
+
+
+def _next_role(by: StateNames, structure: Structure) -> str:
+    return NEXT_STATE if by is not StateNames.VARIABLES else next(iter(structure.valuations)) + NEXT
+
+
+def _check_next_row(
+    table: DataTable, by: StateNames, structure: Structure, roles: Mapping[str, str], given: Mapping[str, str]
+) -> None:
+    """Next states come from the next row only where something says that rows follow each other."""
+    said = NEXT_STATE in given or any(f"{name}'" in given for name in structure.valuations)
+    if said or any(role in roles for role in (EPISODE, STEP, TIME, TERMINATED, TRUNCATED, DONE)):
+        return
+    role = NEXT_STATE if by is not StateNames.VARIABLES else f"{next(iter(structure.valuations))}'"
+    raise InputError(
+        "no column holds the next state, and none says which rows follow each other (episode, step, done)",
+        Location(table.path),
+        f'name it with `columns="{role}=…"`; or say `columns="{role}="` where each row continues the one '
+        f"before; the file has the columns {', '.join(table.names)}",
+    )
+
+
+def _check_action(table: DataTable, structure: Structure, roles: Mapping[str, str]) -> None:
+    if ACTION in roles or CHOICE in roles or not structure.has_choices:
+        return
+    raise _missing(table, [ACTION], f"or '{CHOICE}': some states of the model have more than one choice")
+
+
+def _missing(table: DataTable, names: list[str], why: str) -> InputError:
+    absent = [name for name in names if name not in table.names] or names
+    hint = f'the file has the columns {", ".join(table.names)}; `columns="{absent[0]}=…"` says what they mean'
+    return InputError(
+        f"missing column{'s' if len(absent) > 1 else ''} {', '.join(absent)} ({why})",
+        Location(table.path),
+        "; ".join([hint, *unused_columns(table, (), ())]),
+    )
+
+
+_ID_WORDS = re.compile(
+    r"(^|[_\W])(id|nr|no|unit|pump|pumpe|machine|maschine|device|asset|serial|name|car|robot|patient)([_\W]|$)",
+    re.IGNORECASE,
+)
+_END_WORDS = re.compile(r"end|done|fail|final|last|stop|ausfall|schluss|term", re.IGNORECASE)
+
+
+def unused_columns(table: DataTable, used: Sequence[str], roles: Sequence[str]) -> tuple[str, ...]:
+    """What `point_at_unused` says of the first rows of a table; nothing where that says itself what it is."""
+    names = [name for name in table.columns if name not in used][:MOST_COLUMNS]
+    if not names or table.metadata is not None or COUNT in roles:
+        return ()
+    try:
+        chunk = next(table.chunks(names, lambda: None), None)
+    except InputError:
+        return ()
+    return () if chunk is None else point_at_unused(chunk, roles)
+
+
+def point_at_unused(chunk: Chunk, roles: Sequence[str]) -> tuple[str, ...]:
+    """What columns that nobody uses look like, where the log has no such thing: times, names of episodes,
+    ends."""
+    found, unused = [], "is not used and looks like"
+    for name, column in chunk.columns.items():
+        values = some_values(column)
+        looks, shown = look(values), ", ".join(str(value) for value in values)
+        if looks == "dates" and not {TIME, STEP} & set(roles):
+            found.append(f"column '{name}' {unused} times ({shown}): `columns=\"time={name}\"`")
+        elif looks in ("whole numbers", "text") and _ID_WORDS.search(name) and EPISODE not in roles:
+            several = len(set(distinct(column.slice(0, LOOKED_AT))[0]))
+            if 1 < several <= max(min(chunk.rows, LOOKED_AT) // 2, 2):
+                said = f'names of episodes ({shown}): `columns="episode={name}"`'
+                found.append(f"column '{name}' {unused} {said}")
+        elif _is_flag(values) and _END_WORDS.search(name) and not {TERMINATED, TRUNCATED, DONE} & set(roles):
+            found.append(f"column '{name}' {unused} ends ({shown}): `columns=\"done={name}\"`")
+    return tuple(found)
+
+
+def _is_flag(values: Sequence[Any]) -> bool:
+    return bool(values) and {str(value).strip().lower() for value in values} <= {"0", "1", "true", "false"}

@@ -14,9 +14,9 @@ sequence of boundaries does not depend on where the data end.
 `BatchAccumulator` gathers counts from a stream of transitions, cut into such batches as they come. Memory is
 one counter a transition of the model plus the batches themselves; what the stream holds does not matter.
 
-`cover` says which choices the data have visited, and how often. A choice that was never taken says nothing about
-its probabilities: guarantees about policies that take it rest on the other choices with the same expressions,
-or on the domain alone.
+`cover` says which choices the data have visited, and how often. A choice that was never taken says nothing
+about its probabilities: guarantees about policies that take it rest on the other choices with the same
+expressions, or on the domain alone.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from tightrope.data.design import SamplingDesign
 from tightrope.errors import InputError
 from tightrope.model.policy import HasStructure
 from tightrope.model.states import action_column, state_columns, to_pandas, with_states
+from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import Facts, Record, freeze_fields

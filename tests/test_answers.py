@@ -15,7 +15,7 @@ import pytest
 import tightrope as tr
 from tightrope.cli.app import run
 from tightrope.logic.evaluate import UndecidedError
-from tightrope.logic.values import Bounds, Truth, round_half_up
+from tightrope.logic.values import StateBounds, StateTruth, round_half_up
 from tightrope.model.graph import components as branching
 from tightrope.model.graph.support import Support
 
@@ -281,7 +281,7 @@ def test_what_has_no_answer_is_refused(model: tr.ParametricMDP, text: str, messa
 def test_interval_arithmetic_encloses_exact_results() -> None:
     rng = np.random.default_rng(2)
     left, right = rng.normal(size=200), rng.normal(size=200) * 1e3
-    one, other = Bounds(left, left), Bounds(right, right)
+    one, other = StateBounds(left, left), StateBounds(right, right)
     for bounds, exact in [
         (one.plus(other), [Fraction(a) + Fraction(b) for a, b in zip(left, right, strict=True)]),
         (one.times(other), [Fraction(a) * Fraction(b) for a, b in zip(left, right, strict=True)]),
@@ -290,7 +290,7 @@ def test_interval_arithmetic_encloses_exact_results() -> None:
         ends = zip(bounds.lower, exact, bounds.upper, strict=True)
         assert all(Fraction(low) <= value <= Fraction(high) for low, value, high in ends)
         assert np.all(bounds.upper - bounds.lower <= 1e-15 * np.maximum(np.abs(bounds.upper), 1))
-    wide = Bounds(np.array([-1.0, 1.0]), np.array([2.0, 3.0]))
+    wide = StateBounds(np.array([-1.0, 1.0]), np.array([2.0, 3.0]))
     assert wide.times(wide).lower.tolist() == pytest.approx([-2, 1])
     assert np.isneginf(wide.divided_by(wide).lower[0]) and wide.divided_by(wide).upper[1] >= 3
     assert round_half_up(np.array([0.5, 0.49999999999999994, -0.5, 1.5, np.inf])).tolist() == [
@@ -300,14 +300,14 @@ def test_interval_arithmetic_encloses_exact_results() -> None:
         2,
         np.inf,
     ]
-    third = Bounds(np.array([1 / 3]), np.array([1 / 3]))
+    third = StateBounds(np.array([1 / 3]), np.array([1 / 3]))
     assert third.meets(">=", Fraction(1, 3)).fails.tolist() == [True]  # the double below a third
     assert third.meets("<", Fraction(1, 3)).holds.tolist() == [True]
 
 
 def test_logic_with_open_parts() -> None:
     yes, no, open_ = (
-        Truth(np.array([h]), np.array([f])) for h, f in ((True, False), (False, True), (False, False))
+        StateTruth(np.array([h]), np.array([f])) for h, f in ((True, False), (False, True), (False, False))
     )
     assert open_.both(no).fails[0] and open_.either(yes).holds[0]
     assert open_.both(yes).is_open[0] and open_.negated().is_open[0] and open_.same(no).is_open[0]

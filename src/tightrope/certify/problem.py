@@ -37,7 +37,7 @@ from tightrope.prism.parse.property_syntax import RewardFormula, spell
 from tightrope.prism.parse.syntax import Complaint
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query
-from tightrope.prism.properties.resolve import Reading, refuse_reward_options
+from tightrope.prism.properties.resolve import DirectionReading, refuse_reward_options
 from tightrope.solver.kernels.interval_kernel import IntervalKernel
 
 
@@ -201,7 +201,7 @@ class Asked:
     objective: certified.Objective
     automaton: CertifiedAutomaton | None = None
     reading: str | None = None
-    sides: Reading | None = None
+    sides: DirectionReading | None = None
     limit: tuple[str, Fraction] | None = None
 
 

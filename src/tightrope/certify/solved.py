@@ -33,7 +33,14 @@ from tightrope.certificate.theorem import prove
 from tightrope.certify.problem import Asked, to_problem
 from tightrope.errors import CannotCertify, InputError
 from tightrope.logic.accepting import towards
-from tightrope.logic.long_run import Gains, Quotient, Reached, expectation, gains_of, reached_averages
+from tightrope.logic.long_run import (
+    ComponentQuotient,
+    Gains,
+    Reached,
+    expectation,
+    gains_of,
+    reached_averages,
+)
 from tightrope.logic.operators import Effort
 from tightrope.model.mdp import MDP, FactoredRows, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
@@ -330,7 +337,7 @@ class _Search:
             return solve(one, objective, None)
 
         self.gains: Gains = gains_of(model, reward, nature, precision, plainly)
-        self.quotient = Quotient.of(model, self.gains.components)
+        self.quotient = ComponentQuotient.of(model, self.gains.components)
         self.reached: Reached = reached_averages(self.quotient, self.gains, nature, plainly)
 
     def _gain(self, share: FloatArray | None) -> FloatArray:

@@ -45,7 +45,7 @@ _SPREAD = 1.0 + 2.0**-20
 
 
 @dataclass(frozen=True, eq=False)
-class Clock:
+class TransientClock:
     """A chain in which only `active` states move, uniformised; the others keep their worth."""
 
     rate: Fraction
@@ -55,7 +55,7 @@ class Clock:
     """The most numbers that are added up in a step of a state."""
 
     def run(
-        self, values: FloatArray, shares: FloatArray, horizon: Horizon
+        self, values: FloatArray, shares: FloatArray, horizon: TimeHorizon
     ) -> tuple[FloatArray, float, float]:
         """Σ_k shares[k]·(values after k steps), with its relative and absolute errors (per unit).
 
@@ -96,7 +96,7 @@ class Clock:
         return run_robust_steps(chain, values, shares, total, maximise)
 
 
-def uniformise(chain: CTMC | IntervalCTMC, active: BoolArray, worth: FloatArray) -> Clock | None:
+def uniformise(chain: CTMC | IntervalCTMC, active: BoolArray, worth: FloatArray) -> TransientClock | None:
     """The chain whose `active` states move and whose others are worth `worth`; None where none is active."""
     members = np.flatnonzero(active)
     if not len(members):
@@ -106,7 +106,7 @@ def uniformise(chain: CTMC | IntervalCTMC, active: BoolArray, worth: FloatArray)
     return _uniformise_robustly(chain, members, active, worth)
 
 
-def _uniformise(chain: CTMC, members: OffsetArray, active: BoolArray, worth: FloatArray) -> Clock:
+def _uniformise(chain: CTMC, members: OffsetArray, active: BoolArray, worth: FloatArray) -> TransientClock:
     signature = chain.signatures.of_choice[members]
     used = np.unique(signature)
     exits = chain.exit_exact.take(used.astype(np.int64))
@@ -135,12 +135,12 @@ def _uniformise(chain: CTMC, members: OffsetArray, active: BoolArray, worth: Flo
         stay_of[signature],
         constant.astype(np.float64),
     )
-    return Clock(rate, members, steps, int(length.max()))
+    return TransientClock(rate, members, steps, int(length.max()))
 
 
 def _uniformise_robustly(
     chain: IntervalCTMC, members: OffsetArray, active: BoolArray, worth: FloatArray
-) -> Clock:
+) -> TransientClock:
     transition, length = _transitions_of(chain.transition_start, members)
     owner = np.repeat(np.arange(len(members)), length)
     expression = chain.expression[transition]
@@ -174,7 +174,7 @@ def _uniformise_robustly(
         gain,
         np.maximum(1.0 - most / rate, 0.0),
     )
-    return Clock(Fraction(rate), members, steps, int(length.max()))
+    return TransientClock(Fraction(rate), members, steps, int(length.max()))
 
 
 def _transitions_of(start: OffsetArray, members: OffsetArray) -> tuple[OffsetArray, OffsetArray]:
@@ -196,7 +196,7 @@ def _can_earn(chain: CTMC | IntervalCTMC, active: BoolArray, worthy: BoolArray) 
 
 
 @dataclass(frozen=True)
-class Horizon:
+class TimeHorizon:
     """A time, how much of the Poisson probability may be left out, and nature's direction under intervals."""
 
     time: Fraction
@@ -207,7 +207,7 @@ class Horizon:
 
 
 def expect_at(
-    chain: CTMC | IntervalCTMC, active: BoolArray, worth: FloatArray, values: FloatArray, horizon: Horizon
+    chain: CTMC | IntervalCTMC, active: BoolArray, worth: FloatArray, values: FloatArray, horizon: TimeHorizon
 ) -> tuple[Pair, int]:
     """Bounds on E[f(X_t)] for every state, and the number of steps.
 
@@ -232,7 +232,7 @@ def expect_at(
     return _spread(active, worth, _bounds(found, relative, absolute * peak, outside, weights)), weights.last
 
 
-def earn_until(chain: CTMC | IntervalCTMC, earned: FloatArray, horizon: Horizon) -> tuple[Pair, int]:
+def earn_until(chain: CTMC | IntervalCTMC, earned: FloatArray, horizon: TimeHorizon) -> tuple[Pair, int]:
     """Bounds on what is earned until a time at the rates `earned` ≥ 0, for every state."""
     everything = np.ones(chain.states, np.bool_)
     nothing = np.zeros(chain.states)

@@ -153,12 +153,12 @@ def states_meeting(support: Support, product: Product, letters: Letters, pair: R
 # What to do in order to satisfy a temporal formula, as a finite-memory policy.
 #
 # Outside of components in which the formula is won, a policy of the product is followed; its memory is the
-# automaton's state. Inside one, `Plan`: go to the component's first state, start the automaton of the guess
-# that is met there (`winning_states`), and walk towards an end component that avoids and repeats what it
-# says; once there, visit what is to be repeated, one set after the other, for ever. If chance leads to where
-# no such component can be reached any more, go back to the first state and start again. Every attempt
-# succeeds with a probability that is bounded away from 0, so one of them does, almost surely, as long as
-# nature can cut no transition.
+# automaton's state. Inside one, `ComponentPlan`: go to the component's first state, start the automaton of
+# the guess that is met there (`winning_states`), and walk towards an end component that avoids and repeats
+# what it says; once there, visit what is to be repeated, one set after the other, for ever. If chance leads
+# to where no such component can be reached any more, go back to the first state and start again. Every
+# attempt succeeds with a probability that is bounded away from 0, so one of them does, almost surely, as long
+# as nature can cut no transition.
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +185,7 @@ class Won:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class ComponentPlan:
     """What is done inside a component: `home[i]` is the choice of member i on the way to the first one.
 
     A row is a member with a state of the guess's automaton and the number of the set that is to be visited
@@ -217,7 +217,7 @@ def towards(structure: Structure, target: BoolArray, choices: BoolArray) -> tupl
         chosen[state], rank[state] = found[first], distance
 
 
-def plan_inside(won: Won) -> Plan:
+def plan_inside(won: Won) -> ComponentPlan:
     """The plan of one component."""
     part, structure = won.part, won.part.structure
     every = np.ones(structure.choices, np.bool_)
@@ -258,7 +258,7 @@ def plan_inside(won: Won) -> Plan:
         goal[visit, number] = following
         choice[visit, number] = choice[visit, following]
     choice[rank < 0] = -1
-    return Plan(home, product, choice, goal, goals)
+    return ComponentPlan(home, product, choice, goal, goals)
 
 
 def finite_memory_choices(

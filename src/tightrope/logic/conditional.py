@@ -27,7 +27,7 @@ from tightrope.logic.formula import Formula
 from tightrope.logic.solving import Directions, Solve, reaching, require_constant, with_choices
 from tightrope.logic.temporal import PathBounds, bound_path
 from tightrope.logic.translation import is_co_safe, progression, refuse_large
-from tightrope.logic.values import Bounds
+from tightrope.logic.values import StateBounds
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction
@@ -50,7 +50,7 @@ def bound_quotient(
     starts: OffsetArray,
     solve: Solve,
     translator: str | None,
-) -> tuple[Bounds, tuple[PathBounds, PathBounds]]:
+) -> tuple[StateBounds, tuple[PathBounds, PathBounds]]:
     """The quotient, and the two probabilities that it is made of: of both together, of the condition."""
     together = ltl.both(path[0], condition[0]), ltl.either(path[1], condition[1])
     directions = Direction.MAX, Direction.MIN
@@ -59,7 +59,7 @@ def bound_quotient(
         for formula in (together, condition)
     )
     quotient = first.bounds.divided_by(second.bounds)
-    bounds = Bounds(np.maximum(quotient.lower, 0.0), np.minimum(quotient.upper, 1.0))
+    bounds = StateBounds(np.maximum(quotient.lower, 0.0), np.minimum(quotient.upper, 1.0))
     return bounds, (first, second)
 
 

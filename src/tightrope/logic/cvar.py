@@ -27,7 +27,7 @@ import numpy as np
 from tightrope.errors import InputError
 from tightrope.logic.reward_bounds import through_choices
 from tightrope.logic.solving import ANYTHING, Solve
-from tightrope.logic.values import Bounds
+from tightrope.logic.values import StateBounds
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective
@@ -45,10 +45,10 @@ GRID = Fraction(1, 1 << 20)
 
 
 @dataclass(frozen=True, eq=False)
-class Tail:
+class CvarBounds:
     """Bounds in the states that were asked for; `missed`: they are wider than wanted."""
 
-    bounds: Bounds
+    bounds: StateBounds
     iterations: int
     missed: bool
 
@@ -66,11 +66,11 @@ class CvarProblem:
         letter = np.concatenate([np.full(model.states, place[0]), place[1:]])
         self._amounts, self._letters = amounts, Letters(letter.astype(np.int32), tuple(range(len(amounts))))
         exact = RationalArray.from_fractions([1 - level])
-        self._share = Bounds(exact.to_float_down(), exact.to_float_up())
+        self._share = StateBounds(exact.to_float_down(), exact.to_float_up())
         self.iterations = 0
         self.is_certified = True
 
-    def values(self, starts: OffsetArray, budgets: OffsetArray, part: float = 0.0) -> Bounds:
+    def values(self, starts: OffsetArray, budgets: OffsetArray, part: float = 0.0) -> StateBounds:
         """v + E[(X − v)⁺] / (1 − α) from states with budgets, v = budget − part; a row of all."""
         most = int(budgets.max())
         if most + 1 >= MOST_STATES:
@@ -93,15 +93,15 @@ class CvarProblem:
         solution: Solution = self._solve(product.model(self._longer), objective)
         self.iterations += solution.iterations
         self.is_certified &= solution.is_certified
-        excess = Bounds(solution.lower[: len(starts)], solution.upper[: len(starts)])
+        excess = StateBounds(solution.lower[: len(starts)], solution.upper[: len(starts)])
         beginning = np.asarray(budgets - part, np.float64)
         ones = np.ones(len(starts))
-        share = Bounds(self._share.lower * ones, self._share.upper * ones)
-        found = Bounds(beginning, beginning).plus(excess.divided_by(share))
-        return Bounds(np.where(np.isposinf(excess.lower), np.inf, found.lower), found.upper)
+        share = StateBounds(self._share.lower * ones, self._share.upper * ones)
+        found = StateBounds(beginning, beginning).plus(excess.divided_by(share))
+        return StateBounds(np.where(np.isposinf(excess.lower), np.inf, found.lower), found.upper)
 
 
-def bound_least_cvar(problem: CvarProblem, starts: OffsetArray, states: int) -> Tail:
+def bound_least_cvar(problem: CvarProblem, starts: OffsetArray, states: int) -> CvarBounds:
     """Where the agent minimises, or nobody decides anything."""
     most = FIRST_BUDGET
     while True:
@@ -117,12 +117,12 @@ def bound_least_cvar(problem: CvarProblem, starts: OffsetArray, states: int) -> 
         np.minimum(low.min(axis=1), np.where(np.isinf(best), np.inf, most + 1)),
         best,
     )
-    return Tail(Bounds(lower, upper), problem.iterations, not problem.is_certified)
+    return CvarBounds(StateBounds(lower, upper), problem.iterations, not problem.is_certified)
 
 
 def bound_largest_cvar(
     problem: CvarProblem, starts: OffsetArray, states: int, level: Fraction, precision: float
-) -> Tail:
+) -> CvarBounds:
     """Where the agent maximises."""
     lower, upper = (np.full(states, end) for end in ANYTHING)
     missed = False
@@ -137,7 +137,7 @@ def bound_largest_cvar(
         low, high = convex.minimum(precision)
         lower[start], upper[start] = low, high = max(low, 0.0), high  # costs are not negative
         missed |= low < high and not high - low <= precision * max(1.0, abs(low))
-    return Tail(Bounds(lower, upper), problem.iterations, missed or not problem.is_certified)
+    return CvarBounds(StateBounds(lower, upper), problem.iterations, missed or not problem.is_certified)
 
 
 class Convex:
@@ -176,7 +176,7 @@ class Convex:
 
     def _below(self) -> tuple[Fraction, Fraction]:
         """A bound from below on all values, and where it is attained."""
-        points = [Known(v, *ends) for v, ends in sorted(self._seen.items())]
+        points = [KnownCosts(v, *ends) for v, ends in sorted(self._seen.items())]
         best, where = min((point.low, point.v) for point in points)
         falls = [self._leftmost, *((b.low - a.high) / (b.v - a.v) for a, b in pairwise(points))]
         rises = [*((b.high - a.low) / (b.v - a.v) for a, b in pairwise(points)), Fraction(1)][1:]
@@ -192,7 +192,7 @@ class Convex:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownCosts:
     """A point of the function, and bounds on its value."""
 
     v: Fraction
@@ -200,7 +200,9 @@ class Known:
     high: Fraction
 
 
-def _crossing(one: Known, other: Known, falls: Fraction, rises: Fraction) -> tuple[Fraction, Fraction]:
+def _crossing(
+    one: KnownCosts, other: KnownCosts, falls: Fraction, rises: Fraction
+) -> tuple[Fraction, Fraction]:
     """The least value between two points of the larger of two lines: from the left one no steeper than
     `falls`, to the right one no steeper than `rises`."""
     if falls >= 0:

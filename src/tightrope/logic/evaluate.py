@@ -20,7 +20,7 @@ from tightrope.errors import CannotCertify
 from tightrope.logic.multi_objective import MultiAnswer, answer_multi
 from tightrope.logic.operators import Effort, Operators
 from tightrope.logic.reward_bounds import find_quantile, read_threshold
-from tightrope.logic.values import Bounds, Truth, round_half_up
+from tightrope.logic.values import StateBounds, StateTruth, round_half_up
 from tightrope.model.graph import components as branching
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import JOINT_BOUNDS, MDP, IntervalMDP
@@ -44,7 +44,7 @@ from tightrope.prism.parse.syntax import (
     Complaint,
     Conditional,
     Expression,
-    Source,
+    SourceText,
     Type,
     Unary,
     position_of,
@@ -84,18 +84,18 @@ class Evaluation:
             self.operators.tell(JOINT_BOUNDS)
         self._whole: Expression | None = None
         self._top: Expression | None = None
-        self._done: dict[int, tuple[Expression, Truth | Bounds]] = {}
+        self._done: dict[int, tuple[Expression, StateTruth | StateBounds]] = {}
 
     def _make_operators(self) -> Operators:
         return Operators(self.model, self.query, self.effort, self._formulas, self._decide_states)
 
-    def value(self, expression: Expression, everywhere: bool = True) -> Truth | Bounds:
+    def value(self, expression: Expression, everywhere: bool = True) -> StateTruth | StateBounds:
         """What an expression is worth in every state, or at least in the initial one."""
         self._whole, self._top = expression, None if everywhere else expression
         try:
             return self._value(expression)
         except Complaint as complaint:
-            raise complaint.in_source(Source(self.file.source, self.file.file)) from None
+            raise complaint.in_source(SourceText(self.file.source, self.file.file)) from None
 
     def several(self, asked: formulas.Multi) -> list[MultiAnswer]:
         """What is achieved of several objectives at once, from every initial state."""
@@ -118,13 +118,13 @@ class Evaluation:
             )
             return [answer_multi(*about, start) for start in self.structure.initial_states]
         except Complaint as complaint:
-            raise complaint.in_source(Source(self.file.source, self.file.file)) from None
+            raise complaint.in_source(SourceText(self.file.source, self.file.file)) from None
 
     def states(self, expression: Expression) -> BoolArray:
         """The states in which a state formula holds."""
         return self._formulas.states(expression)
 
-    def _value(self, expression: Expression) -> Truth | Bounds:
+    def _value(self, expression: Expression) -> StateTruth | StateBounds:
         if isinstance(expression, formulas.Multi):
             raise Complaint("multi(…) stands alone", expression.position)
         if isinstance(
@@ -136,13 +136,13 @@ class Evaluation:
             return known[1]
         if not has_operators(expression):
             if self._formulas.is_number(expression):
-                return Bounds(*self._formulas.numbers(expression))
-            return Truth.of(self._formulas.states(expression))
+                return StateBounds(*self._formulas.numbers(expression))
+            return StateTruth.of(self._formulas.states(expression))
         if isinstance(expression, Call) and expression.function == "pow":
             return self._power(expression)
         return combine_values(expression, [self._value(part) for part in children(expression)])
 
-    def _power(self, expression: Call) -> Bounds:
+    def _power(self, expression: Call) -> StateBounds:
         check_arity("pow", len(expression.arguments), expression.position)
         base, exponent = expression.arguments
         number = self._formulas.number(exponent, Type.DOUBLE, "the exponent of a result")
@@ -151,13 +151,15 @@ class Evaluation:
                 f"the exponent of a result is a whole number from 0 to {MOST_POWER}", position_of(exponent)
             )
         ones = np.ones(self.structure.states)
-        return reduce(Bounds.times, [as_number(self._value(base), base)] * int(number), Bounds(ones, ones))
+        return reduce(
+            StateBounds.times, [as_number(self._value(base), base)] * int(number), StateBounds(ones, ones)
+        )
 
     def _operator(
         self, expression: formulas.ValueOperator | formulas.Branching | formulas.Filter | formulas.Quantile
-    ) -> Truth | Bounds:
+    ) -> StateTruth | StateBounds:
         if isinstance(expression, formulas.Branching):
-            return Truth.of(decide_branching(expression, self._formulas, self._support))
+            return StateTruth.of(decide_branching(expression, self._formulas, self._support))
         if isinstance(expression, formulas.Filter):
             if expression.kind == "range" and expression is not self._whole:
                 raise Complaint(
@@ -175,12 +177,14 @@ class Evaluation:
         assert expression.comparison is not None
         return bounds.meets(expression.comparison, threshold)
 
-    def _bounds(self, operator: formulas.ValueOperator, precision: float) -> tuple[Bounds, Fraction | None]:
+    def _bounds(
+        self, operator: formulas.ValueOperator, precision: float
+    ) -> tuple[StateBounds, Fraction | None]:
         """Certified bounds of the value that an operator is about, and what it is compared with."""
         is_whole = operator is self._whole
         return self.operators.bounds(operator, precision, self._starts(operator), is_whole)
 
-    def _quantile(self, asked: formulas.Quantile) -> Bounds:
+    def _quantile(self, asked: formulas.Quantile) -> StateBounds:
         """The least or largest bound for which a threshold is met."""
         threshold = read_threshold(asked)
         for constant in (*self._formulas.constants.types, *self.structure.valuations):
@@ -193,7 +197,7 @@ class Evaluation:
         wanted = np.zeros(self.structure.states, np.bool_)
         wanted[starts] = True
 
-        def decide(operator: formulas.ValueOperator) -> Truth:
+        def decide(operator: formulas.ValueOperator) -> StateTruth:
             bounds, limit = self.operators.bounds(operator, self.effort.precision, starts, False)
             assert operator.comparison is not None and limit is not None
             truth = bounds.meets(operator.comparison, limit)
@@ -247,7 +251,9 @@ _WHOLE: dict[str, Callable[[FloatArray], FloatArray]] = {
 }
 
 
-def combine_values(expression: Expression, values: Sequence[Truth | Bounds]) -> Truth | Bounds:
+def combine_values(
+    expression: Expression, values: Sequence[StateTruth | StateBounds]
+) -> StateTruth | StateBounds:
     """The value of an expression, from those of its parts."""
     parts = children(expression)
     if isinstance(expression, Unary):
@@ -256,7 +262,7 @@ def combine_values(expression: Expression, values: Sequence[Truth | Bounds]) -> 
         return as_number(values[0], parts[0]).negated()
     if isinstance(expression, Binary):
         logic = expression.operator in ("&", "|", "=>", "<=>")
-        if logic or (expression.operator in ("=", "!=") and isinstance(values[0], Truth)):
+        if logic or (expression.operator in ("=", "!=") and isinstance(values[0], StateTruth)):
             one, other = (as_truth(value, part) for value, part in zip(values, parts, strict=True))
             return _logic(expression.operator, one, other)
         first, second = (as_number(value, part) for value, part in zip(values, parts, strict=True))
@@ -267,9 +273,9 @@ def combine_values(expression: Expression, values: Sequence[Truth | Bounds]) -> 
     return _call(expression, [as_number(value, part) for value, part in zip(values, parts, strict=True)])
 
 
-def as_truth(value: Truth | Bounds, expression: Expression) -> Truth:
+def as_truth(value: StateTruth | StateBounds, expression: Expression) -> StateTruth:
     """The truth of an expression, or a complaint where it is a number."""
-    if isinstance(value, Truth):
+    if isinstance(value, StateTruth):
         return value
     hint = None
     if isinstance(expression, ValueOperator):
@@ -278,14 +284,14 @@ def as_truth(value: Truth | Bounds, expression: Expression) -> Truth:
     raise Complaint("this is a number, where true or false is wanted", position_of(expression), hint)
 
 
-def as_number(value: Truth | Bounds, expression: Expression) -> Bounds:
+def as_number(value: StateTruth | StateBounds, expression: Expression) -> StateBounds:
     """The bounds of an expression, or a complaint where it is true or false."""
-    if isinstance(value, Bounds):
+    if isinstance(value, StateBounds):
         return value
     raise Complaint("this is true or false, where a number is wanted", position_of(expression))
 
 
-def _logic(operator: str, one: Truth, other: Truth) -> Truth:
+def _logic(operator: str, one: StateTruth, other: StateTruth) -> StateTruth:
     if operator == "&":
         return one.both(other)
     if operator in ("|", "=>"):
@@ -293,7 +299,7 @@ def _logic(operator: str, one: Truth, other: Truth) -> Truth:
     return one.same(other).negated() if operator == "!=" else one.same(other)
 
 
-def _arithmetic(operator: str, first: Bounds, second: Bounds) -> Truth | Bounds:
+def _arithmetic(operator: str, first: StateBounds, second: StateBounds) -> StateTruth | StateBounds:
     if operator == "+":
         return first.plus(second)
     if operator == "-":
@@ -306,45 +312,50 @@ def _arithmetic(operator: str, first: Bounds, second: Bounds) -> Truth | Bounds:
 
 
 def _conditional(
-    condition: Truth, then: Truth | Bounds, otherwise: Truth | Bounds, expression: Conditional
-) -> Truth | Bounds:
-    if isinstance(then, Truth) and isinstance(otherwise, Truth):
+    condition: StateTruth,
+    then: StateTruth | StateBounds,
+    otherwise: StateTruth | StateBounds,
+    expression: Conditional,
+) -> StateTruth | StateBounds:
+    if isinstance(then, StateTruth) and isinstance(otherwise, StateTruth):
         chosen = condition.both(then).either(condition.negated().both(otherwise))
         holds, fails = then.holds & otherwise.holds, then.fails & otherwise.fails  # whatever the condition
-        return Truth(chosen.holds | holds, chosen.fails | fails)
+        return StateTruth(chosen.holds | holds, chosen.fails | fails)
     one, other = as_number(then, expression.then), as_number(otherwise, expression.otherwise)
     known = [condition.holds, condition.fails]
     lower = np.select(known, [one.lower, other.lower], np.minimum(one.lower, other.lower))
     upper = np.select(known, [one.upper, other.upper], np.maximum(one.upper, other.upper))
-    return Bounds(lower, upper, max(one.unit, other.unit))
+    return StateBounds(lower, upper, max(one.unit, other.unit))
 
 
-def _call(expression: Call, values: Sequence[Bounds]) -> Bounds:
+def _call(expression: Call, values: Sequence[StateBounds]) -> StateBounds:
     function = expression.function
     check_arity(function, len(values), expression.position)
     if function in ("log", "mod"):
         raise Complaint(f"{function} of a result is not supported", expression.position)
     if function in _WHOLE:
         return values[0].through(_WHOLE[function])
-    return reduce(Bounds.smaller if function == "min" else Bounds.larger, values)
+    return reduce(StateBounds.smaller if function == "min" else StateBounds.larger, values)
 
 
 _OF_TRUTH = frozenset(["forall", "exists", "count"])
 _OF_NUMBERS = frozenset(["min", "max", "sum", "avg", "range", "argmin", "argmax"])
 
 
-def apply_filter(asked: Filter, operand: Truth | Bounds, states: BoolArray) -> Truth | Bounds:
+def apply_filter(
+    asked: Filter, operand: StateTruth | StateBounds, states: BoolArray
+) -> StateTruth | StateBounds:
     """The value in every state: the same everywhere, or where states are listed, that of each state."""
     kind = asked.kind
     if not states.any():
         raise Complaint(
             f"filter({kind}, …) has no states: none satisfies what it is restricted to", asked.position
         )
-    if kind in _OF_TRUTH and isinstance(operand, Bounds):
+    if kind in _OF_TRUTH and isinstance(operand, StateBounds):
         raise Complaint(
             f"filter({kind}, …) is about a formula that is true or false, not a number", asked.position
         )
-    if kind in _OF_NUMBERS and isinstance(operand, Truth):
+    if kind in _OF_NUMBERS and isinstance(operand, StateTruth):
         raise Complaint(
             f"filter({kind}, …) is about numbers, not a formula that is true or false", asked.position
         )
@@ -356,12 +367,12 @@ def apply_filter(asked: Filter, operand: Truth | Bounds, states: BoolArray) -> T
         )
     if kind in ("print", "printall"):
         return operand
-    if isinstance(operand, Truth):
+    if isinstance(operand, StateTruth):
         return _of_truth(kind, operand, states)
     return _of_numbers(kind, operand, states)
 
 
-def _of_truth(kind: str, operand: Truth, states: BoolArray) -> Truth | Bounds:
+def _of_truth(kind: str, operand: StateTruth, states: BoolArray) -> StateTruth | StateBounds:
     size, holds, fails = len(states), operand.holds[states], operand.fails[states]
     if kind == "count":
         return _constant(float(holds.sum()), float((~fails).sum()), size)
@@ -372,7 +383,7 @@ def _of_truth(kind: str, operand: Truth, states: BoolArray) -> Truth | Bounds:
     return _settle(bool(holds[0]), bool(fails[0]), size)  # first, and the only one of `state`
 
 
-def _of_numbers(kind: str, operand: Bounds, states: BoolArray) -> Truth | Bounds:
+def _of_numbers(kind: str, operand: StateBounds, states: BoolArray) -> StateTruth | StateBounds:
     size, lower, upper = len(states), operand.lower[states], operand.upper[states]
     if kind in ("argmin", "argmax"):
         sign = operand if kind == "argmin" else operand.negated()
@@ -380,7 +391,7 @@ def _of_numbers(kind: str, operand: Bounds, states: BoolArray) -> Truth | Bounds
         least = np.partition(low, 1)[:2] if len(low) > 1 else np.append(low, np.inf)
         others = np.where((sign.lower == least[0]) & states, least[1], least[0])
         attains = states & (sign.upper <= others)
-        return Truth(attains, ~states | (sign.lower > high.min()))
+        return StateTruth(attains, ~states | (sign.lower > high.min()))
     if kind == "min":
         return _constant(float(lower.min()), float(upper.min()), size)
     if kind == "max":
@@ -406,12 +417,12 @@ def _total(values: FloatArray, upward: bool) -> float:
     return float(np.nextafter(total + error, np.inf) if upward else np.nextafter(total - error, -np.inf))
 
 
-def _constant(lower: float, upper: float, size: int) -> Bounds:
-    return Bounds(np.full(size, lower), np.full(size, upper))
+def _constant(lower: float, upper: float, size: int) -> StateBounds:
+    return StateBounds(np.full(size, lower), np.full(size, upper))
 
 
-def _settle(holds: bool, fails: bool, size: int) -> Truth:
-    return Truth(np.full(size, holds), np.full(size, fails))
+def _settle(holds: bool, fails: bool, size: int) -> StateTruth:
+    return StateTruth(np.full(size, holds), np.full(size, fails))
 
 
 # --- A and E -------------------------------------------------------------------------------

@@ -46,10 +46,10 @@ def read_hoa(
     text: str, atoms: int, letters: Sequence[int], source: str = "the automaton"
 ) -> tuple[Automaton, list[RabinPair]]:
     """The automaton of a text over atoms named a0, a1, …, restricted to the letters that occur."""
-    return _Reader(text, source, atoms).read(letters)
+    return _HoaReader(text, source, atoms).read(letters)
 
 
-class _Reader:
+class _HoaReader:
     def __init__(self, text: str, source: str, atoms: int):
         self._tokens: list[str] = [token for token in _TOKEN.findall(text) if not token.startswith("/*")]
         self._next = 0

@@ -9,7 +9,7 @@ the same for all of them. For any vector h, with T the optimal backup of one ste
 keeps every policy below the right one). Relative value iteration, damped so that periods do no harm, looks
 for an h, in a chain from where linear systems lead (below); what counts are one backup of it with
 safe rounding and these two ends. From outside, a play ends in some component: in the quotient
-(`Quotient`) a component is one state, with a choice to stop that
+(`ComponentQuotient`) a component is one state, with a choice to stop that
 wins with the probability (g − floor) / (largest − floor), and the largest probability of winning is the
 value, on that scale: with the lower bounds of all g a lower bound, with the upper ones an upper bound. A
 minimum is the maximum of the negated reward, negated.
@@ -39,7 +39,7 @@ from scipy.sparse.linalg import MatrixRankWarning, splu
 
 from tightrope.logic.accepting import towards
 from tightrope.logic.solving import Directions, Solve, opposite, reaching, require_constant
-from tightrope.logic.values import Bounds
+from tightrope.logic.values import StateBounds
 from tightrope.model.graph.components import EndComponents, maximal_end_components
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
@@ -123,7 +123,7 @@ _CHECK_EVERY = 16
 class LongRun:
     """Bounds for every state; `missed` says why they are wide, where they are."""
 
-    bounds: Bounds
+    bounds: StateBounds
     iterations: int
     missed: str | None
 
@@ -168,10 +168,10 @@ def bound_average(
         found = bound_average(model, -reward, opposite(directions), precision, solve)
         return LongRun(found.bounds.negated(), found.iterations, found.missed)
     gains = gains_of(model, reward, nature, precision, solve)
-    quotient = Quotient.of(model, gains.components)
+    quotient = ComponentQuotient.of(model, gains.components)
     reached = reached_averages(quotient, gains, nature, solve)
     value, largest = reached.bounds(quotient.node), float(np.abs(reward).max(initial=0.0))
-    value = Bounds(value.lower, value.upper, largest)  # rewards cancel, or are met ever less often
+    value = StateBounds(value.lower, value.upper, largest)  # rewards cancel, or are met ever less often
     wide = float((gains.high - gains.low).max(initial=0.0)) > precision * max(1.0, largest)
     missed = "the averages of an end component were not found closely enough" if wide else None
     return LongRun(value, gains.rounds + reached.iterations, missed)
@@ -272,18 +272,18 @@ class Reached:
     def iterations(self) -> int:
         return sum(part.iterations for part in (self.below, self.above) if part is not None)
 
-    def bounds(self, node: OffsetArray) -> Bounds:
+    def bounds(self, node: OffsetArray) -> StateBounds:
         """Of every state of the model."""
         if self.below is None or self.above is None:
-            return Bounds(np.full(len(node), self.least), np.full(len(node), self.least))
-        share = Bounds(self.below.lower[node], self.above.upper[node])
+            return StateBounds(np.full(len(node), self.least), np.full(len(node), self.least))
+        share = StateBounds(self.below.lower[node], self.above.upper[node])
         bottom, span = (_constant(value, len(node)) for value in (self.floor, self.largest - self.floor))
-        mixed = bottom.plus(Bounds(down(span.lower), up(span.upper)).times(share))
+        mixed = bottom.plus(StateBounds(down(span.lower), up(span.upper)).times(share))
         lower, upper = np.maximum(mixed.lower, self.least), np.minimum(mixed.upper, self.largest)
-        return Bounds(lower, upper)
+        return StateBounds(lower, upper)
 
 
-def reached_averages(quotient: Quotient, gains: Gains, nature: Direction, solve: Solve) -> Reached:
+def reached_averages(quotient: ComponentQuotient, gains: Gains, nature: Direction, solve: Solve) -> Reached:
     """The best mixture of averages that can be reached, for a maximiser."""
     least, largest = float(gains.low.min()), float(gains.high.max())
     if least == largest:
@@ -298,8 +298,8 @@ def reached_averages(quotient: Quotient, gains: Gains, nature: Direction, solve:
     return Reached(floor, least, largest, below, above)
 
 
-def _constant(value: float, size: int) -> Bounds:
-    return Bounds(np.full(size, value), np.full(size, value))
+def _constant(value: float, size: int) -> StateBounds:
+    return StateBounds(np.full(size, value), np.full(size, value))
 
 
 def average_policy(
@@ -315,7 +315,7 @@ def average_policy(
     if agent is Direction.MIN:
         return average_policy(model, -reward, opposite(directions), precision, solve)
     structure, gains = model.structure, gains_of(model, reward, nature, precision, solve)
-    components, quotient = gains.components, Quotient.of(model, gains.components)
+    components, quotient = gains.components, ComponentQuotient.of(model, gains.components)
     reached = reached_averages(quotient, gains, nature, solve)
     worth = reward + expectation(model, nature)(gains.bias)
     best = np.lexsort((np.where(components.internal, worth, -np.inf), structure.choice_state))
@@ -343,7 +343,7 @@ def average_policy(
 
 
 @dataclass(frozen=True, eq=False)
-class Quotient:
+class ComponentQuotient:
     """`node[s]` is the state of the quotient that stands for s: components first. `choice` are the model's
     choices behind those of the quotient, −1 for stops and at the two last states."""
 
@@ -354,7 +354,7 @@ class Quotient:
     choice: OffsetArray
 
     @staticmethod
-    def of(model: MDP | IntervalMDP, found: EndComponents) -> Quotient:
+    def of(model: MDP | IntervalMDP, found: EndComponents) -> ComponentQuotient:
         structure, count = model.structure, found.count
         outside = found.component < 0
         node = np.where(outside, count + np.cumsum(outside) - 1, found.component).astype(np.int64)
@@ -363,7 +363,7 @@ class Quotient:
         owner = np.concatenate([node[structure.choice_state[leaves]], np.arange(count), [nodes, nodes + 1]])
         behind = np.concatenate([leaves, np.full(count + 2, -1)])
         order = np.lexsort((np.where(behind < 0, structure.choices, behind), owner))
-        return Quotient(model, count, node, owner[order], behind[order])
+        return ComponentQuotient(model, count, node, owner[order], behind[order])
 
     @property
     def nodes(self) -> int:

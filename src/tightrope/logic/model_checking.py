@@ -11,7 +11,7 @@ from tightrope.logic.evaluate import Evaluation
 from tightrope.logic.multi_objective import Achieved
 from tightrope.logic.operators import Effort
 from tightrope.logic.timed import TimedEvaluation
-from tightrope.logic.values import Bounds, Truth
+from tightrope.logic.values import StateBounds, StateTruth
 from tightrope.model.continuous import CTMC, IntervalCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.policy import Policy
@@ -170,13 +170,13 @@ def check_query(
             gap = 0.0 if verdicts == ["certified"] else np.inf
     else:
         value = evaluation.value(formula, everywhere)
-    if isinstance(value, Bounds):
+    if isinstance(value, StateBounds):
         lower, upper = value.lower, value.upper
         at = list(model.structure.initial_states)
         gap = float(width(lower[at], upper[at], effort.relative, value.unit).max())
         if isinstance(formula, Filter) and formula.kind == "range":
             gap = _range_gap(formula, evaluation, effort.relative)
-    elif isinstance(value, Truth):
+    elif isinstance(value, StateTruth):
         holds, fails = value.holds, value.fails
     found = evaluation.operators
     steered = found.steered
@@ -205,7 +205,7 @@ def check_query(
 def _range_gap(formula: Filter, evaluation: Evaluation, relative: bool) -> float:
     """How far the bounds of the smallest and of the largest value are apart; their distance is no gap."""
     ends = [evaluation.value(replace(formula, kind=kind), True) for kind in ("min", "max")]
-    return max(float(width(e.lower, e.upper, relative).max()) for e in ends if isinstance(e, Bounds))
+    return max(float(width(e.lower, e.upper, relative).max()) for e in ends if isinstance(e, StateBounds))
 
 
 def is_curve(formula: Expression | None) -> bool:
@@ -221,7 +221,9 @@ def _computes(formula: Expression) -> bool:
     return isinstance(formula, Binary | Call | Filter)
 
 
-def _select_listed(formula: Expression, value: Truth | Bounds, evaluation: Evaluation) -> BoolArray | None:
+def _select_listed(
+    formula: Expression, value: StateTruth | StateBounds, evaluation: Evaluation
+) -> BoolArray | None:
     """`print` lists the states that may have another value than 0 or false, `printall` all of them."""
     if not isinstance(formula, Filter) or formula.kind not in ("print", "printall", "argmin", "argmax"):
         return None
@@ -230,5 +232,5 @@ def _select_listed(formula: Expression, value: Truth | Bounds, evaluation: Evalu
         states = evaluation.states(formula.states)
     if formula.kind == "printall":
         return states
-    other = ~value.fails if isinstance(value, Truth) else (value.lower != 0) | (value.upper != 0)
+    other = ~value.fails if isinstance(value, StateTruth) else (value.lower != 0) | (value.upper != 0)
     return states & other

@@ -86,12 +86,12 @@ class Achieved(Record):
         return [("verdict", self.verdict or "a curve or a value"), *(("point", row) for row in shown)]
 
 
-class Search:
+class ParetoSearch:
     """Points and weights, tried one after the other."""
 
     def __init__(self, trade: WeightedObjectives):
         self.trade = trade
-        self.points: list[Point] = []
+        self.points: list[ParetoPoint] = []
         self.weights: list[FloatArray] = []
         self.limits: list[float] = []
 
@@ -222,7 +222,7 @@ class Search:
 
 def decide(trade: WeightedObjectives, wanted: Sequence[Fraction], strict: Sequence[bool]) -> Achieved:
     """Whether one policy, perhaps a mixture, meets all thresholds."""
-    search = Search(trade)
+    search = ParetoSearch(trade)
     search.begin()
     nearly = [_beyond(t, s) for t, s in zip(wanted, strict, strict=True)]
     for _ in range(MOST_WEIGHTS):
@@ -247,7 +247,7 @@ def optimise(
 ) -> Achieved:
     """The best of one objective that leaves the thresholds of the others met; turned so that more is
     better."""
-    search = Search(trade)
+    search = ParetoSearch(trade)
     search.begin()
     nearly = [None if t is None else _beyond(t, s) for t, s in zip(wanted, strict, strict=True)]
     lower, shares = -np.inf, None
@@ -273,7 +273,7 @@ def optimise(
 
 
 def _impossible(
-    search: Search, number: int, wanted: Sequence[Fraction | None], strict: Sequence[bool]
+    search: ParetoSearch, number: int, wanted: Sequence[Fraction | None], strict: Sequence[bool]
 ) -> bool:
     """Whether the thresholds cannot be met: shown by weights that leave the open objective out, or by a bound
     on it below all that it can be."""
@@ -281,14 +281,14 @@ def _impossible(
     if (wish.formula is not None or wish.is_maximised) and search.best(number, wanted) < 0:
         return True
     kept = [i for i, weights in enumerate(search.weights) if weights[number] == 0]
-    alone = Search(search.trade)
+    alone = ParetoSearch(search.trade)
     alone.weights, alone.limits = [search.weights[i] for i in kept], [search.limits[i] for i in kept]
     return alone.is_refuted([Fraction(0) if t is None else t for t in wanted], strict)
 
 
 def curve(trade: WeightedObjectives, precision: float) -> Achieved:
     """The Pareto curve of two objectives: between neighbours the line through them says where to look."""
-    search = Search(trade)
+    search = ParetoSearch(trade)
     search.begin()
     while len(search.weights) < MOST_OF_CURVE:
         weights = _next_on_curve(search, precision)
@@ -298,7 +298,7 @@ def curve(trade: WeightedObjectives, precision: float) -> Achieved:
     return search.result(None, 0.0, 0.0, "not certified")
 
 
-def _next_on_curve(search: Search, precision: float) -> FloatArray | None:
+def _next_on_curve(search: ParetoSearch, precision: float) -> FloatArray | None:
     """Weights across the first pair of neighbours that leave more open than `precision` between them."""
     values = np.array([point.value for point in search.points])
     order = np.lexsort((-values[:, 1], values[:, 0]))
@@ -316,7 +316,7 @@ def _next_on_curve(search: Search, precision: float) -> FloatArray | None:
     return None
 
 
-def _is_tried(search: Search, weights: FloatArray) -> bool:
+def _is_tried(search: ParetoSearch, weights: FloatArray) -> bool:
     return any(np.abs(weights - tried / tried.sum()).max() < 1e-9 for tried in search.weights)
 
 
@@ -473,7 +473,7 @@ class SingleObjective:
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class ParetoPoint:
     """What a policy attains at least of every objective, each turned so that more is better."""
 
     value: FloatArray
@@ -517,7 +517,7 @@ class WeightedObjectives:
     def count(self) -> int:
         return len(self.wishes)
 
-    def upper(self, weights: FloatArray) -> tuple[float, Point]:
+    def upper(self, weights: FloatArray) -> tuple[float, ParetoPoint]:
         """A bound on Σ w·y over all policies, and what the policy that was found attains."""
         total = sum(
             (w * part for w, part in zip(weights, self._parts, strict=True)), np.zeros(self.model.choices)
@@ -529,9 +529,11 @@ class WeightedObjectives:
             bound = float(np.nextafter(np.nextafter(spared, np.inf) - solution.lower[0], np.inf))
         else:
             bound = float(solution.upper[0])
-        return bound, Point(np.array([self._evaluate(i, policy) for i in range(self.count)]), policy.choice)
+        return bound, ParetoPoint(
+            np.array([self._evaluate(i, policy) for i in range(self.count)]), policy.choice
+        )
 
-    def controller(self, point: Point) -> Policy:
+    def controller(self, point: ParetoPoint) -> Policy:
         """The policy of a point, with what it does where it rests."""
         rows = self.resting.rows(point.policy, self.automaton, self.letters)
         return Policy(self.base, rows.restrict_to_reached(Support.of(self.base)))

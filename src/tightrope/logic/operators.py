@@ -19,7 +19,7 @@ from tightrope.logic.reward_bounds import bound_rewarded, bound_window, expand_r
 from tightrope.logic.solving import Directions, Solve
 from tightrope.logic.temporal import PathBounds, SteeredPath, Translator, bound_path, bound_reward
 from tightrope.logic.translation import is_co_safe
-from tightrope.logic.values import Bounds
+from tightrope.logic.values import StateBounds
 from tightrope.model.mdp import JOINT_BOUNDS, MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.policy import Policy
@@ -59,7 +59,7 @@ class Effort:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class OperatorTask:
     """An operator, who wants what, and from which states: all, or those that count."""
 
     operator: ValueOperator
@@ -91,7 +91,7 @@ class Operators:
 
     def bounds(
         self, operator: ValueOperator, precision: float, starts: OffsetArray, is_whole: bool
-    ) -> tuple[Bounds, Fraction | None]:
+    ) -> tuple[StateBounds, Fraction | None]:
         """Certified bounds of the value that an operator is about, and what it is compared with."""
         path = operator.path
         answer = self._answers(operator_kind(operator))
@@ -102,7 +102,7 @@ class Operators:
         agent, nature, reading = read_directions(operator, self.file, self.structure, self.options)
         if answer not in (self._plain, self._temporal, self._co_safe):
             self.tell_joint()
-        found = answer(Asked(operator, (agent, nature), starts, precision, is_whole))
+        found = answer(OperatorTask(operator, (agent, nature), starts, precision, is_whole))
         if reading is not None:
             self.tell(reading.warning)
         return found, threshold_of(operator, self._formulas)
@@ -140,7 +140,7 @@ class Operators:
         if reading not in self.readings:
             self.readings.append(reading)
 
-    def _answers(self, kind: QueryKind) -> Callable[[Asked], Bounds]:
+    def _answers(self, kind: QueryKind) -> Callable[[OperatorTask], StateBounds]:
         """Which method answers operators of a kind."""
         answers = {
             QueryKind.CVAR: self._cvar,
@@ -156,19 +156,19 @@ class Operators:
     def _solver(self, precision: float) -> Solve:
         return lambda model, objective: self.solve(model, objective, precision)
 
-    def _note(self, asked: Asked, *solutions: Solution) -> None:
+    def _note(self, asked: OperatorTask, *solutions: Solution) -> None:
         for solution in solutions:
             self.iterations += solution.iterations
             if not solution.is_certified:
                 self._miss(asked, solution.status.value)
 
-    def _noted_factors(self, asked: Asked, solution: Solution) -> None:
+    def _noted_factors(self, asked: OperatorTask, solution: Solution) -> None:
         """The same, of a solution that takes factors where the model has some."""
         if not solution.is_factored:
             self.tell_joint()
         self._note(asked, solution)
 
-    def _miss(self, asked: Asked, why: str) -> None:
+    def _miss(self, asked: OperatorTask, why: str) -> None:
         self.missed.append(f"{self.file.text_of(asked.operator)}: {why}")
 
     def _refuse_options(self, operator: ValueOperator) -> None:
@@ -181,13 +181,13 @@ class Operators:
 
     # --- the kinds -------------------------------------------------------------------------
 
-    def _plain(self, asked: Asked) -> Bounds:
+    def _plain(self, asked: OperatorTask) -> StateBounds:
         objective = read_objective(asked.operator, self.file, self.structure, self.options, self._nested)
         solution = self.solve(self.model, objective, asked.precision)
         self._noted_factors(asked, solution)
-        return Bounds(solution.lower, solution.upper)
+        return StateBounds(solution.lower, solution.upper)
 
-    def _solve_reward(self, asked: Asked) -> Bounds:
+    def _solve_reward(self, asked: OperatorTask) -> StateBounds:
         assert isinstance(asked.operator.path, Expression)
         earned = expand_reward_bound(asked.operator.path, self._formulas, self.structure)
         assert earned is not None
@@ -197,7 +197,7 @@ class Operators:
         self._note(asked, found.solution)
         return found.bounds
 
-    def _temporal(self, asked: Asked) -> Bounds:
+    def _temporal(self, asked: OperatorTask) -> StateBounds:
         path = asked.operator.path
         assert isinstance(path, Expression)
         check_is_path(path)
@@ -218,7 +218,7 @@ class Operators:
         self._noted_factors(asked, found.solution)
         return found.bounds
 
-    def _co_safe(self, asked: Asked) -> Bounds:
+    def _co_safe(self, asked: OperatorTask) -> StateBounds:
         """A reward that is earned until a co-safe path formula is satisfied."""
         assert isinstance(asked.operator.path, RewardFormula)
         path = co_safe_path(asked.operator.path)
@@ -242,7 +242,7 @@ class Operators:
         self._noted_factors(asked, found.solution)
         return found.bounds
 
-    def _window(self, asked: Asked) -> Bounds:
+    def _window(self, asked: OperatorTask) -> StateBounds:
         """A reward of late steps."""
         path = asked.operator.path
         assert isinstance(path, RewardFormula)
@@ -253,7 +253,7 @@ class Operators:
         self._note(asked, *solutions)
         return bounds
 
-    def _conditional(self, asked: Asked) -> Bounds:
+    def _conditional(self, asked: OperatorTask) -> StateBounds:
         """P(path and condition) / P(condition)."""
         operator = asked.operator
         assert operator.condition is not None and isinstance(operator.path, Expression)
@@ -285,8 +285,8 @@ class Operators:
         return bounds
 
     def _begin_anew(
-        self, asked: Asked, both: tuple[Both, Both], atoms: list[BoolArray]
-    ) -> tuple[Bounds, BoolArray]:
+        self, asked: OperatorTask, both: tuple[Both, Both], atoms: list[BoolArray]
+    ) -> tuple[StateBounds, BoolArray]:
         """With choices or intervals: every state is a separate problem."""
         starts, states = asked.starts, self.structure.states
         if len(starts) > MOST_STARTS:
@@ -308,17 +308,21 @@ class Operators:
             self.iterations += found.iterations
             if not found.is_certified:
                 self._miss(asked, f"not close enough in state {self.structure.state_name(start)}")
-        return Bounds(lower, upper), impossible
+        return StateBounds(lower, upper), impossible
 
-    def _long_run(self, asked: Asked) -> Bounds:
+    def _long_run(self, asked: OperatorTask) -> StateBounds:
         """A long-run average, or the share of time in some states."""
         operator = asked.operator
         reward = reward_structure_of(operator, self.structure) if operator.is_reward else None
         return self._average(asked, self._joint, reward, asked.directions)
 
     def _average(
-        self, asked: Asked, model: MDP | IntervalMDP, reward: RewardStructure | None, directions: Directions
-    ) -> Bounds:
+        self,
+        asked: OperatorTask,
+        model: MDP | IntervalMDP,
+        reward: RewardStructure | None,
+        directions: Directions,
+    ) -> StateBounds:
         """The long-run average of a reward in a model, that of being in the states asked about if None."""
         is_share = reward is None
         if reward is None:
@@ -333,9 +337,9 @@ class Operators:
         lower, upper = found.bounds.lower, found.bounds.upper
         if is_share:
             lower, upper = np.maximum(lower, 0.0), np.minimum(upper, 1.0)
-        return Bounds(lower, upper, found.bounds.unit)
+        return StateBounds(lower, upper, found.bounds.unit)
 
-    def _cvar(self, asked: Asked) -> Bounds:
+    def _cvar(self, asked: OperatorTask) -> StateBounds:
         """The mean of the worst part of all plays."""
         operator = asked.operator
         assert operator.cvar_level is not None

@@ -40,7 +40,7 @@ from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import RewardFormula, ValueOperator, spell
-from tightrope.prism.parse.syntax import Complaint, Source
+from tightrope.prism.parse.syntax import Complaint, SourceText
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query, pick
 from tightrope.prism.properties.resolve import PropertyOptions, formulas_of, refuse_reward_options
@@ -159,7 +159,7 @@ def to_hoa(model: Model, property: str, *, const: Mapping[str, Number | bool] | 
     ['Acceptance: 2 (Fin(0)&Inf(1))']
     """
     parsed = parse_properties(property, "`property`")
-    source, operator = Source(parsed.source, parsed.file), pick(parsed).formula
+    source, operator = SourceText(parsed.source, parsed.file), pick(parsed).formula
     if not isinstance(operator, ValueOperator) or isinstance(operator.path, RewardFormula):
         raise source.error("one P over a path is wanted here", pick(parsed).position)
     options = PropertyOptions(constants=constant_texts(const))

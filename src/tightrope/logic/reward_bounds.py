@@ -15,7 +15,7 @@ import numpy as np
 
 from tightrope.logic.solving import ANYTHING, PROBABILITY, Directions, Solve, from_starts, reaching
 from tightrope.logic.temporal import PathBounds
-from tightrope.logic.values import Bounds, Truth
+from tightrope.logic.values import StateBounds, StateTruth
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective, ObjectiveKind
@@ -148,7 +148,7 @@ def _structure_of(bound: StepBound, path: PathFormula, structure: Structure) -> 
 # state are the last values of a steps that earn nothing. A total reward may be infinite, so `C>=a` is that of
 # a product with a counter of steps, whose choices earn nothing until it has arrived.
 
-Found = tuple[Bounds, list[Solution]]
+Found = tuple[StateBounds, list[Solution]]
 
 
 def bound_window(
@@ -166,12 +166,12 @@ def bound_window(
     earned = _cumulative(directions, last - first, RewardStructure(choice=reward), None)
     inner = solve(model, earned)
     if first == 0:
-        return Bounds(inner.lower, inner.upper), [inner]
+        return StateBounds(inner.lower, inner.upper), [inner]
     below, above = (
         solve(model, _cumulative(directions, first, RewardStructure(), end))
         for end in (inner.lower, inner.upper)
     )
-    return Bounds(below.lower, above.upper), [inner, below, above]
+    return StateBounds(below.lower, above.upper), [inner, below, above]
 
 
 def _cumulative(
@@ -273,12 +273,12 @@ def read_threshold(asked: formulas.Quantile) -> Threshold:
 
 
 def find_quantile(
-    asked: Threshold, decide: Callable[[formulas.ValueOperator], Truth], wanted: BoolArray
-) -> tuple[Bounds, int]:
+    asked: Threshold, decide: Callable[[formulas.ValueOperator], StateTruth], wanted: BoolArray
+) -> tuple[StateBounds, int]:
     """Bounds on the quantile in the states that are `wanted`, and how many k were tried."""
-    known: dict[int, Truth] = {}
+    known: dict[int, StateTruth] = {}
 
-    def meets(k: int) -> Truth:
+    def meets(k: int) -> StateTruth:
         """Larger k help; turned round where smaller ones do."""
         if k not in known:
             known[k] = decide(asked.at(k))
@@ -296,7 +296,7 @@ def find_quantile(
         lower, upper = (np.where(end == 0, -np.inf, end - 1) for end in (lower, upper))
     lower[np.isposinf(lower) & ~never] = MOST  # nothing is known beyond
     lower[~wanted], upper[~wanted] = -np.inf, np.inf
-    return Bounds(lower, upper), len(known)
+    return StateBounds(lower, upper), len(known)
 
 
 def _first(holds: Callable[[int], BoolArray], sought: BoolArray) -> FloatArray:

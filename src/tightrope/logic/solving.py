@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.logic.values import Bounds
+from tightrope.logic.values import StateBounds
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
@@ -40,12 +40,14 @@ def opposite(directions: Directions) -> Directions:
     return directions[0].opposite, directions[1].opposite
 
 
-def from_starts(solution: Solution, starts: OffsetArray, states: int, outside: tuple[float, float]) -> Bounds:
+def from_starts(
+    solution: Solution, starts: OffsetArray, states: int, outside: tuple[float, float]
+) -> StateBounds:
     """The values of the first states of a product as those of the states it begins with; `outside` bounds
     all others."""
     lower, upper = (np.full(states, end) for end in outside)
     lower[starts], upper[starts] = solution.lower[: len(starts)], solution.upper[: len(starts)]
-    return Bounds(lower, upper)
+    return StateBounds(lower, upper)
 
 
 PROBABILITY = (0.0, 1.0)

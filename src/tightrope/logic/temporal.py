@@ -28,7 +28,7 @@ from tightrope.logic.solving import (
     require_constant,
 )
 from tightrope.logic.translation import is_co_safe, is_safe, progression, refuse_large
-from tightrope.logic.values import Bounds
+from tightrope.logic.values import StateBounds
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective
@@ -53,7 +53,7 @@ MOST_ATOMS = 30
 class PathBounds:
     """Certified bounds in every state that was asked for, and the solution on the product."""
 
-    bounds: Bounds
+    bounds: StateBounds
     solution: Solution
     is_believed: bool = False
     """An automaton that another program made is part of it."""

@@ -21,11 +21,11 @@ from time import monotonic
 import numpy as np
 
 from tightrope.continuous.discrete import embed, embed_robustly, uniform_chain, uniform_robust_chain
-from tightrope.continuous.transient import Horizon, Pair, earn_until, expect_at
+from tightrope.continuous.transient import Pair, TimeHorizon, earn_until, expect_at
 from tightrope.errors import InputError
 from tightrope.logic.evaluate import Evaluation
-from tightrope.logic.operators import Asked, Effort, Operators
-from tightrope.logic.values import Bounds
+from tightrope.logic.operators import Effort, Operators, OperatorTask
+from tightrope.logic.values import StateBounds
 from tightrope.model.continuous import CTMC, IntervalCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
@@ -88,7 +88,7 @@ class TimedEvaluation(Evaluation):
     def _make_operators(self) -> Operators:
         return TimedOperators(self.chain, self.query, self.effort, self._formulas, self._decide_states)
 
-    def _quantile(self, asked: Quantile) -> Bounds:
+    def _quantile(self, asked: Quantile) -> StateBounds:
         raise Complaint("quantiles are not supported in continuous time", asked.position)
 
 
@@ -114,7 +114,7 @@ class TimedOperators(Operators):
 
     def bounds(
         self, operator: ValueOperator, precision: float, starts: OffsetArray, is_whole: bool
-    ) -> tuple[Bounds, Fraction | None]:
+    ) -> tuple[StateBounds, Fraction | None]:
         """See `Operators`; bounds on time are answered here."""
         _refuse(operator, isinstance(self.chain, IntervalCTMC))
         if isinstance(self.chain, IntervalCTMC) and operator.is_reward:
@@ -137,7 +137,7 @@ class TimedOperators(Operators):
 
     def _timed_path(
         self, operator: ValueOperator, path: PathFormula, negated: bool, precision: float
-    ) -> Bounds:
+    ) -> StateBounds:
         refuse_reward_options(self.options)
         assert path.bound is not None
         bound = time_bound(path.bound, self._formulas)
@@ -150,11 +150,11 @@ class TimedOperators(Operators):
         later = self._solve_unbounded(problem, maximise, precision) if bound.upper is None else None
 
         def bounded(tail: float) -> tuple[Pair, int]:
-            how = Horizon(bound.lower, tail, maximise, self._deadline)
+            how = TimeHorizon(bound.lower, tail, maximise, self._deadline)
             return until(self.chain, problem, bound, how, later)
 
         low, high = self._refine(operator, bounded, precision, complement)
-        return Bounds(low, high)
+        return StateBounds(low, high)
 
     def _solve_unbounded(self, problem: PathProblem, maximise: bool, precision: float) -> Pair:
         direction = Direction.MAX if maximise else Direction.MIN
@@ -198,7 +198,7 @@ class TimedOperators(Operators):
 
     # --- rewards ---------------------------------------------------------------------------
 
-    def _timed_reward(self, operator: ValueOperator, path: RewardFormula, precision: float) -> Bounds:
+    def _timed_reward(self, operator: ValueOperator, path: RewardFormula, precision: float) -> StateBounds:
         assert path.bound is not None
         if self.options.terminal_reward is not None:
             raise Complaint("terminal rewards do not go with bounds on time", operator.position)
@@ -213,7 +213,7 @@ class TimedOperators(Operators):
         everything, nothing = np.ones(len(earned), np.bool_), np.zeros(len(earned))
 
         def computed(tail: float) -> tuple[Pair, int]:
-            horizon = Horizon(time, tail, maximise, self._deadline)
+            horizon = TimeHorizon(time, tail, maximise, self._deadline)
             if is_moment:
                 (low, high), steps = expect_at(self.chain, everything, nothing, shifted, horizon)
                 moved = floor
@@ -229,7 +229,7 @@ class TimedOperators(Operators):
             return (low, high), steps
 
         low, high = self._refine(operator, computed, precision)
-        return Bounds(low, high, abs(floor))
+        return StateBounds(low, high, abs(floor))
 
     def _find_earnings(self, name: str, highest: bool) -> FloatArray:
         """What states earn per unit of time, transitions included."""
@@ -243,7 +243,7 @@ class TimedOperators(Operators):
 
     # --- in the long run -------------------------------------------------------------------
 
-    def _long_run(self, asked: Asked) -> Bounds:
+    def _long_run(self, asked: OperatorTask) -> StateBounds:
         operator, (_, nature) = asked.operator, asked.directions
         chain: MDP | IntervalMDP
         if isinstance(self.chain, CTMC):
@@ -258,7 +258,7 @@ def until(
     chain: CTMC | IntervalCTMC,
     problem: PathProblem,
     bound: TimeBound,
-    before: Horizon,
+    before: TimeHorizon,
     later: Pair | None,
 ) -> tuple[Pair, int]:
     """Bounds on P(a U[t1,t2] b), `before` with the time t1; `later` are those of the unbounded until where
@@ -391,14 +391,14 @@ def value_operator(query: Query) -> ValueOperator:
 def bound_over_rates(chain: IntervalCTMC, query: Query, effort: Effort) -> RateBounds:
     """Bounds on the value of a property over all rates of an interval chain."""
     value_operator(query)
-    ends: list[Bounds] = []
+    ends: list[StateBounds] = []
     missed: list[str] = []
     steps = 0
     for direction in ("min", "max"):
         directed = query.with_nature(direction)
         evaluation = TimedEvaluation(chain, directed, effort)
         found = evaluation.value(directed.operator, everywhere=False)
-        assert isinstance(found, Bounds)
+        assert isinstance(found, StateBounds)
         ends.append(found)
         missed += evaluation.operators.missed
         steps += evaluation.operators.iterations

@@ -19,36 +19,36 @@ from tightrope.numerics.rounding import down, up
 
 
 @dataclass(frozen=True, eq=False)
-class Truth:
+class StateTruth:
     """Where a formula holds, and where it fails; both masks are false where neither is certain."""
 
     holds: BoolArray
     fails: BoolArray
 
     @staticmethod
-    def of(states: BoolArray) -> Truth:
-        return Truth(states, ~states)
+    def of(states: BoolArray) -> StateTruth:
+        return StateTruth(states, ~states)
 
     @property
     def is_open(self) -> BoolArray:
         return ~(self.holds | self.fails)
 
-    def negated(self) -> Truth:
-        return Truth(self.fails, self.holds)
+    def negated(self) -> StateTruth:
+        return StateTruth(self.fails, self.holds)
 
-    def both(self, other: Truth) -> Truth:
-        return Truth(self.holds & other.holds, self.fails | other.fails)
+    def both(self, other: StateTruth) -> StateTruth:
+        return StateTruth(self.holds & other.holds, self.fails | other.fails)
 
-    def either(self, other: Truth) -> Truth:
-        return Truth(self.holds | other.holds, self.fails & other.fails)
+    def either(self, other: StateTruth) -> StateTruth:
+        return StateTruth(self.holds | other.holds, self.fails & other.fails)
 
-    def same(self, other: Truth) -> Truth:
+    def same(self, other: StateTruth) -> StateTruth:
         holds = (self.holds & other.holds) | (self.fails & other.fails)
-        return Truth(holds, (self.holds & other.fails) | (self.fails & other.holds))
+        return StateTruth(holds, (self.holds & other.fails) | (self.fails & other.holds))
 
 
 @dataclass(frozen=True, eq=False)
-class Bounds:
+class StateBounds:
     """`lower ≤ value ≤ upper` in every state.
 
     `unit` is the size of what cancels in sums and differences: widths are measured against it at least."""
@@ -63,14 +63,14 @@ class Bounds:
         ends = np.abs(np.concatenate([self.lower, self.upper]))
         return float(ends[np.isfinite(ends)].max(initial=0.0))
 
-    def negated(self) -> Bounds:
-        return Bounds(-self.upper, -self.lower, self.unit)
+    def negated(self) -> StateBounds:
+        return StateBounds(-self.upper, -self.lower, self.unit)
 
-    def plus(self, other: Bounds) -> Bounds:
+    def plus(self, other: StateBounds) -> StateBounds:
         unit = max(self.unit, other.unit, self.size, other.size)
         return _enclose(_sum(self.lower, other.lower, False), _sum(self.upper, other.upper, True), unit)
 
-    def times(self, other: Bounds) -> Bounds:
+    def times(self, other: StateBounds) -> StateBounds:
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
             ends = [a * b for a in (self.lower, self.upper) for b in (other.lower, other.upper)]
         low, high = np.minimum.reduce(ends), np.maximum.reduce(ends)  # a NaN stays one
@@ -78,7 +78,7 @@ class Bounds:
         unit = max(self.unit * other.size, other.unit * self.size)
         return _enclose(np.where(simple, low, down(low)), np.where(simple, high, up(high)), unit)
 
-    def divided_by(self, other: Bounds) -> Bounds:
+    def divided_by(self, other: StateBounds) -> StateBounds:
         """Where the divisor may be 0 nothing is known."""
         nonzero = (other.lower > 0) | (other.upper < 0)
         with np.errstate(invalid="ignore", over="ignore", under="ignore", divide="ignore"):
@@ -90,39 +90,39 @@ class Bounds:
         high = np.where((self.upper <= 0) & (other.lower > 0), np.minimum(high, 0.0), high)
         return _enclose(np.where(nonzero, low, -np.inf), np.where(nonzero, high, np.inf), unit)
 
-    def smaller(self, other: Bounds) -> Bounds:
-        return Bounds(np.minimum(self.lower, other.lower), np.minimum(self.upper, other.upper))
+    def smaller(self, other: StateBounds) -> StateBounds:
+        return StateBounds(np.minimum(self.lower, other.lower), np.minimum(self.upper, other.upper))
 
-    def larger(self, other: Bounds) -> Bounds:
-        return Bounds(np.maximum(self.lower, other.lower), np.maximum(self.upper, other.upper))
+    def larger(self, other: StateBounds) -> StateBounds:
+        return StateBounds(np.maximum(self.lower, other.lower), np.maximum(self.upper, other.upper))
 
-    def through(self, monotone: Callable[[FloatArray], FloatArray]) -> Bounds:
+    def through(self, monotone: Callable[[FloatArray], FloatArray]) -> StateBounds:
         """Under a function that is exact on doubles and never falls: floor, ceil, round."""
-        return Bounds(monotone(self.lower), monotone(self.upper))
+        return StateBounds(monotone(self.lower), monotone(self.upper))
 
-    def compare(self, comparison: str, other: Bounds) -> Truth:
+    def compare(self, comparison: str, other: StateBounds) -> StateTruth:
         """`self < other` and its like."""
         if comparison in (">", ">="):
             return other.compare("<" if comparison == ">" else "<=", self)
         if comparison == "<":
-            return Truth(self.upper < other.lower, self.lower >= other.upper)
+            return StateTruth(self.upper < other.lower, self.lower >= other.upper)
         if comparison == "<=":
-            return Truth(self.upper <= other.lower, self.lower > other.upper)
+            return StateTruth(self.upper <= other.lower, self.lower > other.upper)
         point = (self.lower == self.upper) & (other.lower == other.upper) & (self.lower == other.lower)
-        equal = Truth(point, (self.upper < other.lower) | (other.upper < self.lower))
+        equal = StateTruth(point, (self.upper < other.lower) | (other.upper < self.lower))
         return equal if comparison == "=" else equal.negated()
 
-    def meets(self, comparison: str, threshold: Fraction) -> Truth:
+    def meets(self, comparison: str, threshold: Fraction) -> StateTruth:
         """Compared with an exact number: a double is ≥ it iff it is ≥ the least double above."""
         exact = RationalArray.from_fractions([threshold])
         above, below = exact.to_float_up()[0], exact.to_float_down()[0]
         if comparison == ">=":
-            return Truth(self.lower >= above, self.upper < above)
+            return StateTruth(self.lower >= above, self.upper < above)
         if comparison == "<":
-            return Truth(self.upper < above, self.lower >= above)
+            return StateTruth(self.upper < above, self.lower >= above)
         if comparison == ">":
-            return Truth(self.lower > below, self.upper <= below)
-        return Truth(self.upper <= below, self.lower > below)
+            return StateTruth(self.lower > below, self.upper <= below)
+        return StateTruth(self.upper <= below, self.lower > below)
 
 
 def round_half_up(values: FloatArray) -> FloatArray:
@@ -144,11 +144,13 @@ def _sum(left: FloatArray, right: FloatArray, upward: bool) -> FloatArray:
     return np.where(needed & ~infinite, moved, total)
 
 
-def _is_simple(bounds: Bounds) -> BoolArray:
+def _is_simple(bounds: StateBounds) -> BoolArray:
     """A factor that loses nothing: 0, 1 or −1."""
     simple: BoolArray = (bounds.lower == bounds.upper) & np.isin(bounds.lower, (-1.0, 0.0, 1.0))
     return simple
 
 
-def _enclose(lower: FloatArray, upper: FloatArray, unit: float) -> Bounds:
-    return Bounds(np.where(np.isnan(lower), -np.inf, lower), np.where(np.isnan(upper), np.inf, upper), unit)
+def _enclose(lower: FloatArray, upper: FloatArray, unit: float) -> StateBounds:
+    return StateBounds(
+        np.where(np.isnan(lower), -np.inf, lower), np.where(np.isnan(upper), np.inf, upper), unit
+    )

@@ -17,7 +17,7 @@ from tightrope.prism.expand.expressions import Inliner, fold, names, value_of
 from tightrope.prism.expand.modules import CommandExpander, actions_of, compose, copy_out
 from tightrope.prism.expand.program import Program, StateVariable, Synchronisation
 from tightrope.prism.parse import syntax
-from tightrope.prism.parse.syntax import Complaint, Source, position_of, suggestion
+from tightrope.prism.parse.syntax import Complaint, SourceText, position_of, suggestion
 
 
 def expand(
@@ -33,7 +33,7 @@ def expand(
     try:
         return _expand(model, constants or {}, synchronisations)
     except Complaint as complaint:
-        raise complaint.in_source(Source(model.source, model.file)) from None
+        raise complaint.in_source(SourceText(model.source, model.file)) from None
 
 
 def _expand(

@@ -209,7 +209,7 @@ def actions_of(synchronisations: Sequence[Synchronisation]) -> Actions:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _ComposedPart:
     """What a part of a composition can do, and the actions that others may wait for."""
 
     ways: tuple[Synchronisation, ...]
@@ -224,13 +224,13 @@ class _Parts:
         self._number = {module.name: i for i, module in enumerate(modules)}
         self.used: set[int] = set()
 
-    def of_module(self, number: int) -> _Part:
+    def of_module(self, number: int) -> _ComposedPart:
         self.used.add(number)
         actions = dict.fromkeys(command.action for command in self._modules[number].commands)
         ways = tuple(Synchronisation(action, ((number, action),)) for action in actions)
-        return _Part(ways, actions_of(ways))
+        return _ComposedPart(ways, actions_of(ways))
 
-    def of(self, part: Composition, depth: int = 0) -> _Part:
+    def of(self, part: Composition, depth: int = 0) -> _ComposedPart:
         if depth > _DEEPEST:
             raise Complaint(f"this composition is nested more than {_DEEPEST} deep", part.position)
         if isinstance(part, ModuleName):
@@ -252,7 +252,7 @@ class _Parts:
             mapping[old] = new
         return _rename_composed(inner, mapping)
 
-    def _name_part(self, part: ModuleName) -> _Part:
+    def _name_part(self, part: ModuleName) -> _ComposedPart:
         number = self._number.get(part.name)
         if number is None:
             raise Complaint(
@@ -269,24 +269,26 @@ class _Parts:
         return self.of_module(number)
 
 
-def _parallel(left: _Part, right: _Part, actions: tuple[str, ...] | None) -> _Part:
+def _parallel(left: _ComposedPart, right: _ComposedPart, actions: tuple[str, ...] | None) -> _ComposedPart:
     shared = left.alphabet & right.alphabet if actions is None else frozenset(actions)
     alone = [one for one in left.ways + right.ways if one.action is None or one.action not in shared]
     together: list[Synchronisation] = []
     for action in sorted(shared):
         sides = ([one for one in side.ways if one.action == action] for side in (left, right))
         together += [Synchronisation(action, one.parts + other.parts) for one, other in product(*sides)]
-    return _Part((*alone, *together), left.alphabet | right.alphabet)
+    return _ComposedPart((*alone, *together), left.alphabet | right.alphabet)
 
 
-def _rename_composed(inner: _Part, mapping: Mapping[str, str | None]) -> _Part:
+def _rename_composed(inner: _ComposedPart, mapping: Mapping[str, str | None]) -> _ComposedPart:
     """With other names for actions; None hides them."""
 
     def name_of(action: str | None) -> str | None:
         return None if action is None else mapping.get(action, action)
 
     ways = tuple(Synchronisation(name_of(one.action), one.parts) for one in inner.ways)
-    return _Part(ways, frozenset(name for action in inner.alphabet if (name := name_of(action)) is not None))
+    return _ComposedPart(
+        ways, frozenset(name for action in inner.alphabet if (name := name_of(action)) is not None)
+    )
 
 
 def _first_command(one: Synchronisation, modules: Sequence[Module]) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from tightrope.errors import InputError, Location
 from tightrope.prism.parse import syntax
-from tightrope.prism.parse.syntax import Source
+from tightrope.prism.parse.syntax import SourceText
 
 Value = int | Fraction | bool
 """What a constant can be: an int, an exact rational (type double) or a bool."""
@@ -87,11 +87,11 @@ class Program:
 
     def location(self, position: syntax.Position | None) -> Location:
         """The place in the source, with its line of text."""
-        return Source(self.source, self.file).location(position)
+        return SourceText(self.source, self.file).location(position)
 
     def error(self, message: str, position: syntax.Position | None, hint: str | None = None) -> InputError:
         """An error that points into the source."""
-        return Source(self.source, self.file).error(message, position, hint)
+        return SourceText(self.source, self.file).error(message, position, hint)
 
 
 @dataclass(frozen=True)

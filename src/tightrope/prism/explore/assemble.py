@@ -22,7 +22,7 @@ from tightrope.prism.explore.probabilities import ONE, ZERO, Probabilities
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class ModelRows:
     """The finished rows of all states, as `Structure` wants them, and what is worth a warning.
 
     `stopped` are states whose commands were not looked at. `mixed_state` and `mixed_action` list the
@@ -42,7 +42,7 @@ class Rows:
     mixed_rate: IndexArray
 
 
-def without(rows: Rows, dropped: BoolArray) -> Rows:
+def without(rows: ModelRows, dropped: BoolArray) -> ModelRows:
     """The rows less some transitions."""
     kept: OffsetArray = np.zeros(len(dropped) + 1, dtype=np.int64)
     np.cumsum(~dropped, out=kept[1:])
@@ -200,8 +200,8 @@ class Assembler:
             rest[first] = False
             into, added = into[rest], added[rest]
 
-    def finish(self) -> Rows:
-        return Rows(
+    def finish(self) -> ModelRows:
+        return ModelRows(
             self._choices.offsets(),
             self._widths.offsets(),
             self._successor.joined(),

@@ -27,7 +27,7 @@ from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.prism.expand.program import Program
 from tightrope.prism.explore.compile import Compiler, KeyLayout, StateSpace
-from tightrope.prism.explore.frame import Boolean, Column, Frame, Integer, machine
+from tightrope.prism.explore.frame import Boolean, Column, Integer, StateFrame, machine
 from tightrope.prism.explore.key_index import KeyIndex
 from tightrope.prism.explore.nodes import Number, integers
 from tightrope.prism.explore.probabilities import ZERO, Distribution, Growing, Probabilities
@@ -81,7 +81,7 @@ class DistributionMemory:
             return np.zeros((len(self._known), 1), dtype=np.int64)
         return self._index.keys[: len(self._known)]
 
-    def numbers(self, frame: Frame) -> IndexArray:
+    def numbers(self, frame: StateFrame) -> IndexArray:
         """The number of every update's probability (columns) in every row."""
         if not self.variables:
             if not len(self._known):
@@ -94,7 +94,7 @@ class DistributionMemory:
         numbers: IndexArray = self._known.values[combination]
         return numbers
 
-    def _learn(self, frame: Frame, combination: IndexArray) -> None:
+    def _learn(self, frame: StateFrame, combination: IndexArray) -> None:
         """Evaluate the new combinations, and after a few such rounds all that are left, if few are."""
         known = len(self._known)
 
@@ -125,7 +125,7 @@ class DistributionMemory:
         for variable, column in zip(self.variables, values, strict=True):
             columns[variable] = column != 0 if self._space.is_boolean[variable] else column
         if values.shape[1]:
-            self._remember(self._distribution.evaluate(Frame(columns, values.shape[1], describe)))
+            self._remember(self._distribution.evaluate(StateFrame(columns, values.shape[1], describe)))
 
     def _remember(self, numbers: IndexArray) -> None:
         self._known.append(numbers)
@@ -150,11 +150,11 @@ class CompiledCommand:
                 for update in command.updates
             ]
 
-    def enabled(self, frame: Frame) -> BoolArray | None:
+    def enabled(self, frame: StateFrame) -> BoolArray | None:
         """In which rows the guard holds; None where in no state at all."""
         return None if self.never else frame.mask(self.guard.value(frame))
 
-    def alternatives(self, frame: Frame, enabled: BoolArray) -> Alternatives | None:
+    def alternatives(self, frame: StateFrame, enabled: BoolArray) -> Alternatives | None:
         rows = np.flatnonzero(enabled)
         if not len(rows):
             return None
@@ -162,7 +162,7 @@ class CompiledCommand:
         probability = self.memory.numbers(inner)
         step: OffsetArray = np.zeros((len(rows), len(self.updates), self._words), dtype=np.int64)
         for column, assignments in enumerate(self.updates):
-            possible: Frame | None = inner
+            possible: StateFrame | None = inner
             at: OffsetArray | slice = slice(None)
             if self.memory.has_zero[column]:
                 # An update of probability 0 does not take place: its values may even be out of range.
@@ -202,14 +202,14 @@ class CompiledAssignment:
             change = graph.subtract(value, _as_integer(number, space, compiler))
         self.change = graph.multiply(graph.constant(int(space.layout.stride[number])), change)
 
-    def step(self, frame: Frame) -> OffsetArray | int:
+    def step(self, frame: StateFrame) -> OffsetArray | int:
         if self.checked is not None:
             self._check(integers(self.checked, frame), frame)
         result: OffsetArray | int = self.change.value(frame)
         # In range, so the step fits whatever the bounds of the computation were.
         return machine(result) if self.change.wide else result
 
-    def _check(self, values: OffsetArray, frame: Frame) -> None:
+    def _check(self, values: OffsetArray, frame: StateFrame) -> None:
         low, high = self._variable.low, self._variable.high
         if values.min() >= low and values.max() <= high:
             return
@@ -489,14 +489,14 @@ def most_outcomes() -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class CommandGroup:
     """Commands of one or more modules that move together; `parts` has one entry a module."""
 
     action: int
     parts: tuple[tuple[CompiledCommand, ...], ...]
     probabilities: Probabilities
 
-    def alternatives(self, frame: Frame, relevant: BoolArray | None = None) -> Alternatives | None:
+    def alternatives(self, frame: StateFrame, relevant: BoolArray | None = None) -> Alternatives | None:
         """What the group can do; updates are evaluated only where every module takes part.
 
         `relevant` has one flag a command; those without it are enabled in no row.
@@ -530,7 +530,7 @@ class Group:
         return result
 
     def _check_size(
-        self, frame: Frame, masks: list[list[tuple[CompiledCommand, BoolArray]]], possible: BoolArray
+        self, frame: StateFrame, masks: list[list[tuple[CompiledCommand, BoolArray]]], possible: BoolArray
     ) -> None:
         """Count what the commands can do together before any of it is written out."""
         most = most_outcomes()
@@ -562,7 +562,7 @@ class Group:
 
 def groups(
     program: Program, space: StateSpace, probabilities: Probabilities
-) -> tuple[tuple[Group, ...], tuple[str, ...]]:
+) -> tuple[tuple[CommandGroup, ...], tuple[str, ...]]:
     """The groups of a program in the order of their first commands, and the names of the actions."""
     guards = space.compiler()
     names = [UNLABELLED]
@@ -577,7 +577,7 @@ def groups(
             made[module, number] = CompiledCommand(command, space, guards, probabilities)
         return made[module, number]
 
-    result: list[tuple[tuple[int, int], Group]] = []
+    result: list[tuple[tuple[int, int], CommandGroup]] = []
     for one in program.synchronisations:
         numbers = [
             [(module, i) for i, c in enumerate(program.modules[module].commands) if c.action == action]
@@ -585,9 +585,11 @@ def groups(
         ]
         action = 0 if one.action is None else names.index(one.action)
         if len(numbers) == 1:
-            result += [(place, Group(action, ((compiled(*place),),), probabilities)) for place in numbers[0]]
+            result += [
+                (place, CommandGroup(action, ((compiled(*place),),), probabilities)) for place in numbers[0]
+            ]
         else:
             parts = tuple(tuple(compiled(*place) for place in part) for part in numbers)
-            result.append((min(part[0] for part in numbers), Group(action, parts, probabilities)))
+            result.append((min(part[0] for part in numbers), CommandGroup(action, parts, probabilities)))
     result.sort(key=lambda pair: pair[0])
     return tuple(group for _, group in result), tuple(names)

@@ -23,8 +23,8 @@ from tightrope.numerics.arrays import BoolArray, ExactIntegers, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.expand.program import Program
-from tightrope.prism.explore.frame import Boolean, Column, Frame, Integer
-from tightrope.prism.explore.nodes import Arithmetic, Graph, Number, integers
+from tightrope.prism.explore.frame import Boolean, Column, Integer, StateFrame
+from tightrope.prism.explore.nodes import NodeArithmetic, NodeGraph, Number, integers
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.syntax import Complaint, Expression, Type, position_of
 
@@ -65,8 +65,8 @@ class Compiler:
 
     def __init__(self, scope: Scope, ranges: Sequence[tuple[int, int]]):
         self.scope = scope
-        self.graph = Graph(ranges)
-        self.arithmetic = Arithmetic(self.graph)
+        self.graph = NodeGraph(ranges)
+        self.arithmetic = NodeArithmetic(self.graph)
 
     def compile(self, expression: syntax.Expression) -> Compiled:
         match expression:
@@ -394,12 +394,12 @@ def evaluate(
 
     try:
         compiled = Compiler(scope, ranges).compile(expression)
-        return run(compiled, Frame(arrays, size, describe))
+        return run(compiled, StateFrame(arrays, size, describe))
     except Complaint as complaint:
         raise plain_error(complaint) from None
 
 
-def run(compiled: Compiled, frame: Frame) -> Values:
+def run(compiled: Compiled, frame: StateFrame) -> Values:
     """A compiled expression on a frame, with one entry per row."""
     if isinstance(compiled, Boolean):
         return frame.mask(compiled.value(frame))
@@ -519,13 +519,13 @@ class StateSpace:
         values = np.array(self._initial_values, dtype=np.int64)
         return self.layout.encode(list(values.T), len(values))
 
-    def frame(self, keys: OffsetArray) -> Frame:
+    def frame(self, keys: OffsetArray) -> StateFrame:
         """The states with these keys, ready for evaluation."""
         values = self.layout.decode(keys)
         columns: list[Column | None] = [
             values[i] != 0 if is_boolean else values[i] for i, is_boolean in enumerate(self.is_boolean)
         ]
-        return Frame(columns, len(keys), lambda row: self.describe(values[:, row]))
+        return StateFrame(columns, len(keys), lambda row: self.describe(values[:, row]))
 
     def describe(self, values: OffsetArray) -> str:
         """`(x=1,b=true)`"""

@@ -33,7 +33,7 @@ Column = npt.NDArray[Any]
 """The values of one variable: int64, or bool for a boolean variable."""
 
 
-class Frame:
+class StateFrame:
     """`size` rows; `describe` names the state of a row in messages."""
 
     __slots__ = ("_columns", "_describe", "_parent", "_rows", "cache", "size")
@@ -43,7 +43,7 @@ class Frame:
         columns: Sequence[Column | None],
         size: int,
         describe: Callable[[int], str],
-        parent: Frame | None = None,
+        parent: StateFrame | None = None,
         rows: OffsetArray | None = None,
     ):
         self._columns = list(columns)
@@ -62,11 +62,11 @@ class Frame:
             self._columns[variable] = values
         return values
 
-    def select(self, rows: OffsetArray) -> Frame:
+    def select(self, rows: OffsetArray) -> StateFrame:
         """The frame of the rows with these numbers, in increasing order."""
         if len(rows) == self.size:
             return self
-        return Frame((None,) * len(self._columns), len(rows), self._describe_selected(rows), self, rows)
+        return StateFrame((None,) * len(self._columns), len(rows), self._describe_selected(rows), self, rows)
 
     def mask(self, value: Any) -> BoolArray:
         """A truth value as an array with one entry per row."""
@@ -87,7 +87,7 @@ class Frame:
         return lambda row: self._describe(int(rows[row]))
 
 
-Run = Callable[[Frame], Any]
+Run = Callable[[StateFrame], Any]
 
 VARIABLE = "variable"
 """The origin of the value of a variable."""
@@ -97,7 +97,7 @@ INT64_LOW, INT64_HIGH = -(2**63), 2**63 - 1
 _numbers = itertools.count()
 
 
-class Node:
+class ValueNode:
     """`value(frame)` is an array with one entry a row, or a Python scalar that stands for all rows.
 
     `origin` names the operation and its operands where these are int64 and cannot fail: what
@@ -108,13 +108,13 @@ class Node:
 
     def __init__(self, run: Run, variables: frozenset[int], fails: bool):
         self._run = run
-        self.origin: tuple[str, tuple[Node, ...]] | None = None
+        self.origin: tuple[str, tuple[ValueNode, ...]] | None = None
         self.variables = variables
         self.fails = fails
         self.shared = False
         self.uid = next(_numbers)
 
-    def value(self, frame: Frame) -> Any:
+    def value(self, frame: StateFrame) -> Any:
         if not self.shared:
             return self._run(frame)
         cache = frame.cache
@@ -125,7 +125,7 @@ class Node:
         return result
 
 
-class Integer(Node):
+class Integer(ValueNode):
     """low ≤ value ≤ high in every row that the node may be run on."""
 
     __slots__ = ("high", "low", "wide")
@@ -142,7 +142,7 @@ class Integer(Node):
         return self.low if self.low == self.high and not self.fails else None
 
 
-class Boolean(Node):
+class Boolean(ValueNode):
     """A truth value; `constant` is None where it depends on the row."""
 
     __slots__ = ("constant",)
@@ -168,7 +168,7 @@ def machine(value: Any) -> Any:
 # states costs as many calls. Here the nodes of an expression become a short list of instructions (operation,
 # target, a, b, c), which `run` follows for one state. The first registers are the variables of the program,
 # constants have registers that are never written. Only what cannot fail and stays within int64 is translated
-# (`Node.origin`), so the instructions compute what the nodes do; anything else is `Untranslatable`.
+# (`ValueNode.origin`), so the instructions compute what the nodes do; anything else is `Untranslatable`.
 
 (ADD, SUBTRACT, MULTIPLY, DIVIDE, MODULO, MINIMUM, MAXIMUM, CHOOSE) = range(8)
 (EQUAL, UNEQUAL, LESS, AT_MOST, MORE, AT_LEAST, AND, OR, NOT, REQUIRE) = range(8, 18)
@@ -225,14 +225,14 @@ class Instructions:
             self._code.append((REQUIRE, 0, self._translate(conjunct, known), 0, 0))
         return begin, len(self._code)
 
-    def values(self, nodes: Sequence[Node]) -> tuple[int, int, list[int]]:
+    def values(self, nodes: Sequence[ValueNode]) -> tuple[int, int, list[int]]:
         """A list that computes the nodes: its begin, its end, and the registers of the results."""
         begin = len(self._code)
         known: dict[int, int] = {}
         found = [self._translate(node, known) for node in nodes]
         return begin, len(self._code), found
 
-    def _translate(self, node: Node, known: dict[int, int]) -> int:
+    def _translate(self, node: ValueNode, known: dict[int, int]) -> int:
         """The register that holds the node's value once the instructions so far have run."""
         if node.uid in known:
             return known[node.uid]
@@ -263,10 +263,10 @@ class Instructions:
         return len(self._initial) - 1
 
 
-def _conjuncts(node: Boolean) -> list[Node]:
+def _conjuncts(node: Boolean) -> list[ValueNode]:
     """The conditions whose conjunction it is, from left to right."""
-    found: list[Node] = []
-    rest: list[Node] = [node]
+    found: list[ValueNode] = []
+    rest: list[ValueNode] = [node]
     while rest:
         part = rest.pop()
         if part.origin is not None and part.origin[0] == "&":

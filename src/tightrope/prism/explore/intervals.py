@@ -33,10 +33,10 @@ from tightrope.errors import InputError
 from tightrope.model import numbers as door
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
-from tightrope.prism.explore.assemble import Pieces, Rows
-from tightrope.prism.explore.commands import Alternatives, CompiledCommand, Group, by_row
+from tightrope.prism.explore.assemble import ModelRows, Pieces
+from tightrope.prism.explore.commands import Alternatives, CommandGroup, CompiledCommand, by_row
 from tightrope.prism.explore.compile import Compiler, StateSpace
-from tightrope.prism.explore.frame import Frame
+from tightrope.prism.explore.frame import StateFrame
 from tightrope.prism.explore.key_index import KeyIndex
 from tightrope.prism.explore.nodes import Number
 from tightrope.prism.explore.probabilities import ONE, ZERO, Distribution, Operation, Probabilities
@@ -136,7 +136,7 @@ class IntervalDistribution(Distribution):
         numbers = [number for pair in bounds for number in pair]
         self.variables = frozenset[int]().union(*(number.variables for number in numbers))
 
-    def evaluate(self, frame: Frame) -> IndexArray:
+    def evaluate(self, frame: StateFrame) -> IndexArray:
         lower = [low.array(frame).to_fractions() for low, _ in self._bounds]
         upper = [high.array(frame).to_fractions() for _, high in self._bounds]
         result: IndexArray = np.empty((frame.size, len(self._bounds)), dtype=np.int32)
@@ -293,7 +293,7 @@ class IntervalTrees:
         """The number of choices that have a tree."""
         return len(self._choice)
 
-    def finish(self, rows: Rows) -> TreeRows:
+    def finish(self, rows: ModelRows) -> TreeRows:
         """The rows of all choices of the model, of which some have trees."""
         choice, root = self._choice.joined(), self._root.joined()
         start, successor, probability = self._table()
@@ -389,16 +389,16 @@ Enabled = list[list[tuple[CompiledCommand, BoolArray]]]
 
 def find_factors(
     space: StateSpace,
-    groups: Sequence[Group],
+    groups: Sequence[CommandGroup],
     states: KeyIndex,
-    rows: Rows,
+    rows: ModelRows,
     probabilities: IntervalProbabilities,
     is_chain: bool,
 ) -> TreeRows | None:
     """The rows of all choices, with trees where factors say more than joint intervals; None if nowhere."""
     if all(len(group.parts) == 1 for group in groups):
         return None
-    search = _Search(space, groups, states, rows, probabilities)
+    search = _FactorSearch(space, groups, states, rows, probabilities)
     for begin in range(0, len(states), _ROWS):
         going_on = begin + np.flatnonzero(~rows.stopped[begin : begin + _ROWS])
         if len(going_on):
@@ -408,7 +408,7 @@ def find_factors(
 
 
 @dataclass(frozen=True, eq=False)
-class Factors:
+class CommandFactors:
     """What single commands do in single states: the steps of their possible outcomes and the numbers of
     their intervals, `width` of them each."""
 
@@ -417,7 +417,7 @@ class Factors:
     width: OffsetArray
 
     @staticmethod
-    def of(parts: Sequence[Alternatives]) -> Factors:
+    def of(parts: Sequence[Alternatives]) -> CommandFactors:
         """Part after part; outcomes that cannot happen are left out."""
         every = Alternatives.concatenate(parts)
         owner = np.repeat(np.arange(len(every)), np.diff(every.start))
@@ -429,7 +429,7 @@ class Factors:
         probability: IndexArray = np.full(shape, ZERO, dtype=np.int32)
         step[owner[happens], column] = every.step[happens]
         probability[owner[happens], column] = every.probability[happens]
-        return Factors(step, probability, width)
+        return CommandFactors(step, probability, width)
 
 
 @dataclass(frozen=True, eq=False)
@@ -439,18 +439,18 @@ class Combinations:
     row: OffsetArray
     place: OffsetArray
     factor: OffsetArray
-    factors: Factors
+    factors: CommandFactors
 
 
-class _Search:
+class _FactorSearch:
     """Goes through states and gives trees to the choices that are worth it."""
 
     def __init__(
         self,
         space: StateSpace,
-        groups: Sequence[Group],
+        groups: Sequence[CommandGroup],
         states: KeyIndex,
-        rows: Rows,
+        rows: ModelRows,
         probabilities: IntervalProbabilities,
     ):
         self._space, self._groups, self._states, self._rows = space, groups, states, rows
@@ -517,7 +517,9 @@ class _Search:
         return root
 
 
-def _combine(frame: Frame, parts: Enabled, count: Sequence[OffsetArray], taking: BoolArray) -> Combinations:
+def _combine(
+    frame: StateFrame, parts: Enabled, count: Sequence[OffsetArray], taking: BoolArray
+) -> Combinations:
     """The combinations of a group in some rows, in which all parts take part."""
     sides = [_alternatives(part, frame, taking) for part in parts]
     number = np.where(taking, np.prod(count, axis=0), 0)
@@ -531,10 +533,10 @@ def _combine(frame: Frame, parts: Enabled, count: Sequence[OffsetArray], taking:
         first = before + np.cumsum(own) - own
         factor[:, column] = first[row] + rest % own[row]
         rest = rest // own[row]
-    return Combinations(row, place, factor, Factors.of(sides))
+    return Combinations(row, place, factor, CommandFactors.of(sides))
 
 
-def _find_enabled(group: Group, frame: Frame) -> Enabled:
+def _find_enabled(group: CommandGroup, frame: StateFrame) -> Enabled:
     return [
         [(command, mask) for command in part if (mask := command.enabled(frame)) is not None]
         for part in group.parts
@@ -549,7 +551,7 @@ def _count(part: list[tuple[CompiledCommand, BoolArray]], size: int) -> OffsetAr
 
 
 def _alternatives(
-    part: list[tuple[CompiledCommand, BoolArray]], frame: Frame, taking: BoolArray
+    part: list[tuple[CompiledCommand, BoolArray]], frame: StateFrame, taking: BoolArray
 ) -> Alternatives:
     """What the commands of one part do in the rows where all parts take part, in the order of rows."""
     found = (command.alternatives(frame, mask & taking) for command, mask in part)
@@ -558,7 +560,7 @@ def _alternatives(
 
 def _grow(
     keys: OffsetArray,
-    levels: Sequence[tuple[Factors, OffsetArray, int]],
+    levels: Sequence[tuple[CommandFactors, OffsetArray, int]],
     states: KeyIndex,
     trees: IntervalTrees,
 ) -> IndexArray:

@@ -87,7 +87,7 @@ def _insert(
     return len(keys), count
 
 
-class Table(NamedTuple):
+class KeyTable(NamedTuple):
     """The arrays of an index, for kernels that look keys up one by one; valid until the index grows."""
 
     slots: IndexArray
@@ -96,7 +96,7 @@ class Table(NamedTuple):
 
 
 @kernel
-def number_key(table: Table, count: int, keys: OffsetArray, side: int, row: int) -> int:
+def number_key(table: KeyTable, count: int, keys: OffsetArray, side: int, row: int) -> int:
     """The number of the key that keys[side, row] begins with: `count`, where it is new; −1 where it does not
     fit."""
     slots, stored = table.slots, table.stored
@@ -167,8 +167,8 @@ class KeyIndex:
             self.grow()
 
     @property
-    def table(self) -> Table:
-        return Table(self._slots, self._shift, self._stored)
+    def table(self) -> KeyTable:
+        return KeyTable(self._slots, self._shift, self._stored)
 
     def adopt(self, count: int) -> None:
         """Know of the keys that `number_key` has added to the table: there are `count` now."""

@@ -20,10 +20,10 @@ import numpy as np
 from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.prism.explore.assemble import Assembler
-from tightrope.prism.explore.commands import CompiledCommand, Group
+from tightrope.prism.explore.commands import CommandGroup, CompiledCommand
 from tightrope.prism.explore.compile import StateSpace
 from tightrope.prism.explore.frame import Boolean, Instructions, Untranslatable, run
-from tightrope.prism.explore.key_index import KeyIndex, Table, number_key
+from tightrope.prism.explore.key_index import KeyIndex, KeyTable, number_key
 from tightrope.prism.explore.probabilities import ONE, ZERO, Deferred, Operation, PolynomialProbabilities
 
 NARROW = 1024
@@ -59,7 +59,7 @@ class NarrowSearch:
     def __init__(
         self,
         space: StateSpace,
-        groups: Sequence[Group],
+        groups: Sequence[CommandGroup],
         states: KeyIndex,
         assembler: Assembler,
         stop: Boolean | None,
@@ -75,13 +75,13 @@ class NarrowSearch:
         listing = _Listing(space)
         self._program = listing.program(groups, stop)
         self._commands = listing.commands
-        self._work = Workspace(
+        self._work = NarrowWorkspace(
             listing.instructions.registers,
             np.zeros((4, len(self._program)), dtype=np.int64),
             np.zeros((3, MOST, space.layout.words + 1), dtype=np.int64),
         )
         self._output = Output(*(np.empty((_OUTPUT, 2), dtype=np.int32) for _ in range(3)))
-        self._known = Known(np.zeros(0, dtype=np.int64), np.zeros((0, 2), dtype=np.int64))
+        self._known = KnownResults(np.zeros(0, dtype=np.int64), np.zeros((0, 2), dtype=np.int64))
         self._met = self._combined = -1
 
     def run(self) -> int:
@@ -133,7 +133,7 @@ class NarrowSearch:
             self._known = self._known._replace(pairs=_pairs(self._deferred))
 
     def _probabilities(self) -> OffsetArray:
-        """The probabilities of all commands as `Known` holds them."""
+        """The probabilities of all commands as `KnownResults` holds them."""
         sizes = [command.memory.layout.size for command in self._commands]
         first, length = 0, sum(sizes)
         lookup: OffsetArray = np.full(length, -1, dtype=np.int64)
@@ -149,7 +149,7 @@ class NarrowSearch:
 
 
 def _pairs(deferred: Deferred) -> OffsetArray:
-    """The combined pairs as `Known` holds them."""
+    """The combined pairs as `KnownResults` holds them."""
     keys, results = [], []
     for operation in (Operation.SUM, Operation.PRODUCT):
         index, numbers = deferred.pairs(operation)
@@ -172,7 +172,7 @@ class _Listing:
         ).tolist()
         self._combinations = 0
 
-    def program(self, groups: Sequence[Group], stop: Boolean | None) -> OffsetArray:
+    def program(self, groups: Sequence[CommandGroup], stop: Boolean | None) -> OffsetArray:
         rows = self._rows
         for group in groups:
             first_part = len(rows["part"])
@@ -262,7 +262,7 @@ MOST = 128
 """Outcomes of a choice; choices with more are left to frames."""
 
 
-class Known(NamedTuple):
+class KnownResults(NamedTuple):
     """Probabilities met so far.
 
     `probabilities` has for every combination of a command's factors the place, in the same array, of the
@@ -274,7 +274,7 @@ class Known(NamedTuple):
     pairs: OffsetArray
 
 
-class Workspace(NamedTuple):
+class NarrowWorkspace(NamedTuple):
     """Registers; enabled commands and which of them are chosen; outcomes as steps with a number each, of the
     choice (in turns in the first two) and of a command."""
 
@@ -300,7 +300,7 @@ def pair_keys(is_sum: bool, left: OffsetArray, right: OffsetArray) -> OffsetArra
 
 @kernel
 def index_pairs(keys: OffsetArray, numbers: OffsetArray) -> OffsetArray:
-    """The `pairs` of `Known`, at most a quarter full."""
+    """The `pairs` of `KnownResults`, at most a quarter full."""
     size = 16
     while size < 4 * len(keys):
         size *= 2
@@ -323,9 +323,9 @@ def _pair_slot(key: np.int64, size: int) -> np.int64:
 @kernel
 def walk(
     program: OffsetArray,
-    known: Known,
-    states: Table,
-    work: Workspace,
+    known: KnownResults,
+    states: KeyTable,
+    work: NarrowWorkspace,
     out: Output,
     position: OffsetArray,
     is_chain: bool,
@@ -378,7 +378,12 @@ def _add_loop(out_choices: IndexArray, out_transitions: IndexArray, position: Of
 
 @kernel
 def _add_choices(
-    program: OffsetArray, known: Known, states: Table, work: Workspace, out: Output, position: OffsetArray
+    program: OffsetArray,
+    known: KnownResults,
+    states: KeyTable,
+    work: NarrowWorkspace,
+    out: Output,
+    position: OffsetArray,
 ) -> int:
     """All choices of the state in the registers."""
     registers, commands, outcomes = work.registers, work.commands, work.outcomes
@@ -433,7 +438,7 @@ def _next_combination(commands: OffsetArray, parts: int) -> int:
 
 
 @kernel
-def _update(program: OffsetArray, command: int, known: OffsetArray, work: Workspace, side: int) -> int:
+def _update(program: OffsetArray, command: int, known: OffsetArray, work: NarrowWorkspace, side: int) -> int:
     """The possible updates of a command; how many, 0 where something is unknown or out of range."""
     registers, found = work.registers, work.outcomes
     at = program[command, 6]
@@ -498,7 +503,7 @@ def _combine(pairs: OffsetArray, is_sum: bool, low: int, high: int) -> int:
 
 @kernel
 def _add_choice(
-    states: Table, outcomes: OffsetArray, pairs: OffsetArray, out: Output, position: OffsetArray
+    states: KeyTable, outcomes: OffsetArray, pairs: OffsetArray, out: Output, position: OffsetArray
 ) -> int:
     """Write the outcomes of a choice; equal successors become one."""
     transitions, stored = out.transitions, states.stored

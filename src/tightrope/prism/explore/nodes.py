@@ -17,10 +17,10 @@ import numpy as np
 
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.expand.expressions import apply
-from tightrope.prism.explore.frame import VARIABLE, Boolean, Frame, Integer, Node, exact, machine
+from tightrope.prism.explore.frame import VARIABLE, Boolean, Integer, StateFrame, ValueNode, exact, machine
 from tightrope.prism.parse.syntax import Call, Complaint, Position
 
-N = TypeVar("N", bound=Node)
+N = TypeVar("N", bound=ValueNode)
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
@@ -32,7 +32,7 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-class Graph:
+class NodeGraph:
     """`ranges[v]` are the bounds of variable v in the rows that nodes of this graph will see."""
 
     def __init__(self, ranges: Sequence[tuple[int, int]]):
@@ -135,10 +135,10 @@ class Graph:
             return a
         low, high = min(a.low, b.low), max(a.high, b.high)
 
-        def run(frame: Frame) -> Any:
+        def run(frame: StateFrame) -> Any:
             return np.where(condition.value(frame), a.value(frame), b.value(frame))
 
-        def run_lazily(frame: Frame) -> Any:
+        def run_lazily(frame: StateFrame) -> Any:
             mask = frame.mask(condition.value(frame))
             result = np.empty(frame.size, dtype=object if a.wide or b.wide else np.int64)
             for rows, branch in ((np.flatnonzero(mask), a), (np.flatnonzero(~mask), b)):
@@ -163,7 +163,7 @@ class Graph:
             low, high = low + (low == bound), high - (high == bound)
             low, high = min(low, high), max(low, high)
 
-        def run(frame: Frame) -> Any:
+        def run(frame: StateFrame) -> Any:
             value = a.value(frame)
             bad = compare(value, bound)
             if frame.size and np.any(bad):
@@ -172,7 +172,9 @@ class Graph:
 
         return self._integer("checked", (a,), run, low, high, fails=True, extra=(wrong, bound, position))
 
-    def opaque(self, children: Sequence[Node], run: Callable[[Frame], Any], low: int, high: int) -> Integer:
+    def opaque(
+        self, children: Sequence[ValueNode], run: Callable[[StateFrame], Any], low: int, high: int
+    ) -> Integer:
         """A node with its own computation, never interned."""
         variables = frozenset[int]().union(*(child.variables for child in children))
         return Integer(run, variables, True, low, high)
@@ -232,7 +234,7 @@ class Graph:
             return a if b.constant == neutral else b
         combine = operator.and_ if neutral else operator.or_
 
-        def run_lazily(frame: Frame) -> Any:
+        def run_lazily(frame: StateFrame) -> Any:
             result = frame.mask(a.value(frame)).copy()
             rows = np.flatnonzero(result == neutral)
             if len(rows):
@@ -264,8 +266,8 @@ class Graph:
     def _integer(
         self,
         name: str,
-        children: Sequence[Node],
-        run: Callable[[Frame], Any],
+        children: Sequence[ValueNode],
+        run: Callable[[StateFrame], Any],
         low: int,
         high: int,
         fails: bool = False,
@@ -280,7 +282,7 @@ class Graph:
             key, lambda: _of_origin(Integer(run, variables, fails, low, high), name, children)
         )
 
-    def _boolean(self, name: str, children: Sequence[Node], run: Callable[[Frame], Any]) -> Boolean:
+    def _boolean(self, name: str, children: Sequence[ValueNode], run: Callable[[StateFrame], Any]) -> Boolean:
         variables = frozenset[int]().union(*(child.variables for child in children))
         fails = any(child.fails for child in children)
         key = (name, *(child.uid for child in children))
@@ -296,7 +298,7 @@ class Graph:
         return known
 
 
-def _of_origin(node: N, name: str, children: Sequence[Node]) -> N:
+def _of_origin(node: N, name: str, children: Sequence[ValueNode]) -> N:
     """The node, which remembers what it was made of unless that fails or exceeds int64."""
     wide = any(isinstance(each, Integer) and each.wide for each in (node, *children))
     if not (wide or node.fails):
@@ -353,7 +355,7 @@ class Number:
     def variables(self) -> frozenset[int]:
         return self.numerator.variables | self.denominator.variables
 
-    def array(self, frame: Frame) -> RationalArray:
+    def array(self, frame: StateFrame) -> RationalArray:
         """The values in all rows, in lowest terms."""
         numerator = integers(self.numerator, frame)
         if self.denominator.constant == 1:
@@ -361,7 +363,7 @@ class Number:
         return RationalArray.ratio(numerator, integers(self.denominator, frame))
 
 
-def integers(node: Integer, frame: Frame) -> Any:
+def integers(node: Integer, frame: StateFrame) -> Any:
     """The values of a node with one entry per row."""
     value = node.value(frame)
     if isinstance(value, np.ndarray):
@@ -369,17 +371,17 @@ def integers(node: Integer, frame: Frame) -> Any:
     return np.full(frame.size, value, dtype=object if node.wide else np.int64)
 
 
-def _scalars(number: Number, frame: Frame) -> Sequence[int | Fraction]:
+def _scalars(number: Number, frame: StateFrame) -> Sequence[int | Fraction]:
     """The values row by row, ints for PRISM's ints."""
     if number.is_integer:
         return [int(value) for value in integers(number.numerator, frame)]
     return number.array(frame).to_fractions()
 
 
-class Arithmetic:
+class NodeArithmetic:
     """PRISM's operations on numbers, as nodes of one graph."""
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: NodeGraph):
         self.graph = graph
         self._one = graph.constant(1)
 
@@ -495,7 +497,7 @@ class Arithmetic:
         is_integer = call.function == "pow" and first.is_integer and second.is_integer
         nodes = (first.numerator, first.denominator, second.numerator, second.denominator)
 
-        def pair(frame: Frame) -> tuple[Any, Any]:
+        def pair(frame: StateFrame) -> tuple[Any, Any]:
             table = np.empty((frame.size, 2), dtype=object)
             operands = zip(_scalars(first, frame), _scalars(second, frame), strict=True)
             for row, values in enumerate(operands):

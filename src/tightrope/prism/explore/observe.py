@@ -27,9 +27,9 @@ from tightrope.model.structure import UNLABELLED, ParametricReward, RewardStruct
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.prism.expand.expressions import names
 from tightrope.prism.expand.program import Program
-from tightrope.prism.explore.assemble import Rows
+from tightrope.prism.explore.assemble import ModelRows
 from tightrope.prism.explore.compile import Compiler, StateSpace, Terms, balance
-from tightrope.prism.explore.frame import Frame
+from tightrope.prism.explore.frame import StateFrame
 from tightrope.prism.explore.key_index import PolynomialIndex
 from tightrope.prism.explore.nodes import Number, integers
 from tightrope.prism.explore.probabilities import check_held
@@ -58,7 +58,7 @@ class ParametricObserver:
     """One reward structure, filled frame by frame."""
 
     def __init__(
-        self, program: Program, rewards: Rewards, compiler: Compiler, rows: Rows, actions: Sequence[str]
+        self, program: Program, rewards: Rewards, compiler: Compiler, rows: ModelRows, actions: Sequence[str]
     ):
         if len(rows.mixed_state):
             raise Complaint(
@@ -80,7 +80,7 @@ class ParametricObserver:
                 polynomial_of_items([*on_states, *own], compiler) if own else self._terms[_STATE]
             )
 
-    def observe(self, frame: Frame, part: slice) -> None:
+    def observe(self, frame: StateFrame, part: slice) -> None:
         start = self._rows.choice_start[part.start : part.stop + 1]
         choices = slice(int(start[0]), int(start[-1]))
         row: OffsetArray = np.repeat(np.arange(frame.size), np.diff(start))
@@ -126,7 +126,7 @@ def observe(
     program: Program,
     space: StateSpace,
     keys: OffsetArray,
-    rows: Rows,
+    rows: ModelRows,
     actions: Sequence[str],
     narrow: bool = False,
 ) -> Observations:
@@ -178,7 +178,12 @@ class _Reward:
     """One reward structure, filled frame by frame."""
 
     def __init__(
-        self, name: str, items: Sequence[RewardItem], compiler: Compiler, rows: Rows, actions: Sequence[str]
+        self,
+        name: str,
+        items: Sequence[RewardItem],
+        compiler: Compiler,
+        rows: ModelRows,
+        actions: Sequence[str],
     ):
         self.name = name
         self._rows = rows
@@ -197,7 +202,7 @@ class _Reward:
         }
         self._choice = np.zeros(len(rows.action)) if by_action else None
 
-    def observe(self, frame: Frame, part: slice) -> None:
+    def observe(self, frame: StateFrame, part: slice) -> None:
         if self._state is not None and self._state_value is not None:
             self._state[part] = self._nearest(self._state_value, frame)
         if self._choice is None:
@@ -215,7 +220,7 @@ class _Reward:
         self._correct_mixed(frame, part)
 
     def _check_totals(
-        self, frame: Frame, state: FloatArray, choice: FloatArray, row: OffsetArray, action: IndexArray
+        self, frame: StateFrame, state: FloatArray, choice: FloatArray, row: OffsetArray, action: IndexArray
     ) -> None:
         """What states and choices earn together, by the rule of the model's door."""
 
@@ -230,7 +235,7 @@ class _Reward:
         except door.NotHeldError as error:
             frame.fail(error.message, self._position, np.arange(frame.size) == row[error.index])
 
-    def _nearest(self, number: Number, frame: Frame) -> FloatArray:
+    def _nearest(self, number: Number, frame: StateFrame) -> FloatArray:
         """The float64 nearest to the exact value in each row."""
         top, bottom = number.numerator, number.denominator
         if bottom.high <= _EXACT_IN_FLOAT and top.low >= -_EXACT_IN_FLOAT and top.high <= _EXACT_IN_FLOAT:
@@ -242,7 +247,7 @@ class _Reward:
         except door.NotHeldError as error:
             frame.fail(f"a reward: {error.message},", self._position, np.arange(frame.size) == error.index)
 
-    def _correct_mixed(self, frame: Frame, part: slice) -> None:
+    def _correct_mixed(self, frame: StateFrame, part: slice) -> None:
         """Averages where a Markov chain drew among several commands; there a choice is a state."""
         assert self._choice is not None
         first, last = np.searchsorted(self._rows.mixed_state, (part.start, part.stop))
@@ -288,6 +293,6 @@ def _total(items: Sequence[RewardItem], compiler: Compiler) -> Number:
     return balance(earned, arithmetic.add)
 
 
-def _exact(number: Number, frame: Frame, row: int) -> Fraction:
+def _exact(number: Number, frame: StateFrame, row: int) -> Fraction:
     """The exact value in one row."""
     return number.array(frame.select(np.array([row])))[0]

@@ -24,7 +24,7 @@ from tightrope.model.rational_function import Function, parts, quotient, reduce_
 from tightrope.numerics.arrays import BoolArray, ExactIntegers, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.explore.compile import Compiler, Ratio, Terms
-from tightrope.prism.explore.frame import Frame
+from tightrope.prism.explore.frame import StateFrame
 from tightrope.prism.explore.key_index import KeyIndex, PolynomialIndex
 from tightrope.prism.parse.syntax import Command, Complaint, Literal, Position
 
@@ -38,7 +38,7 @@ class Distribution(ABC):
     variables: frozenset[int]
 
     @abstractmethod
-    def evaluate(self, frame: Frame) -> IndexArray:
+    def evaluate(self, frame: StateFrame) -> IndexArray:
         """The number of every update's probability (columns) in every row.
 
         Complains about rows in which they do not make a distribution.
@@ -119,7 +119,7 @@ class PolynomialProbabilities(Probabilities):
         return self.table.polynomials(distinct).take(position.reshape(-1))
 
 
-def check_held(values: PolynomialArray, frame: Frame, position: Position | None) -> None:
+def check_held(values: PolynomialArray, frame: StateFrame, position: Position | None) -> None:
     """Complain about coefficients that no double may stand for (`tightrope.model.numbers`)."""
     for coefficient in values.terms.values():
         if (wrong := door.first_not_held(coefficient)) is not None:
@@ -134,7 +134,7 @@ class QuotientDistribution(Distribution):
         self._quotients = Quotients(owner.table, command, ratios)
         self.variables = self._quotients.variables
 
-    def evaluate(self, frame: Frame) -> IndexArray:
+    def evaluate(self, frame: StateFrame) -> IndexArray:
         return self._quotients.numbers(self._deferred, frame)
 
 
@@ -148,7 +148,7 @@ class ConstantDistribution(Distribution):
         self._compiler = compiler
         self._command = command
 
-    def evaluate(self, frame: Frame) -> IndexArray:
+    def evaluate(self, frame: StateFrame) -> IndexArray:
         updates, known = self._command.updates, self._owner.constants
         key = tuple(update.probability.value for update in updates if isinstance(update.probability, Literal))
         row = known.get(key)
@@ -172,7 +172,7 @@ class PolynomialDistribution(Distribution):
         numbers = [number for update in terms for number in update.values()]
         self.variables = frozenset[int]().union(*(number.variables for number in numbers))
 
-    def evaluate(self, frame: Frame) -> IndexArray:
+    def evaluate(self, frame: StateFrame) -> IndexArray:
         values = [
             PolynomialArray({m: number.array(frame) for m, number in update.items()}, frame.size)
             for update in self._terms
@@ -186,7 +186,7 @@ class PolynomialDistribution(Distribution):
             self._check_sum(total, frame)
         return self._deferred.entries(np.stack([self._table.add_array(value) for value in values], axis=1))
 
-    def _check_sum(self, total: PolynomialArray, frame: Frame) -> None:
+    def _check_sum(self, total: PolynomialArray, frame: StateFrame) -> None:
         wrong: BoolArray = np.full(frame.size, () not in total.terms)
         for monomial, coefficient in total.terms.items():
             wrong |= np.not_equal(coefficient.numerator, 0 if monomial else 1).astype(np.bool_)
@@ -223,7 +223,7 @@ class Quotients:
         numbers = [number for each in sides for side in each for number in side.values()]
         self.variables = frozenset[int]().union(*(number.variables for number in numbers))
 
-    def numbers(self, deferred: Deferred, frame: Frame) -> IndexArray:
+    def numbers(self, deferred: Deferred, frame: StateFrame) -> IndexArray:
         """The numbers of quotients to be computed, for every update (columns) in every row."""
         sides = [self._sides(each, frame) for each in self._ratios]
         both = PolynomialArray.concatenate([each for side in zip(*sides, strict=True) for each in side])
@@ -237,7 +237,7 @@ class Quotients:
         numbers[rows] = deferred.combine(Operation.QUOTIENT, numbers[rows], below)
         return numbers
 
-    def _sides(self, ratio: Terms | Ratio, frame: Frame) -> Sides:
+    def _sides(self, ratio: Terms | Ratio, frame: StateFrame) -> Sides:
         if not isinstance(ratio, Ratio):
             one = PolynomialArray.constant(RationalArray.constant(1, frame.size))
             return _values(ratio, frame), one
@@ -247,7 +247,7 @@ class Quotients:
             frame.fail("a probability of this command divides by 0", self._command.position, zero)
         return _values(ratio.numerator, frame), bottom
 
-    def _check_sums(self, entries: IndexArray, frame: Frame) -> None:
+    def _check_sums(self, entries: IndexArray, frame: StateFrame) -> None:
         """Every distinct combination of numerators and denominators once, as rational functions."""
         distinct, position = np.unique(entries, axis=0, return_inverse=True)
         listed = np.unique(distinct)
@@ -322,7 +322,7 @@ def _sum_to_one(sides: Sequence[Sides]) -> bool:
     return shared is not None and bool((reduce(add, tops) - shared).is_zero().all())
 
 
-def _values(terms: Terms, frame: Frame) -> PolynomialArray:
+def _values(terms: Terms, frame: StateFrame) -> PolynomialArray:
     return PolynomialArray({m: number.array(frame) for m, number in terms.items()}, frame.size)
 
 

@@ -32,10 +32,10 @@ from tightrope.model.structure import UNLABELLED, ParametricReward, RewardStruct
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import is_interpreting
 from tightrope.prism.expand.program import Definitions, Program
-from tightrope.prism.explore.assemble import Assembler, Rows, without
-from tightrope.prism.explore.commands import Group, TooWideError, groups
+from tightrope.prism.explore.assemble import Assembler, ModelRows, without
+from tightrope.prism.explore.commands import CommandGroup, TooWideError, groups
 from tightrope.prism.explore.compile import Compiler, StateSpace, Terms
-from tightrope.prism.explore.frame import Boolean, Frame, Untranslatable
+from tightrope.prism.explore.frame import Boolean, StateFrame, Untranslatable
 from tightrope.prism.explore.intervals import IntervalProbabilities, TreeRows, find_factors
 from tightrope.prism.explore.key_index import KeyIndex, PolynomialIndex
 from tightrope.prism.explore.narrow import NARROW, NarrowSearch
@@ -50,7 +50,7 @@ _MANY = 24
 class Relevance:
     """`groups(frame)`: those to run, each with the commands of it that matter."""
 
-    def __init__(self, groups: Sequence[Group], ranges: Sequence[tuple[int, int]]):
+    def __init__(self, groups: Sequence[CommandGroup], ranges: Sequence[tuple[int, int]]):
         self._groups = groups
         commands = [command for group in groups for part in group.parts for command in part]
         self._few = len(commands) < _MANY
@@ -68,7 +68,7 @@ class Relevance:
         self._fixed = self._fixed[np.argsort(self._low[self._fixed, self._variable], kind="stable")]
         self._value: OffsetArray = self._low[self._fixed, self._variable]
 
-    def groups(self, frame: Frame) -> list[tuple[Group, BoolArray | None]]:
+    def groups(self, frame: StateFrame) -> list[tuple[CommandGroup, BoolArray | None]]:
         """In order; the flags say which commands of the group matter, None means all."""
         if self._few:
             return [(group, None) for group in self._groups]
@@ -211,7 +211,9 @@ def check_table(
     )
 
 
-def with_shown_names(program: Program, rows: Rows, actions: tuple[str, ...]) -> tuple[Rows, tuple[str, ...]]:
+def with_shown_names(
+    program: Program, rows: ModelRows, actions: tuple[str, ...]
+) -> tuple[ModelRows, tuple[str, ...]]:
     """Actions as users see them: several that rewards tell apart may have one name."""
     shown = {one.action or UNLABELLED: one.name or UNLABELLED for one in program.synchronisations}
     names = [shown.get(action, action) for action in actions]
@@ -222,7 +224,9 @@ def with_shown_names(program: Program, rows: Rows, actions: tuple[str, ...]) -> 
     return replace(rows, action=number[rows.action]), tuple(distinct)
 
 
-def structure_of(program: Program, seen: Observations, rows: Rows, actions: tuple[str, ...]) -> Structure:
+def structure_of(
+    program: Program, seen: Observations, rows: ModelRows, actions: tuple[str, ...]
+) -> Structure:
     release(rows.choice_start, rows.transition_start, rows.successor, rows.action)
     release(*seen.labels.values(), *seen.valuations.values())
     numbers = [reward for reward in seen.rewards.values() if not isinstance(reward, ParametricReward)]
@@ -259,7 +263,7 @@ def factored_rows(
 
 def run_search(
     space: StateSpace,
-    commands: tuple[Group, ...],
+    commands: tuple[CommandGroup, ...],
     states: KeyIndex,
     assembler: Assembler,
     progress: Progress | None,
@@ -329,7 +333,7 @@ def _too_many(space: StateSpace, most: int) -> Complaint:
 
 def _narrow_search(
     space: StateSpace,
-    commands: tuple[Group, ...],
+    commands: tuple[CommandGroup, ...],
     states: KeyIndex,
     assembler: Assembler,
     stop: Boolean | None,
@@ -363,7 +367,7 @@ class _Deep:
             self._patience *= 2
 
 
-def warn_of(rows: Rows, space: StateSpace, states: KeyIndex, warn: Warn) -> None:
+def warn_of(rows: ModelRows, space: StateSpace, states: KeyIndex, warn: Warn) -> None:
     for wrong, one, many in (
         (
             rows.deadlock.nonzero()[0],
@@ -459,7 +463,7 @@ class _RateReward:
         program: Program,
         rewards: Rewards,
         compiler: Compiler,
-        rows: Rows,
+        rows: ModelRows,
         actions: tuple[str, ...],
         rates: PolynomialProbabilities,
     ):
@@ -476,7 +480,7 @@ class _RateReward:
             if own:
                 self._on_actions[number] = polynomial_of_items(own, compiler)
 
-    def observe(self, frame: Frame, part: slice) -> None:
+    def observe(self, frame: StateFrame, part: slice) -> None:
         total = _values(self._on_states, frame)
         check_held(total, frame, self._position)
         self._state[part] = self._table.add_array(total)
@@ -512,7 +516,7 @@ class _RateReward:
         return ParametricReward(self.name, expressions, expression)
 
 
-def _values(terms: Terms, frame: Frame) -> PolynomialArray:
+def _values(terms: Terms, frame: StateFrame) -> PolynomialArray:
     return PolynomialArray({m: number.array(frame) for m, number in terms.items()}, frame.size)
 
 

@@ -41,7 +41,7 @@ from tightrope.prism.parse.property_syntax import (
     spell,
 )
 from tightrope.prism.parse.refusals import syntax_error
-from tightrope.prism.parse.syntax import Complaint, Source
+from tightrope.prism.parse.syntax import Complaint, SourceText
 
 
 def load_tables(start: str, builder: Any) -> Lark:
@@ -82,7 +82,7 @@ _BUILDERS: dict[str, type[ExpressionBuilder]] = {
 
 def parse_model(text: str, file: str) -> syntax.Model:
     """A model file as written: nothing is looked up, substituted or typed yet."""
-    source = Source(text, file)
+    source = SourceText(text, file)
     items = cast(list[object], _parse(source, "model"))
     types = cast(list[tuple[syntax.ModelType, syntax.Position]], _tuples_of(items, syntax.ModelType))
     inits = cast(list[tuple[syntax.Expression, syntax.Position]], _tuples_of(items, syntax.Expression))
@@ -118,7 +118,7 @@ def parse_model(text: str, file: str) -> syntax.Model:
 
 def parse_properties(text: str, file: str) -> PropertyFile:
     """Constants, labels and properties of a property file, or of an option's text."""
-    items = cast(list[object], _parse(Source(text, file), "properties"))
+    items = cast(list[object], _parse(SourceText(text, file), "properties"))
     read = PropertyFile(
         constants=tuple(item for item in items if isinstance(item, syntax.Constant)),
         labels=tuple(item for item in items if isinstance(item, syntax.LabelDefinition)),
@@ -127,11 +127,11 @@ def parse_properties(text: str, file: str) -> PropertyFile:
         file=file,
     )
     for each in read.properties:
-        _check_depth(each.formula, Source(text, file))
+        _check_depth(each.formula, SourceText(text, file))
     for before, behind in pairwise(read.properties):
         both = isinstance(before.formula, ValueOperator) and isinstance(behind.formula, ValueOperator)
         if not (before.ends or both):
-            raise Source(text, file).error(
+            raise SourceText(text, file).error(
                 "a property begins behind another one", behind.position, "is a ';' missing before it?"
             )
     return replace(read, properties=tuple(_with_text(property_, read) for property_ in read.properties))
@@ -142,7 +142,7 @@ _DEEPEST_OPERATORS = 30
 """Levels above a part of a formula, and operators such as P=? around one. Expressions alone may be deeper."""
 
 
-def _check_depth(formula: syntax.Expression, source: Source) -> None:
+def _check_depth(formula: syntax.Expression, source: SourceText) -> None:
     """Refuse formulas that are nested too deeply for what is done with them, level by level."""
     stack: list[tuple[object, int, int]] = [(formula, 0, 0)]
     while stack:
@@ -163,7 +163,7 @@ def _check_depth(formula: syntax.Expression, source: Source) -> None:
 
 def parse_expression(text: str, file: str) -> syntax.Expression:
     """A lone expression, labels allowed."""
-    return cast(syntax.Expression, _parse(Source(text, file), "lone_expression"))
+    return cast(syntax.Expression, _parse(SourceText(text, file), "lone_expression"))
 
 
 def _with_text(property_: Property, file: PropertyFile) -> Property:
@@ -176,7 +176,7 @@ def _tuples_of(items: list[object], kind: type) -> list[tuple[object, ...]]:
     return [item for item in items if isinstance(item, tuple) and isinstance(item[0], kind)]
 
 
-def _parse(source: Source, start: str) -> object:
+def _parse(source: SourceText, start: str) -> object:
     try:
         try:
             return _fast_parser(start).parse(source.text)

@@ -12,7 +12,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from tightrope.errors import InputError
 from tightrope.prism.parse.builders import PROPERTY_FORM, PROPERTY_WORDS, RESERVED, at
-from tightrope.prism.parse.syntax import Position, Source
+from tightrope.prism.parse.syntax import Position, SourceText
 
 _DISCRETE = "only DTMCs, MDPs and CTMCs (keywords dtmc, mdp and ctmc) are"
 _MODEL_WORDS = {
@@ -66,7 +66,7 @@ _CONTINUES = frozenset([*_COMPUTING, "AND", "OR", "IMPLIES", "IFF", "U", "W", "R
 _MOST_EXPECTATIONS = 7
 
 
-def syntax_error(error: UnexpectedInput, source: Source, spelling: dict[str, str]) -> InputError:
+def syntax_error(error: UnexpectedInput, source: SourceText, spelling: dict[str, str]) -> InputError:
     """The user's error for a parser's; `spelling` gives the text of keyword and operator tokens."""
     if isinstance(error, UnexpectedToken):
         return _refuse_token(error, source, spelling)
@@ -75,7 +75,7 @@ def syntax_error(error: UnexpectedInput, source: Source, spelling: dict[str, str
     return source.error("the text cannot be read", None)
 
 
-def _refuse_token(error: UnexpectedToken, source: Source, spelling: dict[str, str]) -> InputError:
+def _refuse_token(error: UnexpectedToken, source: SourceText, spelling: dict[str, str]) -> InputError:
     token: Token = error.token
     expected = set(error.accepts or error.expected)
     if token.type == "$END":
@@ -114,7 +114,7 @@ def _refuse_token(error: UnexpectedToken, source: Source, spelling: dict[str, st
     )
 
 
-def _refuse_prime(token: Token, before: str, source: Source, position: Position) -> InputError:
+def _refuse_prime(token: Token, before: str, source: SourceText, position: Position) -> InputError:
     if re.search(r"=>\s*\($", before):
         return source.error(
             "'=>' is an implication, so this guard goes on", position, "a command is written  [a] guard -> …"
@@ -129,7 +129,7 @@ def _refuse_prime(token: Token, before: str, source: Source, position: Position)
     )
 
 
-def _mistaken_operator(token: Token, source: Source) -> InputError | None:
+def _mistaken_operator(token: Token, source: SourceText) -> InputError | None:
     """`pmax=?`, `Pmaxmid=?` and `<<1>> Pmax=?`: words in front of the token that pass for names."""
     before = source.text[: token.start_pos or 0]
     if word := re.search(r"\b([A-Za-z]+)\s*$", before):
@@ -152,7 +152,7 @@ def _mistaken_operator(token: Token, source: Source) -> InputError | None:
 
 
 def _refuse_in_property(
-    token: Token, expected: set[str], source: Source, position: Position
+    token: Token, expected: set[str], source: SourceText, position: Position
 ) -> InputError | None:
     if token == "{" and "AND" in expected:
         return source.error(_OLD_FILTER, position)
@@ -175,13 +175,13 @@ def _refuse_in_property(
     return None
 
 
-def _place(source: Source, offset: int) -> Position:
+def _place(source: SourceText, offset: int) -> Position:
     """Line and column of a place in the text."""
     before = source.text[:offset]
     return Position(before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1)
 
 
-def _refuse_character(error: UnexpectedCharacters, source: Source) -> InputError:
+def _refuse_character(error: UnexpectedCharacters, source: SourceText) -> InputError:
     position = Position(error.line, error.column)
     rest = source.text[error.pos_in_stream or 0 :]
     if rest.startswith('"'):
@@ -207,7 +207,7 @@ def _refuse_character(error: UnexpectedCharacters, source: Source) -> InputError
     return source.error(f"unexpected character {rest[:1]!r}", position, hint)
 
 
-def _hint(token: Token, expected: set[str], source: Source, spelling: dict[str, str]) -> str | None:
+def _hint(token: Token, expected: set[str], source: SourceText, spelling: dict[str, str]) -> str | None:
     before = source.text[: token.start_pos or 0]
     doubled = before[-1:] == str(token)
     if token == "||" or (doubled and token in ("=", "&")):
@@ -239,7 +239,7 @@ def _expectation(expected: set[str], spelling: dict[str, str]) -> str | None:
     return "expected " + (" or ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0])
 
 
-def _end(source: Source) -> Position:
+def _end(source: SourceText) -> Position:
     """Just behind the last character that is not a blank."""
     text = source.text.rstrip()
     return Position(text.count("\n") + 1, len(text) - (text.rfind("\n") + 1) + 1)

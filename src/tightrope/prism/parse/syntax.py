@@ -288,7 +288,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceText:
     """A text and the name it goes by in messages."""
 
     text: str
@@ -308,7 +308,7 @@ class Source:
 
 
 class Complaint(Exception):
-    """What is wrong with a text, raised where its `Source` is not at hand; never leaves the package."""
+    """What is wrong with a text, raised where its `SourceText` is not at hand; never leaves the package."""
 
     def __init__(self, message: str, position: Position | None, hint: str | None = None):
         super().__init__(message)
@@ -316,7 +316,7 @@ class Complaint(Exception):
         self.position = position
         self.hint = hint
 
-    def in_source(self, source: Source) -> InputError:
+    def in_source(self, source: SourceText) -> InputError:
         """The same complaint as the error a user sees."""
         return source.error(self.message, self.position, self.hint)
 

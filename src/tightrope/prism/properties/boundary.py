@@ -76,7 +76,7 @@ def _boundary(
         return None
     assert isinstance(operator, ValueOperator)
     formulas = StateFormulas(file, _no_states(program), Definitions.of(program), constants)
-    writer = _Writer(file, program, formulas)
+    writer = _BoundaryWriter(file, program, formulas)
     path = operator.path if isinstance(operator.path, RewardFormula) else without_negation(operator.path)[0]
     if isinstance(path, RewardFormula):
         return writer.write(path.target) if path.operator is RewardOperator.REACH and path.target else None
@@ -97,7 +97,7 @@ def _boundary(
 
 
 @dataclass(frozen=True, eq=False)
-class _Writer:
+class _BoundaryWriter:
     """Formulas of a property file written out over the variables of a program."""
 
     file: PropertyFile

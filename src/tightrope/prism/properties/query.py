@@ -13,11 +13,11 @@ from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import Property, PropertyFile, RewardFormula, ValueOperator
-from tightrope.prism.parse.syntax import Complaint, Expression, Position, Source, suggestion
+from tightrope.prism.parse.syntax import Complaint, Expression, Position, SourceText, suggestion
 from tightrope.prism.properties.capabilities import CAPABILITIES, QueryKind, Task, require_task, supports
 from tightrope.prism.properties.resolve import (
+    DirectionReading,
     PropertyOptions,
-    Reading,
     formulas_of,
     read_directions,
     read_objective,
@@ -48,7 +48,7 @@ class Query:
     directions: tuple[Direction, Direction] | None = None
     comparison: str | None = None
     threshold: Fraction | None = None
-    reading: Reading | None = None
+    reading: DirectionReading | None = None
     name: str | None = None
     formula: Expression | None = field(default=None, repr=False)
     file: PropertyFile | None = field(default=None, repr=False)
@@ -99,9 +99,9 @@ class Query:
         return self.file
 
     @property
-    def source(self) -> Source:
+    def source(self) -> SourceText:
         """Where complaints about it point to."""
-        return Source(self.syntax.source, self.syntax.file)
+        return SourceText(self.syntax.source, self.syntax.file)
 
     def state_formulas(self, nested: Callable[[Expression], BoolArray] | None = None) -> StateFormulas:
         """Its labels and constants on the model; `nested` evaluates operators inside state formulas."""
@@ -219,7 +219,7 @@ def pick(file: PropertyFile, name: str | None = None) -> Property:
     by_name: dict[str, Property] = {}
     for number, property_ in enumerate(file.properties, start=1):
         if property_.name is not None and property_.name in by_name:
-            raise Source(file.source, file.file).error(
+            raise SourceText(file.source, file.file).error(
                 f'there are two properties "{property_.name}"', property_.position
             )
         by_name[property_.name or str(number)] = property_

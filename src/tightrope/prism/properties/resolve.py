@@ -48,7 +48,7 @@ from tightrope.prism.parse.syntax import (
     Complaint,
     Expression,
     Position,
-    Source,
+    SourceText,
     Type,
     position_of,
     suggestion,
@@ -88,7 +88,7 @@ def with_letters(text: str, agent: Direction, nature: Direction) -> str:
 
 
 @dataclass(frozen=True)
-class Reading:
+class DirectionReading:
     """How a property with one direction was read on a model in which agent and nature both decide."""
 
     taken: str
@@ -122,7 +122,7 @@ def read_objective(
         refuse_reward_options(options)
         return _path_objective(operator.path, formulas, agent, nature)
     except Complaint as complaint:
-        raise complaint.in_source(Source(file.source, file.file)) from None
+        raise complaint.in_source(SourceText(file.source, file.file)) from None
 
 
 def formulas_of(
@@ -138,14 +138,14 @@ def formulas_of(
 
 def read_directions(
     operator: ValueOperator, file: PropertyFile, structure: Structure, options: PropertyOptions
-) -> tuple[Direction, Direction, Reading | None]:
+) -> tuple[Direction, Direction, DirectionReading | None]:
     """Who wants what, and how that was read where one direction stands for two."""
     agent, nature = _directions(operator, structure, options.is_interval)
     if not options.is_interval or operator.agent is None or operator.nature is not None or structure.is_chain:
         return agent, nature, None
     written = file.text_of(operator)
     robust = with_letters(written, agent, agent.opposite)
-    return agent, nature, Reading(with_letters(written, agent, nature), robust)
+    return agent, nature, DirectionReading(with_letters(written, agent, nature), robust)
 
 
 def _directions(

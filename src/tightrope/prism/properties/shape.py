@@ -20,7 +20,7 @@ from typing import Any
 
 from tightrope.prism.expand.expressions import children
 from tightrope.prism.parse import property_syntax as formulas
-from tightrope.prism.parse.syntax import Complaint, Expression, Position, Source, Unary, position_of
+from tightrope.prism.parse.syntax import Complaint, Expression, Position, SourceText, Unary, position_of
 from tightrope.prism.properties.capabilities import QueryKind
 
 STATE_OPERATORS = (
@@ -156,7 +156,7 @@ def refuse_time(file: formulas.PropertyFile, subject: str = "a Markov automaton"
     for property_ in file.properties:
         for node in _parts(property_.formula):
             if (what := _time_in(node)) is not None:
-                raise Source(file.source, file.file).error(
+                raise SourceText(file.source, file.file).error(
                     f"{what}: of {subject} only what does not speak of time is answered",
                     getattr(node, "position", None),
                     'ask for P [ F a ], P [ a U b ] or R [ F a ]; the rewards "time" are expected times',

@@ -41,6 +41,7 @@ import tightrope as tr
 from tightrope.data.collection import append_episodes
 from tightrope.data.counts import batch_ends
 from tightrope.data.design import find_decided_states
+from tightrope.loading import Benchmark
 
 DELTA = 0.001
 SEEDS = (1, 2, 3)
@@ -66,7 +67,7 @@ OPTIONS: dict[str, Any] = {"delta": DELTA, "region": "likelihood", "sets": "rect
 
 
 @cache
-def instance(name: str) -> tr.Benchmark:
+def instance(name: str) -> Benchmark:
     return tr.benchmark(name)
 
 

@@ -18,6 +18,8 @@ from tightrope.logic.evaluate import UndecidedError
 from tightrope.logic.values import StateBounds, StateTruth, round_half_up
 from tightrope.model.graph import components as branching
 from tightrope.model.graph.support import Support
+from tightrope.model.objective import Direction, ObjectiveKind
+from tightrope.model.structure import RewardStructure
 
 ROWS = [
     (0, "try", {1: "1/2", 2: "1/4", 3: "1/4"}),
@@ -211,11 +213,11 @@ def test_rewards_of_one_moment(model: tr.ParametricMDP, tmp_path: Path) -> None:
     with pytest.raises(tr.InputError, match="instantaneous rewards I=k are not supported here"):
         tr.Problem(model, "Rmax=? [ I=1 ]")
     last = tr.Objective(
-        tr.ObjectiveKind.CUMULATIVE,
-        tr.Direction.MAX,
-        tr.Direction.MIN,
+        ObjectiveKind.CUMULATIVE,
+        Direction.MAX,
+        Direction.MIN,
         upper_steps=1,
-        reward=tr.RewardStructure(),
+        reward=RewardStructure(),
         terminal=np.ones(4),
     )
     with pytest.raises(

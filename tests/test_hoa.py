@@ -18,7 +18,7 @@ from tightrope.logic.accepting import states_meeting
 from tightrope.logic.formula import FALSE, TRUE, atom, both, either, eventually, globally, next_, until
 from tightrope.logic.hoa import ltl_text, read_hoa
 from tightrope.model.graph.support import Support
-from tightrope.model.objective import ObjectiveKind
+from tightrope.model.objective import Direction, ObjectiveKind
 from tightrope.model.product import Letters, product_of
 
 EITHER = """HOA: v1
@@ -191,7 +191,7 @@ def test_written_automata_have_the_values_of_their_formulas(path: str) -> None:
         for pair in pairs:
             target |= states_meeting(Support.of(there), product, letters, pair)
         found = tr.solve(
-            there, tr.Objective(ObjectiveKind.UNTIL, tr.Direction.MAX, tr.Direction.MIN, target=target)
+            there, tr.Objective(ObjectiveKind.UNTIL, Direction.MAX, Direction.MIN, target=target)
         )
         assert expected is not None
         assert (found.lower[0], found.upper[0]) == pytest.approx(expected, abs=1e-5)

@@ -16,7 +16,7 @@ import tightrope as tr
 from tightrope.cli.app import run
 from tightrope.data.collection import SteeredSimulator
 from tightrope.learning.products import TemporalFormulas
-from tightrope.logic.product_problem import steer
+from tightrope.logic.product_problem import ProductProblem, steer
 from tightrope.model.graph.support import Support
 from tightrope.model.product import lift_model, product_with_memory
 from tightrope.prism.load import load_prism_text
@@ -32,7 +32,7 @@ FORMULAS = [
 ]
 
 
-def temporal(model: tr.ParametricMDP, asked: str) -> tr.ProductProblem:
+def temporal(model: tr.ParametricMDP, asked: str) -> ProductProblem:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tr.ReadingWarning)
         return TemporalFormulas().apply(tr.Problem(model, asked))

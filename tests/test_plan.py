@@ -31,9 +31,10 @@ from tightrope.design.forecast import (
     total_width,
 )
 from tightrope.design.information import Information
-from tightrope.design.plan import plan_document
+from tightrope.design.plan import PlanStatus, plan_document
 from tightrope.io.coding import read_document
 from tightrope.io.plans import PlanDocument, round_forecast
+from tightrope.loading import Benchmark
 from tightrope.report.draw_forecast import forecast_figure
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.outcomes import Outcomes
@@ -44,7 +45,7 @@ OPTIONS: dict[str, Any] = {"delta": 0.01, "region": "likelihood"}
 
 
 @cache
-def bench() -> tr.Benchmark:
+def bench() -> Benchmark:
     return tr.benchmark(NAME)
 
 
@@ -261,7 +262,7 @@ def test_appended_batches_end_where_those_of_one_run_do(first: int) -> None:
 
 def test_a_plan_says_how_many_and_how() -> None:
     plan = planned()
-    assert plan.status is tr.PlanStatus.PLANNED and 0 < plan.gap_asked < plan.gap_now
+    assert plan.status is PlanStatus.PLANNED and 0 < plan.gap_asked < plan.gap_now
     names = [one.name for one in plan.strategies]
     assert names == ["designed", "robust", "optimistic", "uniform"]
     for one in plan.strategies:
@@ -296,12 +297,12 @@ def test_other_aims() -> None:
     assert budget.episodes == 3000 and budget.gap_asked is None
     assert budget.curve(3000).expected < budget.gap_now
     close = tr.plan(problem, data, optimality=0.05, **OPTIONS)
-    assert close.status is tr.PlanStatus.PLANNED and close.gap_now >= planned().gap_now / 2
+    assert close.status is PlanStatus.PLANNED and close.gap_now >= planned().gap_now / 2
     value = budget.value
     beyond = tr.plan(problem, data, above=value + 0.02, **OPTIONS)
-    assert beyond.status is tr.PlanStatus.UNREACHABLE and "not beyond" in beyond.notes[0]
+    assert beyond.status is PlanStatus.UNREACHABLE and "not beyond" in beyond.notes[0]
     wide = tr.plan(problem, data, gap="900%", **OPTIONS)
-    assert wide.gap_asked == pytest.approx(9 * value) and wide.status is tr.PlanStatus.REACHED
+    assert wide.gap_asked == pytest.approx(9 * value) and wide.status is PlanStatus.REACHED
     mine = tr.plan(problem, data, budget=3000, policy=tr.Policy.uniform(bench().model), **OPTIONS)
     assert [one.name for one in mine.strategies][:2] == ["designed", "given"]
     above = tr.plan(problem, data, above=value - 0.04, **OPTIONS)
@@ -345,7 +346,7 @@ def test_a_direction_without_information_is_named() -> None:
     problem = tr.build_from_rows(rows, parameters, labels={"end": [3]}).problem('Pmax=? [ F "end" ]')
     data = [[(0, "", 1)]] * 300 + [[(0, "", 2)]] * 200
     plan = tr.plan(problem, data, delta=0.01, gap=0.01, within_cap=1, region="likelihood")
-    assert plan.status is tr.PlanStatus.UNREACHABLE and plan.unidentifiable == ("q",)
+    assert plan.status is PlanStatus.UNREACHABLE and plan.unidentifiable == ("q",)
 
 
 LOOP = """mdp
@@ -370,7 +371,7 @@ def test_no_guarantee_yet_and_no_end(tmp_path: Path, capsys: pytest.CaptureFixtu
     with pytest.raises(tr.InputError, match="could be collected for ever"):
         tr.plan(problem, data, gap=1.0, region="likelihood")
     plan = tr.plan(problem, data, gap=1.0, region="likelihood", within_cap=20)
-    assert plan.status is tr.PlanStatus.EXPLORE and plan.episodes == math.inf
+    assert plan.status is PlanStatus.EXPLORE and plan.episodes == math.inf
     assert plan.policy.probability[1] == 1.0, "back to where something can be learned"
     with pytest.raises(tr.InputError, match="no forecast"):
         plan.curve(10)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tightrope as tr
+from tightrope.data.design import SamplingKind
 from tightrope.data.simulator import Simulator
 from tightrope.design.episodes import Episodes
 from tightrope.design.exploration import Explore, Safety
@@ -218,7 +219,7 @@ def test_a_run_that_begins_with_data_goes_on_from_them(walk: Any) -> None:
     assert online.episodes == 100 and online.data.steps == data.steps
     again = online.data.counts()
     assert np.array_equal(again.transition, data.transition) and again.batches == data.batches
-    assert again.design.kind is tr.SamplingKind.ADAPTIVE and again.design.episodes == 100
+    assert again.design.kind is SamplingKind.ADAPTIVE and again.design.episodes == 100
     update = online.update()
     online.observe([(0, "a", 1), (1, "b", 5)])
     assert update.episode == 100 and online.episodes == 101

@@ -15,6 +15,7 @@ import tightrope as tr
 from tightrope.errors import InputError
 from tightrope.model.policy import Policy
 from tightrope.model.policy_choices import TimeVaryingChoices
+from tightrope.model.structure import Structure
 
 GOAL = 'Pmax=? [ F "goal" ]'
 
@@ -48,7 +49,7 @@ MODEL = grid()
 CHOSEN = {"x=0,y=0": "up", "x=1,y=0": "right"}
 
 
-def without_own_states(model: tr.ParametricMDP) -> tr.Structure:
+def without_own_states(model: tr.ParametricMDP) -> Structure:
     from dataclasses import replace
 
     return replace(model.structure, own_states=None)

@@ -12,7 +12,10 @@ import numpy as np
 import pytest
 
 import tightrope as tr
+from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli.app import run
+from tightrope.model.objective import ObjectiveKind
+from tightrope.solver.solution import Status
 
 GRID = """mdp
 const int n;
@@ -70,7 +73,7 @@ def test_load_takes_every_format(here: Path, model: tr.ParametricMDP) -> None:
 
 def test_a_problem_is_made_of_a_model_and_a_property(model: tr.ParametricMDP) -> None:
     problem = tr.Problem(model, DONE)
-    assert problem.objective.kind is model.problem(DONE).objective.kind is tr.ObjectiveKind.REACH_REWARD
+    assert problem.objective.kind is model.problem(DONE).objective.kind is ObjectiveKind.REACH_REWARD
     by_constant = model.problem("Pmax=? [ F x=n & y=n ]")
     assert by_constant.objective.target is not None
     assert by_constant.objective.target.tolist() == model.labels["goal"].tolist()
@@ -107,7 +110,7 @@ def test_progress_is_said_on_stderr(result: tr.LearningResult, capsys: pytest.Ca
 def test_solving_at_a_point_and_of_intervals(model: tr.ParametricMDP, result: tr.LearningResult) -> None:
     solution = tr.solve(result.problem.at(p=0.55))
     assert solution.lower[0] <= 4 / 0.55 <= solution.upper[0]
-    assert solution.status is tr.Status.CERTIFIED
+    assert solution.status is Status.CERTIFIED
     interval_model = result.sets.interval_model()
     with pytest.warns(tr.ReadingWarning, match=r"read as R\{?.*minmin=\?"):
         kind = tr.solve(interval_model, DONE, threads=4)
@@ -117,8 +120,8 @@ def test_solving_at_a_point_and_of_intervals(model: tr.ParametricMDP, result: tr
 
 def test_one_shape_for_the_other_calls(result: tr.LearningResult) -> None:
     problem = result.problem
-    every = tr.learn_all(problem, "log.parquet", delta=0.001, kinds=["tied", tr.SetsKind.EXPRESSION])
-    assert list(every) == [tr.SetsKind.TIED, tr.SetsKind.EXPRESSION]
+    every = tr.learn_all(problem, "log.parquet", delta=0.001, kinds=["tied", SetsKind.EXPRESSION])
+    assert list(every) == [SetsKind.TIED, SetsKind.EXPRESSION]
     over = tr.solve(problem, sets="expression")
     assert over.interval.upper == pytest.approx(40) and over.counts is None
     learner = tr.online(problem, delta=0.001, sets="tied")

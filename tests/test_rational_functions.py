@@ -15,6 +15,7 @@ import tightrope as tr
 from storm import MODELS, plain_from_storm, plain_from_tightrope
 from tightrope.ambiguity.sets import expression
 from tightrope.cli.app import main
+from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.errors import InputError
 from tightrope.model.expressions import ExpressionTable
 from tightrope.model.polynomial import Polynomial, common_divisor, divide, normalise
@@ -309,7 +310,7 @@ def test_what_is_learned_of_one_quotient_bounds_another() -> None:
     counts = np.zeros(model.transitions, dtype=np.int64)
     counts[:2] = 6000, 4000
     data = tr.Counts(
-        counts, model.transition_start, tr.SamplingDesign(tr.SamplingKind.GENERATIVE_FIXED), model.hash()
+        counts, model.transition_start, SamplingDesign(SamplingKind.GENERATIVE_FIXED), model.hash()
     )
     region = polytope_region(event_intervals(model, data, 0.05))
     sets = expression(region, model)
@@ -359,7 +360,7 @@ def simulated(model: tr.ParametricMDP, generator: np.random.Generator, visits: i
     counts = np.zeros(model.transitions, dtype=np.int64)
     for start, end in zip(model.transition_start[:-1], model.transition_start[1:], strict=True):
         counts[start:end] = generator.multinomial(visits, probability[start:end])
-    design = tr.SamplingDesign(tr.SamplingKind.GENERATIVE_FIXED)
+    design = SamplingDesign(SamplingKind.GENERATIVE_FIXED)
     return tr.Counts(counts, model.transition_start, design, model.hash())
 
 
@@ -417,7 +418,7 @@ def test_the_fit_is_tested_with_power() -> None:
     last = int(np.argmax(model.expression == model.expressions.index_of(2 * P / (2 * P + Q))))
     counts[first : first + 2] = 1500, 500
     counts[last], counts[last + 1 if last + 1 < len(counts) else last - 1] = 300, 1700
-    design = tr.SamplingDesign(tr.SamplingKind.GENERATIVE_FIXED)
+    design = SamplingDesign(SamplingKind.GENERATIVE_FIXED)
     data = tr.Counts(counts, model.transition_start, design, model.hash())
     result = tr.learn(model.problem('P=? [ F "won" ]'), data, sets="tied", delta=0.01)
     assert result.fit is not None

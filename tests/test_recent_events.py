@@ -11,6 +11,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.cli.app import run
+from tightrope.data.design import SamplingKind
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 
@@ -51,7 +52,7 @@ def test_events_are_left_out_of_whatever_has_an_order(
     assert reading.notes == ("events 31 to 45 are kept, the 30 before are left out",)
     fresh = tr.read_data(EPISODES[30:], model).counts
     assert np.array_equal(fresh.batches.start, reading.counts.batches.start)
-    assert reading.counts.design.kind is tr.SamplingKind.ADAPTIVE and reading.counts.design.episodes is None
+    assert reading.counts.design.kind is SamplingKind.ADAPTIVE and reading.counts.design.episodes is None
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ from fractions import Fraction
 import numpy as np
 
 import tightrope as tr
+from tightrope.ambiguity.sets import SetsKind
+from tightrope.solver.solution import Status
 
 
 def models() -> tr.ParametricMDP:
@@ -30,7 +32,7 @@ def answers(model: tr.ParametricMDP) -> None:
     same: tr.Problem = model.problem('Pmax=? [ F "goal" ]')
     data: tr.Reading = tr.read_data("log.parquet", model, columns={"action": "cmd"}, skip_invalid=True)
     result: tr.LearningResult = tr.learn(
-        problem, data, delta=0.001, region="polytope", sets=tr.SetsKind.TIED, threads=2, progress=True
+        problem, data, delta=0.001, region="polytope", sets=SetsKind.TIED, threads=2, progress=True
     )
     guarantee: float = result.guarantee
     interval: tr.Interval = result.interval
@@ -39,10 +41,10 @@ def answers(model: tr.ParametricMDP) -> None:
     for kind, other in tr.learn_all(problem, data, delta=0.001, precision=1e-4).items():
         print(kind.value, other.interval.upper, other.ledger.holds)
     solution: tr.Solution = tr.solve(problem.at(p=0.55), seconds=10, device="cpu")
-    print(solution.status is tr.Status.CERTIFIED, solution.lower[0])
+    print(solution.status is Status.CERTIFIED, solution.lower[0])
     tr.solve(model.instantiate(p=0.5), 'Rmin=? [ F "done" ]', policy=result.policy, threads=4)
     learner: tr.OnlineLearner = tr.online(problem, delta=0.001, sets="expression", states="index")
-    update: tr.Update | None = learner.observe([(0, "go", 1)])
+    update = learner.observe([(0, "go", 1)])
     print(learner.policy(), None if update is None else update.guarantee)
     print(tr.solve(problem, sets="rectangular").interval)
     verdict: tr.Verdict = tr.verify("run.cert", model=model, property=problem.text, data=data)

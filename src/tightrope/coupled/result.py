@@ -110,7 +110,7 @@ class CoupledValue(Record):
     >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
     >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
     >>> value = tr.solve(model.problem('Pmax=? [ F "heads" ]')).robust.coupled
-    >>> (value.lower, value.upper), value.status is tr.CoupledStatus.EXACT
+    >>> (value.lower, value.upper), value.status is CoupledStatus.EXACT
     ((0.0, 1.0), True)
     """
 

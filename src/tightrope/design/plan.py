@@ -85,7 +85,7 @@ class Strategy(Record):
     >>> import numpy as np
     >>> import tightrope as tr
     >>> points = np.array([[10.0, 0.2, 0.1, 0.3], [100.0, 0.02, 0.01, 0.03]])
-    >>> way = tr.Strategy("designed", episodes=80, low=60, high=120, steps=12.0, cost=1.0, points=points)
+    >>> way = Strategy("designed", episodes=80, low=60, high=120, steps=12.0, cost=1.0, points=points)
     >>> way.total_steps, round(way.curve(100).expected, 3)
     (960.0, 0.02)
     """

@@ -360,7 +360,7 @@ class RateBounds(Record):
     """`lower ≤ value ≤ upper` at the initial states, whatever the rates within their intervals.
 
     >>> import tightrope as tr
-    >>> tr.RateBounds(0.25, 0.5, 12, ())
+    >>> RateBounds(0.25, 0.5, 12, ())
     RateBounds: [0.25, 0.5]
     """
 

@@ -32,7 +32,7 @@ from tightrope.model.objective import Objective
 from tightrope.prism.explore import search
 from tightrope.prism.load import load_prism_text
 from tightrope.problem import Problem
-from tightrope.solver.solve_problem import solve
+from tightrope.solver.solve import solve
 
 Row = list[tuple[float, float]]
 State = tuple[int, ...]

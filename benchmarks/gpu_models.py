@@ -23,7 +23,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.regions.event_polytope import polytope_region
-from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
+from tightrope.solver.bellman.rectangular import RectangularOperator
 from tightrope.statistics.estimates import EventIntervals
 from tightrope.statistics.events import Budget, Events
 from tightrope.statistics.ledger import Assumption, Ledger
@@ -77,7 +77,7 @@ def interval_trips(transitions: int, successors: int) -> tuple[IntervalMDP, Obje
     return IntervalMDP(structure, *bounds), objective_on(structure)
 
 
-def polygon_trips(transitions: int) -> tuple[RectangularKernel, Objective]:
+def polygon_trips(transitions: int) -> tuple[RectangularOperator, Objective]:
     """Three outcomes, affine in two parameters; nature picks one point of a polygon at each choice.
 
     The polygon and its shape come from a model with one choice for each kind of ground, whose rows the torus
@@ -101,7 +101,7 @@ def polygon_trips(transitions: int) -> tuple[RectangularKernel, Objective]:
         expression=shape.expression[rows],
         joint=np.ones(structure.choices, np.bool_),
     )
-    kernel = RectangularKernel(structure, sets.lower[rows], sets.upper[rows], placed)
+    kernel = RectangularOperator(structure, sets.lower[rows], sets.upper[rows], placed)
     return kernel, objective_on(structure)
 
 

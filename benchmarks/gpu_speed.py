@@ -36,11 +36,11 @@ from gpu_models import interval_trips, polygon_trips
 from tightrope.benchmarks.suite import list_instances, load, question
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction
-from tightrope.solver.cuda.block import CudaBlock
+from tightrope.solver.bellman.interval import IntervalOperator
+from tightrope.solver.cuda.backend import CudaBlock
 from tightrope.solver.cuda.device import Device, open_device
-from tightrope.solver.cuda.kernel import CudaKernel
+from tightrope.solver.cuda.kernel import CudaOperator
 from tightrope.solver.equations.reduction import equations_of
-from tightrope.solver.kernels.interval_kernel import IntervalKernel
 from tightrope.solver.solve import solve
 from tightrope.solver.workspace import Workspace
 
@@ -100,8 +100,8 @@ def sweep_rows(device: Device, transitions: int, speed: float) -> list[Row]:
             host, objective = polygon_trips(transitions)
         else:
             model, objective = interval_trips(transitions, int(name[0]))
-            host = IntervalKernel.of(model)
-        kernel = CudaKernel(host, device)
+            host = IntervalOperator.of(model)
+        kernel = CudaOperator(host, device)
         structure = host.structure
         enabled = np.ones(structure.choices, np.bool_)
         equations = equations_of(objective, structure, kernel.support, enabled)
@@ -133,7 +133,7 @@ def sweep_rows(device: Device, transitions: int, speed: float) -> list[Row]:
 def solve_row(name: str, transitions: int, with_cpu: bool) -> Row:
     """The same model on the device, again there, and on the CPU."""
     model, objective = interval_trips(transitions, 3)
-    kernel = IntervalKernel.of(model)
+    kernel = IntervalOperator.of(model)
     workspace = Workspace(name)
     begin = time.perf_counter()
     there = solve(kernel, objective, workspace=workspace)

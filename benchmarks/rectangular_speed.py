@@ -31,9 +31,9 @@ from tightrope.numerics.arrays import FloatArray
 from tightrope.regions.event_polytope import polytope_region
 from tightrope.regions.region import RegionKind
 from tightrope.regions.registry import build_region, own_kinds, region_kind
-from tightrope.solver.kernels.kernel import Kernel
-from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
-from tightrope.solver.solve_sets import kernel_of, solve_sets
+from tightrope.solver.bellman.operator import BellmanOperator
+from tightrope.solver.bellman.rectangular import RectangularOperator
+from tightrope.solver.solve import operator_of, solve_sets
 from tightrope.statistics.estimates import event_intervals
 from tightrope.statistics.outcomes import Outcomes
 
@@ -74,7 +74,7 @@ def measure(instance: Instance, region_kind: RegionKind, episodes: int) -> list[
             region = build_region(region_kind, model, counts, DELTA, outcomes=outcomes)
         lap("region")
         within = intervals.expression_bounds() if region_kind == region_kind("polytope") else None
-        kernel = kernel_of(make(region, model, within))
+        kernel = operator_of(make(region, model, within))
         lap("sets")
         robust = solve_sets(kernel, replace(objective, nature=Direction.MIN))
         lap("robust")
@@ -100,9 +100,9 @@ def measure(instance: Instance, region_kind: RegionKind, episodes: int) -> list[
     return rows
 
 
-def vertices_met(kernel: Kernel, values: FloatArray) -> int | None:
+def vertices_met(kernel: BellmanOperator, values: FloatArray) -> int | None:
     """Vertices that nature looks at to answer the robust bound, or next to one; None for intervals."""
-    if not isinstance(kernel, RectangularKernel):
+    if not isinstance(kernel, RectangularOperator):
         return None
     workspace = kernel.open_workspace()
     kernel.answer(values, False, workspace)

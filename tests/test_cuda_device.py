@@ -12,10 +12,9 @@ from cases.slow_models import cost_grid
 from cuda_cases import DEVICE, device
 from tightrope.cli.app import main
 from tightrope.errors import CannotCertify, InputError
-from tightrope.solver.cuda import layout as layout_module
-from tightrope.solver.cuda.device import CupyDevice, explain_failures, open_device
-from tightrope.solver.cuda.layout import distinct_rows, lay_out
-from tightrope.solver.cuda.source import SOURCE, kernel_names
+from tightrope.solver.cuda import model as layout_module
+from tightrope.solver.cuda.device import SOURCE, CupyDevice, explain_failures, kernel_names, open_device
+from tightrope.solver.cuda.model import distinct_rows, lay_out
 
 pytestmark = pytest.mark.compiler
 

@@ -18,12 +18,12 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction
 from tightrope.regions.event_polytope import polytope_region
 from tightrope.regions.registry import build_region, region_kind
-from tightrope.solver.cuda.block import CudaBlock, Vector
-from tightrope.solver.cuda.kernel import CudaKernel, place
+from tightrope.solver.bellman.interval import IntervalOperator
+from tightrope.solver.bellman.rectangular import RectangularOperator
+from tightrope.solver.cuda.backend import CudaBlock, Vector
+from tightrope.solver.cuda.kernel import CudaOperator, place
 from tightrope.solver.equations.system import NORMAL, System
-from tightrope.solver.iteration.margins import find_margins
-from tightrope.solver.kernels.interval_kernel import IntervalKernel
-from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
+from tightrope.solver.iteration.modified_policy_iteration import find_margins
 
 pytestmark = pytest.mark.compiler
 
@@ -42,7 +42,7 @@ def models(seed: int) -> list[MDP | IntervalMDP]:
     ]
 
 
-def system_of(kernel: IntervalKernel, rng: np.random.Generator, agent: bool, nature: bool) -> System:
+def system_of(kernel: IntervalOperator, rng: np.random.Generator, agent: bool, nature: bool) -> System:
     """Equations with rewards, discounts or neither."""
     structure = kernel.structure
     choices = structure.choices
@@ -67,7 +67,7 @@ def system_of(kernel: IntervalKernel, rng: np.random.Generator, agent: bool, nat
 def test_safe_values_answers_and_ties_are_those_of_the_cpu(seed: int) -> None:
     for model in models(seed):
         rng = np.random.default_rng(seed)
-        host = IntervalKernel.of(model)
+        host = IntervalOperator.of(model)
         there = place(host, device())
         for side in (False, True):
             values = tied_values(rng, host.structure.states)
@@ -96,7 +96,7 @@ def exact_optimum(model: IntervalMDP, choice: int, values: np.ndarray, maximise:
 def test_safe_values_enclose_the_exact_optimum() -> None:
     for model in models(9)[:3]:
         assert isinstance(model, IntervalMDP)
-        host = IntervalKernel.of(model)
+        host = IntervalOperator.of(model)
         there = place(host, device())
         rng = np.random.default_rng(5)
         values = rng.random(host.structure.states)
@@ -115,7 +115,7 @@ def test_safe_values_enclose_the_exact_optimum() -> None:
 def test_sweeps_take_the_best_choice_and_measure_the_change(seed: int) -> None:
     for model in models(20 + seed):
         rng = np.random.default_rng(seed)
-        host = IntervalKernel.of(model)
+        host = IntervalOperator.of(model)
         there = place(host, device())
         structure = host.structure
         system = system_of(host, rng, bool(seed % 2), True)
@@ -144,7 +144,7 @@ def test_sweeps_take_the_best_choice_and_measure_the_change(seed: int) -> None:
 def test_margins_count_the_steps_that_are_left(seed: int) -> None:
     rng = np.random.default_rng(seed)
     structure = random_structure(rng, 12, bool(seed % 2))
-    host = IntervalKernel.of(random_intervals(rng, structure, coarse=True))
+    host = IntervalOperator.of(random_intervals(rng, structure, coarse=True))
     system = system_of(host, np.random.default_rng(1), False, True)
     system = replace(system, discount=np.full(structure.choices, 0.9))
     active = np.arange(12) < 9
@@ -168,7 +168,7 @@ def test_margins_count_the_steps_that_are_left(seed: int) -> None:
 def test_graph_fixpoints_are_those_of_the_worklists(seed: int) -> None:
     for model in models(40 + seed):
         rng = np.random.default_rng(seed)
-        host = IntervalKernel.of(model)
+        host = IntervalOperator.of(model)
         there = place(host, device())
         structure, size = host.structure, host.structure.states
         target = rng.random(size) < 0.1
@@ -192,17 +192,17 @@ def test_graph_fixpoints_are_those_of_the_worklists(seed: int) -> None:
                 assert np.array_equal(layers.rank, expected.rank)
 
 
-def rectangular_kernels() -> list[tuple[RectangularKernel, System]]:
+def rectangular_kernels() -> list[tuple[RectangularOperator, System]]:
     kernels = []
     for seed in (0, 3, 5):
         model = regions.random_model(seed, parameters=3 if seed == 3 else 2, states=6)
         region = polytope_region(regions.random_intervals(model, seed))
-        kernel = RectangularKernel.of(rectangular(region, model))
+        kernel = RectangularOperator.of(rectangular(region, model))
         kernels.append((kernel, regions.system_of(model, kernel, MIN if seed else MAX)))
     model = regions.random_model(1, states=6)
     counts = generative(model, [Fraction(1, 3), Fraction(1, 2)], 60, np.random.default_rng(1))
     region = build_region(region_kind("ellipsoid"), model, counts, 0.01)
-    kernel = RectangularKernel.of(rectangular(region, model))
+    kernel = RectangularOperator.of(rectangular(region, model))
     kernels.append((kernel, regions.system_of(model, kernel, MIN)))
     return kernels
 
@@ -211,9 +211,9 @@ def test_rectangular_sets_agree_with_the_cpu_whether_the_pool_is_known_or_asked_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for in_advance in (2048, 0):
-        monkeypatch.setattr("tightrope.solver.cuda.pool.IN_ADVANCE", in_advance)
+        monkeypatch.setattr("tightrope.solver.cuda.model.IN_ADVANCE", in_advance)
         for host, system in rectangular_kernels():
-            there = CudaKernel(host, device())
+            there = CudaOperator(host, device())
             rng = np.random.default_rng(3)
             for _ in range(4):
                 values = rng.random(host.structure.states)

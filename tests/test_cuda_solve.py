@@ -27,11 +27,10 @@ from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.problem import Problem
 from tightrope.regions.event_polytope import polytope_region
-from tightrope.solver.cuda.factorise import Factoriser
-from tightrope.solver.kernels.interval_kernel import IntervalKernel
+from tightrope.solver.bellman.interval import IntervalOperator
+from tightrope.solver.cuda.backend import Factoriser
 from tightrope.solver.solution import Solution, Status
-from tightrope.solver.solve import Limits, solve
-from tightrope.solver.solve_sets import kernel_of, solve_sets
+from tightrope.solver.solve import operator_of, solve, solve_sets
 from tightrope.solver.workspace import Workspace
 
 pytestmark = pytest.mark.compiler
@@ -98,7 +97,7 @@ def test_rectangular_sets(seed: int, cyclic: bool) -> None:
     model = regions.random_model(seed, cyclic=cyclic)
     intervals = regions.random_intervals(model, seed)
     sets = rectangular(polytope_region(intervals), model, intervals.expression_bounds())
-    kernel = kernel_of(sets)
+    kernel = operator_of(sets)
     for nature in (MIN, MAX):
         objective = regions.reach(model, MAX, nature)
         here, there = solve_sets(kernel, objective), solve_sets(kernel, objective, device=DEVICE)
@@ -109,7 +108,7 @@ def test_rectangular_sets(seed: int, cyclic: bool) -> None:
 
 def test_a_model_stays_on_the_device_between_solves() -> None:
     model, objective = cost_grid(6, 3)
-    kernel, workspace = IntervalKernel.of(model), Workspace(DEVICE)
+    kernel, workspace = IntervalOperator.of(model), Workspace(DEVICE)
     first = solve(kernel, objective, workspace=workspace)
     before = workspace.place(kernel).model
     solve(kernel, replace(objective, nature=MIN), workspace=workspace)
@@ -160,7 +159,7 @@ def test_slow_models_are_factorised_on_the_way(monkeypatch: pytest.MonkeyPatch) 
 
 def test_limits_are_a_status() -> None:
     model, objective = cost_grid(12, 12)
-    limited = solve(model, objective, limits=Limits(iterations=10), device=DEVICE)
+    limited = solve(model, objective, iterations=10, device=DEVICE)
     assert limited.status is Status.ITERATION_LIMIT
     exact = solve(model, objective)
     assert np.all(limited.lower <= exact.upper) and np.all(exact.lower <= limited.upper)
@@ -183,12 +182,12 @@ def test_learning_on_the_device_gives_the_same_intervals() -> None:
 @pytest.mark.parametrize("agent", list(Direction))
 def test_equally_good_ways_of_different_length(agent: Direction) -> None:
     """Margins of the shorter way do not hold; equations shifted by them get the time they need."""
-    solution = solve(*two_ways(0.0002, agent), device=DEVICE, limits=Limits(iterations=20_000))
+    solution = solve(*two_ways(0.0002, agent), device=DEVICE, iterations=20_000)
     assert solution.is_certified
     assert np.all(solution.lower[:4] <= 0.5) and np.all(solution.upper[:4] >= 0.5)
 
 
 def test_choices_that_never_stop_at_first_do_not_rule_factorisation_out() -> None:
-    solution = solve(*hesitant_walk(300), device=DEVICE, limits=Limits(iterations=30_000))
+    solution = solve(*hesitant_walk(300), device=DEVICE, iterations=30_000)
     assert solution.is_certified
     assert solution.lower[0] <= 104_700 <= solution.upper[0]

@@ -26,9 +26,9 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure
 from tightrope.prism.load import load_prism_text
 from tightrope.problem import Problem
-from tightrope.solver.attained import attained
-from tightrope.solver.kernels.factored_kernel import FactoredKernel
+from tightrope.solver.bellman.factored import FactoredOperator
 from tightrope.solver.solution import Solution
+from tightrope.solver.solve import attained
 
 CLOSE = 1e-9
 
@@ -91,7 +91,7 @@ def test_one_step_is_the_recursion_and_between_products_and_joint_bounds(sizes: 
     assert narrower > 3 and strict > 0
 
 
-def look_ahead(modules: Modules, nature: Nature, target: State, steps: int) -> Values:
+def back_up_steps(modules: Modules, nature: Nature, target: State, steps: int) -> Values:
     """The probability of the target within so many steps, of the best agent against the worst nature."""
     values = {state: Fraction(int(state == target)) for state in modules.states}
     for _ in range(steps):
@@ -104,7 +104,7 @@ def test_many_steps_are_the_recursion_and_between_products_and_joint_bounds(seed
     modules, target = Modules.drawn(seed, (2, 3), 2), (1, 2)
     model = factored(modules.text('label "goal" = x0=1 & x1=2;\nrewards true : 1; endrewards'))
     here, joint = solved(model, 'Pmaxmin=? [ F<=3 "goal" ]')
-    recursion, least = (look_ahead(modules, nature, target, 3) for nature in (nested, products))
+    recursion, least = (back_up_steps(modules, nature, target, 3) for nature in (nested, products))
     for number in range(model.states):
         state = state_of(model, number)
         assert Fraction(here.lower[number]) <= recursion[state] <= Fraction(here.upper[number])
@@ -332,7 +332,7 @@ def test_trees_of_random_programs_end_where_their_choices_lead() -> None:
             continue
         joint = np.split(model.successor, model.transition_start[1:-1])
         assert reached(model) == [set(row.tolist()) for row in joint]
-        kernel, checked = FactoredKernel.of(model), checked + 1
+        kernel, checked = FactoredOperator.of(model), checked + 1
         for state in range(min(model.states, 6)):
             mark = (np.arange(model.states) == state).astype(np.float64)
             leads = model.successor == state

@@ -31,11 +31,10 @@ from tightrope.prism.load import load_prism_text
 from tightrope.prism.properties.query import parse_query
 from tightrope.prism.properties.resolve import PropertyOptions
 from tightrope.solver import Solution, solve
+from tightrope.solver.bellman.backups import answers, optimal, safe_choice_values
 from tightrope.solver.equations.system import SystemArrays
-from tightrope.solver.kernels.backups import answers, optimal, safe_choice_values
-from tightrope.solver.solve import Limits
 
-FEW_ITERATIONS = Limits(iterations=2000)
+FEW_ITERATIONS = 2000
 UNIT = 2.0**-53
 FINE = [0.0, UNIT, 3 * UNIT, 1e-17, 1e-15, 2.0**-60, 1e-40, 2.0**-1074]
 COARSE = [1.0, 1 - UNIT, 1 - 2 * UNIT, 1 - 5 * UNIT, 0.7, 0.3, 0.5, 0.1, 0.9, 0.5 - UNIT / 2, 0.3 + UNIT]
@@ -194,7 +193,7 @@ def test_random_models_near_one(kind: ObjectiveKind, agent: Direction, nature: D
         model = random_near_one(rng, int(rng.integers(2, 4)))
         objective = random_objective(rng, model, kind, agent, nature)
         values = [min(value, INFINITE) for value in brute_force(model, objective)]
-        solution = solve(model.interval_model(), objective, limits=FEW_ITERATIONS)
+        solution = solve(model.interval_model(), objective, iterations=FEW_ITERATIONS)
         for s, value in enumerate(values):
             assert exact(solution.lower[s]) <= value <= exact(solution.upper[s]), (seed, s, float(value))
         decided += solution.is_certified
@@ -214,7 +213,7 @@ def test_the_gpu_reads_bounds_near_one_the_same_way(seed: int) -> None:
         for agent, nature in product(Direction, Direction):
             objective = random_objective(rng, model, kind, agent, nature)
             values = [min(value, INFINITE) for value in brute_force(model, objective)]
-            found = solve(model.interval_model(), objective, limits=FEW_ITERATIONS, device=DEVICE)
+            found = solve(model.interval_model(), objective, iterations=FEW_ITERATIONS, device=DEVICE)
             for s, value in enumerate(values):
                 assert exact(found.lower[s]) <= value <= exact(found.upper[s]), (s, float(value))
 
@@ -223,7 +222,7 @@ def solved(text: str, prop: str) -> Solution:
     """The property of a PRISM text."""
     model = load_prism_text(text, "near.prism")
     objective = parse_query(prop, model.structure, PropertyOptions(is_interval=True)).objective
-    return solve(model, objective, limits=FEW_ITERATIONS)
+    return solve(model, objective, iterations=FEW_ITERATIONS)
 
 
 STAYING = """mdp

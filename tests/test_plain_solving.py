@@ -13,13 +13,12 @@ from tightrope.model.graph.qualitative import MOST_PASSES, Ranked, attract
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import Structure
+from tightrope.solver.bellman.gauss_seidel import sweep_groups, sweep_plain
+from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.equations.reduction import equations_of
 from tightrope.solver.equations.system import Block, Rows, longest_choices
-from tightrope.solver.iteration.budget import Budget, Progress
-from tightrope.solver.iteration.relaxation import PROBE, Relaxation
-from tightrope.solver.kernels.interval_kernel import IntervalKernel
-from tightrope.solver.kernels.plain_sweep import sweep_plain
-from tightrope.solver.kernels.robust_sweep import sweep_groups
+from tightrope.solver.iteration.budget import Progress
+from tightrope.solver.iteration.host_block import PROBE, Relaxation
 from tightrope.solver.solve import solve
 
 
@@ -49,7 +48,7 @@ def reach(model: MDP, agent: Direction) -> Objective:
 def test_a_plain_sweep_does_what_a_robust_one_does(agent: Direction) -> None:
     for seed in range(5):
         model = random_mdp(seed, 60)
-        kernel = IntervalKernel.of(model)
+        kernel = IntervalOperator.of(model)
         enabled = np.ones(model.choices, np.bool_)
         system = equations_of(reach(model, agent), model.structure, kernel.support, enabled).system
         block = Block.of_states(np.arange(1, model.states, dtype=np.int32))
@@ -186,7 +185,7 @@ def test_a_slow_walk_is_bounded_as_asked() -> None:
 
 
 def test_fill_is_expected_to_grow_as_it_has() -> None:
-    progress = Progress(Budget())
+    progress = Progress()
     progress.note_fill(100, 4.0)
     assert not progress.may_factorise(90_000), "4·√900 is too much"
     progress.note_fill(10_000, 4.4)

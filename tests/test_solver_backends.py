@@ -21,7 +21,7 @@ from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray
 from tightrope.solver.iteration import blocks, budget, fixpoint
 from tightrope.solver.solution import widest, width
-from tightrope.solver.solve import Limits, solve
+from tightrope.solver.solve import solve
 
 pytestmark = pytest.mark.compiler
 
@@ -81,7 +81,7 @@ def trace_of(
     with monkeypatch.context() as patch:
         patch.setattr(sys.modules["tightrope.solver.solve"], "solve_equations", recorded)
         patch.setattr(budget, "PATIENCE", 0)
-        solution = solve(*case, device=where, start=start, limits=Limits(iterations=20_000))
+        solution = solve(*case, device=where, start=start, iterations=20_000)
     return trace, solution
 
 
@@ -126,12 +126,10 @@ def test_both_devices_take_the_same_decisions(name: str, monkeypatch: pytest.Mon
 def test_constants_of_the_iteration_exist_once() -> None:
     """Those that both devices follow are defined on this side of the face alone."""
     from tightrope.solver.cuda import backend as cuda_backend
-    from tightrope.solver.cuda import block as cuda_block
 
     decided = {name for module in (blocks, budget, fixpoint) for name in vars(module) if name.isupper()}
     assert {"FIRST_SHIFT", "CLOSENESS", "PATIENCE", "RELAXED"} <= decided
-    for module in (cuda_backend, cuda_block):
-        assert not decided & {name for name in vars(module) if name.isupper()}
+    assert not decided & {name for name in vars(cuda_backend) if name.isupper()}
 
 
 @pytest.mark.parametrize(

@@ -14,15 +14,15 @@ from cases.slow_models import hesitant_walk, ladder, two_ways
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction
 from tightrope.model.structure import RewardStructure, Structure
-from tightrope.solver import Limits, Solution, Status, solve
+from tightrope.solver import Solution, Status, solve
+from tightrope.solver.bellman.fixed_choices import sweep_fixed_agent
+from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.equations.reduction import equations_of
 from tightrope.solver.equations.system import Block, Rows, longest_choices
-from tightrope.solver.iteration import budget, margins, rounds
-from tightrope.solver.kernels.answered import sweep_answered
-from tightrope.solver.kernels.interval_kernel import IntervalKernel
+from tightrope.solver.iteration import budget, modified_policy_iteration
 
 SCRIPT = Path(__file__).parent.parent / "benchmarks" / "solve_speed.py"
-ITERATIONS = Limits(iterations=20_000)
+ITERATIONS = 20_000
 
 
 def steps(rungs: int, smallest: float) -> Fraction:
@@ -36,17 +36,17 @@ def encloses(solution: Solution, exact: Fraction) -> bool:
 
 @pytest.mark.parametrize(("rungs", "smallest"), [(3, 2.0**-3), (4, 2.0**-4), (5, 2.0**-4)])
 def test_rewards_that_sweeps_would_take_for_ever_to_reach(rungs: int, smallest: float) -> None:
-    solution = solve(*ladder(rungs, smallest), limits=ITERATIONS)
+    solution = solve(*ladder(rungs, smallest), iterations=ITERATIONS)
     assert solution.is_certified and solution.iterations < 1000
     assert encloses(solution, steps(rungs, smallest))
 
 
 def test_what_float64_cannot_carry_so_closely_ends_soon_with_bounds() -> None:
-    wide = solve(*ladder(4, 2.0**-8), limits=ITERATIONS)
+    wide = solve(*ladder(4, 2.0**-8), iterations=ITERATIONS)
     assert wide.status is Status.PRECISION_LIMIT and wide.iterations < 2000
     assert encloses(wide, steps(4, 2.0**-8))
     assert wide.gap < 1e-2
-    hopeless = solve(*ladder(6, 2.0**-12), limits=ITERATIONS)
+    hopeless = solve(*ladder(6, 2.0**-12), iterations=ITERATIONS)
     assert hopeless.status is Status.PRECISION_LIMIT and hopeless.iterations < 5000
     assert encloses(hopeless, steps(6, 2.0**-12))
 
@@ -58,15 +58,15 @@ def test_no_length_of_evaluation_makes_agent_and_nature_run_in_circles(
 ) -> None:
     model, objective, _ = runpy.run_path(str(SCRIPT))["grid"](20, 20, event)
     usual = solve(model, objective)
-    monkeypatch.setattr(rounds, "FROZEN_SWEEPS", sweeps)
-    solution = solve(model, objective, limits=ITERATIONS)
+    monkeypatch.setattr(modified_policy_iteration, "FROZEN_SWEEPS", sweeps)
+    solution = solve(model, objective, iterations=ITERATIONS)
     assert solution.is_certified and usual.is_certified
     assert np.all(solution.lower <= usual.upper) and np.all(usual.lower <= solution.upper)
 
 
 def test_a_kernel_used_again_gives_the_same_numbers() -> None:
     model, objective, _ = runpy.run_path(str(SCRIPT))["grid"](8, 8, "P")
-    kernel = IntervalKernel.of(model)
+    kernel = IntervalOperator.of(model)
     first = solve(kernel, objective)
     solve(*ladder(3, 0.125))
     again = solve(kernel, objective)
@@ -77,7 +77,7 @@ def test_a_kernel_used_again_gives_the_same_numbers() -> None:
 def test_evaluation_from_below_never_overshoots() -> None:
     """A value too high, were it only for one sweep, would lure the agent into waiting for it."""
     model, objective, _ = runpy.run_path(str(SCRIPT))["grid"](12, 12, "P")
-    kernel = IntervalKernel.of(model)
+    kernel = IntervalOperator.of(model)
     structure, support = model.structure, kernel.support
     equations = equations_of(objective, structure, support, np.ones(structure.choices, np.bool_))
     block = Block.of_states(np.flatnonzero(~equations.fixed).astype(np.int32))
@@ -90,7 +90,7 @@ def test_evaluation_from_below_never_overshoots() -> None:
         kernel.sweep(equations.system, block, values, still, 1e-300, rows, workspace)
         for _ in range(5):
             before = values.copy()
-            sweep_answered(equations.system, block, rows, still, values, 1e-300, 1, 0.1)
+            sweep_fixed_agent(equations.system, block, rows, still, values, 1e-300, 1, 0.1)
             assert np.all(values >= before * (1 - 1e-14)) and np.any(values > before)
             assert np.all(values <= exact)
 
@@ -103,9 +103,9 @@ def test_equally_good_ways_of_different_length_in_blocks_too_large_to_factorise(
     """Every value is ½, and the agent takes either way; a bound that stands off by the length of the shorter
     does not hold, since the longer one then looks better.
     """
-    for module in (margins, budget):
+    for module in (modified_policy_iteration, budget):
         monkeypatch.setattr(module, "LARGEST_FACTORISATION", 0)
-    solution = solve(*two_ways(leave, agent), limits=Limits(iterations=50_000))
+    solution = solve(*two_ways(leave, agent), iterations=50_000)
     assert solution.is_certified
     assert np.all(solution.lower[:4] <= 0.5) and np.all(solution.upper[:4] >= 0.5)
     assert np.all(solution.upper - solution.lower <= 1e-6)
@@ -125,7 +125,7 @@ def test_many_blocks_in_a_row_cost_no_more_each_than_few() -> None:
 
 @pytest.mark.parametrize("length", [100, 300, 1000])
 def test_choices_that_never_stop_at_first_do_not_rule_factorisation_out(length: int) -> None:
-    solution = solve(*hesitant_walk(length), limits=ITERATIONS)
+    solution = solve(*hesitant_walk(length), iterations=ITERATIONS)
     assert solution.is_certified and solution.iterations < 3000
     assert solution.lower[0] <= length**2 + 49 * length <= solution.upper[0]
 
@@ -145,8 +145,8 @@ def test_a_limit_of_precision_does_not_switch_the_other_limits_off() -> None:
     model = IntervalMDP(structure, np.tile(one.lower, 2), np.tile(one.upper, 2))
     assert objective.target is not None
     both = replace(objective, target=np.tile(objective.target, 2), reward=structure.rewards["steps"])
-    alone = solve(one, objective, limits=ITERATIONS)
+    alone = solve(one, objective, iterations=ITERATIONS)
     assert alone.status is Status.PRECISION_LIMIT
-    limited = solve(model, both, limits=Limits(iterations=alone.iterations + 100))
+    limited = solve(model, both, iterations=alone.iterations + 100)
     assert limited.iterations < alone.iterations + 200
     assert encloses(limited, steps(6, 2.0**-12))

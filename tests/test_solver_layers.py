@@ -8,7 +8,7 @@ import pytest
 from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import IndexArray
-from tightrope.solver.equations.layers import Layers, layers
+from tightrope.solver.equations.ordering import Layers, layers
 from tightrope.solver.equations.system import Block
 
 

@@ -12,7 +12,8 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.solver import solve
-from tightrope.solver.equations.levels import (
+from tightrope.solver.bellman.interval import IntervalOperator
+from tightrope.solver.equations.ordering import (
     AcyclicOrder,
     cut_levels,
     level_states,
@@ -20,7 +21,6 @@ from tightrope.solver.equations.levels import (
     order_structure,
 )
 from tightrope.solver.equations.reduction import equations_of
-from tightrope.solver.kernels.interval_kernel import IntervalKernel
 
 
 def random_dag(seed: int, states: int = 60) -> Structure:
@@ -134,7 +134,7 @@ def test_passes_have_the_bits_of_single_backups(maximise: bool) -> None:
     nature = Direction.MAX if maximise else Direction.MIN
     objective = Objective(ObjectiveKind.REACH_REWARD, Direction.MAX, nature, target=target, reward=reward)
     found = solve(model, objective)
-    kernel = IntervalKernel.of(model)
+    kernel = IntervalOperator.of(model)
     every = np.ones(structure.choices, np.bool_)
     system = equations_of(objective, structure, kernel.support, every).system
     starts = structure.choice_start[:-1]

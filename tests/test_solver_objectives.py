@@ -13,8 +13,8 @@ from tightrope.errors import InputError
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
-from tightrope.solver import Limits, Status, solve
-from tightrope.solver.kernels.interval_kernel import IntervalKernel
+from tightrope.solver import Status, solve
+from tightrope.solver.bellman.interval import IntervalOperator
 
 MAX, MIN = Direction.MAX, Direction.MIN
 
@@ -223,9 +223,9 @@ def test_limits_are_a_status_and_the_bounds_still_hold() -> None:
     rows = [[[(max(s - 1, 0), 0.4, 0.6), (min(s + 1, size - 1), 0.4, 0.6)]] for s in range(size)]
     rows[0], rows[-1] = sink(0), sink(size - 1)
     model = model_of(*rows)
-    cut = solve(model, reach(size, size - 1), limits=Limits(iterations=50))
+    cut = solve(model, reach(size, size - 1), iterations=50)
     assert cut.status is Status.ITERATION_LIMIT and not cut.is_certified
-    late = solve(model, reach(size, size - 1), limits=Limits(seconds=0.0))
+    late = solve(model, reach(size, size - 1), seconds=0.0)
     assert late.status is Status.TIME_LIMIT
     full = solve(model, reach(size, size - 1))
     assert full.is_certified
@@ -260,7 +260,7 @@ def test_the_witness_is_natures_answer() -> None:
 def test_files_decimals_are_scaled_to_one() -> None:
     structure = model_of([[(1, 0.0, 1.0), (2, 0.0, 1.0), (3, 0.0, 1.0)]], sink(1), sink(2), sink(3)).structure
     third = 0.3333333333
-    kernel = IntervalKernel.of(MDP(structure, np.array([third, third, third, 1, 1, 1])))
+    kernel = IntervalOperator.of(MDP(structure, np.array([third, third, third, 1, 1, 1])))
     assert kernel.lower[:3].sum() == pytest.approx(1.0, abs=1e-15)
     assert solve(kernel, reach(4, 1, 2, 3)).lower[0] == 1.0
 

@@ -10,9 +10,9 @@ import pytest
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
-from tightrope.solver import Limits, Status, solve
+from tightrope.solver import Status, solve
 
-FEW = Limits(iterations=20_000)
+FEW = 20_000
 
 
 def walk(inner: int, off: float = 0.0) -> MDP | IntervalMDP:
@@ -49,7 +49,7 @@ def to_either_end(inner: int, model: MDP | IntervalMDP) -> Objective:
 @pytest.mark.parametrize("precision", [1e-11, 1e-12, 1e-13])
 @pytest.mark.parametrize("relative", [True, False])
 def test_precisions_that_float64_carries_are_reached(precision: float, relative: bool) -> None:
-    solution = solve(walk(5), to_the_top(5), precision=precision, relative=relative, limits=FEW)
+    solution = solve(walk(5), to_the_top(5), precision=precision, relative=relative, iterations=FEW)
     assert solution.is_certified and solution.gap <= precision
     for state in range(7):
         assert Fraction(solution.lower[state]) <= Fraction(state, 6) <= Fraction(solution.upper[state])
@@ -58,13 +58,13 @@ def test_precisions_that_float64_carries_are_reached(precision: float, relative:
 @pytest.mark.parametrize("off", [0.0, 0.0625])
 def test_rewards_and_intervals_are_as_close(off: float) -> None:
     model = walk(5, off)
-    steps = solve(model, to_either_end(5, model), precision=1e-12, limits=FEW)
+    steps = solve(model, to_either_end(5, model), precision=1e-12, iterations=FEW)
     assert steps.is_certified
     if off == 0.0:  # s·(6−s)/(2·¼) steps
         exact = [Fraction(2 * s * (6 - s)) for s in range(7)]
         assert all(Fraction(low) <= x for low, x in zip(steps.lower, exact, strict=True))
         assert all(x <= Fraction(high) for high, x in zip(steps.upper, exact, strict=True))
-    assert solve(model, to_the_top(5), precision=1e-12, limits=FEW).is_certified
+    assert solve(model, to_the_top(5), precision=1e-12, iterations=FEW).is_certified
 
 
 @pytest.mark.parametrize("inner", [5, 40])
@@ -73,9 +73,9 @@ def test_a_precision_beyond_float64_ends_with_the_closest_bounds(inner: int, off
     """Steps are 2·10⁵ on the long walk with intervals, and as many rounding errors add up."""
     model = walk(inner, off)
     for objective in (to_the_top(inner), to_either_end(inner, model)):
-        solution = solve(model, objective, precision=1e-15, limits=FEW)
+        solution = solve(model, objective, precision=1e-15, iterations=FEW)
         assert solution.status is Status.PRECISION_LIMIT and solution.iterations < 500
-        coarse = solve(model, objective, precision=1e-6, limits=FEW)
+        coarse = solve(model, objective, precision=1e-6, iterations=FEW)
         assert coarse.is_certified
         assert solution.gap <= 2e-14 * max(10.0, float(coarse.upper.max()), inner**2)
         assert np.all(solution.lower <= coarse.upper) and np.all(coarse.lower <= solution.upper)

@@ -22,10 +22,10 @@ from tightrope.model.structure import RewardStructure
 from tightrope.regions.event_polytope import polytope_region
 from tightrope.regions.region import RegionKind
 from tightrope.regions.registry import build_region, own_kinds, region_kind
-from tightrope.solver.kernels.interval_kernel import IntervalKernel
-from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
+from tightrope.solver.bellman.interval import IntervalOperator
+from tightrope.solver.bellman.rectangular import RectangularOperator
 from tightrope.solver.solution import Status
-from tightrope.solver.solve_sets import kernel_of, solve_sets
+from tightrope.solver.solve import operator_of, solve_sets
 from tightrope.statistics.events import Budget
 
 MIN, MAX = Direction.MIN, Direction.MAX
@@ -50,7 +50,7 @@ def test_nature_is_enclosed_on_the_safe_side_of_the_exact_optimum(seed: int) -> 
     model = random_model(seed, parameters=3 if seed == 3 else 2, states=6)
     intervals = random_intervals(model, seed)
     vertices = exact_vertices(region_rows(intervals))
-    kernel = RectangularKernel.of(
+    kernel = RectangularOperator.of(
         rectangular(polytope_region(intervals), model, intervals.expression_bounds())
     )
     assert kernel.shape.joint.any()
@@ -255,8 +255,8 @@ def test_two_unknown_successors_are_exactly_their_intervals() -> None:
         model = random_model(seed)
         keep = random_intervals(model, seed)
         sets = rectangular(polytope_region(keep), model, keep.expression_bounds())
-        kernel = RectangularKernel.of(sets)
-        plain = IntervalKernel.of(sets.interval_model())
+        kernel = RectangularOperator.of(sets)
+        plain = IntervalOperator.of(sets.interval_model())
         values = np.random.default_rng(seed).random(model.states)
         short = np.flatnonzero(np.diff(model.transition_start) <= 2)
         assert not kernel.shape.joint[short].any() and len(short) > 0
@@ -272,7 +272,7 @@ def test_a_coin_needs_no_region_in_the_loop() -> None:
     parameters = Parameters.box(p=(F(1, 4), F(3, 4)))
     (p,) = parameters.symbols()
     sets = polygon_sets(parameters, [{1: p, 2: Polynomial.constant(1) - p}], 3)
-    assert isinstance(kernel_of(sets), IntervalKernel)
+    assert isinstance(operator_of(sets), IntervalOperator)
 
 
 def test_a_shared_expression_moves_together() -> None:
@@ -280,7 +280,7 @@ def test_a_shared_expression_moves_together() -> None:
     parameters = Parameters.box(p=(F(1, 4), F(3, 8)))
     (p,) = parameters.symbols()
     sets = polygon_sets(parameters, [{1: p, 2: p, 3: Polynomial.constant(1) - p - p}], 4)
-    kernel = RectangularKernel.of(sets)
+    kernel = RectangularOperator.of(sets)
     system = system_of(sets.model, kernel, MIN)
     values = np.array([0.0, 1.0, -1.0, 0.0])
     low, high = (kernel.safe_choices(system, values, upward)[0] for upward in (False, True))
@@ -291,7 +291,7 @@ def test_a_shared_expression_moves_together() -> None:
 def test_equal_values_are_kept_to_the_last_bit() -> None:
     model = random_model(3)
     keep = random_intervals(model, 3)
-    kernel = RectangularKernel.of(rectangular(polytope_region(keep), model))
+    kernel = RectangularOperator.of(rectangular(polytope_region(keep), model))
     values = np.full(model.states, 0.1)
     for nature in (MIN, MAX):
         for upward in (False, True):
@@ -307,7 +307,7 @@ def test_regions_without_interior_are_solved(gap: Fraction) -> None:
     parameters = Parameters(names, (F(1, 8),) * 2, (F(3, 8),) * 2, constraints)
     p, q = parameters.symbols()
     sets = polygon_sets(parameters, [{1: p, 2: q, 3: Polynomial.constant(1) - p - q}], 4)
-    kernel = RectangularKernel.of(sets)
+    kernel = RectangularOperator.of(sets)
     values = np.array([0.0, 1.0, -1.0, 0.0])
     out = kernel.safe_choices(system_of(sets.model, kernel, MIN), values, False)[0]
     assert -float(gap) - 1e-8 < out <= 0.0
@@ -341,7 +341,7 @@ def test_corners_in_which_many_facets_meet() -> None:
     f = [half * x, half * y, half * h]
     row = {1: f[0], 2: f[1], 3: f[2], 4: Polynomial.constant(1) - f[0] - f[1] - f[2]}
     sets = polygon_sets(parameters, [row], 5)
-    kernel = RectangularKernel.of(sets)
+    kernel = RectangularOperator.of(sets)
     values = np.array([0.0, 0.0, 0.0, 1.0, 0.0])  # the height: its maximum is the tip
     out = kernel.safe_choices(system_of(sets.model, kernel, MAX), values, True)[0]
     assert 0.125 <= out < 0.125 + 1e-9
@@ -363,7 +363,7 @@ def test_where_intervals_let_nature_cut_what_the_region_does_not() -> None:
     one = Polynomial.constant(1)
     rows = [{0: one - p - q - r, 1: r, 2: p, 3: q}, {0: one}, {4: one}, {4: one}]
     sets = polygon_sets(parameters, rows, 5)
-    kernel = kernel_of(sets)
+    kernel = operator_of(sets)
     solution = solve_sets(kernel, reach(sets.model, MAX, MIN))
     assert solution.lower[0] == 0.0 and solution.upper[0] == 1.0
     assert solution.status is Status.PRECISION_LIMIT
@@ -374,7 +374,7 @@ def test_where_intervals_let_nature_cut_what_the_region_does_not() -> None:
 def test_a_fixed_policy_is_within_the_optimum_and_bounded_horizons_work() -> None:
     model = random_model(44, cyclic=True)
     keep = random_intervals(model, 4)
-    kernel = kernel_of(rectangular(polytope_region(keep), model, keep.expression_bounds()))
+    kernel = operator_of(rectangular(polytope_region(keep), model, keep.expression_bounds()))
     objective = reach(model, MAX, MIN)
     best = solve_sets(kernel, objective)
     first = solve_sets(kernel, objective, policy=np.zeros(model.states, np.int64))
@@ -393,7 +393,7 @@ def test_every_region_contains_the_truth_and_is_inside_its_own_intervals(kind: R
     region = build_region(kind, model, counts, 0.01)
     for agent in (MAX, MIN):
         robust, optimistic = (MIN, MAX) if agent is MAX else (MAX, MIN)
-        at_truth = solve_sets(IntervalKernel.of(model.instantiate(truth)), reach(model, agent, robust))
+        at_truth = solve_sets(IntervalOperator.of(model.instantiate(truth)), reach(model, agent, robust))
         bounds = {}
         for name, sets in (("wide", expression(region, model)), ("tight", rectangular(region, model))):
             ends = [solve_sets(sets, reach(model, agent, nature)) for nature in (MIN, MAX)]

@@ -25,10 +25,10 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.team import MOST_THREADS, Aside, Team, count_threads
 from tightrope.regions.event_polytope import polytope_region
-from tightrope.solver import Limits, Solution, Status, solve
+from tightrope.solver import Solution, Status, solve
 from tightrope.solver.iteration import host, parallel_block
 from tightrope.solver.iteration.parallel_block import ParallelBlock
-from tightrope.solver.solve_sets import kernel_of, solve_sets
+from tightrope.solver.solve import operator_of, solve_sets
 
 SCRIPT = Path(__file__).parent.parent / "benchmarks" / "solve_speed.py"
 MIN, MAX = Direction.MIN, Direction.MAX
@@ -191,7 +191,7 @@ def test_levels_where_rounding_does_not_tell_who_gets_anything(small_parts: list
 def test_rectangular_sets(small_parts: list[int]) -> None:
     model = regions.random_model(1, cyclic=True)
     intervals = regions.random_intervals(model, 1)
-    kernel = kernel_of(rectangular(polytope_region(intervals), model, intervals.expression_bounds()))
+    kernel = operator_of(rectangular(polytope_region(intervals), model, intervals.expression_bounds()))
     objective = regions.reach(model, MAX, MIN)
     one, two = solve_sets(kernel, objective, threads=1), solve_sets(kernel, objective, threads=2)
     assert_overlap(two, one)
@@ -201,7 +201,7 @@ def test_rectangular_sets(small_parts: list[int]) -> None:
 
 def test_limits_hold_with_several_threads(small_parts: list[int]) -> None:
     model, objective, _ = runpy.run_path(str(SCRIPT))["grid"](14, 14, "P")
-    limited = solve(model, objective, limits=Limits(iterations=20), threads=2)
+    limited = solve(model, objective, iterations=20, threads=2)
     assert limited.status is Status.ITERATION_LIMIT and limited.iterations < 60
     exact = solve(model, objective, threads=1)
     assert np.all(limited.lower <= exact.upper) and np.all(exact.lower <= limited.upper)
@@ -225,7 +225,7 @@ def test_learning_with_several_threads_gives_the_same_intervals(monkeypatch: pyt
 def test_levels_of_rectangular_sets(small_parts: list[int]) -> None:
     model = regions.random_model(2, cyclic=False)
     intervals = regions.random_intervals(model, 2)
-    kernel = kernel_of(rectangular(polytope_region(intervals), model, intervals.expression_bounds()))
+    kernel = operator_of(rectangular(polytope_region(intervals), model, intervals.expression_bounds()))
     objective = regions.reach(model, MAX, MIN)
     one, two = solve_sets(kernel, objective, threads=1), solve_sets(kernel, objective, threads=2)
     assert_overlap(two, one)

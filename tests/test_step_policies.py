@@ -25,8 +25,7 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.policy import Policy
 from tightrope.model.policy_choices import TimeVaryingChoices, TimeVaryingRecorder
 from tightrope.model.structure import RewardStructure, Structure
-from tightrope.solver.attained import attained
-from tightrope.solver.solve import solve
+from tightrope.solver.solve import attained, solve
 
 HURRY = """
 // The safe way is long: with time left it is better, in the last steps only the risky one is in time.

@@ -9,7 +9,7 @@ import pytest
 
 from tightrope.benchmarks.instance import Instance
 from tightrope.benchmarks.suite import list_instances, load, question
-from tightrope.solver.solve import Limits, solve
+from tightrope.solver.solve import solve
 
 IN_TESTS = [i for i in list_instances() if i.sizes and i.sizes.transitions <= 40_000]
 
@@ -18,7 +18,7 @@ IN_TESTS = [i for i in list_instances() if i.sizes and i.sizes.transitions <= 40
 def test_the_optimum_at_the_true_point_is_the_recorded_one(instance: Instance) -> None:
     model = load(instance)
     objective = question(instance, model.structure).objective
-    solution = solve(model.instantiate(instance.truth), objective, limits=Limits(iterations=20_000))
+    solution = solve(model.instantiate(instance.truth), objective, iterations=20_000)
     assert solution.is_certified
     assert instance.optimum is not None
     lower, upper = solution.lower[model.initial], solution.upper[model.initial]

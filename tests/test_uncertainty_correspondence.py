@@ -15,8 +15,7 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
-from tightrope.solver.solve import solve
-from tightrope.solver.solve_sets import solve_sets
+from tightrope.solver.solve import solve, solve_sets
 from uncertain_as_parametric import (
     domain_region,
     from_halfspaces,

@@ -33,8 +33,8 @@ from tightrope.model.polynomial import Polynomial
 from tightrope.model.ranges import ranges_over_box
 from tightrope.regions.event_polytope import polytope_region
 from tightrope.regions.region import Relaxation
-from tightrope.solver.kernels.interval_kernel import IntervalKernel
-from tightrope.solver.solve_sets import kernel_of, solve_sets
+from tightrope.solver.bellman.interval import IntervalOperator
+from tightrope.solver.solve import operator_of, solve_sets
 from tightrope.statistics.estimates import event_intervals
 from tightrope.statistics.events import Budget
 
@@ -229,7 +229,7 @@ def case(name: str) -> tuple[ParametricMDP, Objective, Counts]:
 
 def certified(sets: Sets, objective: Objective) -> tuple[float, float]:
     """The lower end against nature, the upper end with it."""
-    kernel = kernel_of(sets)
+    kernel = operator_of(sets)
     ends = [
         solve_sets(kernel, replace(objective, nature=nature)) for nature in (Direction.MIN, Direction.MAX)
     ]
@@ -253,10 +253,10 @@ def test_the_hierarchy_of_theorem_2(name: str) -> None:
     assert contains(value["tied"], value["expression"]), value
     assert contains(value["parameter"], value["expression"]), value
     assert contains(value["expression"], value["rectangular"]), value
-    truth = solve_sets(IntervalKernel.of(model.instantiate(parse_bench(name).truth)), objective)
+    truth = solve_sets(IntervalOperator.of(model.instantiate(parse_bench(name).truth)), objective)
     assert contains(value["rectangular"], (truth.lower[model.initial], truth.upper[model.initial]))
     if name in ("rover(10,10)", "betting(25)"):  # two successors everywhere: the same sets
-        assert isinstance(kernel_of(sets["rectangular"]), IntervalKernel)
+        assert isinstance(operator_of(sets["rectangular"]), IntervalOperator)
         assert value["expression"] == value["rectangular"]
     if name in ("aircraft(20,10)", "glider(11,9)", "parallel(5)"):
         assert (

@@ -13,9 +13,9 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
+from tightrope.solver.bellman.rectangular import RectangularOperator
 from tightrope.solver.equations.reduction import equations_of
 from tightrope.solver.equations.system import System
-from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
 from tightrope.statistics.estimates import EventIntervals
 from tightrope.statistics.events import Budget
 
@@ -83,7 +83,7 @@ def reach(model: ParametricMDP, agent: Direction, nature: Direction) -> Objectiv
     return Objective(ObjectiveKind.UNTIL, agent, nature, target=target)
 
 
-def system_of(model: ParametricMDP, kernel: RectangularKernel, nature: Direction) -> System:
+def system_of(model: ParametricMDP, kernel: RectangularOperator, nature: Direction) -> System:
     support = kernel.intervals.support
     enabled = np.ones(model.choices, np.bool_)
     return equations_of(reach(model, Direction.MAX, nature), model.structure, support, enabled).system

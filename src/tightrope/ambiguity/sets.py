@@ -14,7 +14,7 @@ P_Θ ⊇ P_Λ (paper, Theorem 2). Every bound is rounded outward and lies within
 distribution are mended by widening (`feasible`).
 
 Sets carry a bound for every transition, also `rectangular` ones: there they are the P_Λ hull, from which the
-region takes away (`tightrope.solver.kernels.rectangular_kernel`).
+region takes away (`tightrope.solver.bellman.rectangular`).
 
 Mending forgives rounding and names contradictions. The bounds of a choice admit a distribution iff lower ≤
 upper and Σ lower ≤ 1 ≤ Σ upper. Learned bounds may miss this in two ways.

@@ -32,8 +32,8 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import as_policy
 from tightrope.prism.properties.query import Query
 from tightrope.problem import Model, Problem, problem_of, require_discrete
-from tightrope.solver.solve import Limits
-from tightrope.solver.solve_problem import SolveWords, solve
+from tightrope.solver.iteration.budget import SolveOptions
+from tightrope.solver.solve import SolveWords, solve
 
 
 def certify(
@@ -88,9 +88,14 @@ def certify(
     if problem.query.kind in CERTIFIABLE:
         if policy is not None:
             raise InputError("certificates of averages and temporal formulas are about the best policy")
-        limits = Limits(words.get("iterations", Limits().iterations), words.get("seconds", math.inf))
-        device = words.get("threads"), words.get("device", "cpu")
-        effort = Effort(precision, True, limits, *device, translator=ltl_translator)
+        effort = Effort(
+            precision,
+            seconds=words.get("seconds", math.inf),
+            iterations=words.get("iterations", SolveOptions.iterations),
+            threads=words.get("threads"),
+            device=words.get("device", "cpu"),
+            translator=ltl_translator,
+        )
         proof = _composed(model, problem.query, theta, effort, words.get("assume_support"))
     else:
         proof = _solved(problem, theta, policy, precision, words)

@@ -74,7 +74,7 @@ from tightrope.model.structure import ParametricReward, RewardStructure
 from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.regions.ellipsoid import Ellipsoid
 from tightrope.regions.polytope import Polytope
-from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
+from tightrope.solver.bellman.rectangular import RectangularOperator
 from tightrope.statistics.costs import CostModel
 from tightrope.statistics.estimates import IntervalMethod, transition_intervals
 from tightrope.statistics.ledger import Assumption
@@ -164,7 +164,7 @@ def _certificate_of(
         values.insert(0, ("robust policy", result.robust))
     by_step = result.objective.depends_on_step
     divides = link.problem.denominator is not None
-    relaxed = isinstance(first.kernel, RectangularKernel) and (by_step or divides)
+    relaxed = isinstance(first.kernel, RectangularOperator) and (by_step or divides)
     solved = widened or sets
     if relaxed or (divides and solved.kind is SetsKind.RECTANGULAR):
         solved = replace(solved, kind=SetsKind.EXPRESSION, region=None)

@@ -38,7 +38,7 @@ from tightrope.prism.parse.syntax import Complaint
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.resolve import DirectionReading, refuse_reward_options
-from tightrope.solver.kernels.interval_kernel import IntervalKernel
+from tightrope.solver.bellman.interval import IntervalOperator
 
 
 def to_problem(
@@ -97,7 +97,7 @@ def to_problem(
             automaton=automaton,
             denominator=denominator,
         )
-    kernel = IntervalKernel.of(model)  # rows that decimals brought off 1 are scaled
+    kernel = IntervalOperator.of(model)  # rows that decimals brought off 1 are scaled
     if isinstance(model, MDP):
         probability = np.asarray(kernel.lower, dtype=np.float64)
         return certified.Problem(graph, asked, probability=probability, automaton=automaton)

@@ -49,8 +49,8 @@ from tightrope.model.policy import Policy, policy_of
 from tightrope.model.policy_choices import TimeVaryingChoices
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.solver.equations.assumed_support import assume_support
-from tightrope.solver.kernels.factored_kernel import FactoredKernel
+from tightrope.solver.bellman.factored import FactoredOperator
+from tightrope.solver.equations.system import assume_support
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
 
@@ -70,7 +70,7 @@ def to_certificate(
     initial = problem.graph.initial
     bounds = float(solution.lower[initial]), float(solution.upper[initial])
     claim = to_claim("value" if policy is None else "given policy", bounds, policy, problem.objective)
-    if isinstance(solution.kernel, FactoredKernel):
+    if isinstance(solution.kernel, FactoredOperator):
         claim = _lift_claim(claim, solution.kernel.rows)
     return Certificate(problem, (claim,), (value_hints(solution, policy),), about=to_words(about or {}))
 
@@ -197,7 +197,8 @@ def composed_certificate(
             policy=policy,
             precision=precision,
             relative=effort.relative,
-            limits=effort.limits,
+            seconds=effort.seconds,
+            iterations=effort.iterations,
             threads=effort.threads,
             device=effort.device,
         )

@@ -5,6 +5,7 @@ With `--sets S` it is a policy's certified interval over all instantiations in a
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -77,7 +78,7 @@ from tightrope.prism.properties.query import Query, read_query
 from tightrope.prism.properties.resolve import PropertyOptions
 from tightrope.prism.properties.shape import refuse_time
 from tightrope.problem import Problem
-from tightrope.solver.solve import Limits, solve
+from tightrope.solver.solve import solve
 from tightrope.solver.workspace import Workspace
 from tightrope.verdict import Verdict
 
@@ -161,7 +162,7 @@ class Request(ModelOptions):
         return SolveOptions(
             self.precision,
             not self.absolute,
-            Limits() if self.time_limit is None else Limits(seconds=self.time_limit),
+            math.inf if self.time_limit is None else self.time_limit,
             self.threads,
             self.device.value,
             self.assume_support,
@@ -274,7 +275,7 @@ def check(asked: Request) -> None:
                 precision=how.precision,
                 relative=how.relative,
                 assume_support=how.assume_support,
-                limits=how.limits,
+                seconds=how.seconds,
                 workspace=workspace,
             )
         seconds = time.perf_counter() - begin
@@ -361,7 +362,7 @@ def _write_policy(
 ) -> None:
     """The policy with the interval that it attains, computed anew."""
     from tightrope.io.results import CertifiedFacts
-    from tightrope.solver.attained import attained
+    from tightrope.solver.solve import attained
 
     solution = answer.solution
     chosen = given or solution.policy
@@ -612,7 +613,7 @@ def _check_rate_domain(
         )
     begin = time.perf_counter()
     chain = over_box(loaded.model, parameters.lower, parameters.upper)
-    effort = Effort(how.precision, how.relative, how.limits, how.threads, how.device)
+    effort = Effort(how.precision, how.relative, how.seconds, how.threads, how.device)
     with phase_progress() as progress:
         progress("solve")
         found = bound_over_rates(chain, queries[0], effort)

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from tightrope.numerics.arrays import BoolArray
     from tightrope.prism.properties.query import Query
     from tightrope.problem import Model
-    from tightrope.solver.solve import Limits
 
 MOST_POINTS = 20
 """Of a trade-off, that are printed."""
@@ -54,7 +53,7 @@ class SolveOptions:
 
     precision: float
     relative: bool
-    limits: Limits
+    seconds: float
     threads: int | None
     device: str
     assume_support: float | None
@@ -242,7 +241,7 @@ def certify_composed(
     from tightrope.certify.solved import composed_certificate
     from tightrope.logic.operators import Effort
 
-    effort = Effort(options.precision, options.relative, options.limits, options.threads, options.device)
+    effort = Effort(options.precision, options.relative, options.seconds, options.threads, options.device)
     asked = asked_of(query, options.translator)
     proof = composed_certificate(whole, asked, theta, effort, options.assume_support, about)
     claim, bounds = proof.claims[0], found.answer.bounds
@@ -265,7 +264,7 @@ def answer_composed(
     from tightrope.logic.operators import Effort
 
     effort = Effort(
-        *(options.precision, options.relative, options.limits, options.threads, options.device),
+        *(options.precision, options.relative, options.seconds, options.threads, options.device),
         translator=options.translator,
         controller=controller,
     )

@@ -38,8 +38,7 @@ from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Record
 from tightrope.regions.polytope import Polytope
-from tightrope.solver.solve import solve
-from tightrope.solver.solve_sets import kernel_of, solve_sets
+from tightrope.solver.solve import operator_of, solve, solve_sets
 from tightrope.statistics.coordinates import AffineFunctions
 
 MOST_CANDIDATES = 6
@@ -100,7 +99,7 @@ def find_coupled_policy(
             "for policies that do not",
             hint="give a policy, or use rectangular sets",
         )
-    kernel = kernel_of(sets)
+    kernel = operator_of(sets)
     if robust is None:
         asked = against(objective, sets, objective.agent.opposite)
         robust = solve_sets(kernel, asked, precision=precision).policy

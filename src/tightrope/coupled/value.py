@@ -28,10 +28,10 @@ from tightrope.model.objective import Direction, Objective
 from tightrope.model.policy import Policy, PolicyGiven
 from tightrope.numerics.rounding import down, up
 from tightrope.regions.polytope import Polytope
-from tightrope.solver.kernels.interval_kernel import IntervalKernel
-from tightrope.solver.kernels.kernel import Kernel
+from tightrope.solver.bellman.interval import IntervalOperator
+from tightrope.solver.bellman.operator import BellmanOperator
 from tightrope.solver.solution import Solution
-from tightrope.solver.solve_sets import kernel_of, solve_sets
+from tightrope.solver.solve import operator_of, solve_sets
 
 DEFAULT_GAP = 0.02
 _EXACT_CELLS = 40
@@ -137,17 +137,17 @@ def require_region(sets: Sets) -> Polytope:
 
 
 def rectangular_solutions(
-    sets: Sets, objective: Objective, policy: Policy, precision: float, kernel: Kernel | None = None
+    sets: Sets, objective: Objective, policy: Policy, precision: float, kernel: BellmanOperator | None = None
 ) -> tuple[Solution, Solution]:
     """Nature making the reported value of the policy small, and large.
 
     A randomised policy without a step bound is evaluated over the expression sets, which enclose the
     rectangular ones. `kernel` is that of the sets, where it is at hand.
     """
-    kernel = kernel_of(sets) if kernel is None else kernel
+    kernel = operator_of(sets) if kernel is None else kernel
     mixes = not policy.is_deterministic and not objective.is_bounded
-    if mixes and not isinstance(kernel, IntervalKernel):
-        kernel = IntervalKernel.of(sets.interval_model())
+    if mixes and not isinstance(kernel, IntervalOperator):
+        kernel = IntervalOperator.of(sets.interval_model())
     natures = (Direction.MIN, Direction.MAX)
     if objective.complement:
         natures = (Direction.MAX, Direction.MIN)

@@ -56,9 +56,8 @@ from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.record import Record
 from tightrope.problem import Problem, problem_of
-from tightrope.solver.kernels.interval_kernel import IntervalKernel
-from tightrope.solver.solve import Limits
-from tightrope.solver.solve_sets import solve_sets
+from tightrope.solver.bellman.interval import IntervalOperator
+from tightrope.solver.solve import solve_sets
 from tightrope.statistics.outcomes import Outcomes
 
 
@@ -259,11 +258,11 @@ class Safety:
     def certified(self, sets: Sets, policy: Policy | None) -> tuple[float, Policy]:
         """A verified upper bound for the policy, or for the best one where none is given, over the sets."""
         found = solve_sets(
-            IntervalKernel.of(sets.interval_model()),
+            IntervalOperator.of(sets.interval_model()),
             self.objective,
             policy=policy,
             precision=PRECISION,
-            limits=Limits(ITERATIONS),
+            iterations=ITERATIONS,
         )
         return min(float(found.upper[sets.model.initial]), 1.0), policy or found.policy.at(0)
 
@@ -272,15 +271,13 @@ class Safety:
         its worst against each. Elsewhere than at the estimate that is not what the one randomised policy
         meets. Policies that depend on the step are followed for `cap` steps.
         """
-        kernel, total = IntervalKernel.of(sets.interval_model()), 0.0
+        kernel, total = IntervalOperator.of(sets.interval_model()), 0.0
         for share, policy in policies:
             objective = self.objective
             if policy.depends_on_step:
                 assert cap is not None
                 objective = replace(objective, upper_steps=cap)
-            found = solve_sets(
-                kernel, objective, policy=policy, precision=PRECISION, limits=Limits(ITERATIONS)
-            )
+            found = solve_sets(kernel, objective, policy=policy, precision=PRECISION, iterations=ITERATIONS)
             total += share * min(float(found.upper[sets.model.initial]), 1.0)
         weight = sum(share for share, _ in policies)
         return min(total / weight * (1.0 + ROUNDING), 1.0)

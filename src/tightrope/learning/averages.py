@@ -36,9 +36,9 @@ from tightrope.numerics.text import bound_text
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query
 from tightrope.problem import Problem
-from tightrope.solver.equations.assumed_support import assume_support
+from tightrope.solver.equations.system import assume_support
 from tightrope.solver.solution import Solution
-from tightrope.solver.solve import Limits, solve
+from tightrope.solver.solve import solve
 from tightrope.statistics.ledger import Ledger
 from tightrope.verdict import Assumed, Verdict
 
@@ -141,10 +141,10 @@ class LongRunAverages:
             )
         prepared = chain.prepare(decisions, sets_only=True)
         hull = _hull(prepared, options, query.text)
-        precision, limits = options.precision, Limits(seconds=options.seconds)
+        precision, seconds = options.precision, options.seconds
 
         def solved(part: MDP | IntervalMDP, objective: Objective) -> Solution:
-            return solve(part, objective, precision=precision / 4, limits=limits, threads=options.threads)
+            return solve(part, objective, precision=precision / 4, seconds=seconds, threads=options.threads)
 
         choice = average_policy(hull, reward, directions, precision, solved)
         steered, earned = _under(hull, choice), reward[choice]

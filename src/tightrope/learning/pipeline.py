@@ -88,13 +88,12 @@ from tightrope.regions.polytope import Polytope
 from tightrope.regions.region import Conflict, Region
 from tightrope.regions.registry import build_region
 from tightrope.regions.value_cuts import cut_along, wants_value_cuts
-from tightrope.solver.equations.assumed_support import assume_support
+from tightrope.solver.bellman.interval import IntervalOperator
+from tightrope.solver.bellman.operator import BellmanOperator
+from tightrope.solver.equations.system import assume_support
 from tightrope.solver.iteration.host import LEAST_TRANSITIONS
-from tightrope.solver.kernels.interval_kernel import IntervalKernel
-from tightrope.solver.kernels.kernel import Kernel
 from tightrope.solver.solution import Solution
-from tightrope.solver.solve import Limits
-from tightrope.solver.solve_sets import kernel_of, solve_sets
+from tightrope.solver.solve import operator_of, solve_sets
 from tightrope.solver.workspace import Workspace
 from tightrope.statistics.coordinates import AffineFunctions
 from tightrope.statistics.costs import CostIntervals, cost_intervals
@@ -626,7 +625,7 @@ class PolicySolver:
                 f"assumed: every transition that can happen has at least probability {smallest:g}"
             )
         self.sets, self.objective, self.options = sets, objective, options
-        self.kernel = kernel_of(sets)
+        self.kernel = operator_of(sets)
         self.deadline, self.progress = deadline, progress
         self.workspace = Workspace(options.device, options.threads)
         self.solves_left = solves
@@ -688,14 +687,14 @@ class PolicySolver:
         kernel = self.kernel
         if (
             not policy.is_deterministic
-            and not isinstance(kernel, IntervalKernel)
+            and not isinstance(kernel, IntervalOperator)
             and not self.objective.is_bounded
         ):
             self.notes.append(
                 "the given policy is randomised: it was evaluated over the expression sets, "
                 "which enclose the rectangular ones"
             )
-            kernel = IntervalKernel.of(self.sets.interval_model())
+            kernel = IntervalOperator.of(self.sets.interval_model())
         natures = (Direction.MIN, Direction.MAX)
         if self.objective.complement:
             natures = (Direction.MAX, Direction.MIN)
@@ -774,7 +773,7 @@ class PolicySolver:
 
     def _solve(
         self,
-        kernel: Kernel,
+        kernel: BellmanOperator,
         nature: Direction,
         policy: Policy | None = None,
         start: FloatArray | None = None,
@@ -787,7 +786,8 @@ class PolicySolver:
             replace(self.objective, nature=nature, reward=self._reward(nature)),
             policy=policy,
             precision=self.options.precision,
-            limits=Limits(self.options.iterations, left),
+            iterations=self.options.iterations,
+            seconds=max(left, 0.0),
             start=start,
             workspace=workspace or self.workspace,
         )

@@ -94,9 +94,8 @@ from tightrope.prism.properties.resolve import with_letters
 from tightrope.regions.bounds import parameter_box
 from tightrope.regions.region import Region, RegionKind
 from tightrope.regions.registry import build_region, own_kinds
-from tightrope.solver.attained import Attained, attained
 from tightrope.solver.solution import Solution, Status
-from tightrope.solver.solve_sets import solve_sets
+from tightrope.solver.solve import Attained, attained, solve_sets
 from tightrope.solver.workspace import Workspace
 from tightrope.statistics.estimates import EventIntervals
 

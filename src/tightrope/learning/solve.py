@@ -34,8 +34,8 @@ from tightrope.model.policy import PolicyGiven
 from tightrope.numerics.arrays import FloatArray
 from tightrope.prism.properties.capabilities import Task
 from tightrope.problem import AnyModel, Problem, problem_of
-from tightrope.solver.solve import Limits
-from tightrope.solver.solve_problem import solve as solve_objective
+from tightrope.solver.iteration.budget import SolveOptions
+from tightrope.solver.solve import solve as solve_objective
 
 
 class SolveWords(TypedDict, total=False):
@@ -55,7 +55,7 @@ class SolveWords(TypedDict, total=False):
 DEFAULTS: dict[str, object] = {
     "assume_support": None,
     "seconds": math.inf,
-    "iterations": Limits().iterations,
+    "iterations": SolveOptions.iterations,
     "threads": None,
     "device": "cpu",
     "sets": "coupled",
@@ -182,7 +182,7 @@ def _check(question: Problem, model: Any, precision: float, relative: bool, word
     if translator is not None:
         check_type("ltl_translator", translator, str, "a command")
     effort = Effort(
-        *(precision, relative, Limits(seconds=words.get("seconds", math.inf)), words.get("threads")),
+        *(precision, relative, words.get("seconds", math.inf), words.get("threads")),
         translator=translator,
         controller=words.get("controller", False),
     )

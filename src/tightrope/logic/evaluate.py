@@ -52,7 +52,7 @@ from tightrope.prism.parse.syntax import (
 from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.shape import check_is_path, has_operators, is_simple_path, without_negation
 from tightrope.prism.properties.state_formulas import StateFormulas
-from tightrope.solver.equations.assumed_support import assume_support as with_support
+from tightrope.solver.equations.system import assume_support as with_support
 from tightrope.solver.solution import Solution
 
 MOST_POWER = 1000

@@ -52,7 +52,7 @@ from tightrope.prism.parse.property_syntax import RewardFormula
 from tightrope.prism.parse.syntax import Complaint
 from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.resolve import reward_structure_of
-from tightrope.solver.kernels.frozen import LARGEST_FACTORISATION
+from tightrope.solver.bellman.fixed_choices import LARGEST_FACTORISATION
 from tightrope.solver.solution import Solution
 
 _MOST_ANSWERS = 50

@@ -6,8 +6,9 @@ its bounds is collected: how a text was read, what was missed, what was believed
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -39,8 +40,9 @@ from tightrope.prism.properties.resolve import (
 )
 from tightrope.prism.properties.shape import check_is_path, co_safe_path, operator_kind
 from tightrope.prism.properties.state_formulas import StateFormulas
+from tightrope.solver.iteration.budget import SolveOptions
 from tightrope.solver.solution import Solution
-from tightrope.solver.solve import Limits, solve
+from tightrope.solver.solve import solve
 
 
 @dataclass(frozen=True)
@@ -49,11 +51,12 @@ class Effort:
 
     precision: float = 1e-6
     relative: bool = True
-    limits: Limits = field(default_factory=Limits)
+    seconds: float = math.inf
     threads: int | None = None
     device: str = "cpu"
     translator: str | None = None
     """A command that translates LTL to HOA; None: ours."""
+    iterations: int = SolveOptions.iterations
     controller: bool = False
     """Whether the policy of a temporal formula is wanted."""
 
@@ -118,7 +121,8 @@ class Operators:
             policy=policy,
             precision=precision,
             relative=effort.relative,
-            limits=effort.limits,
+            seconds=effort.seconds,
+            iterations=effort.iterations,
             threads=effort.threads,
             device=effort.device,
         )

@@ -41,8 +41,8 @@ from tightrope.prism.parse.syntax import Binary, Complaint, Expression, Unary, p
 from tightrope.prism.properties.resolve import steps_of
 from tightrope.prism.properties.shape import is_path
 from tightrope.prism.properties.state_formulas import StateFormulas
-from tightrope.solver.attained import Attained, attained
 from tightrope.solver.solution import Solution
+from tightrope.solver.solve import Attained, attained
 
 MOST_STEPS = 500
 """The largest step bound inside a formula: every step is a state of its automaton."""

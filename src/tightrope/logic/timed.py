@@ -104,7 +104,7 @@ class TimedOperators(Operators):
         nested: Callable[[Expression], BoolArray],
     ):
         self.chain = chain
-        self._deadline = monotonic() + effort.limits.seconds
+        self._deadline = monotonic() + effort.seconds
         super().__init__(self._embed(True), query, effort, formulas, nested)
 
     def _embed(self, highest_rewards: bool) -> MDP | IntervalMDP:

@@ -23,7 +23,7 @@ these are worth. That recursion is a game on more states, one for each outcome o
 picks the distribution of one factor, moves, and picks the next. So the rows here are those of an ordinary
 interval model with states behind the model's own that take no step, earn nothing and are called nothing.
 Whatever is asked without counting steps is asked of that model, and steps are counted by backups of whole
-trees (`tightrope.solver.kernels.factored_kernel`).
+trees (`tightrope.solver.bellman.factored`).
 
 Every order of the factors gives a set that holds all products, and none is the smallest for every question.
 The first factor looks at nothing, so the one with most freedom comes first and those without any last: with

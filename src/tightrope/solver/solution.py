@@ -43,7 +43,7 @@ DISCOUNTED             Φ is a contraction: no boundary, no ranking.
 step-bounded, NEXT, CUMULATIVE  nothing to believe: `upper_steps` backups from the end give L and U again.
 `policy` is the first decision.
 
-How bounds of intervals and probabilities are read: `tightrope.solver.kernels.interval_kernel`.
+How bounds of intervals and probabilities are read: `tightrope.solver.bellman.interval`.
 
 Values at the initial states: one, or the least and the greatest where there are several.
 
@@ -72,8 +72,8 @@ from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.numerics.text import interval_text
-from tightrope.solver.kernels.factored_kernel import FactoredKernel
-from tightrope.solver.kernels.kernel import Kernel
+from tightrope.solver.bellman.factored import FactoredOperator
+from tightrope.solver.bellman.operator import BellmanOperator
 from tightrope.verdict import Verdict
 
 
@@ -143,7 +143,7 @@ class Solution(Record):
     relative: bool
     iterations: int
     seconds: float = field(compare=False)
-    kernel: Kernel | FactoredKernel = field(repr=False)
+    kernel: BellmanOperator | FactoredOperator = field(repr=False)
     steps: TimeVaryingChoices | None = field(default=None, repr=False)
     unit: float = 0.0
     """What widths are measured against at least (`width`)."""
@@ -162,7 +162,7 @@ class Solution(Record):
     @property
     def is_factored(self) -> bool:
         """Whether nature picked from what independent factors allow together, not from joint bounds."""
-        return isinstance(self.kernel, FactoredKernel)
+        return isinstance(self.kernel, FactoredOperator)
 
     @property
     def verdict(self) -> Verdict:

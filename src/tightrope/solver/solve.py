@@ -1,32 +1,54 @@
-"""`solve`: from a model and an objective to verified bounds, a policy and what makes them checkable."""
+"""`solve`: from a model and an objective to verified bounds, a policy and what makes them checkable.
+
+`solve_sets` takes learned sets, whatever their kind, with the Bellman operator that fits. Rectangular sets in
+which no choice has three unknown successors are their intervals, exactly: with two, p is a number in an
+interval (METHODS §5). They are solved as such. The bound that carries the guarantee is verified by the
+operator. The one on the other side says how closely the sets were solved; for rectangular sets of a cyclic
+model whose graph nature could change, graph analysis may have read it from a nature with more power
+(`tightrope.solver.bellman.rectangular`). It is then computed anew as the value against nature's own answer to
+the guaranteed bound, fixed: whatever nature commits to bounds what it can achieve.
+
+`attained` evaluates an exported policy once more, as it will be written, before anybody gets it. A solve says
+which policy attains its bound; that policy, and nothing else, is given to the solver again: the value of the
+model with the policy fixed lies between new verified bounds. They must not contradict the solve, and on the
+agent's side the better of both is kept, as both are verified of this policy.
+"""
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
+from typing import TypedDict, cast
 
 import numpy as np
 
-from tightrope.errors import InputError
+from tightrope.ambiguity.region_shape import joint_choices
+from tightrope.ambiguity.sets import Sets, SetsKind
+from tightrope.errors import CannotCertify, InputError, check_number, check_type
+from tightrope.model.graph.components import strongly_connected_components
 from tightrope.model.mdp import MDP, FactoredRows, IntervalMDP
-from tightrope.model.objective import Objective, ObjectiveKind
-from tightrope.model.policy import PolicyGiven, as_policy
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.policy_choices import TimeVaryingChoices
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.rounding import down, up
-from tightrope.solver.equations.assumed_support import assume_support as with_support
-from tightrope.solver.equations.equations import Equations
+from tightrope.numerics.text import interval_text
+from tightrope.problem import Model, Problem, problem_of, require_discrete
+from tightrope.solver.bellman.factored import FactoredOperator
+from tightrope.solver.bellman.interval import IntervalOperator, Mixture, check_choices, check_weights, mix
+from tightrope.solver.bellman.operator import Backups, BellmanOperator
+from tightrope.solver.bellman.rectangular import RectangularOperator
 from tightrope.solver.equations.reduction import equations_of, horizon_system
+from tightrope.solver.equations.system import Equations
+from tightrope.solver.equations.system import assume_support as with_support
 from tightrope.solver.iteration.backend import Backend
-from tightrope.solver.iteration.budget import Budget, Goal, Progress
+from tightrope.solver.iteration.budget import Progress, SolveOptions
 from tightrope.solver.iteration.certify import rank_mixture
+from tightrope.solver.iteration.finite_horizon import Rule, Tail, back_up_steps
 from tightrope.solver.iteration.fixpoint import Fixpoint, solve_equations
-from tightrope.solver.iteration.horizon import Rule, Tail, look_ahead
-from tightrope.solver.kernels.factored_kernel import FactoredKernel
-from tightrope.solver.kernels.interval_kernel import IntervalKernel
-from tightrope.solver.kernels.kernel import Backups, Kernel
-from tightrope.solver.kernels.randomised import Mixture, check_choices, check_weights, mix
 from tightrope.solver.solution import GameBounds, Solution, Status, widest
 from tightrope.solver.workspace import Workspace
 
@@ -34,91 +56,95 @@ ForSolver = OffsetArray | FloatArray | TimeVaryingChoices | None
 """A choice per state, a probability per choice, a choice per state and step; None: the agent is free."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """When to give up refining. What is returned then is still verified, and the status says so."""
+DEVICES = ("cpu", "cuda", "cuda-emulated")
+"""The last one is for tests: every kernel of the GPU without one."""
 
-    iterations: int = 1_000_000
-    seconds: float = float("inf")
+Solvable = Problem | Model | BellmanOperator | FactoredOperator
+"""What `solve` takes: a problem, or, with a property or an objective, a model or the operator of one."""
+
+
+class SolveWords(TypedDict, total=False):
+    """Arguments of `solve` that other functions hand on."""
+
+    assume_support: float | None
+    seconds: float
+    iterations: int
+    threads: int | None
+    device: str
 
 
 def solve(
-    model: MDP | IntervalMDP | Kernel | FactoredKernel,
-    objective: Objective,
+    problem: Solvable,
+    property: str | Objective | None = None,
     *,
     policy: PolicyGiven | None = None,
     precision: float = 1e-6,
     relative: bool = True,
+    start: FloatArray | None = None,
     assume_support: float | None = None,
-    limits: Limits | None = None,
+    seconds: float = math.inf,
+    iterations: int = SolveOptions.iterations,
     threads: int | None = None,
     device: str = "cpu",
-    start: FloatArray | None = None,
     workspace: Workspace | None = None,
 ) -> Solution:
     """Verified bounds on the value of every state, and a policy that attains the agent's one.
 
+    * `problem`: a `Problem`, or a model with the `property` beside it.
     * `policy`: None lets the agent choose; a `Policy`, or what one can be made of, is evaluated. One that
       depends on the step is for properties with a step bound.
     * The solve stops when upper − lower ≤ precision·|value| at every state (≤ precision if not `relative`).
-    * `assume_support` EPS replaces lower bounds of 0 under a positive upper bound by min(EPS, upper):
+    * `start`: values to look from, one per state, such as those of a similar model. A hint: it saves
+      iterations, and what is returned is verified as ever.
+    * `assume_support=EPS` replaces lower bounds of 0 under a positive upper bound by min(EPS, upper):
       nature can then cut no transition (constant support).
+    * An interval model whose commands synchronise is solved factor by factor (`solution.is_factored`); with
+      `assume_support` over the products of their bounds.
+    * `seconds`, `iterations`: when to stop refining. The bounds then found hold, and the status says so.
     * `threads` work on the CPU: on blocks that do not depend on each other, and on parts of large ones. None:
       one per core that this process may use, at most 8. The same number gives the same bits; another one
       gives bounds that are verified as well, and may differ in digits beyond the precision.
     * `device`: "cpu", or "cuda" for the current GPU through CuPy (`tightrope[gpu]`); what is verified is the
       same. A `workspace` that is given says where, and keeps the model there for further solves with the
-      same kernel.
-    * `start` are values to look from, one per state, such as those of a similar model. A hint: it saves
-      iterations, and what is returned is verified as ever.
-
-    An interval model with independent factors (`model.factored`) is solved over what these allow together,
-    unless a support is assumed: then over the joint bounds.
+      same operator.
 
     Raises `InputError` for objectives that have no sound meaning here, with the reason.
+
+    >>> import tightrope as tr
+    >>> solution = tr.solve(tr.benchmark("betting(5)").at_truth)
+    >>> solution.is_certified
+    True
     """
     begin = time.perf_counter()
-    if not 0 < precision < 1:
-        raise InputError(f"the precision is {precision}, not within (0, 1)")
-    workspace = workspace or Workspace(device, threads)
-    limits = limits or Limits()
-    objective = objective.on(model.structure)
-    kernel: Kernel | FactoredKernel
-    if isinstance(model, IntervalMDP) and model.factored is not None and assume_support is None:
-        kernel = FactoredKernel.of(model)
-    elif isinstance(model, MDP | IntervalMDP):
-        kernel = IntervalKernel.of(model if assume_support is None else with_support(model, assume_support))
-    elif assume_support is not None:
-        raise InputError(
-            "constant support is assumed of interval models; other sets fix theirs when they are built"
-        )
-    else:
-        kernel = model
-    progress = Progress(Budget(limits.iterations, begin + limits.seconds))
+    _check_options(precision, relative, assume_support, seconds, iterations, threads, device)
+    model, objective = _subject(problem, property)
+    operator = _operator_of(model, assume_support)
     if start is not None:
-        if np.shape(start) != (kernel.structure.states,):
+        if np.shape(start) != (operator.structure.states,):
             raise InputError(
-                f"start has the shape {np.shape(start)}, but the model has {kernel.structure.states} states"
+                f"start has the shape {np.shape(start)}, but the model has {operator.structure.states} states"
             )
         start = _complement(start, False) if objective.complement else start
-    goal = Goal(precision, relative, start)
-    given = as_policy(kernel.structure, policy)
+    options = SolveOptions(precision, relative, iterations, seconds, start)
+    progress = Progress(iterations, begin + seconds)
+    workspace = workspace or Workspace(device, threads)
+    given = as_policy(operator.structure, policy)
     fixed = None if given is None else given.for_solver
     game = None
-    if not isinstance(kernel, FactoredKernel):
-        with workspace.open(kernel) as backend:
-            fixpoint = _Solve(backend, objective, goal, progress).run(fixed)
+    if not isinstance(operator, FactoredOperator):
+        with workspace.open(operator) as backend:
+            fixpoint = _Solve(backend, objective, options, progress).run(fixed)
     elif objective.is_bounded:
-        fixpoint = _look_ahead(kernel, objective, progress, fixed)
+        fixpoint = _finite_horizon(operator, objective, progress, fixed)
     else:
-        with workspace.open(kernel.game) as backend:
-            whole = _solve_game(kernel.rows, backend, objective, goal, progress, fixed)
-        fixpoint = _first_states(whole, kernel.rows.states)
+        with workspace.open(operator.game) as backend:
+            whole = _solve_game(operator.rows, backend, objective, options, progress, fixed)
+        fixpoint = _first_states(whole, operator.rows.states)
         if objective.lower_steps == 0:
             game = GameBounds(whole.lower, whole.upper, whole.policy, whole.ranking)
         else:
             tail = Tail(fixpoint.lower, fixpoint.upper, _settled(objective, fixed), fixpoint.policy)
-            fixpoint = _look_ahead(kernel, objective, progress, fixed, tail)
+            fixpoint = _finite_horizon(operator, objective, progress, fixed, tail)
     lower, upper = fixpoint.lower, fixpoint.upper
     if objective.complement:
         lower, upper = _complement(fixpoint.upper, False), _complement(fixpoint.lower, True)
@@ -138,12 +164,68 @@ def solve(
         relative=relative,
         iterations=progress.iterations,
         seconds=time.perf_counter() - begin,
-        kernel=kernel,
+        kernel=operator,
         steps=fixpoint.steps,
         unit=fixpoint.unit,
         weight=given.weight if given is not None and not given.is_deterministic else None,
         game=game,
     )
+
+
+def _check_options(
+    precision: float,
+    relative: bool,
+    assume_support: float | None,
+    seconds: float,
+    iterations: int,
+    threads: int | None,
+    device: str,
+) -> None:
+    check_number("precision", precision, 0, 1)
+    check_number("iterations", iterations, 0)
+    if seconds != 0:  # which is for callers whose time is up: what is verified then is still returned
+        check_number("seconds", seconds, 0)
+    check_type("relative", relative, bool, "True or False")
+    if assume_support is not None:
+        check_number("assume_support", assume_support, 0, 1)
+    if threads is not None:
+        check_number("threads", threads, 0)
+    check_type("device", device, str, "the name of a device")
+    if device not in DEVICES:
+        raise InputError(f"`device` is {device!r}, not one of cpu, cuda")
+
+
+def _subject(
+    problem: Solvable, property: str | Objective | None
+) -> tuple[MDP | IntervalMDP | BellmanOperator | FactoredOperator, Objective]:
+    """The model, or the operator of one, and the objective on it."""
+    if isinstance(property, Objective) and not isinstance(problem, Problem | ParametricMDP):
+        return problem, property.on(problem.structure)
+    query = problem_of(cast(Problem | Model, problem), property)
+    model = require_discrete(query.model)
+    if isinstance(model, ParametricMDP):
+        if model.parameters.names:
+            example = ", ".join(f"{name}=…" for name in model.parameters.names)
+            raise InputError(
+                f"the model has parameters: {', '.join(model.parameters.names)}",
+                hint=f"say where to look: problem.at({example})",
+            )
+        model = model.instantiate()
+    return model, query.objective.on(model.structure)
+
+
+def _operator_of(
+    model: MDP | IntervalMDP | BellmanOperator | FactoredOperator, assume_support: float | None
+) -> BellmanOperator | FactoredOperator:
+    if isinstance(model, IntervalMDP) and model.factored is not None and assume_support is None:
+        return FactoredOperator.of(model)
+    if isinstance(model, MDP | IntervalMDP):
+        return IntervalOperator.of(model if assume_support is None else with_support(model, assume_support))
+    if assume_support is not None:
+        raise InputError(
+            "constant support is assumed of interval models; other sets fix theirs when they are built"
+        )
+    return model
 
 
 def _settled(objective: Objective, policy: ForSolver) -> int:
@@ -156,7 +238,7 @@ def _solve_game(
     rows: FactoredRows,
     backend: Backend,
     objective: Objective,
-    goal: Goal,
+    options: SolveOptions,
     progress: Progress,
     policy: ForSolver,
 ) -> Fixpoint:
@@ -168,10 +250,10 @@ def _solve_game(
             policy = rows.lift_weights(policy.astype(np.float64))
         else:
             policy = rows.lift_choices(policy.astype(np.int64))
-    if goal.start is not None:
-        goal = replace(goal, start=_extend(goal.start, rows.structure.states))
+    if options.start is not None:
+        options = replace(options, start=_extend(options.start, rows.structure.states))
     lifted = rows.lift(replace(objective, lower_steps=0))
-    return _Solve(backend, lifted, goal, progress, rows.choices).run(policy)
+    return _Solve(backend, lifted, options, progress, rows.choices).run(policy)
 
 
 def _first_states(found: Fixpoint, states: int) -> Fixpoint:
@@ -185,7 +267,7 @@ def _first_states(found: Fixpoint, states: int) -> Fixpoint:
     )
 
 
-def _look_ahead(
+def _finite_horizon(
     backups: Backups,
     objective: Objective,
     progress: Progress,
@@ -209,7 +291,7 @@ def _look_ahead(
     system = horizon_system(objective, structure, enabled)
     if tail is not None and rule.weights is not None:
         tail = replace(tail, policy=None)
-    ahead = look_ahead(backups, system, objective, rule, progress, tail)
+    ahead = back_up_steps(backups, system, objective, rule, progress, tail)
     ranking = np.zeros(structure.states, np.int64)
     if rule.weights is not None:
         return Fixpoint(ahead.lower, ahead.upper, _certain_choices(structure, enabled), ranking, system.unit)
@@ -230,19 +312,19 @@ def _certain_choices(structure: Structure, used: BoolArray) -> OffsetArray:
 class _Solve:
     backend: Backend
     objective: Objective
-    goal: Goal
+    options: SolveOptions
     progress: Progress
     counted: int | None = None
     """Choices from this one on take no step: they lie in the middle of one."""
 
     @property
-    def kernel(self) -> Kernel:
+    def kernel(self) -> BellmanOperator:
         return self.backend.kernel
 
     def run(self, policy: ForSolver) -> Fixpoint:
         structure = self.kernel.structure
         if self.objective.is_bounded:
-            return _look_ahead(self.backend.backups, self.objective, self.progress, policy)
+            return _finite_horizon(self.backend.backups, self.objective, self.progress, policy)
         if isinstance(policy, TimeVaryingChoices):
             return self._by_step(policy)
         enabled = np.ones(structure.choices, np.bool_)
@@ -258,11 +340,11 @@ class _Solve:
         structure, objective = self.kernel.structure, self.objective
         support = self.backend.support
         equations = self._in_steps(equations_of(objective, structure, support, enabled))
-        fixpoint = solve_equations(self.backend, equations, self.goal, self.progress)
+        fixpoint = solve_equations(self.backend, equations, self.options, self.progress)
         if objective.lower_steps == 0:
             return fixpoint
         tail = Tail(fixpoint.lower, fixpoint.upper, objective.lower_steps, fixpoint.policy)
-        ahead = look_ahead(self.backend.backups, equations.system, objective, Rule(), self.progress, tail)
+        ahead = back_up_steps(self.backend.backups, equations.system, objective, Rule(), self.progress, tail)
         return Fixpoint(ahead.lower, ahead.upper, ahead.policy, fixpoint.ranking, 0.0, ahead.steps)
 
     def _in_steps(self, equations: Equations, origin: OffsetArray | None = None) -> Equations:
@@ -291,27 +373,27 @@ class _Solve:
         enabled[policy.at(settled)] = True
         support = self.backend.support
         equations = equations_of(objective, structure, support, enabled)
-        last = solve_equations(self.backend, equations, self.goal, self.progress)
+        last = solve_equations(self.backend, equations, self.options, self.progress)
         tail = Tail(last.lower, last.upper, settled, policy.at(settled))
         system = replace(equations.system, enabled=np.ones(structure.choices, np.bool_))
-        ahead = look_ahead(self.backend.backups, system, objective, rule, self.progress, tail)
+        ahead = back_up_steps(self.backend.backups, system, objective, rule, self.progress, tail)
         return Fixpoint(ahead.lower, ahead.upper, ahead.policy, ranking, 0.0, policy)
 
     def _solve_randomised(self, weights: FloatArray) -> Fixpoint:
         structure, objective, kernel = self.kernel.structure, self.objective, self.kernel
         used = weights > 0
-        if not isinstance(kernel, IntervalKernel):
+        if not isinstance(kernel, IntervalOperator):
             raise InputError("a randomised policy needs an ordinary or an interval model")
         mixture = mix(kernel, weights)
         chain = mixture.kernel.structure
         lifted = _lift(objective, structure, mixture)
         equations = equations_of(lifted, chain, mixture.kernel.support, np.ones(chain.choices, np.bool_))
         equations = self._in_steps(equations, mixture.origin)
-        goal = self.goal
-        if goal.start is not None:
-            goal = replace(goal, start=_extend(goal.start, chain.states))
+        options = self.options
+        if options.start is not None:
+            options = replace(options, start=_extend(options.start, chain.states))
         there = self.backend.beside(mixture.kernel)
-        solved = solve_equations(there, equations, goal, self.progress)
+        solved = solve_equations(there, equations, options, self.progress)
         lower, upper = solved.lower[: structure.states], solved.upper[: structure.states]
         support = self.backend.support
         original = self._in_steps(equations_of(objective, structure, support, used))
@@ -320,7 +402,7 @@ class _Solve:
         if objective.lower_steps:
             tail = Tail(lower, upper, objective.lower_steps)
             backups, rule = self.backend.backups, Rule(weights)
-            ahead = look_ahead(backups, original.system, objective, rule, self.progress, tail)
+            ahead = back_up_steps(backups, original.system, objective, rule, self.progress, tail)
             lower, upper = ahead.lower, ahead.upper
         return Fixpoint(lower, upper, _certain_choices(structure, used), ranking, unit)
 
@@ -354,3 +436,122 @@ def _complement(values: FloatArray, upward: bool) -> FloatArray:
     plain = 1.0 - values
     moved = np.minimum(up(plain), 1.0) if upward else np.maximum(down(plain), 0.0)
     return np.where(exact, plain, moved)
+
+
+def operator_of(sets: Sets) -> BellmanOperator:
+    """The kernel of any sets; build it once and solve with it as often as needed."""
+    if sets.kind is SetsKind.RECTANGULAR and joint_choices(sets).any():
+        return RectangularOperator.of(sets)
+    return IntervalOperator.of(sets.interval_model())
+
+
+def solve_sets(
+    sets: Sets | BellmanOperator | FactoredOperator,
+    objective: Objective,
+    *,
+    policy: PolicyGiven | None = None,
+    precision: float = 1e-6,
+    relative: bool = True,
+    seconds: float = math.inf,
+    iterations: int = SolveOptions.iterations,
+    device: str = "cpu",
+    threads: int | None = 1,
+    start: FloatArray | None = None,
+    workspace: Workspace | None = None,
+) -> Solution:
+    """Verified bounds over the sets (or their kernel); options as for `solve`, on one thread unless said."""
+    kernel = operator_of(sets) if isinstance(sets, Sets) else sets
+    workspace = workspace or Workspace(device, threads)
+    solution = solve(
+        kernel,
+        objective,
+        policy=policy,
+        precision=precision,
+        relative=relative,
+        seconds=seconds,
+        iterations=iterations,
+        start=start,
+        workspace=workspace,
+    )
+    if not isinstance(kernel, RectangularOperator) or objective.is_bounded:
+        return solution
+    support = kernel.intervals.support
+    if support.is_constant or strongly_connected_components(support).is_acyclic:
+        return solution
+    return _against_answers(solution, kernel, policy, seconds, iterations, workspace)
+
+
+def _against_answers(
+    solution: Solution,
+    kernel: RectangularOperator,
+    policy: PolicyGiven | None,
+    seconds: float,
+    iterations: int,
+    workspace: Workspace,
+) -> Solution:
+    """The side without guarantee replaced by the value of the model that nature's answers fix."""
+    objective = solution.objective
+    minimises = objective.nature is Direction.MIN
+    guaranteed = solution.fixpoint_lower if minimises else solution.fixpoint_upper
+    fixed = IntervalOperator.plain(kernel.structure, kernel.answer(guaranteed.copy(), not minimises))
+    other = solve(
+        fixed,
+        objective,
+        policy=policy,
+        precision=solution.precision,
+        relative=solution.relative,
+        seconds=seconds,
+        iterations=iterations,
+        workspace=workspace,
+    )
+    if minimises != objective.complement:
+        lower, upper = solution.lower, other.upper
+    else:
+        lower, upper = other.lower, solution.upper
+    inner = replace(solution, fixpoint_upper=other.fixpoint_upper) if minimises else solution
+    inner = inner if minimises else replace(solution, fixpoint_lower=other.fixpoint_lower)
+    gap = widest(np.minimum(lower, upper), upper, solution.relative)
+    failed = Status.PRECISION_LIMIT if solution.is_certified else solution.status
+    status = Status.CERTIFIED if gap <= solution.precision else failed
+    return replace(
+        inner, lower=lower, upper=upper, gap=gap, status=status, seconds=solution.seconds + other.seconds
+    )
+
+
+@dataclass(frozen=True)
+class Attained:
+    """Verified bounds of a policy's value at the initial state."""
+
+    lower: float
+    upper: float
+    status: Status
+
+
+def attained(solution: Solution, policy: Policy, workspace: Workspace | None = None) -> Attained:
+    """The value of the policy that the solve found, evaluated on its own over the same model or sets."""
+    initial = solution.kernel.structure.initial
+    seconds = float("inf") if solution.is_certified else max(solution.seconds, 1.0)
+    again = solve_sets(
+        solution.kernel,
+        solution.objective,
+        policy=policy,
+        precision=solution.precision,
+        relative=solution.relative,
+        seconds=seconds,
+        start=np.where(np.isfinite(solution.upper), 0.5 * (solution.lower + solution.upper), 0.0),
+        workspace=workspace,
+    )
+    lower, upper = float(again.lower[initial]), float(again.upper[initial])
+    own_lower, own_upper = float(solution.lower[initial]), float(solution.upper[initial])
+    maximises = (solution.objective.agent is Direction.MAX) != solution.objective.complement
+    if upper < own_lower if maximises else lower > own_upper:
+        attained, found = interval_text(lower, upper), interval_text(own_lower, own_upper)
+        raise CannotCertify(
+            f"the policy attains {attained} and not {found}, as was found: it is not written. "
+            "This is a bug in tightrope; please report it"
+        )
+    if maximises:
+        lower = max(lower, own_lower)
+    else:
+        upper = min(upper, own_upper)
+    return Attained(lower, upper, again.initial_status)

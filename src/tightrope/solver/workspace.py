@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tightrope.numerics.team import Team, count_threads
+from tightrope.solver.bellman.operator import BellmanOperator
 from tightrope.solver.iteration.backend import Backend
 from tightrope.solver.iteration.host import HostBackend
-from tightrope.solver.kernels.kernel import Kernel
 
 if TYPE_CHECKING:
-    from tightrope.solver.cuda.kernel import CudaKernel
+    from tightrope.solver.cuda.kernel import CudaOperator
 
 
 class Workspace:
@@ -26,12 +26,12 @@ class Workspace:
 
     def __init__(self, device: str = "cpu", threads: int | None = None) -> None:
         self.device, self.threads = device, count_threads(threads)
-        self._placed: dict[int, CudaKernel] = {}
-        self._kernels: list[Kernel] = []
+        self._placed: dict[int, CudaOperator] = {}
+        self._kernels: list[BellmanOperator] = []
         """Those placed: their numbers (`id`) are theirs as long as they live."""
 
     @contextmanager
-    def open(self, kernel: Kernel) -> Iterator[Backend]:
+    def open(self, kernel: BellmanOperator) -> Iterator[Backend]:
         """The kernel in its place, for one solve. What a device refuses is told in words."""
         if self.device == "cpu":
             with Team(self.threads) as team:
@@ -44,7 +44,7 @@ class Workspace:
         with explain_failures(device):
             yield CudaBackend(kernel, self.place(kernel))
 
-    def place(self, kernel: Kernel) -> CudaKernel:
+    def place(self, kernel: BellmanOperator) -> CudaOperator:
         """The kernel on the device, laid out there once."""
         from tightrope.solver.cuda.device import open_device
         from tightrope.solver.cuda.kernel import place

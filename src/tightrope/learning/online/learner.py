@@ -69,8 +69,8 @@ from tightrope.problem import Problem
 from tightrope.regions.event_polytope import Nearby
 from tightrope.regions.polytope import Polytope
 from tightrope.regions.region import Region
-from tightrope.solver.kernels.interval_kernel import IntervalKernel
-from tightrope.solver.kernels.kernel import Kernel
+from tightrope.solver.bellman.interval import IntervalOperator
+from tightrope.solver.bellman.operator import BellmanOperator
 from tightrope.solver.solution import Solution
 from tightrope.statistics.estimates import EventIntervals, check_delta
 from tightrope.statistics.ledger import Ledger
@@ -350,7 +350,7 @@ class OnlineLearner:
         solves = 2 if self.target is None else 3
         solver = chain.solver(prepared, self.options, deadline, solves)
         coupled = self.decisions.sets is SetsKind.COUPLED and prepared.contradiction is None
-        boxes = isinstance(solver.kernel, IntervalKernel) and not coupled
+        boxes = isinstance(solver.kernel, IntervalOperator) and not coupled
         of_sets = digest_of(solver.kernel) if boxes else ""
         digest, near = f"{of_intervals} {of_sets}", near_of(prepared.region, self._near)
         frame["fallback"] = prepared.contradiction is not None
@@ -596,7 +596,7 @@ def middle(solution: Solution) -> FloatArray:
     return found
 
 
-def digest_of(bounds: Kernel | EventIntervals) -> str:
+def digest_of(bounds: BellmanOperator | EventIntervals) -> str:
     """Stands for the intervals."""
     found = hashlib.sha256(np.ascontiguousarray(bounds.lower).tobytes())
     found.update(np.ascontiguousarray(bounds.upper).tobytes())

@@ -5,25 +5,47 @@ and are backed up level by level, one launch for each and segment; all other sta
 since a device sweeps many components as fast as one. Whether any end component could be idled in is asked of
 the device first; only if so are the components found, on the host. Masks and bounds that certificates are
 made of stay there; the policy, the ranking and the verdict come back.
+
+A block on a device: all states move at once, from one vector to the next, so a result does not depend on
+the scheduling of threads.
+
+Between two robust sweeps the agent's choices stay as they were, and only theirs are backed up; nature still
+answers anew in each of them, which costs nothing beside the memory it reads. Vectors there are over all
+states; those of groups are gathered from them.
+
+Frozen equations of a small, slow block solved by sparse LU on the host, as `solver.bellman.frozen` does.
+
+Sweeps need as many rounds as a play has steps, on a GPU as elsewhere; a block of some thousand states is
+solved faster by one factorisation. The device says which choices were taken and what nature answers, the host
+solves, and the solution goes back: a guess like every iterate, to be measured and verified there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
 
 from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
-from tightrope.solver.cuda.block import CudaBlock
-from tightrope.solver.cuda.kernel import CudaKernel, place
+from tightrope.solver.bellman.fixed_choices import solve_fixed_choices
+from tightrope.solver.bellman.operator import Backups, BellmanOperator
+from tightrope.solver.cuda.kernel import CudaOperator, place
 from tightrope.solver.cuda.model import SystemArrays
-from tightrope.solver.equations.equations import Equations
-from tightrope.solver.equations.system import System
-from tightrope.solver.iteration.backend import Backend, BlockBackend, Judgement, Portion, Schedule
-from tightrope.solver.kernels.kernel import Backups, Kernel
+from tightrope.solver.equations.system import EXIT, Block, Equations, Rows, System
+from tightrope.solver.iteration.backend import (
+    Backend,
+    BlockBackend,
+    BoundaryValues,
+    Improvement,
+    Judgement,
+    Portion,
+    Schedule,
+)
+from tightrope.solver.iteration.host_block import LARGEST, find_progress
 
 T = TypeVar("T")
 
@@ -40,7 +62,7 @@ class CudaPortion:
 class CudaBackend:
     """The host's kernel, and the same on the device."""
 
-    def __init__(self, kernel: Kernel, there: CudaKernel) -> None:
+    def __init__(self, kernel: BellmanOperator, there: CudaOperator) -> None:
         self.kernel, self.there, self._device = kernel, there, there.device
         self.xp = self._device.xp
         self._arrays: SystemArrays | None = None
@@ -65,7 +87,7 @@ class CudaBackend:
     def download(self, values: Any) -> Any:
         return self._device.download(values)
 
-    def beside(self, kernel: Kernel) -> Backend:
+    def beside(self, kernel: BellmanOperator) -> Backend:
         return CudaBackend(kernel, place(kernel, self._device))
 
     def run_together(self, tasks: Sequence[Callable[[int], T]]) -> list[T]:
@@ -151,3 +173,322 @@ class CudaBackend:
         flags = within.view(np.uint8), open_choice.view(np.uint8)
         self.there.graph.draw(kept, *flags, *joins, level, witness)
         return level, witness
+
+
+MARGIN_SWEEPS = 16
+"""Sweeps between two looks at how far margins have come."""
+
+
+@dataclass(frozen=True, eq=False)
+class Vector:
+    """Values of all states, and where a sweep from them goes: the same outside the block. `recorded` are
+    sweeps to and fro by their number.
+    """
+
+    now: Any
+    after: Any
+    recorded: dict[int, Callable[[], None]] = field(default_factory=dict)
+
+    @property
+    def back(self) -> Vector:
+        return Vector(self.after, self.now)
+
+
+class CudaBlock:
+    """The equations of the active states of one system."""
+
+    def __init__(
+        self, kernel: CudaOperator, system: System, active: BoolArray, arrays: SystemArrays | None = None
+    ) -> None:
+        self.kernel, self.model, self.device = kernel, kernel.model, kernel.device
+        self.system = system
+        self.equations = self.model.system(system, active, LARGEST, arrays)
+        xp = self.xp = self.device.xp
+        states = kernel.structure.states
+        self._on_host = active
+        self.active = self.device.upload(active)
+        self.taken = xp.full(states, -1, np.int32)
+        self.change = xp.zeros(1, np.uint64)
+        self.lean = "false"
+        self._spread_of: Any = None
+        self._sent: dict[int, tuple[FloatArray, Any]] = {}
+
+    # --- groups ------------------------------------------------------------------------------
+
+    @cached_property
+    def factoriser(self) -> Factoriser:
+        return Factoriser(self.kernel, self.system, self._on_host)
+
+    @cached_property
+    def _is_everything(self) -> bool:
+        return self.equations.groups is None and bool(self._on_host.all())
+
+    @cached_property
+    def _members(self) -> tuple[Any, Any, Any]:
+        """(lead of every group, states of the block, the group of each)."""
+        if self.equations.groups is None:
+            states = self.xp.flatnonzero(self.active)
+            return states, states, self.xp.arange(len(states))
+        block, upload = self.factoriser.block, self.device.upload
+        lead = block.member[block.group_start[:-1]]
+        return (
+            upload(lead.astype(np.int64)),
+            upload(block.member.astype(np.int64)),
+            upload(self.factoriser.group),
+        )
+
+    @property
+    def groups(self) -> int:
+        return len(self._on_host) if self._is_everything else len(self._members[0])
+
+    def _of_groups(self, of_states: Any) -> Any:
+        return of_states.copy() if self._is_everything else of_states[self._members[0]]
+
+    def _assign(self, of_states: Any, of_groups: Any) -> None:
+        if self._is_everything:
+            of_states[...] = of_groups
+        else:
+            _, member, group = self._members
+            of_states[member] = of_groups[group]
+
+    def take(self, values: Vector) -> Any:
+        return self._of_groups(values.now)
+
+    def put(self, values: Vector, of_groups: Any) -> None:
+        self._assign(values.now, of_groups)
+
+    def gather(self, of_states: FloatArray) -> Any:
+        return self._of_groups(self.device.upload(of_states))
+
+    def scatter(self, of_groups: Any, of_states: FloatArray) -> None:
+        values = self._send(of_states)
+        self._assign(values, of_groups)
+        self.device.download(values, of_states)
+
+    def state_vector(self, of_states: FloatArray) -> Vector:
+        values = self._send(of_states)
+        return Vector(values, values.copy())
+
+    def _send(self, of_states: FloatArray) -> Any:
+        """Once: outside the block a vector of the host does not change while the block is solved."""
+        if id(of_states) not in self._sent:
+            self._sent[id(of_states)] = of_states, self.device.upload(of_states)
+        return self._sent[id(of_states)][1]
+
+    @cached_property
+    def _spread(self) -> Any:
+        return self.xp.zeros(len(self._on_host))
+
+    def spread(self, of_groups: Any) -> Any:
+        """Over all states, always in the same place; sweeps that repeat the same are not kept waiting."""
+        if self._spread_of is not of_groups:
+            self._assign(self._spread, of_groups)
+            self._spread_of = of_groups
+        return self._spread
+
+    # --- what lies around ----------------------------------------------------------------------
+
+    def read_boundary(self, lower: FloatArray, upper: FloatArray, is_part: bool) -> BoundaryValues:
+        """Of all states outside the block, whether it leads there or not."""
+        xp, outside = self.xp, ~self.active
+        low, high = self._send(lower), self._send(upper)
+        if self.equations.lean and not bool((outside & (xp.isinf(low) | xp.isinf(high))).any()):
+            self.lean = "true"
+        smallest = float(xp.where(outside, low, np.inf).min())
+        apart = outside & (low < high) & (high < np.inf)
+        distance = xp.where(apart, high, 0.0) - xp.where(apart, low, 0.0)
+        if is_part:
+            has_size = low > 0
+            part = xp.where(has_size, distance / xp.where(has_size, low, 1.0), np.inf)
+            distance = xp.where(apart, part, 0.0)
+        return BoundaryValues(smallest if np.isfinite(smallest) else 0.0, float(distance.max()), is_part)
+
+    def guess_costs(self) -> Any:
+        return self.xp.zeros(self.groups)
+
+    # --- sweeps ------------------------------------------------------------------------------
+
+    def improve(self, values: Vector, shift: Any, unit: float, backwards: bool) -> Improvement:
+        before, spread = self.taken.copy(), self.spread(shift)
+        while True:
+            change = self.sweep(values, spread, unit, frozen=False, measure=True)
+            if not self.model.expanded():
+                break
+        values.now[...] = values.after
+        return Improvement(change, bool((before == self.taken).all()))
+
+    def evaluate(self, values: Vector, shift: Any, unit: float, most: int, goal: float) -> int:
+        """As many sweeps as may be, or one more: they go to and fro between two vectors."""
+        spread, pairs = self.spread(shift), (most + 1) // 2
+        if pairs not in values.recorded:
+            there_and_back = Vector(values.now, values.after), values.back
+            run = self.device.record(partial(self._sweep_frozen_pairs, there_and_back, spread, pairs))
+            values.recorded[pairs] = run
+        values.recorded[pairs]()
+        return 2 * pairs
+
+    def _sweep_frozen_pairs(self, there_and_back: tuple[Vector, Vector], shift: Any, pairs: int) -> None:
+        """Sweeps under the choices taken, every second one back to where the first began."""
+        for _ in range(pairs):
+            for turn in there_and_back:
+                self.sweep(turn, shift, 1.0, frozen=True, measure=False)
+
+    def answer(self, values: Vector, shift: Any, unit: float) -> float:
+        change = self.sweep(values, self.spread(shift), unit, frozen=True, measure=True)
+        values.now[...] = values.after
+        return change
+
+    def adopt(self, policy: OffsetArray, values: Vector, shift: Any, unit: float) -> None:
+        structure = self.kernel.structure
+        state = structure.choice_state[policy]
+        taken = np.full(structure.states, -1, np.int32)
+        taken[state] = policy - structure.choice_start[state]
+        self.taken[...] = self.device.upload(taken)
+        self.answer(values, shift, unit)
+
+    def sweep(self, values: Vector, shift: Any, unit: float, *, frozen: bool, measure: bool) -> float:
+        """One sweep from `now` to `after`; its largest change where it is measured."""
+        groups, x, y = self.equations.groups, values.now, values.after
+        direct = measure and groups is None
+        if measure:
+            self.change[:] = 0
+        arguments = [x, y, shift, self.taken, self.change if direct else None, np.float64(unit)]
+        flags = f",{'true' if frozen else 'false'},{self.lean}"
+        self.model.each("sweep", self.equations, arguments, flags)
+        if groups is not None:
+            self._join(y, None if frozen else self.taken, False)
+            if measure:
+                arguments = [np.int64(len(x)), self.equations.active, x, y, np.float64(unit), self.change]
+                self.model.launch("largest_change", arguments)
+        return self._measure() if measure else 0.0
+
+    def _join(self, values: Any, keep: Any, by_keep: bool) -> None:
+        assert self.equations.groups is not None
+        start, member = self.equations.groups
+        best = np.bool_(self.system.agent_maximises)
+        arguments = [np.int64(len(start) - 1), start, member, values, keep, best, np.bool_(by_keep)]
+        self.model.launch("join", arguments)
+
+    def _measure(self) -> float:
+        bits = self.device.download(self.change)
+        return float(bits.view(np.float64)[0])
+
+    # --- linear systems ------------------------------------------------------------------------
+
+    def factorise(self, values: Vector, shift: Any) -> float:
+        download = self.device.download
+        found, fill = self.factoriser.solve(
+            download(self.taken), download(values.now), download(self.spread(shift)), rewarded=True
+        )
+        if found is not None:
+            values.now[...] = self.device.upload(found)
+        return fill
+
+    def find_progress(self, values: Vector) -> OffsetArray | None:
+        block, now = self.factoriser.block, self.device.download(values.now)
+        return find_progress(self.kernel.support, self.system, block, now)
+
+    @property
+    def is_stuck(self) -> bool:
+        return False
+
+    def count_steps(
+        self, values: Vector, weights: Any, reference: Any, most: int, tolerance: float
+    ) -> tuple[Any, int, float]:
+        spread = self.spread(reference)
+        w, out = self.xp.zeros(len(self._on_host)), self.xp.zeros(len(self._on_host))
+        self._assign(w, weights)
+        used, change = 0, np.inf
+        while used < most and change > tolerance:
+            for _ in range(MARGIN_SWEEPS):
+                self.change[:] = 0
+                arguments = [values.now, w, out, spread, self.taken, self.change]
+                self.model.each("margin", self.equations, arguments)
+                if self.equations.groups is not None:
+                    self._join(out, self.taken, True)
+                w, out = out, w
+            used, change = used + MARGIN_SWEEPS, self._measure()
+        return self._of_groups(w), used, change
+
+    def factorise_steps(self, values: Vector, reference: Any) -> Any:
+        download = self.device.download
+        found, _ = self.factoriser.solve(
+            download(self.taken), download(values.now), download(self.spread(reference)), rewarded=False
+        )
+        return None if found is None else self.gather(found)
+
+    # --- what proofs rest on ---------------------------------------------------------------------
+
+    def find_missing(self, values: Vector, upward: bool) -> Any:
+        xp, backed = self.xp, self.xp.zeros(len(self._on_host))
+        while True:
+            self.model.each("safe_states", self.equations, [values.now, np.bool_(upward), backed])
+            if not self.model.expanded():
+                break
+        if self.equations.groups is not None:
+            self._join(backed, None, False)
+        backed, own = self._of_groups(backed), self._of_groups(values.now)
+        same = backed == own
+        beyond, within = (backed, own) if upward else (own, backed)
+        return xp.where(same, 0.0, beyond) - xp.where(same, 0.0, within)
+
+
+class Factoriser:
+    """Solves x = reward + extra + W·x for the groups of a block, W frozen at choices and answers."""
+
+    def __init__(self, kernel: CudaOperator, system: System, active: BoolArray):
+        self.kernel, self.system = kernel, system
+        states = np.flatnonzero(active).astype(np.int32)
+        lead = system.leader[states]
+        order = np.argsort(lead, kind="stable")
+        sizes = np.unique(lead, return_counts=True)[1]
+        start = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+        self.block = Block(start, states[order])
+        self.group = np.repeat(np.arange(len(sizes)), sizes)
+
+    def solve(
+        self, taken: IndexArray, x: FloatArray, extra: FloatArray, rewarded: bool
+    ) -> tuple[FloatArray | None, float]:
+        """The solution over all states, x itself outside the block, and the factors' entries per entry of the
+        equations; None and 0 where there is none.
+
+        Without rewards, what lies outside counts as 0 and the solution is not bounded."""
+        rows = self._rows(taken, x)
+        if rows is None:
+            return None, 0.0
+        system, values = self.system, x.copy()
+        if not rewarded:
+            system, values = replace(system, floor=0.0, ceiling=np.inf), np.zeros(len(x))
+            rows = rows._replace(reward=np.zeros(len(self.block)))
+        place = np.full(len(x), -1, np.int32)
+        lead = self.block.member[self.block.group_start[:-1]]
+        fill = solve_fixed_choices(system, self.block, rows, extra[lead], values, place)
+        return (values if fill > 0 else None), fill
+
+    def _rows(self, taken: IndexArray, x: FloatArray) -> Rows | None:
+        structure, system, member = self.kernel.structure, self.system, self.block.member
+        acting = taken[member] >= 0
+        states, group = member[acting], self.group[acting]
+        choice = structure.choice_start[states] + taken[states]
+        if len(group) != len(self.block) or np.any(system.mode[choice] == EXIT):
+            return None
+        first = structure.transition_start[choice]
+        length = structure.transition_start[choice + 1] - first
+        row = np.repeat(np.arange(len(choice)), length)
+        entry = np.arange(len(row)) + np.repeat(first - (np.cumsum(length) - length), length)
+        scale = system.discount[choice] if len(system.discount) else np.ones(len(choice))
+        weight = self.kernel.answer(x, system.nature_maximises)[entry] * scale[row]
+        column = structure.successor[entry]
+        inside = system.leader[column] == system.leader[states][row]
+        kept = ~inside & (weight > 0)
+        ends = np.cumsum(np.bincount(row[kept], minlength=len(choice)))
+        return Rows(
+            np.concatenate([np.zeros(1, np.int64), ends]),
+            ends.astype(np.int64),
+            column[kept],
+            weight[kept],
+            np.bincount(row[inside], weight[inside], minlength=len(choice)).astype(np.float64),
+            system.reward[choice] if len(system.reward) else np.zeros(len(choice)),
+            choice,
+            np.full(len(choice), -1, np.int64),
+        )

@@ -2,19 +2,33 @@
 
 `xp` is the array module of the device (CuPy, or NumPy for the emulation): vectors that live there are its
 arrays, and everything that is not worth a kernel of our own is written with it.
+
+The CUDA kernels compiled by a C++ compiler and run on the host, one thread after the other.
+
+That is what the tests without a GPU run on: the same source, the same launches, the same backend; only the
+memory and the scheduling are the host's.
+
+The text of the kernels, and the names of those compiled from it.
 """
 
 from __future__ import annotations
 
+import ctypes
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from tightrope.errors import CannotCertify, InputError
-from tightrope.solver.cuda.source import SOURCE, kernel_names
 
 BLOCK = 256
 """Threads a block, as in kernels.cu."""
@@ -182,9 +196,126 @@ def open_device(name: str) -> Device:
         if name == "cuda":
             _opened[name] = CupyDevice()
         elif name == "cuda-emulated":  # for the tests: every kernel, no GPU
-            from tightrope.solver.cuda.emulated import EmulatedDevice
-
             _opened[name] = EmulatedDevice()
         else:
             raise InputError(f"the device is {name!r}, not one of {', '.join(DEVICES)}")
     return _opened[name]
+
+
+_C_TYPES: dict[type, Any] = {
+    np.bool_: ctypes.c_bool,
+    np.int32: ctypes.c_int,
+    np.int64: ctypes.c_longlong,
+    np.float64: ctypes.c_double,
+}
+
+
+class EmulatedDevice:
+    """Runs launches of 2 blocks of 3 threads, so that loops over rows are exercised."""
+
+    xp: Any = np
+    widths = (2, 3)
+    least_rows = 2
+    blocks, block = 2, 3
+    threads = 6
+
+    def __init__(self) -> None:
+        self._libraries: dict[tuple[str, ...], Mapping[str, Any]] = {}
+
+    def upload(self, values: Any) -> Any:
+        return np.array(values)
+
+    def download(self, values: Any, out: Any = None) -> Any:
+        if out is None:
+            return np.array(values)
+        out[...] = values
+        return out
+
+    def pointer(self, values: Any) -> int:
+        return int(values.ctypes.data)
+
+    def functions(self, options: Sequence[str], k: int) -> Mapping[str, Any]:
+        key = tuple(options)
+        if key not in self._libraries:
+            names = dict.fromkeys(name for width in (0, *self.widths) for name in kernel_names(width))
+            self._libraries[key] = _compile(options, tuple(names))
+        return self._libraries[key]
+
+    def launch(self, function: Any, arguments: Sequence[Any], threads: int | None = None) -> None:
+        held: list[Any] = []
+        for argument in arguments:
+            if argument is None:
+                held.append(ctypes.c_void_p(None))
+            elif isinstance(argument, np.ndarray) and argument.dtype.kind == "V":  # a record
+                held.append((ctypes.c_char * argument.nbytes).from_buffer_copy(argument.tobytes()))
+            elif isinstance(argument, np.ndarray):
+                held.append(ctypes.c_void_p(self.pointer(argument)))
+            else:
+                held.append(_C_TYPES[type(argument)](argument))
+        pointers = (ctypes.c_void_p * len(held))(*(ctypes.addressof(value) for value in held))
+        function(self.blocks, self.block, pointers)
+
+    def record(self, launches: Callable[[], None]) -> Callable[[], None]:
+        return launches
+
+
+def _compile(options: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
+    """A shared library with one entry for each kernel, kept for the next process by what went into it."""
+    entries = "".join(
+        f'extern "C" void entry{i}(unsigned blocks, unsigned threads, void **arguments) '
+        f"{{ launch({name}, blocks, threads, arguments); }}\n"
+        for i, name in enumerate(names)
+    )
+    text = f'#include "{SOURCE.name}"\n{entries}'
+    command = [*_compiler(), "-std=c++17", "-O0", "-ffp-contract=off", "-fPIC", "-shared", "-w", *options]
+    command += ["-I", str(SOURCE.parent)]
+    shim = SOURCE.with_name("shim.h").read_bytes()
+    digest = hashlib.sha256(SOURCE.read_bytes() + shim + text.encode() + " ".join(command).encode())
+    folder = Path(tempfile.gettempdir()) / f"tightrope-cuda-emulated-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    library = folder / f"{digest.hexdigest()[:24]}.so"
+    if not library.exists():
+        with tempfile.TemporaryDirectory(dir=folder) as work:
+            source, built = Path(work) / "entries.cpp", Path(work) / "entries.so"
+            source.write_text(text)
+            done = subprocess.run([*command, str(source), "-o", str(built)], capture_output=True, text=True)
+            if done.returncode:
+                raise InputError(f"the C++ compiler refuses the kernels:\n{done.stderr[:4000]}")
+            os.replace(built, library)
+    loaded = ctypes.CDLL(str(library))
+    return {name: getattr(loaded, f"entry{i}") for i, name in enumerate(names)}
+
+
+def _compiler() -> list[str]:
+    for name in ("g++", "clang++", "c++"):
+        if shutil.which(name):
+            return [name]
+    raise InputError(
+        "the emulated CUDA device needs a C++ compiler", hint=f"install g++ ({sys.platform}), or use a GPU"
+    )
+
+
+SOURCE = Path(__file__).with_name("kernels.cu")
+
+_SWEEPS = tuple(f"sweep<{{k}},{frozen},{lean}>" for frozen in ("false", "true") for lean in ("false", "true"))
+_OF_SEGMENTS = (
+    "margin",
+    "safe_states",
+    "safe_choices",
+    "backward",
+    "judge",
+    "answers",
+    "optimal",
+    "attract",
+    "settle",
+    "keep_or_sink",
+    "only_loops",
+    "peel",
+)
+_OF_VECTORS = ("join", "largest_change")
+
+
+def kernel_names(k: int) -> tuple[str, ...]:
+    """The kernels of kernels.cu for segments of k successors, as the compiler knows them."""
+    sweeps = tuple(sweep.format(k=k) for sweep in _SWEEPS)
+    return (*sweeps, *(f"{name}<{k}>" for name in _OF_SEGMENTS), *_OF_VECTORS)

@@ -16,19 +16,19 @@ from tightrope.errors import InputError
 from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray
+from tightrope.solver.bellman.interval import IntervalOperator
+from tightrope.solver.bellman.operator import Backups
+from tightrope.solver.bellman.rectangular import RectangularOperator
 from tightrope.solver.cuda.device import Device
 from tightrope.solver.cuda.graph import DeviceGraph
 from tightrope.solver.cuda.model import DeviceModel, DeviceSystem
 from tightrope.solver.equations.system import System
-from tightrope.solver.kernels.interval_kernel import IntervalKernel
-from tightrope.solver.kernels.kernel import Backups
-from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
 
 
-class CudaKernel:
+class CudaOperator:
     """The backups of `host` on `device`."""
 
-    def __init__(self, host: IntervalKernel | RectangularKernel, device: Device):
+    def __init__(self, host: IntervalOperator | RectangularOperator, device: Device):
         self.device = device
         self.model = DeviceModel(host, device)
         self._lower, self._upper = host.lower, host.upper
@@ -86,8 +86,8 @@ class CudaKernel:
                 return
 
 
-def place(kernel: Backups, device: Device) -> CudaKernel:
+def place(kernel: Backups, device: Device) -> CudaOperator:
     """The kernel laid out on the device."""
-    if not isinstance(kernel, IntervalKernel | RectangularKernel):
+    if not isinstance(kernel, IntervalOperator | RectangularOperator):
         raise InputError(f"no GPU kernels for sets of the kind {type(kernel).__name__}")
-    return CudaKernel(kernel, device)
+    return CudaOperator(kernel, device)

@@ -40,7 +40,7 @@ typedef unsigned char Flag;
 #define RESIDENT (RECTANGULAR ? (LEAN ? 3 : 2) : LEAN && K <= 4 ? 6 : 3)
 const int AHEAD = 2;
 
-// All fields are eight bytes wide; tightrope/solver/cuda/records.py packs the same lists. Kernels get them by value:
+// All fields are eight bytes wide; tightrope/solver/cuda/model.py packs the same lists. Kernels get them by value:
 // then they lie in constant memory and cost no registers.
 struct Segment {
     Offset states, choices;       // rows; choices a row (K > 0)

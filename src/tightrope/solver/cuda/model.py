@@ -1,21 +1,47 @@
-"""A model on a device: its segments, the pool of vertices of rectangular sets, launches over all segments."""
+"""A model on a device: its segments, the pool of vertices of rectangular sets, launches over all segments.
+
+A model laid out for a GPU: states of one shape together and transposed, bounds as rows of a small table.
+
+States whose choices all have k successors, and who have the same number m of choices, form a *segment*:
+successor j of choice a of its i-th state is at slot (a·k + j)·n + i. Neighbouring threads work on
+neighbouring states and so read neighbouring words. What is left (mixed or long choices, shapes that few
+states have) is one segment in the model's own order.
+
+A transition's bounds (for rectangular sets with its expression) are mostly one of a few: then a slot holds
+their number in 8 or 16 bits instead of two float64, and a sweep's traffic is that of indices. Distinct bounds
+are found by a hash of their bits, and the table is compared with what it stands for, bit by bit, before it is
+used.
+
+The structures that kernels read, as words of eight bytes: pointers, integers and float64.
+
+Field by field the same lists as `Segment`, `Model` and `System` in kernels.cu. Launches pass them by value.
+
+The vertices that rectangular sets over a polytope have met, in device memory.
+
+The pool is the host's (`solver.nature.vertex_walk`): walks on the device move along the neighbours it
+knows. Where a walk needs one that is not known it stops, which costs tightness and nothing else, and asks;
+between sweeps the host computes what was asked for and the device gets the longer pool. Small polytopes are
+walked through in advance, so that nothing is left to ask.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from tightrope.ambiguity.records import Shape
+from tightrope.ambiguity.vertex_walk import UNKNOWN, neighbour
 from tightrope.errors import CannotCertify
-from tightrope.numerics.arrays import BoolArray
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import BoolArray, IndexArray
+from tightrope.solver.bellman.interval import IntervalOperator
+from tightrope.solver.bellman.rectangular import RectangularOperator
 from tightrope.solver.cuda.device import BLOCK, Device
-from tightrope.solver.cuda.layout import Rows, lay_out
-from tightrope.solver.cuda.pool import Pool
-from tightrope.solver.cuda.records import MODEL, SEGMENT, SYSTEM, Record
 from tightrope.solver.equations.system import NORMAL, System
-from tightrope.solver.kernels.interval_kernel import IntervalKernel
-from tightrope.solver.kernels.rectangular_kernel import RectangularKernel
 
 PLAIN, INTERVAL, POLYTOPE, ELLIPSOID = range(4)
 
@@ -26,7 +52,7 @@ MOST_SCRATCH = 2**30
 class DeviceModel:
     """Segments and tables of a kernel's model in device memory, made once and used by every solve."""
 
-    def __init__(self, kernel: IntervalKernel | RectangularKernel, device: Device):
+    def __init__(self, kernel: IntervalOperator | RectangularOperator, device: Device):
         self.device = device
         structure = self.structure = kernel.structure
         if structure.choices >= 2**31:
@@ -34,7 +60,7 @@ class DeviceModel:
         columns: list[Any] = [kernel.lower]
         self.pool: Pool | None = None
         dimension = 0
-        if isinstance(kernel, RectangularKernel):
+        if isinstance(kernel, RectangularOperator):
             shape = kernel.shape
             dimension = len(shape.reach)
             kind = ELLIPSOID if len(shape.ball) else POLYTOPE
@@ -192,3 +218,300 @@ def _shared(device: Device, each: Any) -> tuple[Any, float]:
     if each[0] == each[-1] and np.all(each == each[0]):
         return None, float(each[0])
     return device.upload(each), 0.0
+
+
+MOST_SEGMENTS = 24
+MOST_DISTINCT = 65_536
+SAMPLE = 1 << 20
+_MIX = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """One segment: `k` = 0 where rows are not transposed. `states` is None for first, first + 1, …
+
+    Arrays are the device's; `table` holds the bounds of every slot where there are no `ids`.
+    """
+
+    k: int
+    choices: int
+    count: int
+    first: int
+    states: Any
+    successor: Any
+    ids: Any
+    table: Any
+    slot_start: Any
+    longest: int
+
+    def host_states(self, device: Device) -> IndexArray:
+        if self.states is None:
+            return np.arange(self.first, self.first + self.count, dtype=np.int32)
+        result: IndexArray = device.download(self.states)
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The segments, and the C types of their indices."""
+
+    segments: tuple[Rows, ...]
+    successor_type: str
+    id_type: str
+    slot_type: str
+    distinct: int | None
+
+    @property
+    def bytes(self) -> int:
+        """What a sweep reads of the segments."""
+        return sum(
+            part.nbytes for rows in self.segments for part in (rows.successor, rows.ids) if part is not None
+        )
+
+
+def lay_out(structure: Structure, columns: Sequence[Any], device: Device) -> Layout:
+    """`columns` are per transition: what a row of the table holds."""
+    xp = device.xp
+    wide = structure.states > 65_536
+    narrowed = structure.successor.view(np.uint32) if wide else structure.successor.astype(np.uint16)
+    successor = device.upload(narrowed)
+    on_device = [device.upload(column) for column in columns]
+    ids, table = distinct_rows(xp, on_device)
+    parts = []
+    for states, k in _classes(structure, device):
+        parts.append(_segment(structure, device, states, k, successor, ids, table, on_device))
+    narrow = ids is None or ids.dtype == np.uint8
+    return Layout(
+        tuple(parts),
+        "unsigned int" if wide else "unsigned short",
+        "unsigned char" if narrow else "unsigned short",
+        "unsigned int" if structure.transitions < 2**31 else "long long",
+        None if table is None else len(table),
+    )
+
+
+def _classes(structure: Structure, device: Device) -> list[tuple[IndexArray, int]]:
+    """States of each segment, in increasing order, and their k."""
+    start = structure.choice_start
+    count, length = np.diff(start), np.diff(structure.transition_start)
+    if length.min() == length.max() in device.widths and count.min() == count.max() <= 4096:
+        return [(np.arange(structure.states, dtype=np.int32), int(length[0]))]
+    longest = np.maximum.reduceat(length, start[:-1])
+    uniform = longest == np.minimum.reduceat(length, start[:-1])
+    uniform &= np.isin(longest, np.array(device.widths)) & (count <= 4096)
+    kind = np.where(uniform, count * (max(device.widths) + 1) + longest, 0)
+    sizes = np.bincount(kind)
+    often = np.argsort(-sizes, kind="stable")[: MOST_SEGMENTS + 1]
+    result: list[tuple[IndexArray, int]] = []
+    rest: BoolArray = np.ones(structure.states, np.bool_)
+    for which in often:
+        if which and sizes[which] >= device.least_rows:
+            chosen = kind == which
+            rest &= ~chosen
+            result.append((np.flatnonzero(chosen).astype(np.int32), int(which % (max(device.widths) + 1))))
+    if rest.any():
+        result.append((np.flatnonzero(rest).astype(np.int32), 0))
+    return result
+
+
+def _segment(
+    structure: Structure,
+    device: Device,
+    states: IndexArray,
+    k: int,
+    successor: Any,
+    ids: Any,
+    table: Any,
+    columns: Sequence[Any],
+) -> Rows:
+    xp, count, first = device.xp, len(states), int(states[0])
+    together = int(states[-1]) - first + 1 == count
+    row = None if together else device.upload(states)
+    begin = structure.transition_start[structure.choice_start[states]]
+    if k == 0:
+        end = structure.transition_start[structure.choice_start[states + 1]]
+        slot_start = np.cumsum(end - begin) - (end - begin)
+        source = device.upload(np.repeat(begin - slot_start, end - begin))
+        source += xp.arange(len(source))
+        lengths = np.maximum.reduceat(np.diff(structure.transition_start), structure.choice_start[:-1])
+        choices, slots, longest = 0, 1, int(lengths[states].max())
+        starts = device.upload(slot_start.astype(np.int64))
+    else:
+        source = device.upload(begin)
+        choices = int(structure.choice_start[first + 1] - structure.choice_start[first])
+        slots, longest, starts = choices * k, k, None
+    shape = slots, len(source)
+    slots_successor = xp.empty(shape, successor.dtype)
+    slots_id = None if ids is None else xp.empty(shape, ids.dtype)
+    slots_table = table if ids is not None else xp.empty((*shape, len(columns)))
+    for q in range(slots):  # the transitions of a state follow each other
+        slots_successor[q] = successor[source]
+        if slots_id is not None:
+            slots_id[q] = ids[source]
+        else:
+            for i, column in enumerate(columns):
+                slots_table[q, :, i] = column[source]
+        source += 1
+    return Rows(k, choices, count, first, row, slots_successor, slots_id, slots_table, starts, longest)
+
+
+def distinct_rows(xp: Any, columns: Sequence[Any]) -> tuple[Any, Any]:
+    """(number of each row, table) if rows repeat enough for 16 bits, else (None, None)."""
+    key = xp.zeros(len(columns[0]), np.uint64)
+    for column, factor in zip(columns, _mixers(len(columns)), strict=True):
+        bits = column.view(np.uint64) if column.dtype == np.float64 else column.astype(np.uint64)
+        key = (key ^ (key >> np.uint64(29))) * np.uint64(_MIX[0]) + bits * np.uint64(factor)
+        key ^= key >> np.uint64(32)
+    found = xp.unique(key[:: max(len(key) // SAMPLE, 1)])
+    while len(found) <= MOST_DISTINCT:
+        number = xp.minimum(xp.searchsorted(found, key), len(found) - 1)
+        missing = xp.flatnonzero(found[number] != key)
+        if len(missing) == 0:
+            break
+        found = xp.unique(xp.concatenate([found, key[missing[:SAMPLE]]]))
+    if len(found) > MOST_DISTINCT or 4 * len(found) > len(key):
+        return None, None
+    example = xp.zeros(len(found), np.int64)
+    example[number] = xp.arange(len(key))
+    table = xp.empty((len(found), len(columns)))
+    for i, column in enumerate(columns):
+        table[:, i] = column[example]
+        if not bool((table[number, i] == column).all()):  # two rows with one hash
+            return None, None
+    return number.astype(np.uint8 if len(found) <= 256 else np.uint16), table
+
+
+def _mixers(count: int) -> list[int]:
+    return [(_MIX[1 + i % 2] * (2 * i + 1)) % 2**64 for i in range(count)]
+
+
+SEGMENT = ("states", "choices", "row", "first", "successor", "id", "table", "slot_start", "scratch")
+MODEL = (
+    "choice_start",
+    "transition_start",
+    "joint",
+    "vertex_of",
+    "rows",
+    "reach",
+    "vertex",
+    "ball",
+    "link",
+    "request",
+    "request_room",
+    "row_count",
+)
+SYSTEM = (
+    "reward",
+    "discount",
+    "reward_all",
+    "discount_all",
+    "rewarded",
+    "discounted",
+    "agent_maximises",
+    "nature_maximises",
+    "floor",
+    "ceiling",
+    "slack",
+    "mode",
+    "leader",
+    "active",
+)
+
+
+class Record:
+    """A structure as a launch passes it (`words`, one structured scalar); holds on to what it points to."""
+
+    def __init__(self, device: Device, fields: tuple[str, ...], values: Mapping[str, Any]):
+        assert set(values) <= set(fields)
+        self._device, self._fields = device, fields
+        self._values = dict(values)
+        self.words = self._pack()
+
+    def update(self, **values: Any) -> None:
+        """Later launches see these fields instead."""
+        self._values |= values
+        self.words = self._pack()
+
+    def _pack(self) -> npt.NDArray[np.void]:
+        words = np.zeros(len(self._fields), np.int64)
+        for i, name in enumerate(self._fields):
+            value = self._values.get(name)
+            if isinstance(value, float):
+                words[i : i + 1].view(np.float64)[0] = value
+            elif isinstance(value, int | np.integer):
+                words[i] = int(value)
+            elif value is not None:
+                words[i] = self._device.pointer(value)
+        return words.view(np.dtype([("words", np.int64, (len(words),))]))
+
+
+IN_ADVANCE = 2048
+"""Vertices that are looked for before anything is asked."""
+
+ROOM = 4096
+"""Questions that a launch can leave behind."""
+
+
+class Pool:
+    """The device's copy of a shape: affine functions apart, which the layout's table holds."""
+
+    def __init__(self, shape: Shape, choices: int, device: Device):
+        self.shape, self.device, self.met = shape, device, shape.open_pool()
+        self.joint = None if shape.joint.all() else device.upload(shape.joint.view(np.uint8))
+        self.vertex_of = device.xp.full(choices, -1, np.int32)
+        self.rows, self.reach = device.upload(shape.rows), device.upload(shape.reach)
+        self.ball = device.upload(shape.ball) if len(shape.ball) else None
+        self.request = device.xp.zeros(1 + 2 * ROOM, np.int32)
+        self.vertex: Any = None
+        self.link: Any = None
+        if self.ball is None:
+            self._explore()
+            self._upload()
+
+    def fields(self) -> dict[str, Any]:
+        return {
+            "joint": self.joint,
+            "vertex_of": self.vertex_of,
+            "rows": self.rows,
+            "reach": self.reach,
+            "vertex": self.vertex,
+            "ball": self.ball,
+            "link": self.link,
+            "request": self.request,
+            "request_room": ROOM,
+            "row_count": len(self.shape.rows),
+        }
+
+    def serve(self) -> bool:
+        """Compute the neighbours asked for; whether any were."""
+        if self.ball is not None:
+            return False
+        asked = int(self.device.download(self.request[:1])[0])
+        if asked == 0:
+            return False
+        pairs = self.device.download(self.request[1 : 1 + 2 * min(asked, ROOM)]).reshape(-1, 2)
+        for vertex, leaving in pairs:
+            self._look(int(vertex), int(leaving))
+        self.request[:1] = 0
+        self._upload()
+        return True
+
+    def _look(self, vertex: int, leaving: int) -> None:
+        met = self.met
+        place = len(self.shape.reach) + leaving
+        if met.link[vertex, place] == UNKNOWN:
+            met.link[vertex, place] = neighbour(
+                self.shape.rows, met.vertex, met.link, met.table, met.used, vertex, leaving
+            )
+
+    def _explore(self) -> None:
+        vertex, size = 0, len(self.shape.reach)
+        while vertex < min(int(self.met.used[0]), IN_ADVANCE):
+            for leaving in range(size):
+                self._look(vertex, leaving)
+            vertex += 1
+
+    def _upload(self) -> None:
+        known = int(self.met.used[0])
+        self.vertex = self.device.upload(self.met.vertex[:known])
+        self.link = self.device.upload(self.met.link[:known])

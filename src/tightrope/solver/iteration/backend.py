@@ -16,9 +16,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
-from tightrope.solver.equations.equations import Equations
-from tightrope.solver.equations.system import System
-from tightrope.solver.kernels.kernel import Backups, Kernel
+from tightrope.solver.bellman.operator import Backups, BellmanOperator
+from tightrope.solver.equations.system import Equations, System
 
 GroupVector = Any
 """An array of `xp` with one entry per group."""
@@ -39,7 +38,7 @@ class Improvement(NamedTuple):
     is_settling: bool = False
 
 
-class Around(NamedTuple):
+class BoundaryValues(NamedTuple):
     """The states outside a block: the smallest finite lower bound (0 without one), and how far bounds are
     apart at most, absolutely or (`is_part`) as a part of the lower one.
     """
@@ -60,7 +59,7 @@ class BlockBackend(Protocol):
     @property
     def groups(self) -> int: ...
 
-    def look_around(self, lower: FloatArray, upper: FloatArray, is_part: bool) -> Around: ...
+    def read_boundary(self, lower: FloatArray, upper: FloatArray, is_part: bool) -> BoundaryValues: ...
 
     def guess_costs(self) -> GroupVector:
         """A guess at the reward on the way out of the block; 0 where there is none."""
@@ -162,7 +161,7 @@ class Backend(Protocol):
     """A model in the place where it is solved. Bounds are vectors of the host, unless it says otherwise."""
 
     @property
-    def kernel(self) -> Kernel: ...
+    def kernel(self) -> BellmanOperator: ...
 
     @property
     def backups(self) -> Backups:
@@ -180,7 +179,7 @@ class Backend(Protocol):
     def download(self, values: Any) -> Any:
         """As an array of the host."""
 
-    def beside(self, kernel: Kernel) -> Backend:
+    def beside(self, kernel: BellmanOperator) -> Backend:
         """Another model in the same place."""
 
     def run_together(self, tasks: Sequence[Callable[[int], T]]) -> list[T]:

@@ -24,21 +24,22 @@ from functools import cached_property
 from typing import NamedTuple
 
 from tightrope.numerics.arrays import FloatArray
-from tightrope.solver.equations.equations import Equations, Meaning
-from tightrope.solver.equations.system import System
+from tightrope.solver.equations.system import Equations, Meaning, System
 from tightrope.solver.iteration.backend import (
-    Around,
     Backend,
     BlockBackend,
+    BoundaryValues,
     GroupVector,
     Portion,
     StateVector,
 )
-from tightrope.solver.iteration.budget import Goal, Progress
-from tightrope.solver.iteration.margins import find_margins
-from tightrope.solver.iteration.measure import Measure
-from tightrope.solver.iteration.policy_iteration import PolicyIteration
-from tightrope.solver.iteration.rounds import Rounds
+from tightrope.solver.iteration.budget import Progress, SolveOptions
+from tightrope.solver.iteration.modified_policy_iteration import (
+    Measure,
+    PolicyIteration,
+    Rounds,
+    find_margins,
+)
 from tightrope.solver.solution import Status
 
 FIRST_SHIFT = 1 / 4096
@@ -61,7 +62,7 @@ COARSEST = 0.01
 
 
 class Bounds(NamedTuple):
-    """Verified bounds, what they lie around, and whether float64 allows for nothing closer."""
+    """Verified bounds, what they lie boundary, and whether float64 allows for nothing closer."""
 
     lower: GroupVector
     upper: GroupVector
@@ -76,7 +77,7 @@ class BlockSolver:
     backend: Backend
     equations: Equations
     system: System
-    goal: Goal
+    goal: SolveOptions
 
     @cached_property
     def smallest_shift(self) -> float:
@@ -102,12 +103,12 @@ class BlockSolver:
         lower, upper = bounds
         block = self.backend.open_block(self.equations, self.system, portion, lower, worker)
         measure = Measure(self.system, self.goal.relative, progress, block.xp)
-        around = block.look_around(lower, upper, self.goal.relative and self.system.unit == 0)
+        boundary = block.read_boundary(lower, upper, self.goal.relative and self.system.unit == 0)
         policies = PolicyIteration(block, self.equations, progress, not self.is_plain)
         patience = progress.patience_for(block.groups)
         rounds = Rounds(block, self.system, measure, progress, policies, patience)
         ends = block.state_vector(lower), block.state_vector(upper)
-        return _Refinement(self, block, measure, rounds, around, *ends).run(bounds, goal)
+        return _Refinement(self, block, measure, rounds, boundary, *ends).run(bounds, goal)
 
     def first_guess(self, block: BlockBackend, smallest: float) -> GroupVector:
         """The smallest value around the block, and for rewards what the way out may cost; values that were
@@ -131,7 +132,7 @@ class _Refinement:
     block: BlockBackend
     measure: Measure
     rounds: Rounds
-    around: Around
+    boundary: BoundaryValues
     low: StateVector
     high: StateVector
     system: System = field(init=False)
@@ -144,7 +145,7 @@ class _Refinement:
         """Refine towards goals that become coarser where float64 does not carry what was asked."""
         xp, goal, status = self.block.xp, asked, None
         lower, upper = self._nothing(False), self._nothing(True)
-        middle = self.solver.first_guess(self.block, self.around.smallest)
+        middle = self.solver.first_guess(self.block, self.boundary.smallest)
         while True:
             found = self._refine(middle, goal)
             middle = found.middle
@@ -266,9 +267,9 @@ class _Refinement:
         """By how much the upper bound must exceed `middle` in any case (`solver.iteration.around`), and what
         of the goal is left then; nothing and all of it where that would be too little.
         """
-        xp, around = self.block.xp, self.around
-        if around.distance < float("inf"):
-            over = around.distance * middle if around.is_part else xp.full(len(middle), around.distance)
+        xp, boundary = self.block.xp, self.boundary
+        if boundary.distance < float("inf"):
+            over = boundary.distance * middle if boundary.is_part else xp.full(len(middle), boundary.distance)
             own = goal - float((over / self.measure.reference(middle)).max())
             if own > SMALLEST_PART * goal:
                 return over, own

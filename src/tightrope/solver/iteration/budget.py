@@ -1,5 +1,6 @@
-"""What a solve may use (`Budget`), what it has used and learned on the way (`Progress`), and what it is asked
-for (`Goal`). How it ended is a result and travels with the bounds (`solver.iteration.fixpoint.Fixpoint`).
+"""How to solve (`SolveOptions`), and what a solve has used and learned on the way (`Progress`).
+
+How it ended is a result and travels with the bounds (`tightrope.solver.iteration.fixpoint.Fixpoint`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tightrope.numerics.arrays import FloatArray
-from tightrope.solver.kernels.frozen import LARGEST_FACTORISATION
+from tightrope.solver.bellman.fixed_choices import LARGEST_FACTORISATION
 from tightrope.solver.solution import Status
 
 PATIENCE = 1500
@@ -23,24 +24,19 @@ TELLING = 2
 """How many times as large a block must be for its fill to show how fill grows."""
 
 
-@dataclass(frozen=True)
-class Budget:
-    """Limits of a solve."""
-
-    iterations: int = 1_000_000
-    deadline: float = float("inf")
-    """In seconds of `time.perf_counter`."""
-
-
 @dataclass(frozen=True, eq=False)
-class Goal:
-    """How close bounds are to come, and values to start from (one per state) where some were given."""
+class SolveOptions:
+    """How close bounds are to come, when to give up refining (what is returned then is still verified), and
+    values to start from, one per state, where some were given.
+    """
 
     precision: float = 1e-6
     relative: bool = True
+    iterations: int = 1_000_000
+    seconds: float = math.inf
     start: FloatArray | None = None
 
-    def within(self, precision: float) -> Goal:
+    def within(self, precision: float) -> SolveOptions:
         return replace(self, precision=precision)
 
 
@@ -53,7 +49,9 @@ class Progress:
     `filled_groups` groups; `growth` the power of the size with which it has grown up to there.
     """
 
-    budget: Budget
+    most_iterations: int = SolveOptions.iterations
+    deadline: float = math.inf
+    """In seconds of `time.perf_counter`."""
     iterations: int = 0
     largest: float = 0.0
     fill: float = 0.0
@@ -63,9 +61,9 @@ class Progress:
     @property
     def limit(self) -> Status | None:
         """The limit that has been reached, if any."""
-        if self.iterations >= self.budget.iterations:
+        if self.iterations >= self.most_iterations:
             return Status.ITERATION_LIMIT
-        return Status.TIME_LIMIT if time.perf_counter() > self.budget.deadline else None
+        return Status.TIME_LIMIT if time.perf_counter() > self.deadline else None
 
     @property
     def is_exhausted(self) -> bool:

@@ -16,10 +16,10 @@ import numpy as np
 
 from tightrope.model.graph.qualitative import Ranked
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
-from tightrope.solver.equations.decided import Decision
-from tightrope.solver.equations.equations import Equations, Meaning
+from tightrope.solver.equations.qualitative import Decision
+from tightrope.solver.equations.system import Equations, Meaning
 from tightrope.solver.iteration.backend import Backend
-from tightrope.solver.iteration.horizon import weigh
+from tightrope.solver.iteration.finite_horizon import weigh
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +154,7 @@ def rank_mixture(
 ) -> OffsetArray:
     """The ranking of a randomised policy: it makes progress if one of the choices it mixes does.
 
-    `of_chain` is the ranking of its chain (`solver.kernels.randomised`); its layers of infinite values
+    `of_chain` is the ranking of its chain (`solver.bellman.randomised`); its layers of infinite values
     are kept."""
     structure = equations.system.structure
     if not equations.can_idle:

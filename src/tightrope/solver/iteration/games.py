@@ -24,11 +24,11 @@ import numpy as np
 from tightrope.model.graph.qualitative import almost_sure, positive
 from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
-from tightrope.solver.equations.equations import Equations, Meaning
+from tightrope.solver.bellman.interval import IntervalOperator
+from tightrope.solver.bellman.operator import Backups
+from tightrope.solver.equations.system import Equations, Meaning
 from tightrope.solver.iteration.backend import Backend
-from tightrope.solver.iteration.budget import Goal, Progress
-from tightrope.solver.kernels.interval_kernel import IntervalKernel
-from tightrope.solver.kernels.kernel import Backups
+from tightrope.solver.iteration.budget import Progress, SolveOptions
 from tightrope.solver.solution import Status, widest
 
 MOST_ROUNDS = 200
@@ -46,7 +46,7 @@ class Bounds(Protocol):
     def upper(self) -> FloatArray: ...
 
 
-OnePlayer = Callable[[Backend, Equations, Goal, Progress], Bounds]
+OnePlayer = Callable[[Backend, Equations, SolveOptions, Progress], Bounds]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class Played:
 
 
 def play(
-    backend: Backend, equations: Equations, goal: Goal, progress: Progress, one_player: OnePlayer
+    backend: Backend, equations: Equations, goal: SolveOptions, progress: Progress, one_player: OnePlayer
 ) -> Played:
     """Bounds of the game's value, within the precision of `goal` unless it is said why not."""
     structure, system, kernel = equations.system.structure, equations.system, backend.backups
@@ -101,7 +101,7 @@ def play(
 
 def _fix_nature(backend: Backend, answer: FloatArray) -> Backend:
     """The model with nature's answer fixed, in the same place."""
-    return backend.beside(IntervalKernel.plain(backend.kernel.structure, answer))
+    return backend.beside(IntervalOperator.plain(backend.kernel.structure, answer))
 
 
 def _first_strategies(kernel: Backups, equations: Equations) -> tuple[OffsetArray, FloatArray]:

@@ -17,21 +17,23 @@ from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel as compiled
 from tightrope.numerics.team import Team
-from tightrope.solver.equations.equations import Equations, Meaning, find_loops
-from tightrope.solver.equations.layers import layers
-from tightrope.solver.equations.levels import cut_levels, level_states, order_acyclic, order_structure
+from tightrope.solver.bellman.operator import Backups, BellmanOperator, Walk
 from tightrope.solver.equations.ordering import (
     MERGED_IN_PLAIN_ONES,
     MERGED_IN_SMALL_ONES,
     HostPortion,
+    cut_levels,
+    layers,
     level_portions,
+    level_states,
+    order_acyclic,
+    order_structure,
     portions,
 )
-from tightrope.solver.equations.system import Block, System
+from tightrope.solver.equations.system import Block, Equations, Meaning, System, find_loops
 from tightrope.solver.iteration.backend import Backend, BlockBackend, Judgement, Portion, Schedule
 from tightrope.solver.iteration.host_block import HostBlock, HostSystem, Scratch
 from tightrope.solver.iteration.parallel_block import LEAST_GROUPS, ParallelBlock, count_parts
-from tightrope.solver.kernels.kernel import Backups, Kernel, Walk
 
 LEAST_TRANSITIONS = 50_000
 """Transitions of a model below which one thread does everything."""
@@ -51,7 +53,7 @@ T = TypeVar("T")
 class HostBackups:
     """A kernel's backups of all choices, with workspaces for calls that follow each other."""
 
-    def __init__(self, kernel: Kernel, scratch: Sequence[Scratch], team: Team) -> None:
+    def __init__(self, kernel: BellmanOperator, scratch: Sequence[Scratch], team: Team) -> None:
         self._kernel, self._scratch, self._team = kernel, scratch, team
         self.structure, self.lower, self.upper = kernel.structure, kernel.lower, kernel.upper
 
@@ -82,7 +84,7 @@ class HostBackend:
 
     xp: Any = np
 
-    def __init__(self, kernel: Kernel, team: Team | None = None) -> None:
+    def __init__(self, kernel: BellmanOperator, team: Team | None = None) -> None:
         self.kernel, self._team = kernel, team or Team()
         if kernel.structure.transitions < LEAST_TRANSITIONS:
             self._team = Team()
@@ -114,7 +116,7 @@ class HostBackend:
     def download(self, values: Any) -> Any:
         return values
 
-    def beside(self, kernel: Kernel) -> Backend:
+    def beside(self, kernel: BellmanOperator) -> Backend:
         return HostBackend(kernel, self._team)
 
     def run_together(self, tasks: Sequence[Callable[[int], T]]) -> list[T]:

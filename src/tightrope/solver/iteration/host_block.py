@@ -1,4 +1,21 @@
-"""A block on the CPU: Gauss–Seidel sweeps of the kernel, in place, and sparse rows with choices frozen."""
+"""A block on the CPU: Gauss–Seidel sweeps of the kernel, in place, and sparse rows with choices frozen.
+
+What lies around a block: the smallest value there, to start from, and how wide the bounds are.
+
+That width is the least by which the block's own upper bound exceeds its lower one, however well it is solved.
+Let x solve a block for the lower bounds around it. If the upper bounds there are larger by at most h, then
+x + h is no less than its own backup with them, as rows sum to at most 1; if they are larger by at most a part
+η of themselves, (1 + η)·x is, where no reward is negative. A block that starts from there has only its own
+margins to add.
+
+Over-relaxation of sweeps under the choices kept: x ← x + ω·(GS(x) − x), ω ≥ 1.
+
+With choices frozen a block is a linear system, and where Gauss–Seidel sweeps creep towards its solution,
+going further in the same direction saves most of them (Young's successive over-relaxation). How far is found
+by trying: ω is raised by steps as long as the change per sweep shrinks faster than before, and a step that
+does not help is taken back, values and all. It decides how many sweeps a solve takes and nothing else: bounds
+are verified as ever.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +28,96 @@ import numpy as np
 
 from tightrope.model.graph.qualitative import Ranked, attract_into
 from tightrope.model.graph.support import Support
+from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.jit import kernel
+from tightrope.solver.bellman.fixed_choices import (
+    Factors,
+    Pace,
+    factorise_fixed_choices,
+    sweep_fixed_agent,
+    sweep_fixed_choices,
+)
+from tightrope.solver.bellman.operator import BellmanOperator
 from tightrope.solver.equations.system import CLOSED, Block, ChoiceModes, Rows, System, longest_choices
-from tightrope.solver.iteration.around import look_around
-from tightrope.solver.iteration.backend import Around, Improvement
-from tightrope.solver.iteration.relaxation import Relaxation, keep_values
-from tightrope.solver.kernels.answered import sweep_answered
-from tightrope.solver.kernels.frozen import Factors, Pace, factorise_frozen, sweep_frozen
-from tightrope.solver.kernels.kernel import Kernel
+from tightrope.solver.iteration.backend import BoundaryValues, Improvement
 
 LARGEST = 1e300
 """Where iterates are cut off: nothing within a block becomes infinite."""
 
 FEW_CHANGES = 0.01
 """Part of the groups that may change their choice while the policy counts as settling."""
+
+
+LEAST_SWEEPS = 64
+"""Sweeps asked for at once from which on relaxation is tried: fewer are asked for while choices change."""
+
+PROBE = 16
+"""Sweeps at the end of these over which the rate is measured."""
+
+SLOW = 0.9
+"""Rate above which sweeps are slow."""
+
+STEP = 0.1
+MOST = 1.9
+
+
+@dataclass(eq=False)
+class Relaxation:
+    """`factor` is ω; `rate` the change of a sweep as a part of the one before, with the best ω so far."""
+
+    factor: float = 1.0
+    rate: float = 1.0
+    waits: int = 1
+    is_settled: bool = False
+
+    @property
+    def accepted(self) -> float:
+        """The best ω so far."""
+        return self.factor if self.is_settled else max(1.0, self.factor - STEP)
+
+    def sweep(
+        self,
+        sweep: Callable[[int, float], tuple[int, float]],
+        keep: Callable[[], Callable[[], None]],
+        most: int,
+        goal: float,
+    ) -> tuple[int, float]:
+        """Up to `most` sweeps, fewer once one changes no more than `goal`: (sweeps done, last change).
+
+        `sweep` takes a number of sweeps and ω; `keep` remembers the values and returns what restores them."""
+        if most < LEAST_SWEEPS:
+            return sweep(most, 1.0)
+        restore = keep() if self.factor > 1.0 and not self.is_settled else None
+        done, early = sweep(most - PROBE, self.factor)
+        if early <= goal:
+            return done, early
+        more, late = sweep(PROBE, self.factor)
+        if late > goal and not self._learn((late / early) ** (1.0 / more)) and restore is not None:
+            restore()
+        return done + more, late
+
+    def _learn(self, rate: float) -> bool:
+        """Choose the next factor after one has shown its rate; False where it was of no use."""
+        if self.is_settled:
+            if rate >= 1.0:
+                self.factor = 1.0
+            return True
+        if self.factor > 1.0 and rate >= self.rate:
+            self.factor, self.is_settled = self.factor - STEP, True
+            return False
+        self.rate = rate
+        if self.waits > 0 or rate < SLOW:  # the first sweeps say little of those to come
+            self.waits = max(self.waits - 1, 0)
+        elif self.factor + STEP <= MOST:
+            self.factor += STEP
+        return True
+
+
+def keep_values(take: Callable[[], Any], put: Callable[[Any], None]) -> Callable[[], None]:
+    """Remember values; what is returned puts them back."""
+    kept = take()
+    return lambda: put(kept)
 
 
 @dataclass(eq=False)
@@ -55,7 +148,7 @@ class Scratch:
 class HostSystem:
     """A system with what all its blocks share."""
 
-    kernel: Kernel
+    kernel: BellmanOperator
     support: Support
     system: System
 
@@ -119,9 +212,9 @@ class HostBlock:
         """Members per group; None where every group is one state."""
         return None if len(self.block) == len(self.block.member) else np.diff(self.block.group_start)
 
-    def look_around(self, lower: FloatArray, upper: FloatArray, is_part: bool) -> Around:
+    def read_boundary(self, lower: FloatArray, upper: FloatArray, is_part: bool) -> BoundaryValues:
         structure = self.shared.system.structure
-        return look_around(structure, self.block, lower, upper, is_part, self.scratch.place)
+        return read_boundary(structure, self.block, lower, upper, is_part, self.scratch.place)
 
     def guess_costs(self) -> FloatArray:
         """The distance, at twice the mean reward of the block's choices per step."""
@@ -167,11 +260,11 @@ class HostBlock:
         """See `evaluate`; with the last change."""
         bounded = self.shared.bounded
         if self.shared.answers_are_cheap:
-            return sweep_answered(bounded, self.block, self.rows, shift, values, unit, most, goal)
+            return sweep_fixed_agent(bounded, self.block, self.rows, shift, values, unit, most, goal)
 
         def sweep(most: int, factor: float) -> tuple[int, float]:
             pace = Pace(unit, goal, factor)
-            return sweep_frozen(bounded, self.block, self.rows, shift, values, most, pace)
+            return sweep_fixed_choices(bounded, self.block, self.rows, shift, values, most, pace)
 
         def keep() -> Callable[[], None]:
             return keep_values(partial(self.take, values), partial(self.put, values))
@@ -208,7 +301,7 @@ class HostBlock:
         if self.kept and np.array_equal(self.kept[0][0], self.rows.choice):
             return self.kept[0][1]
         self.kept.clear()
-        factors = factorise_frozen(self.block, self.rows, self.scratch.place)
+        factors = factorise_fixed_choices(self.block, self.rows, self.scratch.place)
         if factors is not None and self.shared.kernel.lower is self.shared.kernel.upper:
             self.kept.append((self.rows.choice.copy(), factors))
         return factors
@@ -241,7 +334,7 @@ class HostBlock:
         counting, rows = self.shared.counting, self._unrewarded
         factor = self.relaxation.accepted if most > 1 else 1.0
         pace = Pace(1e-300, tolerance, factor)
-        return sweep_frozen(counting, self.block, rows, reference, counted, most, pace)
+        return sweep_fixed_choices(counting, self.block, rows, reference, counted, most, pace)
 
     def factorise_steps(self, values: FloatArray, reference: FloatArray) -> FloatArray | None:
         counted, counting = self.scratch.zeros, self.shared.counting
@@ -278,3 +371,56 @@ def find_progress(support: Support, system: System, block: Block, values: FloatA
     policy = np.empty(len(block), np.int64)
     policy[group[best]] = witness[block.member[best]]
     return policy
+
+
+def read_boundary(
+    structure: Structure,
+    block: Block,
+    lower: FloatArray,
+    upper: FloatArray,
+    is_part: bool,
+    place: IndexArray,
+) -> BoundaryValues:
+    """`place` is −1 on all states, before and after."""
+    place[block.member] = 0
+    smallest, distance = _look_around(
+        structure.choice_start,
+        structure.transition_start,
+        structure.successor,
+        block.member,
+        place,
+        lower,
+        upper,
+        is_part,
+    )
+    place[block.member] = -1
+    return BoundaryValues(smallest if np.isfinite(smallest) else 0.0, distance, is_part)
+
+
+@kernel
+def _look_around(
+    choice_start: OffsetArray,
+    transition_start: OffsetArray,
+    successor: IndexArray,
+    member: IndexArray,
+    place: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    is_part: bool,
+) -> tuple[float, float]:
+    """Of the successors outside the block, whose states have place ≥ 0: the smallest lower bound (inf without
+    one) and the largest distance of finite bounds.
+    """
+    smallest, widest = np.inf, 0.0
+    for s in member:
+        for t in range(transition_start[choice_start[s]], transition_start[choice_start[s + 1]]):
+            u = successor[t]
+            if place[u] >= 0:
+                continue
+            smallest = min(smallest, lower[u])
+            if lower[u] < upper[u] and upper[u] < np.inf:
+                distance = upper[u] - lower[u]
+                if is_part:
+                    distance = distance / lower[u] if lower[u] > 0.0 else np.inf
+                widest = max(widest, distance)
+    return smallest, widest

@@ -21,7 +21,7 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetA
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.team import Team
 from tightrope.solver.equations.system import Block, Rows
-from tightrope.solver.iteration.backend import Around, Improvement
+from tightrope.solver.iteration.backend import BoundaryValues, Improvement
 from tightrope.solver.iteration.host_block import HostBlock, HostSystem, Scratch
 
 LEAST_GROUPS = 4096
@@ -60,8 +60,8 @@ class ParallelBlock:
     def groups(self) -> int:
         return self.whole.groups
 
-    def look_around(self, lower: FloatArray, upper: FloatArray, is_part: bool) -> Around:
-        return self.whole.look_around(lower, upper, is_part)
+    def read_boundary(self, lower: FloatArray, upper: FloatArray, is_part: bool) -> BoundaryValues:
+        return self.whole.read_boundary(lower, upper, is_part)
 
     def guess_costs(self) -> FloatArray:
         return self.whole.guess_costs()
@@ -197,7 +197,7 @@ def _part(whole: HostBlock, first: int, last: int, scratch: Scratch) -> HostBloc
         rows.self_weight[first:last],
         rows.reward[first:last],
         rows.choice[first:last],
-        rows.swing[first:last],
+        rows.pivot[first:last],
         rows.low,
         rows.room,
     )

@@ -17,27 +17,27 @@ from tightrope.model.mdp import FactoredRows, IntervalMDP
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.record import Record
+from tightrope.solver.bellman.interval import IntervalOperator, IntervalWorkspace
 from tightrope.solver.equations.system import NORMAL, System
-from tightrope.solver.kernels.interval_kernel import IntervalKernel, IntervalWorkspace
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FactoredKernel(Record):
+class FactoredOperator(Record):
     """Backups of trees; `lower` and `upper` are the bounds of joint outcomes, which enclose them."""
 
     structure: Structure
     lower: FloatArray
     upper: FloatArray
     rows: FactoredRows
-    game: IntervalKernel
+    game: IntervalOperator
 
     @staticmethod
-    def of(model: IntervalMDP) -> FactoredKernel:
+    def of(model: IntervalMDP) -> FactoredOperator:
         rows = model.factored
         assert rows is not None
-        joint = IntervalKernel.of(model)
-        game = IntervalKernel.of(IntervalMDP(rows.structure, rows.lower, rows.upper))
-        return FactoredKernel(model.structure, joint.lower, joint.upper, rows, game)
+        joint = IntervalOperator.of(model)
+        game = IntervalOperator.of(IntervalMDP(rows.structure, rows.lower, rows.upper))
+        return FactoredOperator(model.structure, joint.lower, joint.upper, rows, game)
 
     def safe_choices(self, system: System, values: FloatArray, upward: bool) -> FloatArray:
         """The safe value of every tree."""

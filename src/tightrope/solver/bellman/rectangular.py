@@ -19,7 +19,7 @@ statement about graphs that a guarantee rests on is of the form "whatever nature
   do harm. Where they let nature idle and P_R would not, 1 or ∞ is claimed: safe.
 
 The other side says how closely the sets were solved. There the two readings agree on acyclic models, and
-wherever no interval contains 0 below a positive upper bound; elsewhere `tightrope.solver.solve_sets`
+wherever no interval contains 0 below a positive upper bound; elsewhere `tightrope.solver.solve`
 replaces that side by the value against nature's own answers.
 """
 
@@ -38,10 +38,11 @@ from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Record
+from tightrope.solver.bellman import backups
+from tightrope.solver.bellman.gauss_seidel import sweep_regions
+from tightrope.solver.bellman.interval import IntervalOperator
+from tightrope.solver.bellman.operator import Walk
 from tightrope.solver.equations.system import Block, Rows, System
-from tightrope.solver.kernels import rectangular_backups as backups
-from tightrope.solver.kernels.interval_kernel import IntervalKernel
-from tightrope.solver.kernels.kernel import Walk
 
 SMALLEST_SHIFT = 1e-13
 """What rounding adds to a backup is taken to be of this size, relatively."""
@@ -56,13 +57,17 @@ class RectangularWorkspace:
     nature: NatureArrays
 
     @property
+    def arrays(self) -> tuple[backups.LoopArrays, RegionArrays]:
+        return (self.nature.model, self.nature.scratch), self.nature.region
+
+    @property
     def vertices_met(self) -> int:
         """Vertices of the region that were optimal, or next to one, so far."""
         return int(self.nature.region.pool.used[0])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RectangularKernel(Record):
+class RectangularOperator(Record):
     """Backups of rectangular sets; `lower` and `upper` are the intervals around them."""
 
     structure: Structure
@@ -71,13 +76,13 @@ class RectangularKernel(Record):
     shape: Shape
 
     @staticmethod
-    def of(sets: Sets) -> RectangularKernel:
-        return RectangularKernel(sets.model.structure, sets.lower, sets.upper, shape_of(sets))
+    def of(sets: Sets) -> RectangularOperator:
+        return RectangularOperator(sets.model.structure, sets.lower, sets.upper, shape_of(sets))
 
     @cached_property
-    def intervals(self) -> IntervalKernel:
+    def intervals(self) -> IntervalOperator:
         """The same model with its intervals alone."""
-        return IntervalKernel(self.structure, self.lower, self.upper)
+        return IntervalOperator(self.structure, self.lower, self.upper)
 
     @property
     def support(self) -> Support:
@@ -113,7 +118,7 @@ class RectangularKernel(Record):
         rows: Rows,
         workspace: RectangularWorkspace,
     ) -> float:
-        return backups.sweep_groups(workspace.nature, system.arrays, block.arrays, rows, values, shift, unit)
+        return sweep_regions(workspace.nature, system.arrays, block.arrays, rows, values, shift, unit)
 
     def backward(
         self,
@@ -124,7 +129,7 @@ class RectangularKernel(Record):
         policy: OffsetArray,
         workspace: RectangularWorkspace,
     ) -> None:
-        backups.backward_pass(workspace.nature, system.arrays, states, lower, upper, policy)
+        backups.backward_pass(*workspace.arrays, system.arrays, states, lower, upper, policy, None)
 
     def walk(
         self,
@@ -135,9 +140,9 @@ class RectangularKernel(Record):
         policy: OffsetArray,
         workspace: RectangularWorkspace,
     ) -> int:
-        from tightrope.solver.kernels.walks import walk_regions
+        from tightrope.solver.bellman.walks import walk_stages
 
-        return walk_regions(workspace.nature, system.arrays, walk.arrays, (lower, upper, policy))
+        return walk_stages(*workspace.arrays, system.arrays, walk.arrays, (lower, upper, policy), None)
 
     def safe(
         self,
@@ -148,21 +153,7 @@ class RectangularKernel(Record):
         out: FloatArray,
         workspace: RectangularWorkspace,
     ) -> None:
-        """The choices of the block one by one, then the agent's best of every group."""
-        structure = self.structure
-        first, last = structure.choice_start[block.member], structure.choice_start[block.member + 1]
-        count = last - first
-        end = np.cumsum(count)
-        choices = np.arange(int(end[-1])) + np.repeat(first - (end - count), count)
-        each = np.empty(len(choices))
-        self._safe_values(system, values, upward, choices, each, workspace)
-        nothing = -np.inf if system.agent_maximises else np.inf
-        home = system.leader[np.repeat(block.member, count)]
-        model = workspace.nature.model
-        backups.exit_values(model, system.arrays, values, upward, choices, home, nothing, each)
-        start = np.concatenate([np.zeros(1, np.int64), end])[block.group_start[:-1]]
-        best = np.maximum if system.agent_maximises else np.minimum
-        best.reduceat(each, start, out=out)
+        backups.safe_groups(*workspace.arrays, system.arrays, block.arrays, values, upward, out, None)
 
     def safe_range(
         self,
@@ -173,8 +164,8 @@ class RectangularKernel(Record):
         out: FloatArray,
         workspace: RectangularWorkspace,
     ) -> None:
-        numbers = np.arange(*choices)
-        self._safe_values(system, values, upward, numbers, out[slice(*choices)], workspace)
+        values = values if values.flags.writeable else values.copy()  # as in `safe`: compiled once
+        backups.safe_choice_values(*workspace.arrays, system.arrays, values, upward, choices, out, None)
 
     def safe_choices(
         self,
@@ -187,17 +178,6 @@ class RectangularKernel(Record):
         workspace = workspace or self.open_workspace()
         self.safe_range(system, values, upward, (0, len(out)), out, workspace)
         return out
-
-    def _safe_values(
-        self,
-        system: System,
-        values: FloatArray,
-        upward: bool,
-        choices: OffsetArray,
-        out: FloatArray,
-        workspace: RectangularWorkspace,
-    ) -> None:
-        backups.safe_values(workspace.nature, system.arrays, values, upward, choices, out)
 
     def optimal_transitions(
         self, values: FloatArray, maximise: bool, workspace: RectangularWorkspace | None = None
@@ -212,5 +192,5 @@ class RectangularKernel(Record):
         self, values: FloatArray, maximise: bool, workspace: RectangularWorkspace | None = None
     ) -> FloatArray:
         out = np.empty(self.structure.transitions)
-        backups.answers((workspace or self.open_workspace()).nature, values, maximise, out)
+        backups.answers(*(workspace or self.open_workspace()).arrays, values, maximise, out)
         return out

@@ -19,9 +19,9 @@ import numpy as np
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.policy_choices import TimeVaryingChoices, TimeVaryingRecorder
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.solver.bellman.operator import Backups
 from tightrope.solver.equations.system import System
 from tightrope.solver.iteration.budget import Progress
-from tightrope.solver.kernels.kernel import Backups
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class Tail:
     policy: OffsetArray | None = None
 
 
-def look_ahead(
+def back_up_steps(
     kernel: Backups,
     system: System,
     objective: Objective,

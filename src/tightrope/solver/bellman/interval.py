@@ -8,6 +8,13 @@ of a model are read as follows, here and by whoever checks a solution.
   stand for their multiple with sum 1. Lower bounds with a sum above 1 by that much, and upper bounds with
   a sum below, likewise: the row is then that one distribution.
 * What nature can and has to do follows from the float64 bounds exactly (`tightrope.model.graph.support`).
+
+A randomised policy as a chain: a state that mixes moves, by the policy's probabilities, to one new
+state for each choice.
+
+The new state then makes that choice. Values of the old states are those of the policy; rewards are
+earned, and steps discounted, on the new states. With one choice per state, everything the solver does for
+chains applies.
 """
 
 from __future__ import annotations
@@ -19,6 +26,7 @@ import numpy as np
 
 from tightrope.ambiguity.pouring import OrderArray, empty_order, natural_order
 from tightrope.ambiguity.records import ModelArrays, Scratch
+from tightrope.errors import InputError
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import Structure, frozen_array, release
@@ -26,11 +34,10 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetA
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import Record
 from tightrope.numerics.unit_sums import SUM_UNIT
+from tightrope.solver.bellman import backups
+from tightrope.solver.bellman.gauss_seidel import sweep_groups, sweep_plain
+from tightrope.solver.bellman.operator import Walk
 from tightrope.solver.equations.system import Block, Rows, System
-from tightrope.solver.kernels import backups
-from tightrope.solver.kernels.kernel import Walk
-from tightrope.solver.kernels.plain_sweep import sweep_plain
-from tightrope.solver.kernels.robust_sweep import sweep_groups
 
 
 @dataclass(eq=False)
@@ -50,7 +57,7 @@ class IntervalWorkspace:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class IntervalKernel(Record):
+class IntervalOperator(Record):
     """Backups of a model with bounds `lower ≤ p ≤ upper`; `lower is upper` for an ordinary one."""
 
     structure: Structure
@@ -58,13 +65,13 @@ class IntervalKernel(Record):
     upper: FloatArray
 
     @staticmethod
-    def of(model: MDP | IntervalMDP) -> IntervalKernel:
+    def of(model: MDP | IntervalMDP) -> IntervalOperator:
         structure = model.structure
         if isinstance(model, MDP):
             probability = _scale(structure, model.probability, above=True, below=True)
-            return IntervalKernel(structure, probability, probability)
+            return IntervalOperator(structure, probability, probability)
         if model.sums_admit_one:
-            return IntervalKernel(structure, model.lower, model.upper)
+            return IntervalOperator(structure, model.lower, model.upper)
         lower = _scale(structure, model.lower, above=True, below=False)
         upper = _scale(structure, model.upper, above=False, below=True)
         # Scaled bounds are a point: what rounding leaves between it and 1 is no freedom of nature's.
@@ -73,12 +80,12 @@ class IntervalKernel(Record):
             lower = np.where(_rows_with(structure, upper != model.upper), upper, lower)
         if points is not None:
             upper = np.where(_rows_with(structure, points), lower, upper)
-        return IntervalKernel(structure, lower, upper)
+        return IntervalOperator(structure, lower, upper)
 
     @staticmethod
-    def plain(structure: Structure, probability: FloatArray) -> IntervalKernel:
+    def plain(structure: Structure, probability: FloatArray) -> IntervalOperator:
         frozen = frozen_array(probability, np.float64)
-        return IntervalKernel(structure, frozen, frozen)
+        return IntervalOperator(structure, frozen, frozen)
 
     @property
     def is_plain(self) -> bool:
@@ -144,7 +151,14 @@ class IntervalKernel(Record):
     ) -> None:
         while len(states):
             done = backups.backward_pass(
-                self.arrays, workspace.scratch, system.arrays, states, lower, upper, policy, workspace.care
+                (self.arrays, workspace.scratch),
+                None,
+                system.arrays,
+                states,
+                lower,
+                upper,
+                policy,
+                workspace.care,
             )
             states = states[done:]
             workspace.take_care(len(states) == 0)
@@ -158,13 +172,13 @@ class IntervalKernel(Record):
         policy: OffsetArray,
         workspace: IntervalWorkspace,
     ) -> int:
-        from tightrope.solver.kernels.walks import UNTOLD, walk_intervals
+        from tightrope.solver.bellman.walks import UNTOLD, walk_stages
 
         bounds = lower, upper, policy
         found = UNTOLD
         while found == UNTOLD:
             scratch, care = workspace.scratch, workspace.care
-            found = walk_intervals(self.arrays, scratch, system.arrays, walk.arrays, bounds, care)
+            found = walk_stages((self.arrays, scratch), None, system.arrays, walk.arrays, bounds, care)
             workspace.take_care(found != UNTOLD)
         return found
 
@@ -181,7 +195,7 @@ class IntervalKernel(Record):
         while not told:
             scratch, care = workspace.scratch, workspace.care
             told = backups.safe_groups(
-                self.arrays, scratch, system.arrays, block.arrays, values, upward, out, care
+                (self.arrays, scratch), None, system.arrays, block.arrays, values, upward, out, care
             )
             workspace.take_care(told)
 
@@ -199,7 +213,7 @@ class IntervalKernel(Record):
         while not told:
             scratch, care = workspace.scratch, workspace.care
             told = backups.safe_choice_values(
-                self.arrays, scratch, system.arrays, values, upward, choices, out, care
+                (self.arrays, scratch), None, system.arrays, values, upward, choices, out, care
             )
             workspace.take_care(told)
 
@@ -230,7 +244,7 @@ class IntervalKernel(Record):
     ) -> FloatArray:
         out = np.empty(self.structure.transitions)
         scratch = (workspace or self.open_workspace()).scratch
-        backups.answers(self.arrays, scratch, values, maximise, out)
+        backups.answers((self.arrays, scratch), None, values, maximise, out)
         return out
 
 
@@ -274,3 +288,96 @@ def _may_miss(start: OffsetArray, bound: FloatArray, above: bool, below: bool) -
         slack = 0.5 * (start[c + 1] - start[c] + 2) * SUM_UNIT
         found |= (above and total > 1.0 + slack) or (below and total < 1.0 - slack)
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """The chain's kernel; `origin[c']` is the choice that choice c' of the chain makes, −1 where it mixes."""
+
+    kernel: IntervalOperator
+    origin: OffsetArray
+
+
+def check_weights(structure: Structure, policy: FloatArray) -> FloatArray:
+    """The policy's probabilities per choice, validated."""
+    if policy.shape != (structure.choices,):
+        raise InputError(
+            f"a randomised policy has one probability per choice: {structure.choices}, not {len(policy)}"
+        )
+    if not np.all((policy >= 0) & (policy <= 1)):
+        raise InputError("the probabilities of a randomised policy must lie within [0, 1]")
+    total = np.add.reduceat(policy, structure.choice_start[:-1])
+    off = np.flatnonzero(np.abs(total - 1) > 1e-9)
+    if len(off):
+        state = int(off[0])
+        raise InputError(
+            f"the policy's probabilities at state {structure.state_name(state)} "
+            f"sum to {total[state]:.12g}, not 1"
+        )
+    scaled: FloatArray = policy / np.repeat(total, np.diff(structure.choice_start))
+    return scaled
+
+
+def check_choices(structure: Structure, policy: OffsetArray) -> OffsetArray:
+    """A deterministic policy's choice indices, validated."""
+    if policy.shape != (structure.states,):
+        raise InputError(f"a policy has one choice per state: {structure.states}, not {len(policy)}")
+    wrong = np.flatnonzero((policy < structure.choice_start[:-1]) | (policy >= structure.choice_start[1:]))
+    if len(wrong):
+        state = int(wrong[0])
+        first, end = int(structure.choice_start[state]), int(structure.choice_start[state + 1])
+        raise InputError(
+            f"the policy's choice {int(policy[state])} is none of state {structure.state_name(state)}, "
+            f"whose choices are {first}..{end - 1}"
+        )
+    return policy.astype(np.int64)
+
+
+def mix(kernel: IntervalOperator, weights: FloatArray) -> Mixture:
+    """The chain of a randomised policy."""
+    structure = kernel.structure
+    used: BoolArray = weights > 0
+    count = np.add.reduceat(used.astype(np.int64), structure.choice_start[:-1])
+    choices = np.flatnonzero(used)
+    owner = structure.choice_state[choices]
+    mixes = count > 1
+    new = choices[mixes[owner]]
+    sole = np.full(structure.states, -1, np.int64)
+    sole[owner] = choices
+    sole[mixes] = -1
+    origin = np.concatenate([sole, new])
+    place = np.full(structure.choices, -1, np.int64)
+    place[new] = structure.states + np.arange(len(new))
+
+    own = np.diff(structure.transition_start)
+    lengths = np.concatenate([np.where(mixes, count, own[np.maximum(sole, 0)]), own[new]])
+    start = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+    successor = np.empty(int(start[-1]), np.int32)
+    lower, upper = np.empty(int(start[-1])), np.empty(int(start[-1]))
+    rows = np.flatnonzero(origin >= 0)
+    entry = _ranges(start[rows], lengths[rows])
+    source = _ranges(structure.transition_start[origin[rows]], lengths[rows])
+    successor[entry], lower[entry], upper[entry] = (
+        structure.successor[source],
+        kernel.lower[source],
+        kernel.upper[source],
+    )
+    entry = _ranges(start[np.flatnonzero(mixes)], count[mixes])
+    successor[entry], lower[entry], upper[entry] = place[new], weights[new], weights[new]
+    chain = Structure(
+        choice_start=np.arange(len(origin) + 1, dtype=np.int64),
+        transition_start=start,
+        successor=successor,
+        initial_states=structure.initial_states,
+    )
+    lower.flags.writeable = upper.flags.writeable = False
+    if kernel.is_plain:
+        return Mixture(IntervalOperator(chain, lower, lower), origin)
+    return Mixture(IntervalOperator(chain, lower, upper), origin)
+
+
+def _ranges(start: OffsetArray, length: OffsetArray) -> OffsetArray:
+    """start[0], …, start[0]+length[0]−1, start[1], …"""
+    total = int(length.sum())
+    result: OffsetArray = np.arange(total) + np.repeat(start - (np.cumsum(length) - length), length)
+    return result

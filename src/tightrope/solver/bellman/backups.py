@@ -1,4 +1,9 @@
-"""Bellman backups of interval and ordinary models, as loops over plain arrays: Φ rounded to the safe side.
+"""Bellman backups as loops over plain arrays: Φ rounded to the safe side, for every kind of sets.
+
+The loops are written once. `region` is None for ordinary and interval models, whose inner problem is a mean
+or o-maximization; for rectangular sets it is the region (`tightrope.ambiguity.records`), over which the inner
+problem is solved. The compiler drops the branch that a kind of sets does not take, as the type of `region`
+decides. The steps inside the loops take single arrays, whose reason and price are told there.
 
 `tightrope.ambiguity.pouring` says how. A reward and a discount add an error of at most 2⁻⁵⁰·(|reward| +
 |discounted value|).
@@ -12,12 +17,16 @@ from tightrope.ambiguity.both_bounds import pour_both
 from tightrope.ambiguity.exact_pouring import pour_exactly, pour_safely, spread_exactly
 from tightrope.ambiguity.plain_mean import mean_safely
 from tightrope.ambiguity.pouring import UNDERFLOW
-from tightrope.ambiguity.records import ModelArrays, Scratch
+from tightrope.ambiguity.records import ModelArrays, RegionArrays, Scratch
+from tightrope.ambiguity.rectangular_inner import inner, inner_safely
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import inlined, kernel
 from tightrope.solver.equations.system import CLOSED, EXIT, BlockArrays, SystemArrays
 
 STEP_ERROR = 2.0**-50
+
+LoopArrays = tuple[ModelArrays, Scratch]
+"""What every loop takes: the model, and room for one choice."""
 
 
 @inlined
@@ -55,8 +64,8 @@ def safe_step(x: float, reward: float, discount: float, upward: bool) -> float:
 
 @kernel
 def safe_groups(
-    model: ModelArrays,
-    scratch: Scratch,
+    arrays: LoopArrays,
+    region: RegionArrays | None,
     system: SystemArrays,
     block: BlockArrays,
     values: FloatArray,
@@ -64,12 +73,16 @@ def safe_groups(
     out: FloatArray,
     exactly: bool | None,
 ) -> bool:
-    """See `Kernel.safe`; whether all supports could be told (`pour_safely`)."""
-    choice_start, transition_start, successor, lower, upper, plain = model
-    order, key, mass = scratch
+    """See `BellmanOperator.safe`; whether all supports could be told (`pour_safely`)."""
+    choice_start, transition_start, successor, lower, upper, plain = arrays[0]
+    order, key, mass = arrays[1]
     reward, discount, mode, leader, agent_maximises, nature_maximises = system[:6]
     rewarded, discounted = len(reward) > 0, len(discount) > 0
     group_start, member, visit, _ = block
+    if region is not None:
+        expression, affine, joint, table_rows, reach, ball, _ = region.shape
+        vertex_of, vertex, link, table, used = region.pool
+        q, work = region.direction, region.work
     told = True
     for i in range(len(group_start) - 1):
         g = visit[i] if len(visit) > 0 else i
@@ -86,6 +99,34 @@ def safe_groups(
                     if offset < 0:
                         continue
                     x = values[successor[first + offset]]
+                elif region is not None:
+                    x = inner_safely(
+                        c,
+                        first,
+                        last,
+                        successor,
+                        lower,
+                        upper,
+                        values,
+                        nature_maximises,
+                        upward,
+                        expression,
+                        affine,
+                        joint,
+                        vertex_of,
+                        table_rows,
+                        reach,
+                        vertex,
+                        link,
+                        table,
+                        used,
+                        ball,
+                        order,
+                        key,
+                        mass,
+                        q,
+                        work,
+                    )
                 elif plain:
                     x = mean_safely(first, last, successor, lower, values, upward)
                 else:
@@ -113,8 +154,8 @@ def safe_groups(
 
 @kernel
 def backward_pass(
-    model: ModelArrays,
-    scratch: Scratch,
+    arrays: LoopArrays,
+    region: RegionArrays | None,
     system: SystemArrays,
     states: IndexArray,
     low: FloatArray,
@@ -122,11 +163,15 @@ def backward_pass(
     policy: OffsetArray,
     exactly: bool | None,
 ) -> int:
-    """See `Kernel.backward`; how many states were done before one whose supports could not be told."""
-    choice_start, transition_start, successor, lower, upper, plain = model
-    order, key, mass = scratch
+    """See `BellmanOperator.backward`; how many states were done until supports of one could not be told."""
+    choice_start, transition_start, successor, lower, upper, plain = arrays[0]
+    order, key, mass = arrays[1]
     reward, discount, mode, _, agent_maximises, nature_maximises, floor, ceiling, slack = system
     rewarded, discounted = len(reward) > 0, len(discount) > 0
+    if region is not None:
+        expression, affine, joint, table_rows, reach, ball, _ = region.shape
+        vertex_of, vertex, link, table, used = region.pool
+        q, work = region.direction, region.work
     done = 0
     for s in states:
         told = True
@@ -137,7 +182,62 @@ def backward_pass(
             if mode[c] == CLOSED:
                 continue
             first, last = transition_start[c], transition_start[c + 1]
-            if last - first == 1:  # which has all of the mass
+            if region is not None:
+                a = inner_safely(
+                    c,
+                    first,
+                    last,
+                    successor,
+                    lower,
+                    upper,
+                    low,
+                    nature_maximises,
+                    False,
+                    expression,
+                    affine,
+                    joint,
+                    vertex_of,
+                    table_rows,
+                    reach,
+                    vertex,
+                    link,
+                    table,
+                    used,
+                    ball,
+                    order,
+                    key,
+                    mass,
+                    q,
+                    work,
+                )
+                b = inner_safely(
+                    c,
+                    first,
+                    last,
+                    successor,
+                    lower,
+                    upper,
+                    high,
+                    nature_maximises,
+                    True,
+                    expression,
+                    affine,
+                    joint,
+                    vertex_of,
+                    table_rows,
+                    reach,
+                    vertex,
+                    link,
+                    table,
+                    used,
+                    ball,
+                    order,
+                    key,
+                    mass,
+                    q,
+                    work,
+                )
+            elif last - first == 1:  # which has all of the mass
                 to = np.uint32(successor[np.uint64(first)])
                 a, b = low[to], high[to]
             elif plain:
@@ -200,7 +300,10 @@ def backward_pass(
                 best_low = min(best_low, a)
                 if taken < 0 or b < best_high:
                     best_high, taken = b, c
-        if slack > 0.0:
+        widens = slack > 0.0
+        if region is not None:
+            widens = widens and best_low < best_high
+        if widens:
             if np.isfinite(best_low):
                 best_low = max(best_low - slack * abs(best_low), floor)
             if np.isfinite(best_high):
@@ -214,8 +317,8 @@ def backward_pass(
 
 @kernel
 def safe_choice_values(
-    model: ModelArrays,
-    scratch: Scratch,
+    arrays: LoopArrays,
+    region: RegionArrays | None,
     system: SystemArrays,
     values: FloatArray,
     upward: bool,
@@ -223,15 +326,47 @@ def safe_choice_values(
     out: FloatArray,
     exactly: bool | None,
 ) -> bool:
-    """See `Kernel.safe_choices`; whether all supports could be told (`pour_safely`)."""
-    _, transition_start, successor, lower, upper, plain = model
-    order, key, mass = scratch
+    """See `BellmanOperator.safe_choices`; whether all supports could be told (`pour_safely`)."""
+    _, transition_start, successor, lower, upper, plain = arrays[0]
+    order, key, mass = arrays[1]
     reward, discount, nature_maximises = system.reward, system.discount, system.nature_maximises
     rewarded, discounted = len(reward) > 0, len(discount) > 0
     told = True
+    if region is not None:
+        expression, affine, joint, table_rows, reach, ball, _ = region.shape
+        vertex_of, vertex, link, table, used = region.pool
+        q, work = region.direction, region.work
     for c in range(choices[0], choices[1]):
         first, last = transition_start[c], transition_start[c + 1]
-        if plain:
+        if region is not None:
+            x = inner_safely(
+                c,
+                first,
+                last,
+                successor,
+                lower,
+                upper,
+                values,
+                nature_maximises,
+                upward,
+                expression,
+                affine,
+                joint,
+                vertex_of,
+                table_rows,
+                reach,
+                vertex,
+                link,
+                table,
+                used,
+                ball,
+                order,
+                key,
+                mass,
+                q,
+                work,
+            )
+        elif plain:
             x = mean_safely(first, last, successor, lower, values, upward)
         else:
             x = pour_safely(
@@ -256,21 +391,52 @@ def safe_choice_values(
 
 @kernel
 def answers(
-    model: ModelArrays,
-    scratch: Scratch,
+    arrays: LoopArrays,
+    region: RegionArrays | None,
     values: FloatArray,
     maximise: bool,
     out: FloatArray,
 ) -> None:
-    """See `Kernel.answer`."""
-    _, transition_start, successor, lower, upper, plain = model
-    order, key, mass = scratch
+    """See `BellmanOperator.answer`."""
+    _, transition_start, successor, lower, upper, plain = arrays[0]
+    order, key, mass = arrays[1]
+    if region is not None:
+        expression, affine, joint, table_rows, reach, ball, _ = region.shape
+        vertex_of, vertex, link, table, used = region.pool
+        q, work = region.direction, region.work
     for c in range(len(transition_start) - 1):
         first, last = transition_start[c], transition_start[c + 1]
-        if not plain:
+        if region is not None:
+            inner(
+                c,
+                first,
+                last,
+                successor,
+                lower,
+                upper,
+                values,
+                maximise,
+                expression,
+                affine,
+                joint,
+                vertex_of,
+                table_rows,
+                reach,
+                vertex,
+                link,
+                table,
+                used,
+                ball,
+                order,
+                key,
+                mass,
+                q,
+                work,
+            )
+        elif not plain:
             spread_exactly(first, last, successor, lower, upper, values, maximise, order, key, mass)
         for i in range(last - first):
-            out[first + i] = lower[first + i] if plain else mass[i]
+            out[first + i] = lower[first + i] if plain and region is None else mass[i]
 
 
 @kernel
@@ -282,12 +448,12 @@ def optimal(
     maximise: bool,
     out: BoolArray,
 ) -> None:
-    """See `Kernel.optimal_transitions`: those with mass, and those that tie with the swing."""
+    """See `BellmanOperator.optimal_transitions`: those with mass, and those that tie with the pivot."""
     _, transition_start, successor, lower, upper, _ = model
     order, key, mass = scratch
     for c in range(len(transition_start) - 1):
         first, last = transition_start[c], transition_start[c + 1]
-        swing = spread_exactly(first, last, successor, lower, upper, values, maximise, order, key, mass)
+        pivot = spread_exactly(first, last, successor, lower, upper, values, maximise, order, key, mass)
         for i in range(last - first):
-            tied = swing >= 0 and values[successor[first + i]] == values[successor[first + swing]]
+            tied = pivot >= 0 and values[successor[first + i]] == values[successor[first + pivot]]
             out[first + i] = possible[first + i] and (mass[i] > 0.0 or tied)

@@ -1,7 +1,7 @@
 """The face a kind of sets shows to the solver: sweeps over a block, safe backups, nature's answers.
 
 Everything the iteration does goes through these few calls, so a new kind of sets (a polygon for each
-signature, a walk on vertices, …) is one class with this face; `IntervalKernel` is the reference. Vectors
+signature, a walk on vertices, …) is one class with this face; `IntervalOperator` is the reference. Vectors
 of values are over all states of the model. A call looks at the groups of a `Block` and leaves everything
 else alone, so what lies outside the block is boundary.
 """
@@ -83,7 +83,7 @@ class Backups(Protocol):
         """Nature's optimal distribution at every choice, as probabilities per transition."""
 
 
-class Kernel(Backups, Protocol):
+class BellmanOperator(Backups, Protocol):
     """Backups that the iteration on the host is made of. A kernel never changes; what calls leave behind for
     later ones, and room for intermediate results, is a workspace, and the caller's.
     """
@@ -94,7 +94,7 @@ class Kernel(Backups, Protocol):
 
     @property
     def pours_rows(self) -> bool:
-        """Whether the rows that sweeps leave hold all that a new answer of nature takes (`Rows.swing`)."""
+        """Whether the rows that sweeps leave hold all that a new answer of nature takes (`Rows.pivot`)."""
 
     def backup_error(self, system: System) -> float:
         """A bound on the relative error of one safe backup, with a little room."""

@@ -1,0 +1,323 @@
+"""One Gauss–Seidel sweep over an interval or ordinary model, agent and nature both free: fast, in place,
+without error bounds, and it leaves the choices it took behind as sparse rows.
+
+`tightrope.solver.bellman.backups` has the backups with error bounds, on which proofs rest.
+
+`robust_sweep` for ordinary models: the agent is free, and nature has nothing to decide.
+
+The same Gauss–Seidel sweep with the same results as `sweep_groups`, which spends most of its time on what
+ordinary models have no need of. A row is written where the agent's choice has changed and nowhere else: it
+depends on nothing but that choice. No proof rests on sweeps.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tightrope.ambiguity.few_successors import FEW, pour_few
+from tightrope.ambiguity.pouring import mean, pour, pour_again, pour_row
+from tightrope.ambiguity.records import ModelArrays, NatureArrays, Scratch
+from tightrope.ambiguity.rectangular_inner import inner
+from tightrope.numerics.arrays import FloatArray, IndexArray
+from tightrope.numerics.jit import inlined, kernel
+from tightrope.solver.bellman.backups import best_exit
+from tightrope.solver.equations.system import CLOSED, EXIT, BlockArrays, Rows, SystemArrays
+
+
+@inlined
+def still_best(
+    start: int, pivot: int, end: int, column: IndexArray, values: FloatArray, maximise: bool
+) -> bool:
+    """Whether a row in the order of pouring is still nature's best answer (`Rows`)."""
+    pivot_value = values[np.uint32(column[pivot])]
+    result = True
+    for i in range(np.uint64(start), np.uint64(pivot)):
+        y = values[np.uint32(column[i])]
+        result &= y >= pivot_value if maximise else y <= pivot_value
+    for i in range(np.uint64(pivot + 1), np.uint64(end)):
+        y = values[np.uint32(column[i])]
+        result &= y <= pivot_value if maximise else y >= pivot_value
+    return result
+
+
+@kernel
+def sweep_groups(
+    model: ModelArrays,
+    scratch: Scratch,
+    system: SystemArrays,
+    block: BlockArrays,
+    rows: Rows,
+    values: FloatArray,
+    shift: FloatArray,
+    unit: float,
+) -> float:
+    """See `BellmanOperator.sweep`."""
+    choice_start, transition_start, successor, lower, upper, plain = model
+    order, key, _ = scratch
+    reward, discount, mode, leader, agent_maximises, nature_maximises, floor, ceiling, _ = system
+    group_start, member, visit, backwards = block
+    row_start, row_end, column, weight, self_weight, row_reward, row_choice, row_pivot = rows[:8]
+    row_low, row_room = rows.low, rows.room
+    rewarded, discounted = len(reward) > 0, len(discount) > 0
+    residual = 0.0
+    groups = len(group_start) - 1
+    for i in range(groups):
+        g = groups - 1 - i if backwards else i
+        if len(visit) > 0:
+            g = visit[g]
+        best = -np.inf if agent_maximises else np.inf
+        taken = -1
+        home = leader[member[group_start[g]]]
+        for m in range(group_start[g], group_start[g + 1]):
+            s = member[m]
+            for c in range(choice_start[s], choice_start[s + 1]):
+                if mode[c] == CLOSED:
+                    continue
+                first, last = transition_start[c], transition_start[c + 1]
+                if mode[c] == EXIT:
+                    offset = best_exit(first, last, successor, upper, values, nature_maximises, leader, home)
+                    if offset < 0:
+                        continue
+                    x = values[successor[first + offset]]
+                elif plain:
+                    x = mean(first, last, successor, lower, values)
+                else:
+                    x = np.inf
+                    if last - first <= FEW:
+                        x = pour_few(first, last, successor, lower, upper, values, nature_maximises)
+                    if not abs(x) < np.inf:
+                        x = pour(first, last, successor, lower, upper, values, nature_maximises, order, key)
+                if discounted:
+                    x *= discount[c]
+                if rewarded:
+                    x += reward[c]
+                if taken < 0 or (x > best if agent_maximises else x < best):
+                    best, taken = x, c
+        # the row of the choice taken
+        first, last = transition_start[taken], transition_start[taken + 1]
+        scale = discount[taken] if discounted else 1.0
+        keep = taken == row_choice[g] and row_pivot[g] >= 0
+        if keep:
+            keep = still_best(row_start[g], row_pivot[g], row_end[g], column, values, nature_maximises)
+        row_choice[g] = taken
+        if keep:
+            pass
+        elif mode[taken] == EXIT:
+            offset = best_exit(first, last, successor, upper, values, nature_maximises, leader, home)
+            column[row_start[g]] = successor[first + offset]
+            weight[row_start[g]] = scale
+            row_end[g], row_pivot[g], self_weight[g] = row_start[g] + 1, -1, 0.0
+        elif len(row_low) > 0:
+            end = np.uint64(row_start[g])
+            for t in range(np.uint64(first), np.uint64(last)):
+                if upper[t] > 0.0:
+                    column[end], row_low[end], row_room[end] = successor[t], lower[t], upper[t] - lower[t]
+                    end += np.uint64(1)
+            row_end[g], row_pivot[g], self_weight[g] = pour_again(
+                np.uint64(row_start[g]),
+                end,
+                column,
+                weight,
+                row_low,
+                row_room,
+                values,
+                nature_maximises,
+                leader,
+                home,
+                scale,
+            )
+        else:
+            row_end[g], row_pivot[g], self_weight[g] = pour_row(
+                first,
+                last,
+                successor,
+                lower,
+                upper,
+                plain,
+                values,
+                nature_maximises,
+                order,
+                key,
+                leader,
+                home,
+                scale,
+                row_start[g],
+                column,
+                weight,
+            )
+        row_reward[g] = reward[taken] if rewarded else 0.0
+        old = values[member[group_start[g]]]
+        new = min(max(best + shift[g], floor), ceiling)
+        if new != old:
+            scale = max(abs(new), unit)
+            if not abs(new - old) <= residual * scale:  # also where an infinity is involved
+                residual = abs(new - old) / scale if np.isfinite(new - old) and scale < np.inf else np.inf
+            for m in range(group_start[g], group_start[g + 1]):
+                values[member[m]] = new
+    return residual
+
+
+@kernel
+def sweep_plain(
+    model: ModelArrays,
+    system: SystemArrays,
+    block: BlockArrays,
+    rows: Rows,
+    values: FloatArray,
+    shift: FloatArray,
+    unit: float,
+) -> float:
+    """See `BellmanOperator.sweep`; no choice has the mode `EXIT`."""
+    choice_start, transition_start, successor, probability, _, _ = model
+    reward, discount, mode, leader, agent_maximises, _, floor, ceiling, _ = system
+    group_start, member, visit, backwards = block
+    row_start, row_end, column, weight, self_weight, row_reward, row_choice = rows[:7]
+    rewarded, discounted, is_visited = len(reward) > 0, len(discount) > 0, len(visit) > 0
+    groups = len(group_start) - 1
+    sign = 1.0 if agent_maximises else -1.0
+    residual = 0.0
+    for i in range(groups):
+        g = groups - 1 - i if backwards else i
+        if is_visited:
+            g = visit[g]
+        best, taken = -np.inf, -1
+        for m in range(group_start[g], group_start[g + 1]):
+            s = np.uint32(member[m])
+            for c in range(choice_start[s], choice_start[s + 1]):
+                if mode[c] == CLOSED:
+                    continue
+                first, last = np.uint64(transition_start[c]), np.uint64(transition_start[c + 1])
+                x = probability[first] * values[np.uint32(successor[first])]
+                if not probability[first] > 0.0:
+                    x = 0.0
+                for t in range(first + np.uint64(1), last):
+                    if probability[t] > 0.0:
+                        x += probability[t] * values[np.uint32(successor[t])]
+                if discounted:
+                    x *= discount[c]
+                if rewarded:
+                    x += reward[c]
+                if taken < 0 or sign * x > best:
+                    best, taken = sign * x, c
+        if taken != row_choice[g]:
+            row_choice[g] = taken
+            scale = discount[taken] if discounted else 1.0
+            home = leader[member[group_start[g]]]
+            end, inside = row_start[g], 0.0
+            for t in range(transition_start[taken], transition_start[taken + 1]):
+                if probability[t] > 0.0:
+                    if leader[successor[t]] == home:
+                        inside += probability[t]
+                    else:
+                        column[end], weight[end] = successor[t], scale * probability[t]
+                        end += 1
+            row_end[g], self_weight[g] = end, scale * inside
+            row_reward[g] = reward[taken] if rewarded else 0.0
+        old = values[member[group_start[g]]]
+        new = min(max(sign * best + shift[g], floor), ceiling)
+        if new != old:
+            scale = max(abs(new), unit)
+            if not abs(new - old) <= residual * scale:  # also where an infinity is involved
+                residual = abs(new - old) / scale if np.isfinite(new - old) and scale < np.inf else np.inf
+            for m in range(group_start[g], group_start[g + 1]):
+                values[member[m]] = new
+    return residual
+
+
+@kernel
+def sweep_regions(
+    nature: NatureArrays,
+    system: SystemArrays,
+    block: BlockArrays,
+    rows: Rows,
+    values: FloatArray,
+    shift: FloatArray,
+    unit: float,
+) -> float:
+    """See `BellmanOperator.sweep`. A row is written whenever a choice is better than those before it."""
+    model, scratch, region = nature
+    choice_start, transition_start, successor, lower, upper, _ = model
+    order, key, mass = scratch
+    expression, affine, joint, table_rows, reach, ball, _ = region.shape
+    vertex_of, vertex, link, table, used = region.pool
+    q, work = region.direction, region.work
+    reward, discount, mode, leader, agent_maximises, nature_maximises, floor, ceiling, _ = system
+    group_start, member, _, _ = block
+    row_start, row_end, column, weight, self_weight, row_reward, row_choice = rows[:7]
+    residual = 0.0
+    for g in range(len(group_start) - 1):
+        best = -np.inf if agent_maximises else np.inf
+        taken = -1
+        home = leader[member[group_start[g]]]
+        for m in range(group_start[g], group_start[g + 1]):
+            s = member[m]
+            for c in range(choice_start[s], choice_start[s + 1]):
+                if mode[c] == CLOSED:
+                    continue
+                first, last = transition_start[c], transition_start[c + 1]
+                offset = -1
+                if mode[c] == EXIT:
+                    offset = best_exit(first, last, successor, upper, values, nature_maximises, leader, home)
+                    if offset < 0:
+                        continue
+                    x = values[successor[first + offset]]
+                else:
+                    x = inner(
+                        c,
+                        first,
+                        last,
+                        successor,
+                        lower,
+                        upper,
+                        values,
+                        nature_maximises,
+                        expression,
+                        affine,
+                        joint,
+                        vertex_of,
+                        table_rows,
+                        reach,
+                        vertex,
+                        link,
+                        table,
+                        used,
+                        ball,
+                        order,
+                        key,
+                        mass,
+                        q,
+                        work,
+                    )
+                scale = discount[c] if len(discount) > 0 else 1.0
+                earned = reward[c] if len(reward) > 0 else 0.0
+                x = x * scale + earned
+                if taken >= 0 and not (x > best if agent_maximises else x < best):
+                    continue
+                best, taken = x, c
+                end = row_start[g]
+                inside = 0.0
+                if offset >= 0:
+                    column[end] = successor[first + offset]
+                    weight[end] = scale
+                    end += 1
+                else:
+                    for i in range(last - first):
+                        if mass[i] > 0.0:
+                            if leader[successor[first + i]] == home:
+                                inside += mass[i]
+                            else:
+                                column[end] = successor[first + i]
+                                weight[end] = scale * mass[i]
+                                end += 1
+                row_end[g] = end
+                self_weight[g] = scale * inside
+                row_reward[g] = earned
+        row_choice[g] = taken
+        old = values[member[group_start[g]]]
+        new = min(max(best + shift[g], floor), ceiling)
+        if new != old:
+            change = abs(new - old) / max(abs(new), unit)
+            residual = max(residual, change) if change == change else np.inf
+            for m in range(group_start[g], group_start[g + 1]):
+                values[member[m]] = new
+    return residual

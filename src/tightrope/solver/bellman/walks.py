@@ -1,0 +1,46 @@
+"""Backward passes over acyclic models by several workers, level by level: see `BellmanOperator.walk`.
+
+A state's backup reads states of earlier stages only, so every worker's part of a stage is a plain backward
+pass. Loaded where several threads are at work (`tightrope.numerics.team`).
+"""
+
+from __future__ import annotations
+
+from tightrope.ambiguity.records import RegionArrays
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.jit import kernel
+from tightrope.numerics.lockstep import ENDED, WAITING, publish, wait_for_all
+from tightrope.solver.bellman.backups import LoopArrays, backward_pass
+from tightrope.solver.bellman.operator import WalkArrays
+from tightrope.solver.equations.system import SystemArrays
+
+UNTOLD = 2
+"""Some support could not be told (`tightrope.ambiguity.exact_pouring.pour_safely`)."""
+
+Bounds = tuple[FloatArray, FloatArray, OffsetArray]
+"""Lower and upper bounds, and the policy."""
+
+
+@kernel
+def walk_stages(
+    arrays: LoopArrays,
+    region: RegionArrays | None,
+    system: SystemArrays,
+    walk: WalkArrays,
+    bounds: Bounds,
+    exactly: bool | None,
+) -> int:
+    states, stages, progress, at, worker = walk
+    low, high, policy = bounds
+    while at[0] < len(stages):
+        k = at[0]
+        if not wait_for_all(progress, k):
+            return WAITING
+        part = states[stages[k, worker] + at[1] : stages[k, worker + 1]]
+        done = backward_pass(arrays, region, system, part, low, high, policy, exactly)
+        if done < len(part):
+            at[1] += done
+            return UNTOLD
+        at[0], at[1] = k + 1, 0
+        publish(progress, worker, k + 1)
+    return ENDED

@@ -66,6 +66,8 @@ def _span(formula: formulas.RewardFormula, file: formulas.PropertyFile) -> str:
             return " per step in the long run"
         case formulas.RewardOperator.TOTAL:
             return " in total"
+        case formulas.RewardOperator.DISCOUNTED if formula.bound is not None:
+            return f" in total, discounted by {spell(formula.bound, file)} per step"
     return " until a formula is satisfied"
 
 

@@ -556,6 +556,10 @@ class PropertyBuilder(DeclarationBuilder):
         operator, steps = cast(tuple[Token, Expression], tuple(parts))
         return formulas.RewardFormula(formulas.RewardOperator.INSTANTANEOUS, None, steps, False, at(operator))
 
+    def discounted_reward(self, parts: Parts) -> formulas.RewardFormula:
+        operator, factor = cast(tuple[Token, Expression], tuple(parts))
+        return formulas.RewardFormula(formulas.RewardOperator.DISCOUNTED, None, factor, False, at(operator))
+
     def total_reward(self, parts: Parts) -> formulas.RewardFormula:
         return formulas.RewardFormula(
             formulas.RewardOperator.TOTAL, None, None, False, at(cast(Token, parts[0]))

@@ -55,6 +55,7 @@ class RewardOperator(Enum):
     REACH = "F"
     CUMULATIVE = "C<="
     TOTAL = "C"
+    DISCOUNTED = "Cdiscount="
     INSTANTANEOUS = "I="
     CO_SAFE = "until a path formula is satisfied"
     LONG_RUN = "on average in the long run"
@@ -63,8 +64,9 @@ class RewardOperator(Enum):
 
 @dataclass(frozen=True)
 class RewardFormula:
-    """`F target`, `C<=k` and `I=k` (then `bound`) or `C`; `target` is also the path of a co-safe reward,
-    and the states whose share of time is asked for; `window` are the steps of `C>=k` and `C[a,b]`."""
+    """`F target`, `C<=k`, `I=k` and `Cdiscount=d` (then `bound`) or `C`; `target` is also the path of a
+    co-safe reward, and the states whose share of time is asked for; `window` are the steps of `C>=k` and
+    `C[a,b]`."""
 
     operator: RewardOperator
     target: Expression | None

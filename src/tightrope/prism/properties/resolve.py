@@ -118,6 +118,8 @@ def read_objective(
         agent, nature, _ = read_directions(operator, file, structure, options)
         if isinstance(operator.path, RewardFormula):
             reward = reward_structure_of(operator, structure)
+            if operator.cvar_level is not None and operator.path.operator is RewardOperator.DISCOUNTED:
+                raise Complaint("CVaR of discounted costs is not supported", operator.path.position)
             return _reward_objective(operator.path, reward, formulas, structure, (agent, nature), options)
         refuse_reward_options(options)
         return _path_objective(operator.path, formulas, agent, nature)
@@ -233,6 +235,16 @@ def _reward_objective(
         assert path.bound is not None
         steps = whole_steps(path.bound, formulas, path.bound_strict)
         return Objective(ObjectiveKind.CUMULATIVE, *directions, upper_steps=steps, reward=reward)
+    if path.operator is RewardOperator.DISCOUNTED:
+        assert path.bound is not None
+        factor = formulas.number(path.bound, Type.DOUBLE, "a discount factor")
+        discount = float(factor)  # the nearest double is what is asked, as with the option
+        if options.is_timed or not 0 < discount < 1:
+            problem = "discounts per step do not go with continuous time"
+            outside = f"the discount factor is {discount:g}, not within (0, 1)"
+            raise Complaint(
+                problem if options.is_timed else outside, position_of(path.bound) or path.position
+            )
     if discount is None:
         return Objective(ObjectiveKind.TOTAL, *directions, reward=reward)
     if not 0 < discount < 1:

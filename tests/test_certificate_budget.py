@@ -381,6 +381,10 @@ def test_the_budget_is_an_option(tmp_path: Path, capsys: pytest.CaptureFixture[s
     capsys.readouterr()
     assert run(["verify", str(path), "--budget", "0.0001s"]) == 1
     assert "takes more than its budget of 0.0001 seconds" in capsys.readouterr().err.replace("\n", " ")
+    assert run(["verify", str(path), "--budget", "0.0001s", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["valid"], told["verdict"], told["checked"]) == (False, "limit", [])
+    assert told["headline"].startswith("NOT CHECKED: the check of this certificate takes more than its")
     for wrong in ("soon", "-1s", "0", "1e999s"):
         assert run(["verify", str(path), "--budget", wrong]) == 2
         assert "not an amount of work" in capsys.readouterr().err
@@ -389,6 +393,14 @@ def test_the_budget_is_an_option(tmp_path: Path, capsys: pytest.CaptureFixture[s
         tr.verify(path, budget=0.0001)
     with pytest.raises(InputError, match="not an amount of work"):
         tr.verify(path, budget="much")
+
+
+def test_large_files_may_take_longer_where_no_amount_is_given() -> None:
+    for asked, size, grown in ((None, 1 << 20, 0), (None, 12 << 20, 110), ("10min", 12 << 20, 0)):
+        budget = Budget.of(asked)
+        memory = budget.memory
+        budget.allow_for(size)
+        assert (budget.grown, budget.memory) == (grown, memory)
 
 
 def test_nothing_is_counted_without_a_budget() -> None:

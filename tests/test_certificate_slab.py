@@ -15,8 +15,8 @@ from tightrope.certificate.checker import check
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.rows import Origin
-from tightrope.certificate.statistics.bets import Bets, Schedule, levels, weight_of
 from tightrope.certificate.statistics.likelihood import Forms
+from tightrope.certificate.statistics.slab import Bets, Schedule, levels, weight_of
 from tightrope.certify.learned import certificate_of, to_data
 from tightrope.certify.verification import Own, compare
 from tightrope.cli.app import run

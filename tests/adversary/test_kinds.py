@@ -141,7 +141,7 @@ def test_what_one_kind_needs_is_not_loaded_for_others(loaded: dict[str, set[str]
     assert kinds_with("product") == {kind for kind in KINDS if "temporal" in kind}
     assert kinds_with("special") == {"a long-run average"}
     assert kinds_with("coupled") == {kind for kind in KINDS if kind.startswith("coupled")}
-    assert kinds_with("statistics.bets") == {kind for kind in KINDS if "slab" in kind}
+    assert kinds_with("statistics.slab") == {kind for kind in KINDS if "slab" in kind}
     assert kinds_with("statistics.ellipsoid") == {"learned: ellipsoid"}
     assert kinds_with("statistics.balls") == {"learned: L1 balls"}
     assert kinds_with("statistics.costs") == {"learned: polytope, with costs"}

@@ -74,7 +74,9 @@ def load(path: str | Path, budget: Budget | None = None) -> Loaded:
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", place) from error
     try:
-        with (budget or Budget()).counting():
+        allowed = budget or Budget.of(None)
+        allowed.allow_for(len(data))
+        with allowed.counting():
             return read(data)
     except InputError as error:
         raise InputError(error.message, place, error.hint) from error

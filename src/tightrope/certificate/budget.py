@@ -22,6 +22,9 @@ STEPS = 20_000_000
 """Of a second."""
 
 SECONDS = 60.0
+MORE = 10.0
+"""For every MiB of a file beyond the first, where no amount is given: honest coupled proofs take up to 6."""
+
 MEMORY = 2 << 30
 _RATIONAL = 20
 
@@ -35,9 +38,12 @@ class OverBudget(CannotCertify):
 
 @dataclass
 class Budget:
-    """So many seconds of a core, and proportionally many bytes: what one check may take."""
+    """So many seconds of a core, and proportionally many bytes: what one check may take. `more` seconds for
+    every MiB of a file beyond the first are `grown` once it is read; memory does not grow with it."""
 
     seconds: float = SECONDS
+    more: float = 0.0
+    grown: float = 0.0
     steps: float = 0.0
     held: float = 0.0
     _known: set[Any] = field(default_factory=set)
@@ -45,13 +51,14 @@ class Budget:
     @staticmethod
     def of(asked: float | str | None, exact: bool = False) -> Budget:
         """600, "600s", "10min", "1h" or "10x" (times a minute); without it ten minutes for rationals, which
-        are asked for by whoever has the time, and one for everything else.
+        are asked for by whoever has the time, and one for everything else; both grow with the file
+        (`allow_for`).
 
         >>> Budget.of("10min").seconds, Budget.of("10x").seconds, Budget.of(None).seconds
         (600.0, 600.0, 60.0)
         """
         if asked is None:
-            return Budget(10 * SECONDS if exact else SECONDS)
+            return Budget(10 * SECONDS if exact else SECONDS, MORE)
         found = _TEXT.match(str(asked))
         try:
             seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
@@ -60,6 +67,10 @@ class Budget:
         if not (seconds > 0 and isfinite(seconds)):
             raise InputError(f"`budget` is {asked!r}, not an amount of work such as 600s, 10min or 10x")
         return Budget(seconds)
+
+    def allow_for(self, size: int) -> None:
+        """A file of so many bytes is checked: where no amount was asked for, a large one may take longer."""
+        self.grown = self.more * max(0, (size >> 20) - 1)
 
     @property
     def memory(self) -> float:
@@ -87,8 +98,9 @@ def spend(what: str, operations: float, bits: int = 0, once: Any = None) -> None
     if once is not None:
         budget._known.add(once)
     budget.steps += operations * ((_RATIONAL + bits / 26 + bits * bits / 480_000) if bits else 1)
-    if budget.steps > budget.seconds * STEPS:
-        raise OverBudget(_words(f"{budget.seconds:g} seconds", what))
+    seconds = budget.seconds + budget.grown
+    if budget.steps > seconds * STEPS:
+        raise OverBudget(_words(f"{seconds:g} seconds", what))
 
 
 def spend_on(what: str, operations: float, n: Any, *arrays: Any) -> None:

@@ -13,9 +13,10 @@ from typing import Annotated
 
 import typer
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from tightrope.certificate.archive import Loaded, load
-from tightrope.certificate.budget import Budget
+from tightrope.certificate.budget import Budget, OverBudget
 from tightrope.certificate.checker import check
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.problem import Certificate, Problem
@@ -69,7 +70,8 @@ class Request:
         str | None,
         option(
             "--budget",
-            "Work that the check may take: 600s, 10min or 10x; 60s without it, with --exact 600s.",
+            "Work that the check may take: 600s, 10min or 10x; without it 60s, with --exact 600s, and "
+            "10s more for every MiB of a large file.",
             "AMOUNT",
         ),
     ] = None
@@ -106,7 +108,15 @@ def verify(asked: Request) -> None:
         raise InputError(f"{given[0]} goes with --model: it says something about a model of yours")
     if asked.data is None and (given := list_given(asked.reading)):
         raise InputError(f"{given[0]} goes with --data: it says how data are read")
-    budget = Budget.of(asked.budget, asked.exact)
+    try:
+        _verify(asked, Budget.of(asked.budget, asked.exact), begin)
+    except OverBudget as error:
+        if asked.json:
+            print_json(_refused(Worth.of([], limit=str(error)), f"NOT CHECKED: {error}", begin))
+        raise
+
+
+def _verify(asked: Request, budget: Budget, begin: float) -> None:
     loaded = load(asked.certificate, budget)
     certificate, own, bound = loaded.certificate, None, None
     if asked.model is not None:
@@ -114,7 +124,10 @@ def verify(asked: Request) -> None:
         bound, trouble = compare(certificate, own)
         if trouble is not None:
             if asked.json:
-                print_json(_about_something_else(bound, trouble, loaded, time.perf_counter() - begin))
+                other = Worth.of([Assumed("binding", Kept.NO, trouble)])
+                failed = CheckedFacts("it is about what was given", False, trouble)
+                refused = _refused(other, f"NOT VALID for what you gave: {trouble}", begin, failed)
+                print_json(replace(refused, bound=bound, digest=loaded.digest))
             raise CannotCertify(trouble)
     verdict = check(certificate, RATIONAL if asked.exact else FLOAT64, budget)
     if own is not None and bound is not None:
@@ -172,21 +185,17 @@ def sets_of(certificate: Certificate) -> str | UnsetType:
     return "rectangular" if joint else "tied" if hints.region is None else "expression"
 
 
-def _about_something_else(
-    bound: dict[str, bool | None], trouble: str, loaded: Loaded, seconds: float
-) -> VerifyAnswer:
-    """What is said of a certificate that is not about the user's own files: nothing in it was checked."""
-    other = Assumed("binding", Kept.NO, trouble)
+def _refused(worth: Worth, headline: str, begin: float, *failed: CheckedFacts) -> VerifyAnswer:
+    """What is said of a certificate in which nothing was checked."""
     return VerifyAnswer(
-        verdict=Worth.of([other]).word.value,
-        headline=f"NOT VALID for what you gave: {trouble}",
+        verdict=worth.word.value,
+        headline=headline,
         valid=False,
-        bound=bound,
+        bound={},
         assumes=[],
-        assumptions=[other.to_json()],
-        checked=[CheckedFacts("it is about what was given", False, trouble)],
-        digest=loaded.digest,
-        seconds=round(seconds, 6),
+        assumptions=[one.to_json() for one in worth.assumptions],
+        checked=list(failed),
+        seconds=round(time.perf_counter() - begin, 6),
     )
 
 

@@ -415,8 +415,8 @@ class VerifyAnswer(msgspec.Struct, kw_only=True, frozen=True):
     assumes: list[str]
     assumptions: list[dict[str, str]]
     checked: list[CheckedFacts]
-    digest: str
     seconds: float
+    digest: str | UnsetType = UNSET
     answer: str | UnsetType = UNSET
     nominal: bool | UnsetType = UNSET
     lower: Real | UnsetType = UNSET

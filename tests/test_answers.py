@@ -211,7 +211,7 @@ def test_rewards_of_one_moment(model: tr.ParametricMDP, tmp_path: Path) -> None:
     assert value("filter(max, Rmax=? [ I=2 ])") == pytest.approx(49 / 64)
     assert answer(model, "Rmax<=0.2 [ I=1 ] | false").truth == "false"
     with pytest.raises(tr.InputError, match="instantaneous rewards I=k are not supported here"):
-        tr.Problem(model, "Rmax=? [ I=1 ]")
+        _ = tr.Problem(model, "Rmax=? [ I=1 ]").objective
     last = tr.Objective(
         ObjectiveKind.CUMULATIVE,
         Direction.MAX,
@@ -387,8 +387,8 @@ def test_where_one_objective_is_needed_they_are_refused(model: tr.ParametricMDP)
         'Pmax=? [ G F "goal" ]',
         'Pmax=? [ F P>=1 [ X "goal" ] ]',
     ):
-        with pytest.raises(tr.InputError, match=r"tr\.answer take"):
-            tr.Problem(model, text)
+        with pytest.raises(tr.InputError, match=r"tr\.solve take"):
+            _ = tr.Problem(model, text).objective
 
 
 def test_conditional_probabilities_are_quotients() -> None:
@@ -411,4 +411,4 @@ def test_conditional_probabilities_are_quotients() -> None:
             tr.solve(model, 'P=? [ F "a" || F ("b" & "c") ]')
     two = tr.build_from_rows([(0, "x", {0: 1}), (0, "y", {1: 1}), (1, "", {1: 1})], labels={"a": [1]})
     with pytest.raises(tr.InputError, match="conditional probabilities are not supported here"):
-        tr.Problem(two, 'Pmax=? [ F "a" || G "a" ]')
+        _ = tr.Problem(two, 'Pmax=? [ F "a" || G "a" ]').objective

@@ -255,7 +255,7 @@ def test_rewards_until_a_co_safe_path_is_satisfied() -> None:
     with pytest.raises(tr.InputError, match="it is not co-safe"):
         quietly(model, 'R=? [ G "a" ]')
     with pytest.raises(tr.InputError, match="until a path formula is satisfied are not supported here"):
-        tr.Problem(model, 'R=? [ (F "a") & (F "b") ]')
+        _ = tr.Problem(model, 'R=? [ (F "a") & (F "b") ]').objective
 
 
 def test_several_initial_states_have_the_least_and_the_greatest_value() -> None:

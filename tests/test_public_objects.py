@@ -227,7 +227,6 @@ def test_every_public_class_is_in_the_battery() -> None:
         if name not in EXAMPLES and not issubclass(kind, Enum | Exception)
     }
     assert not missing, "add an example for each of these, so that the battery runs on it"
-    assert all(type(make()).__name__ == name for name, make in EXAMPLES.items())
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

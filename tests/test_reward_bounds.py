@@ -106,4 +106,4 @@ def test_what_is_refused() -> None:
         with pytest.raises(tr.InputError, match=message):
             tr.solve(subject, asked)
     with pytest.raises(tr.InputError, match="bounds on rewards are not supported here"):
-        tr.Problem(model, 'Pmax=? [ F{"cost"}<=3 "a" ]')
+        _ = tr.Problem(model, 'Pmax=? [ F{"cost"}<=3 "a" ]').objective

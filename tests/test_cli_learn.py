@@ -17,7 +17,7 @@ import pytest
 
 from learning_cases import case, counts_of
 from tightrope.cli.app import run
-from tightrope.cli.learn import leave_with
+from tightrope.cli.learn_run import leave_with
 from tightrope.cli.result_display import BAR, bar, list_certified_facts, print_result
 from tightrope.errors import CannotCertify
 from tightrope.io.results import Interval
@@ -357,7 +357,7 @@ def test_what_is_no_data_file_is_refused_before_the_model_is_built(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("tightrope.cli.learn.load_subject", lambda *asked: pytest.fail("built"))
+    monkeypatch.setattr("tightrope.cli.learn_run.load_subject", lambda *asked: pytest.fail("built"))
     file = tmp_path / name
     if content is not None:
         file.write_text(content)

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tightrope.cli.options import parse_constants
+from tightrope.cli.app import load_group
+from tightrope.cli.options import PANELS, parse_constants
 from tightrope.cli.output import build_progress, group, print_facts, print_json, print_table, warn
 from tightrope.errors import InputError
 
@@ -136,3 +137,31 @@ def test_progress_is_silent_elsewhere(
     with build_progress("model.prism") as progress:
         progress(120_000, 1_500_000)
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("command", ["learn", "plan", "online", "watch", "verify"])
+def test_options_that_the_help_does_not_list_are_described_by_another_command(command: str) -> None:
+    """They are taken all the same, and the help says whose help describes them."""
+    parser = load_group(command).commands[command]
+    hidden = [option for option in parser.params if getattr(option, "hidden", False)]
+    assert hidden
+    _, _, said = parser.help.partition("Options beyond those listed here: ")
+    described = {}
+    for part in said.split("; "):
+        names, _, home = part.rstrip(".").removesuffix(" --help')").partition(" (see 'tightrope ")
+        described |= dict.fromkeys(names.split(", "), home)
+    assert set(described) == {max(option.opts, key=len) for option in hidden}
+    for option in hidden:
+        home = described[max(option.opts, key=len)]
+        (listed,) = [each for each in load_group(home).commands[home].params if each.opts == option.opts]
+        assert not listed.hidden
+
+
+@pytest.mark.parametrize("command", ["check", "data", "learn", "plan", "online", "sample", "watch"])
+def test_options_stand_in_named_panels(command: str) -> None:
+    parser = load_group(command).commands[command]
+    options = [option for option in parser.params if option.param_type_name == "option"]
+    listed = [option for option in options if not option.hidden]
+    named = [option for option in listed if option.rich_help_panel in PANELS]
+    assert len(named) >= 0.8 * len(listed)
+    assert {option.rich_help_panel for option in named} >= {"Model and property", "Output"}

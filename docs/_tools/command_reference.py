@@ -83,8 +83,8 @@ def _choices(parameter: Any) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Text in which Markdown finds nothing to do."""
-    return re.sub(r"([*_<\[\]])", r"\\\1", text)
+    """Text in which Markdown finds nothing to do; the terminal's own escapes go."""
+    return re.sub(r"([*_<\[\]])", r"\\\1", text.replace("\\[", "["))
 
 
 def _cell(text: str) -> str:

@@ -33,7 +33,7 @@ from typer.main import get_command
 from tightrope import __version__
 from tightrope.cli.commands import COMMANDS
 from tightrope.cli.flags import as_flags
-from tightrope.errors import TightropeError, shown
+from tightrope.errors import InputError, TightropeError, shown
 
 CANNOT_ANSWER = 1
 WRONG_INPUT = 2
@@ -113,43 +113,54 @@ def build_app(chosen: str | None) -> typer.Typer:
 
 def build_command(arguments: Sequence[str]) -> Any:
     """What parses these arguments: the command that they name is loaded."""
-    return load_group(next((argument for argument in arguments if not argument.startswith("-")), None))
+    chosen = next((argument for argument in arguments if not argument.startswith("-")), None)
+    group = load_group(chosen)
+    if chosen is not None and chosen in group.commands:
+        _refuse_repetition(chosen, group.commands[chosen], arguments)
+    return group
 
 
 @cache
 def load_group(chosen: str | None) -> Any:
-    """The app as what parses arguments; its help shows texts as they are written, brackets included."""
+    """The app as what parses arguments."""
     group: Any = get_command(build_app(chosen))
     for command in (group, *group.commands.values()):
-        command.help = _escape(command.help)
-        for parameter in command.params:
-            parameter.help = _escape(getattr(parameter, "help", None))
         command.get_params = _with_conversions(command.get_params)
-        command.make_parser = _refusing_repetition(command.make_parser)
     return group
 
 
-def _refusing_repetition(make_parser: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Parsers that refuse an option that stands there twice but takes one value: the last one would win."""
-
-    def make(context: Any) -> Any:
-        parser = make_parser(context)
-        parse = parser.parse_args
-
-        def parse_args(args: list[str]) -> Any:
-            given, rest, order = parse(args=args)
-            for option in order:
-                is_valued = not getattr(option, "is_flag", False) and not option.multiple
-                if is_valued and option.param_type_name == "option" and order.count(option) > 1:
-                    name = max(option.opts, key=len)
-                    joined = f": {name} p=…,q=… says both" if option.name in ("at", "param") else ""
-                    context.fail(f"{name} is given twice and takes one value{joined}")
-            return given, rest, order
-
-        parser.parse_args = parse_args
-        return parser
-
-    return make
+def _refuse_repetition(name: str, command: Any, arguments: Sequence[str]) -> None:
+    """Refuse an option that stands there twice but takes one value: the last one would win."""
+    valued = {
+        spelling: option
+        for option in command.params
+        if option.param_type_name == "option" and not getattr(option, "is_flag", False)
+        for spelling in option.opts
+    }
+    given = set()
+    tokens = iter(arguments)
+    for token in tokens:
+        if token == "--":
+            return
+        spelling, has_value = token, False
+        if token.startswith("--"):
+            spelling, equals, _ = token.partition("=")
+            has_value = bool(equals)
+        elif token.startswith("-") and token[:2] in valued:
+            spelling, has_value = token[:2], len(token) > 2
+        option = valued.get(spelling)
+        if option is None:
+            continue
+        if not has_value:
+            next(tokens, None)
+        if option.name in given and not option.multiple:
+            flag = max(option.opts, key=len)
+            joined = f": {flag} p=…,q=… says both" if option.name in ("at", "param") else ""
+            raise InputError(
+                f"{flag} is given twice and takes one value{joined}",
+                hint=f"'tightrope {name} --help' lists what it accepts",
+            )
+        given.add(option.name)
 
 
 def _with_conversions(get_params: Callable[[Any], list[Any]]) -> Callable[[Any], list[Any]]:
@@ -187,15 +198,11 @@ def _converting(parameter: Any) -> Callable[[Any, Any], Any]:
     return process
 
 
-def _escape(text: str | None) -> str | None:
-    """Text that rich shows as it is: '[gpu]' would be a style and vanish."""
-    return None if text is None else re.sub(r"\[(?=[a-zA-Z/@#])", r"\\[", text)
-
-
 def _help(function: Callable[..., None]) -> str:
-    """The docstring with one line a paragraph, for the terminal to wrap."""
+    """The docstring with one line a paragraph, for the terminal to wrap, and brackets as they are written."""
     paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    return re.sub(r"\[(?=[a-zA-Z/@#])", r"\\[", text)
 
 
 def _root(

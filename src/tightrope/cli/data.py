@@ -17,7 +17,7 @@ from tightrope.cli import options
 from tightrope.cli.flags import as_flags
 from tightrope.cli.options import CountedLogOptions, option, takes
 from tightrope.cli.output import group, print_facts, print_json, print_table, reading_progress, warn
-from tightrope.cli.sources import load_model
+from tightrope.cli.sources import LogRequest, load_model
 from tightrope.data.read_options import reading_text
 from tightrope.io.answers import DataAnswer
 from tightrope.io.coding import from_plain, to_plain
@@ -78,7 +78,7 @@ def data(asked: Request) -> None:
         check_figure(asked.plot)
         figure = claim_file(asked.plot, FIGURE, asked.overwrite)
     saved = None if asked.output is None else claim_file(asked.output, READING, asked.overwrite)
-    log = asked.reading.request(asked.logs)
+    log = LogRequest.of(asked.reading, asked.logs)
     files = log.files()
     model = load_model(asked.model, asked.const, asked.param, asked.domain).model
     begin = time.perf_counter()

@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
-from tightrope.cli.options import DeviceName, SubjectOptions, option, parse_constants, require_device, takes
+from tightrope.cli.options import (
+    SOLVING,
+    DeviceName,
+    SubjectOptions,
+    option,
+    parse_constants,
+    require_device,
+    takes,
+)
 from tightrope.cli.output import (
     group,
     leave,
@@ -191,7 +199,7 @@ class Request(SubjectOptions):
         )
 
 
-@takes(Request)
+@takes(Request, {"check": SOLVING, "sample": "convert_obs actions states"})
 def online(asked: Request) -> None:
     """Explore a model, and certify a robust policy again and again.
 

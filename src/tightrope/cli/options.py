@@ -9,7 +9,9 @@ Options of a command are the fields of a record, and the command takes the recor
     @takes(Request)
     def plan(request: Request) -> None: ...
 
-Fields that are records themselves stand for their fields.
+Fields that are records themselves stand for their fields. The help of a command shows its options in the
+panels of `PANELS`. An option that many commands take is described in the help of one of them (`elsewhere`):
+the others take it as well, and their help says where it is described.
 """
 
 from __future__ import annotations
@@ -19,18 +21,18 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, get_type_hints
+from types import MappingProxyType
+from typing import Annotated, Any, NoReturn, TypeVar, get_args, get_type_hints
 
 import typer
+from typer.models import ArgumentInfo
 
 from tightrope.cli.flags import OPTIONS
 from tightrope.errors import InputError, Location
-
-if TYPE_CHECKING:
-    from tightrope.cli.sources import LogRequest
 
 
 class DeviceName(Enum):
@@ -58,7 +60,12 @@ class DesignOption(Enum):
 
 def option(names: str, help: str, metavar: str | None = None, **checks: Any) -> Any:
     """An option by its names, such as "-o --output"; `checks` are those of typer, such as `min=1`."""
-    return typer.Option(*names.split(), help=help, metavar=metavar, **checks)
+    return typer.Option(*names.split(), help=as_written(help), metavar=metavar, **checks)
+
+
+def as_written(text: str) -> str:
+    """Help that rich shows as it is: '[gpu]' would be a style and vanish."""
+    return re.sub(r"\[(?=[a-zA-Z/@#])", r"\\[", text)
 
 
 MODEL_HELP = (
@@ -295,7 +302,9 @@ Gaps = Annotated[
 ReadingFile = Annotated[
     Path | None,
     option(
-        "--reading", "Read the log as 'tightrope data -o' saved it; options beside it come first.", "FILE"
+        "--reading",
+        "Read the log as 'tightrope data -o' saved it; options beside it come first.",
+        "FILE",
     ),
 ]
 DropDuplicates = Annotated[
@@ -418,33 +427,86 @@ def parse_cost_range(text: str | None) -> tuple[float, float] | None:
 R = TypeVar("R")
 
 
-def takes(record: type[R]) -> Callable[[Callable[[R], None]], Callable[..., None]]:
-    """Let typer see the fields of a record as the options of a command, which is called with the record."""
+PANELS = {
+    "Model and property": "const param domain prop discount terminal_reward ltl_translator build_all",
+    "Log": """data reading design planned_episodes since window chosen_at cost_range cost_sd states columns
+        maps format skip_invalid ends watched_until until_now order drop_duplicates gaps engine scheduler""",
+    "Collection": """episodes seed explore until_gap max_episodes cost avoid at_most cap within_cap generative
+        draws env convert_obs actions on_drift watched raw costs bet_on append""",
+    "Aim": "gap optimality above",
+    "Method": """delta alpha region sets interval budget ellipsoid intersect no_fallback policy at
+        assume_support""",
+    "Effort": "precision absolute coupled_gap time_limit device threads",
+    "Output": """output certificate policy_out figure plot export overwrite accept_nominal all_states json
+        every follow stop checkpoint""",
+}
+"""The panels of a command's help, and the fields of the options in each; others are in the last one."""
+
+_PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names.split()}
+
+READING = """states columns maps format skip_invalid ends watched_until until_now order drop_duplicates gaps
+    design planned_episodes engine scheduler"""
+"""How a log is read: described by `tightrope data --help`."""
+
+SOLVING = "discount terminal_reward assume_support precision coupled_gap time_limit device threads"
+"""What a question means in detail, and how it is solved: described by `tightrope check --help`."""
+
+
+def takes(
+    record: type[R], elsewhere: Mapping[str, str] = MappingProxyType({})
+) -> Callable[[Callable[[R], None]], Callable[..., None]]:
+    """Let typer see the fields of a record as the options of a command, which is called with the record.
+
+    `elsewhere`: the fields of options that are described in the help of another command, by its name.
+    """
+    homes = {name: command for command, names in elsewhere.items() for name in names.split()}
 
     def decorate(command: Callable[[R], None]) -> Callable[..., None]:
         @functools.wraps(command)
         def run(**given: object) -> None:
             command(_build(record, given))
 
-        parameters = list(_list_parameters(record))
+        parameters = list(_list_parameters(record, homes))
         vars(run)["__signature__"] = inspect.Signature(parameters)
         run.__annotations__ = {each.name: each.annotation for each in parameters}
+        run.__doc__ = f"{inspect.cleandoc(command.__doc__ or '')}{_describe_hidden(parameters, homes)}"
         return run
 
     return decorate
 
 
-def _list_parameters(record: type) -> Iterator[inspect.Parameter]:
+def _describe_hidden(parameters: Sequence[inspect.Parameter], homes: Mapping[str, str]) -> str:
+    """A paragraph on the options that are described elsewhere."""
+    lists: dict[str, list[str]] = {}
+    for each in parameters:
+        if each.name in homes:
+            lists.setdefault(homes[each.name], []).append(OPTIONS.get(each.name, flag_of(each.name)))
+    said = [f"{', '.join(names)} (see 'tightrope {home} --help')" for home, names in lists.items()]
+    return f"\n\nOptions beyond those listed here: {'; '.join(said)}." if said else ""
+
+
+def flag_of(name: str) -> str:
+    """The option of a field."""
+    return f"--{name.replace('_', '-')}"
+
+
+def _list_parameters(record: type, homes: Mapping[str, str]) -> Iterator[inspect.Parameter]:
     kinds = get_type_hints(record, include_extras=True)
     for field in fields(record):
-        if is_dataclass(kind := kinds[field.name]):
+        kind = kinds[field.name]
+        if is_dataclass(kind):
             assert isinstance(kind, type)
-            yield from _list_parameters(kind)
-        else:
-            default = inspect.Parameter.empty if field.default is MISSING else field.default
-            yield inspect.Parameter(
-                field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
-            )
+            yield from _list_parameters(kind, homes)
+            continue
+        base, *notes = get_args(kind)
+        info = copy(notes[0])
+        if not isinstance(info, ArgumentInfo):
+            info.rich_help_panel = _PANEL_OF.get(field.name)
+            info.hidden = field.name in homes
+        default = inspect.Parameter.empty if field.default is MISSING else field.default
+        yield inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[base, info]
+        )
 
 
 def _build(record: Any, given: Mapping[str, object]) -> Any:
@@ -463,7 +525,7 @@ def list_given(asked: Any, names: str | None = None) -> list[str]:
     for name in names.split() if names is not None else (field.name for field in fields(asked)):
         value = getattr(asked, name)
         if not (value is None or value is False or value == []):
-            given.append(OPTIONS.get(name, f"--{name.replace('_', '-')}"))
+            given.append(OPTIONS.get(name, flag_of(name)))
     return given
 
 
@@ -513,19 +575,6 @@ class LogOptions:
     drop_duplicates: DropDuplicates = False
     gaps: Gaps = None
     reading: ReadingFile = None
-
-    def request(self, places: Sequence[str]) -> LogRequest:
-        """The log at these places, read as these options say."""
-        from tightrope.cli.sources import LogRequest
-        from tightrope.data.read_options import ReadOptions, event_number
-
-        given: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name, value in given.items():
-            if isinstance(value, Enum):
-                given[name] = value.value
-            elif name in ("since", "chosen_at"):
-                given[name] = event_number(name, value)
-        return LogRequest(tuple(places), ReadOptions(**given).resolved())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,8 @@ from typing import Annotated, Any
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
 from tightrope.cli.options import (
+    READING,
+    SOLVING,
     DesignedLogOptions,
     DeviceName,
     SubjectOptions,
@@ -29,7 +31,7 @@ from tightrope.cli.output import (
     print_verdict,
     warn,
 )
-from tightrope.cli.sources import about_log, load_subject, print_reading
+from tightrope.cli.sources import LogRequest, about_log, load_subject, print_reading
 from tightrope.design.plan import (
     DRAWS_FILE,
     POLICY_FILE,
@@ -120,7 +122,7 @@ WORDS = """
 """
 
 
-@takes(Request)
+@takes(Request, {"data": READING, "check": SOLVING})
 def plan(asked: Request) -> None:
     """Forecast how many more episodes a gap takes, and design their exploration.
 
@@ -138,7 +140,7 @@ def plan(asked: Request) -> None:
     require_coupled(words.get("coupled_gap"), words.get("sets") is SetsKind.COUPLED)
     Target.of(asked.gap, words.get("optimality"), words.get("above"), words.get("budget"))
     claimed = None if asked.output is None else claim_plan(asked.output)
-    log = asked.reading.request(asked.data)
+    log = LogRequest.of(asked.reading, asked.data)
     files = log.files()
     subject = load_subject(asked)
     given = None if asked.policy is None else Policy(subject.model, asked.policy)

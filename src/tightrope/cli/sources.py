@@ -15,19 +15,20 @@ import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from enum import Enum
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from tightrope.cli.flags import as_flags
-from tightrope.cli.options import SubjectOptions, parse_constants
+from tightrope.cli.options import LogOptions, SubjectOptions, parse_constants
 from tightrope.cli.output import build_progress, reading_progress, warn
 from tightrope.data.columns import StateForm, StateNames
-from tightrope.data.read_options import ReadOptions
+from tightrope.data.read_options import ReadOptions, event_number
 from tightrope.errors import InputError, Location, shown
 from tightrope.loading import BENCHMARK, ModelRequest, read_continuous, read_model
 from tightrope.model.mdp import IntervalMDP
@@ -184,6 +185,17 @@ class LogRequest:
 
     places: tuple[str, ...]
     options: ReadOptions
+
+    @staticmethod
+    def of(options: LogOptions, places: Sequence[str]) -> LogRequest:
+        """The log at these places, read as the options of a command say."""
+        given: dict[str, Any] = {field.name: getattr(options, field.name) for field in fields(options)}
+        for name, value in given.items():
+            if isinstance(value, Enum):
+                given[name] = value.value
+            elif name in ("since", "chosen_at"):
+                given[name] = event_number(name, value)
+        return LogRequest(tuple(places), ReadOptions(**given).resolved())
 
     @property
     def minari(self) -> str | None:

@@ -25,6 +25,7 @@ from tightrope.certify.problem import Asked, asked_of
 from tightrope.certify.verification import Own, compare, confidence_text, headline, tie_verdict, worth
 from tightrope.cli import options
 from tightrope.cli.options import (
+    READING,
     DesignedLogOptions,
     list_given,
     option,
@@ -33,7 +34,7 @@ from tightrope.cli.options import (
     takes,
 )
 from tightrope.cli.output import leave, print_json, print_table, warn
-from tightrope.cli.sources import LoadedModel, load_embedded, load_model, read_properties
+from tightrope.cli.sources import LoadedModel, LogRequest, load_embedded, load_model, read_properties
 from tightrope.errors import CannotCertify, InputError, shown
 from tightrope.io.answers import CheckedFacts, VerifyAnswer
 from tightrope.io.results import Interval
@@ -85,7 +86,7 @@ MODEL_WORDS = "prop data policy at const param domain discount terminal_reward l
 """Options that say something about the user's own model."""
 
 
-@takes(Request)
+@takes(Request, {"data": READING})
 def verify(asked: Request) -> None:
     """Re-check a certificate, by a program that shares no code with the solver or with learning.
 
@@ -232,7 +233,7 @@ def own_problem(asked: Request, model_name: str, problem: Problem) -> Own:
             "this certificate is about a temporal formula, and policies with the memory of its automaton: "
             "--policy is not compared with them"
         )
-    log = None if asked.data is None else asked.reading.request(asked.data)
+    log = None if asked.data is None else LogRequest.of(asked.reading, asked.data)
     files = () if log is None else log.files()
     timed = is_continuous(model_name)  # certificates are then about the jumps of the chain
     loaded, objective, limit = _load(asked, model_name, timed)

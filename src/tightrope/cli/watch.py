@@ -14,9 +14,9 @@ import typer
 
 from tightrope.atomic import check_target
 from tightrope.cli import options
-from tightrope.cli.options import LogOptions, ModelOptions, option, parse_constants, takes
+from tightrope.cli.options import READING, LogOptions, ModelOptions, option, parse_constants, takes
 from tightrope.cli.output import leave, print_json, print_table
-from tightrope.cli.sources import LoadedModel, load_model, read_properties
+from tightrope.cli.sources import LoadedModel, LogRequest, load_model, read_properties
 from tightrope.data.event_stream import Events, Excluded, split_at_excluded
 from tightrope.errors import InputError, Location, shown
 from tightrope.io.answers import ReturnsFacts, WatchRecord
@@ -98,7 +98,7 @@ class Request(ModelOptions):
     reading: LogOptions
 
 
-@takes(Request)
+@takes(Request, {"data": READING})
 def watch(asked: Request) -> None:
     """Say whether data still fit a model, while they come in, and what has changed where they do not.
 
@@ -119,7 +119,7 @@ def watch(asked: Request) -> None:
             "--policy and --terminal-reward say whose returns are watched, but there is no promise",
             hint="add --result DIR, a result of 'tightrope learn … -o DIR'",
         )
-    request = asked.reading.request(asked.data)
+    request = LogRequest.of(asked.reading, asked.data)
     places, options = request.places, request.options
     options.check()
     loaded = load_model(asked.model, asked.const, asked.param, asked.domain)

@@ -1,0 +1,708 @@
+"""What `tightrope learn` does: read, learn, print, write.
+
+What is written is claimed before anything is computed, and written after the answer was printed. A
+certificate that is to lie in the output directory belongs to it, and is listed in its manifest. Long-run
+averages give a policy and the interval of its average, chains in continuous time intervals of rates and of
+the value.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET, structs
+
+from tightrope.cli.options import (
+    parse_constants,
+    refuse_options,
+    require_coupled,
+    require_device,
+)
+from tightrope.cli.output import (
+    PhaseProgress,
+    group,
+    leave,
+    memory_text,
+    peak_memory,
+    phase_progress,
+    print_facts,
+    print_json,
+    print_table,
+    print_verdict,
+    warn,
+)
+from tightrope.cli.result_display import options_that_hold, print_comparison, print_result
+from tightrope.cli.sources import (
+    LoadedModel,
+    LogRequest,
+    Subject,
+    TimedModel,
+    about_log,
+    load_model,
+    load_subject,
+    load_timed,
+    print_reading,
+    read_facts,
+    read_properties,
+)
+from tightrope.data.counts import Counts
+from tightrope.errors import InputError
+from tightrope.io.answers import AverageAnswer, EmptyAnswer, LearnAnswer, ProvedFacts, ReadingFacts
+from tightrope.io.coding import from_plain, to_plain
+from tightrope.io.output import CERTIFICATE, POLICY, OutputDirectory, OutputFile, claim, claim_file
+from tightrope.io.results import CertificateFacts, CertifiedFacts, Interval, ResultDocument
+from tightrope.learning.averages import LearnedAverage
+from tightrope.learning.learn import comparable_kinds
+from tightrope.learning.learn import learn as learn_about
+from tightrope.learning.options import LearnOptions, decide
+from tightrope.learning.pipeline import EmptyRegion, Pipeline
+from tightrope.learning.result import CLOSE, LearningResult, ledger_facts
+from tightrope.learning.result_files import (
+    KIND,
+    RESULT,
+    Export,
+    Setting,
+    document,
+    fill_results,
+    parse_exports,
+)
+from tightrope.loading import is_continuous
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
+from tightrope.monitoring.model_fit import ModelFit
+from tightrope.numerics.text import interval_text, text_above, text_below
+from tightrope.prism.properties.capabilities import QueryKind
+from tightrope.prism.properties.shape import kind_of
+from tightrope.problem import Problem
+from tightrope.statistics.estimates import check_delta
+from tightrope.statistics.least_squares import EllipsoidVersion
+from tightrope.statistics.ledger import COMPLETE, SAMPLING, Assumption
+from tightrope.verdict import Word
+
+if TYPE_CHECKING:
+    from tightrope.certify.certificate_file import CertificateFile
+    from tightrope.cli.learn import Request
+    from tightrope.data.reading import Reading
+    from tightrope.io.answers import RateAnswer
+    from tightrope.learning.options import LearnOptions
+    from tightrope.learning.rates import RateResult
+    from tightrope.learning.result import LearningResult
+
+
+NOT_TIMED = """
+    interval intersect policy certificate export discount terminal_reward assume_support coupled_gap
+    cost_range cost_sd at
+"""
+NOT_TIMED_LOG = "design planned_episodes since window chosen_at skip_invalid order gaps"
+"""Options that do not go with chains in continuous time."""
+
+OPTIMAL_AT_TRUTH = "optimal-at-truth"
+
+
+def run(asked: Request) -> None:
+    """Learn, write what is wanted, print the result."""
+    if is_continuous(asked.model):
+        refuse_options(asked, NOT_TIMED)
+        refuse_options(asked.reading, NOT_TIMED_LOG)
+        if asked.sets is not None and asked.sets.value != "expression":
+            raise InputError(
+                f"--sets {asked.sets.value} is not there for continuous time",
+                hint="leave --sets out: it is expression",
+            )
+        learn_timed(asked)
+        return
+    require_device(asked.device)
+    check_delta(asked.delta)
+    require_coupled(asked.coupled_gap, asked.is_coupled)
+    if asked.compares and asked.certificate is not None:
+        raise InputError("--certificate goes with one kind of sets, not with --sets all")
+    if asked.certificate is not None and asked.ellipsoid is EllipsoidVersion.PAPER:
+        raise InputError(
+            "--certificate has nothing to prove: the published ellipsoid is unsound and guarantees nothing",
+            hint="leave --ellipsoid paper out: the sound ellipsoid (--region ellipsoid) has certificates",
+        )
+    if asks_average(asked.prop):
+        run_average(asked)
+        return
+    options = asked.learn_options()
+    exports = parse_exports(asked.export)
+    if exports and asked.output is None:
+        raise InputError("--export writes the learned model into the output directory", hint="add -o DIR")
+    outputs = Outputs.claimed(asked.output, asked.certificate, asked.overwrite)
+    files = asked.log.files()
+    constants = parse_constants(asked.const)
+    subject = load_subject(asked, temporal=True)
+    if asked.certificate is not None:
+        _refuse_uncertified(subject, options)
+        for words in _not_covered(subject):
+            warn(words)
+    if subject.product is not None and exports:
+        raise InputError(
+            "--export writes the learned model, and that of a temporal formula is a product with its "
+            "automaton",
+            hint="leave --export out",
+        )
+    loaded, question = subject.loaded, subject.query
+    with phase_progress() as progress:
+        given = _read_given_policy(subject, asked.policy, asked.at, progress)
+        steering = None if given is None else given.policy
+        if steering is not None and steering.has_memory and asked.certificate is not None:
+            raise InputError(
+                "--certificate is about policies without memory, and --policy is one with a memory",
+                hint="leave --certificate or --policy out",
+            )
+        if steering is not None and asked.certificate is not None:
+            from tightrope.certify.solved import refuse_steps
+
+            refuse_steps(steering, question.objective)
+        true_value = given.true_value if given is not None else None
+    reading = asked.log.read(subject.model, files)
+    if asked.certificate is not None and reading.counts.design.censored:
+        raise InputError(
+            "--certificate has nothing to prove, because outcomes are missing from the data: "
+            f"{'; '.join(reading.counts.design.censored)}",
+            hint="leave --certificate out, or complete the data",
+        )
+    if asked.certificate is not None:
+        _refuse_uncertified(subject, options, reading.counts)
+    with phase_progress() as progress:
+        learner = Pipeline.start(
+            subject.problem,
+            reading.counts,
+            asked.delta,
+            options=options,
+            policy=given.policy if given is not None else None,
+            progress=progress,
+            together=asked.compares,
+        )
+        try:
+            results = _results(learner, options, asked.compares)
+        except EmptyRegion as error:
+            if asked.json:
+                print_json(_empty(error, loaded))
+            else:
+                print_verdict(error.verdict, error.verdict.headline(""))
+            raise
+        proof = _proof(results[0], reading.counts, subject, progress) if asked.certificate else None
+    _warn_about(results, reading)
+    _print(asked, results, subject, true_value, proof, reading)
+    content = None
+    if asked.output is not None:
+        setting = Setting(
+            model=asked.model,
+            property=question.text,
+            delta=asked.delta,
+            constants=constants,
+            data=about_log(asked.log, files, reading),
+            command=["tightrope", *sys.argv[1:]],
+            policy=asked.policy,
+            truth=subject.point_text(asked.at),
+            true_value=true_value,
+        )
+        content = document(results, reading.counts, options, setting)
+    with phase_progress() as progress, outputs.writing(progress) as writer:
+        writer.write(proof, results, content, exports=exports)
+    leave_with(results, asked.accept_nominal)
+
+
+def leave_with(results: Sequence[LearningResult], accept_nominal: bool) -> None:
+    """The answer is the last result, that of the sets asked for; with `--sets all`, of the tightest ones.
+
+    The others are there for comparison: one that a limit stopped has bounds that are wider, and says so.
+    """
+    *others, answer = results
+    for result in others:
+        if result.verdict.word is Word.LIMIT:
+            warn(f"{result.kind.value} sets: {result.status}")
+    leave(answer.verdict, accept_nominal, f"{answer.kind.value} sets")
+
+
+@dataclass(frozen=True, eq=False)
+class _Given:
+    """The policy to certify beside the robust one; the optimum at the true point where it is that one."""
+
+    policy: Policy
+    true_value: Interval | None
+
+
+def _read_given_policy(
+    subject: Subject, policy: str | None, at: str | None, progress: PhaseProgress
+) -> _Given | None:
+    from tightrope.model.policy import Policy
+    from tightrope.solver.solve import solve
+
+    if policy is None:
+        return None
+    if policy != OPTIMAL_AT_TRUTH:
+        return _Given(Policy(subject.model, policy), None)
+    progress("solve: at the true point")
+    problem = subject.problem
+    model = problem.model
+    assert isinstance(model, ParametricMDP)
+    solution = solve(model.instantiate(subject.loaded.point(at)), problem.objective)
+    value = Interval(float(solution.lower[model.initial]), float(solution.upper[model.initial]))
+    if subject.product is not None:
+        return _Given(subject.product.controller(solution.policy), value)
+    return _Given(solution.policy, value)
+
+
+def _results(learner: Pipeline, options: LearnOptions, several: bool) -> list[LearningResult]:
+    if not several:
+        return [learner.result(options)]
+    return learner.results([options.with_sets(kind) for kind in comparable_kinds(options)])
+
+
+def _not_covered(subject: Subject) -> list[str]:
+    """What a certificate will not be about, in words, before it is computed."""
+    if subject.product is None:
+        return []
+    return [
+        "the certificate will be about the robust policy with the memory of the automaton that the checker "
+        "derives, computed again there: verify --policy does not compare the policy that -o writes"
+    ]
+
+
+def _refuse_uncertified(subject: Subject, options: LearnOptions, counts: Counts | None = None) -> None:
+    """Whether certificates hold what is asked, before it is computed."""
+    from tightrope.certify.region import refuse_uncertified
+
+    model = subject.model
+    if isinstance(model, ParametricMDP):
+        sets, region = options.sets, options.region
+        if counts is not None:
+            decided = decide(model, counts, options)
+            sets, region = decided.sets, decided.region
+        refuse_uncertified(model, sets, region)
+
+
+def _proof(
+    result: LearningResult, counts: Counts, subject: Subject, progress: PhaseProgress
+) -> CertificateFile:
+    from tightrope.certify.certificate_file import as_file
+    from tightrope.certify.learned import certificate_of
+
+    progress("the certificate")
+    about = {"model": subject.source, "model_hash": subject.model.hash(), "property": subject.query.text}
+    return as_file(certificate_of(result, counts, about))
+
+
+def _print(
+    asked: Request,
+    results: list[LearningResult],
+    subject: Subject,
+    true_value: Interval | None,
+    proof: CertificateFile | None,
+    reading: Reading,
+) -> None:
+    """The answer; it is on the screen before anything is written, which may fail."""
+    proved = {} if proof is None else {name: Interval(*ends) for name, ends in proof.values.items()}
+    written = None if asked.output is None else str(asked.output)
+    if asked.json:
+        answer = _answer(results, subject.loaded, asked.compares, written, reading)
+        answer.true_value = true_value
+        if proof is not None:
+            policies = dict(proved)
+            answer.certificate = ProvedFacts(
+                proof.digest, str(asked.certificate), policies, _not_covered(subject) or UNSET
+            )
+        print_json(answer)
+        sys.stdout.flush()
+        return
+    print_verdict(results[-1].verdict, results[-1].headline())
+    print_reading(reading)
+    if asked.compares:
+        print_comparison(subject.query.text, results, true_value, written)
+    else:
+        print_result(subject.query.text, results[0], true_value, written, proved)
+    sys.stdout.flush()
+
+
+def _warn_about(results: list[LearningResult], reading: Reading) -> None:
+    for missing in reading.counts.design.censored:
+        warn(f"{missing}: what is missing may depend on how it came out, so the confidence is nominal")
+    for result in results:
+        if result.contradiction is not None:
+            warn(f"{result.contradiction} Tied sets were used instead.")
+            break
+    if (refuted := results[-1].refuted_costs) is not None:
+        hint = "state a wider range of costs (--cost-range), or a larger bound on their deviation (--cost-sd)"
+        warn(f"{refuted}\nhint: {hint}")
+    fit = results[-1].fit
+    if fit is not None and fit.misfit is not None:
+        warn(f"{fit.misfit}\nhint: {_what_to_do(fit)}")
+    for ledger in dict.fromkeys(result.ledger for result in results):
+        if ledger.assumption is Assumption.NONE:
+            warn(f"{ledger.method}: nothing is guaranteed, for comparison with published figures only")
+        for one in ledger.assumptions:
+            if one.holds or one.name == COMPLETE or ledger.assumption is Assumption.NONE:
+                continue
+            if one.name != SAMPLING:
+                warn(f"{one.name}: {one.why}: the confidence is nominal")
+            elif not ledger.censored:
+                warn(
+                    f"{ledger.method} assumes {ledger.assumption.value}, and the data were not collected in "
+                    f"this way: the confidence is nominal\nhint: {options_that_hold(ledger)} holds for them"
+                )
+
+
+def _what_to_do(fit: ModelFit) -> str:
+    """About a model that is contradicted."""
+    if fit.suspects and fit.suspects[0].kind == "drift":
+        return "watch says when the parameters changed, and --since leaves out what came before"
+    return "--sets tied needs least of the model: that equal expressions have equal probabilities"
+
+
+def _answer(
+    results: list[LearningResult], loaded: LoadedModel, several: bool, written: str | None, reading: Reading
+) -> LearnAnswer:
+    """DESIGN's keys of the one result; with --sets all those of the last, and all under "all"."""
+    outcomes = [result.outcome for result in results]
+    main = structs.asdict(outcomes[-1])
+    main["seconds"] = {"build": round(loaded.seconds, 6), **outcomes[-1].seconds}
+    return LearnAnswer(
+        **main,
+        peak_memory=peak_memory(),
+        output=written,
+        all=outcomes if several else UNSET,
+        data=from_plain(to_plain(read_facts(reading)), ReadingFacts),
+    )
+
+
+def _empty(error: EmptyRegion, loaded: LoadedModel) -> EmptyAnswer:
+    return EmptyAnswer(
+        empty=True,
+        fallback=False,
+        verdict=error.verdict.word,
+        why=error.verdict.why,
+        assumptions=list(error.verdict.assumptions),
+        contradiction=error.contradiction,
+        conflict=list(error.conflict.texts) if error.conflict is not None else None,
+        value=None,
+        robust_policy=None,
+        widths=None,
+        ledger=ledger_facts(error.ledger),
+        seconds={"build": round(loaded.seconds, 6)},
+    )
+
+
+ANSWERED = "the answer above stands; only the files are missing"
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The places that were asked for; `alone`: the certificate, where it does not lie in the directory."""
+
+    directory: OutputDirectory | None
+    certificate: Path | None
+    alone: OutputFile | None
+
+    @staticmethod
+    def claimed(directory: Path | None, certificate: Path | None, overwrite: bool) -> Outputs:
+        """Refuse what must not or cannot be written; `overwrite` is about the certificate alone."""
+        claimed = None if directory is None else claim(directory, KIND)
+        within = (
+            claimed is not None
+            and certificate is not None
+            and Path(os.path.realpath(certificate.parent)) == claimed.path
+        )
+        apart = certificate is not None and not within
+        alone = claim_file(certificate, CERTIFICATE, overwrite) if certificate and apart else None
+        return Outputs(claimed, certificate, alone)
+
+    @contextmanager
+    def writing(self, progress: PhaseProgress) -> Iterator[Writer]:
+        """All files take their places when the block ends; a failure says that the answer stands."""
+        try:
+            if self.directory is None:
+                yield Writer(self, None, progress)
+            else:
+                with self.directory.filling(RESULT) as folder:
+                    yield Writer(self, folder, progress)
+        except InputError as error:
+            raise InputError(error.message, error.location, error.hint or ANSWERED) from error
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Writes into the folder that becomes the output directory, and the certificate where it belongs."""
+
+    outputs: Outputs
+    folder: Path | None
+    progress: PhaseProgress
+
+    def write(
+        self,
+        proof: CertificateFile | None,
+        results: list[LearningResult],
+        content: ResultDocument | None,
+        *,
+        exports: Collection[Export],
+    ) -> None:
+        """The certificate, and the results with their document, which names it."""
+        target = self.outputs.certificate
+        if proof is not None and target is not None:
+            self.progress("write: the certificate")
+            alone = self.outputs.alone
+            if alone is not None:
+                alone.check()
+                digest = proof.save(alone.path)
+            else:
+                assert self.folder is not None
+                digest = proof.save(self.folder / target.name)
+            if content is not None:
+                content.certificate = CertificateFacts(digest, str(target))
+        if self.folder is not None and content is not None:
+            fill_results(self.folder, results, content, exports=exports, progress=self.progress)
+
+
+def asks_average(prop: str | None) -> bool:
+    """Whether one long-run average is asked for."""
+    if prop is None:
+        return False
+    files = read_properties([prop]).files
+    kinds = [kind_of(one.formula, file) for file in files for one in file.properties]
+    return kinds == [QueryKind.LONG_RUN]
+
+
+def run_average(asked: Request) -> None:
+    """Learn, print, write the policy where a file is named."""
+    refused = {
+        "--certificate": asked.certificate,
+        "--policy": asked.policy,
+        "--export": asked.export,
+        "--sets all": asked.compares or None,
+        "--discount": asked.discount,
+        "--terminal-reward": asked.terminal_reward,
+    }
+    for flag, value in refused.items():
+        if value is not None:
+            raise InputError(
+                f"{flag} does not go with {asked.prop}: learning about long-run averages finds one policy "
+                "and its interval",
+                hint=f"leave {flag} out",
+            )
+    if asked.output is not None and asked.output.suffix != ".json":
+        raise InputError("of a long-run average the policy is written, as one file", hint="-o policy.json")
+    claimed = None if asked.output is None else claim_file(asked.output, POLICY, asked.overwrite)
+    files, constants = asked.log.files(), parse_constants(asked.const)
+    properties = read_properties([] if asked.prop is None else [asked.prop])
+    loaded = load_model(asked.model, properties.model_constants(constants), asked.param, asked.domain)
+    if not isinstance(loaded.model, ParametricMDP) or not loaded.model.parameters.names:
+        raise InputError(
+            f"{asked.model} has no parameters: there is nothing to learn about it",
+            hint="'tightrope check' computes the values of such a model",
+        )
+    (query,) = properties.queries(loaded, constants)
+    reading = asked.log.read(loaded.model, files)
+    with phase_progress() as progress:
+        progress("solve")
+        found: LearnedAverage = learn_about(
+            Problem(loaded.model, query), reading.counts, delta=asked.delta, **asked.learn_options().words
+        )
+    if asked.json:
+        print_json(_average_answer(asked.model, found))
+    else:
+        print_verdict(found.verdict, found.headline())
+        print_reading(reading)
+        _print_average(found)
+    sys.stdout.flush()
+    if claimed is not None:
+        claimed.check()
+        found.policy.save(claimed.path, loaded.model.hash(), to_plain(_certified_facts(found)))
+    leave(found.verdict, asked.accept_nominal, found.text)
+
+
+def _average_status(found: LearnedAverage) -> str:
+    return CLOSE if found.is_close else "limit"
+
+
+def _certified_facts(found: LearnedAverage) -> CertifiedFacts:
+    return CertifiedFacts(
+        question=found.text,
+        lower=found.interval.lower,
+        upper=found.interval.upper,
+        over=f"the hull of {found.sets.kind.value} sets",
+        confidence=1 - found.ledger.delta,
+        holds=found.ledger.holds,
+        status=_average_status(found),
+    )
+
+
+def _average_answer(source: str, found: LearnedAverage) -> AverageAnswer:
+    verdict = found.verdict
+    return AverageAnswer(
+        model=source,
+        question=found.text,
+        verdict=verdict.word,
+        why=verdict.why,
+        assumptions=list(verdict.assumptions),
+        robust_policy=Interval(found.interval.lower, found.interval.upper),
+        guarantee=found.guarantee,
+        optimistic=found.optimistic,
+        sets=found.sets.kind.value,
+        ledger=ledger_facts(found.ledger),
+        status=_average_status(found),
+        notes=list(found.sets.notes),
+        peak_memory=peak_memory(),
+        seconds={"solve": round(found.seconds, 6)},
+    )
+
+
+def _print_average(found: LearnedAverage) -> None:
+    facts = [
+        ("guarantee", found.guarantee_text()),
+        ("robust policy", str(found.interval)),
+        ("optimistic", f"{found.optimistic_text()}: no policy does better"),
+        ("sets", f"the hull of {found.sets.kind.value} sets"),
+        *(("why", reason) for reason in found.decisions.reasons),
+        *(("ledger", line) for line in found.ledger.lines),
+        ("seconds", f"{found.seconds:.3g}"),
+        ("memory", memory_text()),
+    ]
+    print_facts(found.text, facts)
+
+
+def learn_timed(request: Request) -> None:
+    """Learn, print, write."""
+    from tightrope.data.exposure import exposure_of
+    from tightrope.io.output import DRN as DRN_FILE
+    from tightrope.io.output import claim_file
+    from tightrope.learning.rates import learn_rates
+    from tightrope.prism.properties.query import read_query
+    from tightrope.prism.properties.resolve import PropertyOptions
+
+    if request.prop is None:
+        hint = "say what to compute with --prop 'P=? [ F<=10 \"goal\" ]'"
+        raise InputError("no property is given", hint=hint)
+    if not 0 < request.delta < 1:
+        raise InputError(f"--delta is {request.delta}, not within (0, 1)")
+    output = request.output
+    if output is not None and output.suffix != ".drn":
+        raise InputError(
+            "of a chain in continuous time the learned interval chain is written, as one file",
+            hint="write -o learned.drn",
+        )
+    claimed = None if output is None else claim_file(output, DRN_FILE, False)
+    constants = parse_constants(request.const)
+    asked = read_properties([request.prop])
+    properties = [(p, file) for file in asked.files for p in file.properties]
+    if len(properties) != 1:
+        raise InputError(f"learning goes with one property, not {len(properties)}")
+    loaded = load_timed(request.model, asked.model_constants(constants), request.param, request.domain)
+    reading = PropertyOptions(constants=constants, is_timed=True)
+    query = read_query(*properties[0], loaded.model.structure, reading)
+    with phase_progress() as progress:
+        progress("data")
+        asked_log = LogRequest.of(request.reading, request.data).options
+        exposure = exposure_of(request.data, loaded.model.structure, asked_log)
+        progress("solve")
+        options = LearnOptions.of("learn", {"region": request.region, "precision": request.precision})
+        result = learn_rates(Problem(loaded.model, query), exposure, request.delta, options)
+    answer = rate_answer(loaded, result)
+    if request.json:
+        print_json(answer)
+    else:
+        print_verdict(result.verdict, result.headline())
+        _print_rates(answer)
+    sys.stdout.flush()
+    if claimed is not None and result.chain is not None:
+        from tightrope.io.drn.write import write_rates
+
+        claimed.check()
+        write_rates(result.chain, claimed.path)
+    leave(result.verdict, request.accept_nominal, answer.question)
+
+
+def rate_answer(loaded: TimedModel, result: RateResult) -> RateAnswer:
+    """The document of a result."""
+    from tightrope.io.answers import RateAnswer, RateFacts, TimedLogFacts
+    from tightrope.io.results import Interval, WidthFacts
+    from tightrope.learning.result import CLOSE, ledger_facts
+    from tightrope.regions.rate_box import box_of
+
+    verdict = result.verdict
+    value = None if result.value is None else Interval(result.value.lower, result.value.upper)
+    widths = None
+    if result.chain is not None:
+        unknown = result.model.expressions.nonconstant
+        open_part = (result.chain.upper - result.chain.lower)[unknown]
+        widths = WidthFacts(
+            float(open_part.mean()),
+            float(open_part.max()),
+            len(unknown),
+            box_of(result.region, result.model.parameters.names),
+        )
+    return RateAnswer(
+        model=loaded.source,
+        question=result.question,
+        verdict=verdict.word,
+        why=verdict.why,
+        assumptions=list(verdict.assumptions),
+        empty=result.value is None,
+        fallback=False,
+        value=value,
+        robust_policy=value,
+        widths=widths,
+        rates=[
+            RateFacts(text, low, high, k, t, k / t if t > 0 else None)
+            for text, low, high, k, t in result.rates
+        ],
+        ledger=ledger_facts(result.ledger),
+        status="empty" if result.value is None else "limit" if result.value.missed else CLOSE,
+        notes=[] if result.value is None else list(result.value.notes),
+        data=TimedLogFacts(
+            result.data.rows,
+            result.data.episodes,
+            int(result.data.jumps.sum()),
+            float(result.data.waited.sum()),
+            result.data.censored,
+            [result.data.read_as],
+        ),
+        peak_memory=peak_memory(),
+        seconds={
+            "build": round(loaded.seconds, 6),
+            **{name: round(spent, 6) for name, spent in result.seconds.items()},
+        },
+    )
+
+
+def _print_rates(answer: RateAnswer) -> None:
+    log = answer.data
+    facts = [
+        ("read as", "; ".join(log.read_as)),
+        (
+            "log",
+            f"{_count(log.jumps, 'jump')} in {_count(log.episodes, 'episode')}, time {log.time:.6g}, "
+            f"{_count(log.censored, 'sojourn')} cut off",
+        ),
+    ]
+    if answer.value is None:
+        facts.append(("value", answer.why))
+    else:
+        facts.append(("value", interval_text(answer.value.lower, answer.value.upper, 6)))
+    facts += [("ledger", line) for line in answer.ledger.lines]
+    facts += [("note", note) for note in answer.notes]
+    spent = ", ".join(f"{seconds:.3g} {phase}" for phase, seconds in answer.seconds.items())
+    print_facts(answer.question, [*facts, ("seconds", spent), ("memory", memory_text())])
+    rows = [
+        (
+            one.rate,
+            text_below(one.lower, 6),
+            text_above(one.upper, 6),
+            group(one.events),
+            f"{one.exposure:.6g}",
+            "" if one.estimate is None else f"{one.estimate:.6g}",
+        )
+        for one in answer.rates
+    ]
+    print_table("", ("rate", "lower", "upper", "events", "exposure", "events/exposure"), rows)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{group(number)} {what}{'' if number == 1 else 's'}"

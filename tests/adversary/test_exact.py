@@ -60,12 +60,12 @@ def test_nothing_is_left_in_floats(name: str, monkeypatch: pytest.MonkeyPatch) -
     def refuse(*given: Any) -> Any:
         raise AssertionError("float64 decides something")
 
-    for method in ("finite", "fractions", "floats", "up", "down", "trim", "root_up"):
+    for method in ("finite", "fractions", "floats", "up", "down", "trim", "each"):
         watch(method, 1)
     watch("error", 2)
     watch("array", None)
     watch("zeros", None)
-    for method in ("array", "zeros", "enclose", "error", "root_up"):
+    for method in ("array", "zeros", "enclose", "error", "each", "require_finite"):
         monkeypatch.setattr(FLOAT64, method, refuse)
     assert check(certificate, RATIONAL).valid
     assert seen > 50

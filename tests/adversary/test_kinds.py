@@ -16,7 +16,7 @@ from adversary.honest import ALL, REACH, SPREAD, SPREAD_DOMAIN, WALK, Honest
 
 ROOT = Path(tightrope.certificate.__file__).parents[2]
 TABLE = Path(__file__).parents[2] / "docs" / "trust.md"
-MOST = {"a": 1700, "the": 2600, "learned:": 2900, "coupled:": 3400}
+MOST = {"a": 1550, "the": 2400, "learned:": 2800, "coupled:": 3400}
 """Lines, by the first word of a kind."""
 
 BUDGET = "tightrope.certificate.budget"
@@ -119,6 +119,7 @@ def test_each_kind_rests_on_few_lines_and_the_page_says_on_how_many(loaded: dict
     rows = [f"| {kind} | {size:,} |" for kind, size in {**sizes, "everything": whole}.items()]
     said = re.findall(r"^\| [^|]* \| [0-9],[0-9]{3} \|$", TABLE.read_text(encoding="utf-8"), re.MULTILINE)
     assert said == rows, "the table of docs/trust.md should be\n" + "\n".join(rows)
+    assert sizes["a value"] <= 1400
     assert {kind: size for kind, size in sizes.items() if size > MOST[kind.split(" ")[0]]} == {}
 
 

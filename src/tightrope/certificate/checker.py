@@ -58,9 +58,11 @@ def check(certificate: Certificate, n: Arithmetic = FLOAT64, budget: Budget | No
 def _check(certificate: Certificate, n: Arithmetic) -> Verdict:
     validate(certificate)
     problem, n = certificate.problem, n if n.is_kept else RATIONAL
-    _require_small(problem, n)
-    checks: list[Check] = []
-    learned, contradicted = None, None
+    if n.exact and _exact_work(problem) > MOST_EXACT_WORK:
+        size = f"{problem.graph.transitions:,} transitions and {max(1, _steps(problem)):,} steps"
+        hint = "leave `exact=True` out: the rounding of the check is on the safe side"
+        raise InputError(f"{size} are too many for rationals", hint=hint)
+    checks, learned, contradicted = list[Check](), None, None
     with np.errstate(all="ignore"):
         try:
             if problem.law == "domain":
@@ -76,26 +78,20 @@ def _check(certificate: Certificate, n: Arithmetic) -> Verdict:
         except (ValueError, ArithmeticError, LookupError) as error:
             checks.append(Check("hints", False, f"they do not fit the problem: {error}"))
     values = {claim.name: (claim.lower, claim.upper) for claim in certificate.claims}
-    kind = "value" if problem.law != "domain" else "learning"
     whole = contradicted is None and all(one.passed for one in checks)
     planned = learned is not None and whole and learned.statements.planned
-    given = any(claim.name == "given policy" for claim in certificate.claims)
-    assumed = tuple(assumptions(problem, planned, given))
+    assumed = tuple(assumptions(problem, planned, "given policy" in values))
+    kind = "value" if problem.law != "domain" else "learning"
     return Verdict(tuple(checks), values, kind, assumed, unbound(certificate), contradicted)
 
 
-def _require_small(problem: Problem, n: Arithmetic) -> None:
-    if n.exact and _exact_work(problem) > MOST_EXACT_WORK:
-        steps = max(1, problem.objective.steps or 0, problem.objective.lower_steps)
-        raise InputError(
-            f"{problem.graph.transitions:,} transitions and {steps:,} steps are too many for rationals",
-            hint="leave `exact=True` out: the rounding of the check is on the safe side",
-        )
+def _steps(problem: Problem) -> int:
+    """Backups that are made."""
+    return max(problem.objective.steps or 0, problem.objective.lower_steps)
 
 
 def _exact_work(problem: Problem) -> int:
-    steps = max(1, problem.objective.steps or 0, problem.objective.lower_steps)
-    return steps * max(problem.graph.transitions, 500)
+    return max(1, _steps(problem)) * max(problem.graph.transitions, 500)
 
 
 def _run(certificate: Certificate, n: Arithmetic, learned: Learned | None, checks: list[Check]) -> None:
@@ -167,8 +163,7 @@ def _prove(
     if low > high and all(one.passed for one in found):
         raise Contradiction(f"no value is left for the {claim.name}")
     last = _compare_claim(claim, low, high, least)
-    steps = max(problem.objective.steps or 0, problem.objective.lower_steps)
-    if not last.passed and steps and not exactly and not boxes.n.exact:
+    if not last.passed and _steps(problem) and not exactly and not boxes.n.exact:
         if _exact_work(problem) <= MOST_EXACT_WORK:
             return _prove(certificate, number, boxes, learned, True)
         last = replace(last, detail=f"{last.detail} in float64, and the steps are too many for rationals")
@@ -191,12 +186,9 @@ def _compare_claim(claim: Claim, low: _End, high: _End, least: float) -> Check:
 
 def unbound(certificate: Certificate) -> dict[str, bool | None]:
     """What a certificate could be tied to, and is not yet; None where it speaks of no such thing."""
-    return {
-        "model": False,
-        "property": False,
-        "data": None if certificate.problem.data is None else False,
-        "policy": None if all(claim.policy == "free" for claim in certificate.claims) else False,
-    }
+    data = None if certificate.problem.data is None else False
+    policy = None if all(claim.policy == "free" for claim in certificate.claims) else False
+    return {"model": False, "property": False, "data": data, "policy": policy}
 
 
 def assumptions(problem: Problem, planned: bool, given: bool) -> list[Assumption]:

@@ -56,6 +56,7 @@ import numpy as np
 from tightrope.certificate.budget import hold, spend, spend_on
 from tightrope.certificate.coordinates import Box, Row, Space
 from tightrope.certificate.coupled_hints import CoupledHints
+from tightrope.certificate.logarithms import root_up
 from tightrope.certificate.nature import rows_of
 from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers, OutOfRange
 from tightrope.certificate.problem import Claim, Objective, Problem
@@ -435,7 +436,7 @@ def _one_step(walk: Walk, ball: Ball, model: Model) -> Model:
 def norm_up(n: Arithmetic, vectors: Numbers, divided: Any = 1) -> Numbers:
     """Not below the Euclidean norms √(Σ c²/divided)."""
     square = (vectors * vectors / divided).sum(axis=-1)
-    return n.root_up(square + n.error(vectors.shape[-1] + 8, square))
+    return root_up(n, square + n.error(vectors.shape[-1] + 8, square))
 
 
 def polynomial_ends(ball: Ball, model: Model, state: int, points: FloatArray) -> ValueEnds:

@@ -1,18 +1,36 @@
-"""Logarithms as rationals on a side of the true ones, by series in integers: no C library is believed."""
+"""Logarithms and roots as rationals on a side of the true ones, by integers: no C library is believed."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from functools import cache
-from math import inf, lcm
+from math import inf, isqrt, lcm
 from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.numbers import RATIONAL, Numbers, OutOfRange, parts_of, quick, scaled
+from tightrope.certificate.numbers import (
+    RATIONAL,
+    Arithmetic,
+    Numbers,
+    OutOfRange,
+    dyadic,
+    parts_of,
+    quick,
+    scaled,
+)
 
 _POINT = 160
 """Bits after the point, in which logarithms are worked out."""
+
+
+def root_up(n: Arithmetic, array: Numbers) -> Numbers:
+    """Not below the square roots; float64's are correctly rounded."""
+    if n.exact:
+        return n.each(array, _root_up, True)
+    n.require_finite(array)
+    root: Numbers = np.sqrt(np.maximum(array, 0))
+    return np.where(root > 0, np.nextafter(root, np.inf), root)
 
 
 def log_up(array: Numbers) -> Numbers:
@@ -117,3 +135,10 @@ def _atanh(top: int, bottom: int) -> int:
         power, k = power * square >> _POINT, k + 2
         total += power // k
     return total
+
+
+def _root_up(top: int, bottom: int) -> tuple[int, int]:
+    if top <= 0:
+        return 0, 1
+    half = (256 - top.bit_length() + bottom.bit_length()) // 2
+    return dyadic(isqrt(scaled(top, bottom, 2 * half, True) - 1) + 1, half)

@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from fractions import Fraction
-from math import inf, isqrt, nextafter
+from math import inf, nextafter
 from typing import Any
 
 import numpy as np
@@ -88,11 +88,8 @@ class Arithmetic:
         """Where numbers are in the range of the arithmetic."""
         return np.ones(np.shape(array), dtype=np.bool_) if self.exact else np.isfinite(array)
 
-    def is_finite(self, *arrays: Numbers) -> bool:
-        return all(bool(np.all(self.finite(array))) for array in arrays)
-
     def require_finite(self, *arrays: Numbers) -> None:
-        if not self.is_finite(*arrays):
+        if not all(np.all(self.finite(array)) for array in arrays):
             raise OutOfRange
 
     def fractions(self, array: Numbers) -> list[Fraction]:
@@ -115,12 +112,6 @@ class Arithmetic:
     def trim(self, array: Numbers, upward: bool | None = None) -> Numbers:
         """The same numbers in few bits: to the nearest, or none below (`upward`) or above; see `RATIONAL`."""
         return array
-
-    def root_up(self, array: Numbers) -> Numbers:
-        """Not below the square roots; float64's are correctly rounded."""
-        self.require_finite(array)
-        root: Numbers = np.sqrt(np.maximum(array, 0))
-        return np.where(root > 0, np.nextafter(root, np.inf), root)
 
     def each(self, array: Numbers, function: Callable[[int, int], tuple[int, int]], upward: bool) -> Numbers:
         """What a function makes of every numerator and denominator, on a side where that is no number."""
@@ -151,15 +142,10 @@ class _Rational(Arithmetic):
         return np.full(shape, _rational(0), dtype=object)
 
     def floats(self, array: Numbers) -> FloatArray:
-        near = [_nearest(value) for value in np.asarray(array).reshape(-1).tolist()]
-        return np.array(near, dtype=np.float64).reshape(np.shape(array))
+        return FLOAT64._apply(_nearest, array)
 
     def up(self, array: Numbers) -> FloatArray:
-        above = [_double_up(*parts_of(value)) for value in np.asarray(array).reshape(-1).tolist()]
-        return np.array(above, dtype=np.float64).reshape(np.shape(array))
-
-    def root_up(self, array: Numbers) -> Numbers:
-        return self.each(array, _root_up, True)
+        return FLOAT64._apply(lambda value: _double_up(*parts_of(value)), array)
 
     def trim(self, array: Numbers, upward: bool | None = None) -> Numbers:
         """At most 128 bits of mantissa, so that long products and many steps stay short."""
@@ -228,7 +214,7 @@ def scaled(top: int, bottom: int, shift: int, upward: bool) -> int:
     return -(-top // bottom) if upward else top // bottom
 
 
-def _of(mantissa: int, shift: int) -> tuple[int, int]:
+def dyadic(mantissa: int, shift: int) -> tuple[int, int]:
     """mantissa·2^−shift."""
     return (mantissa, 1 << shift) if shift >= 0 else (mantissa << -shift, 1)
 
@@ -237,11 +223,4 @@ def _trim(top: int, bottom: int, upward: bool | None) -> tuple[int, int]:
     if top.bit_length() + bottom.bit_length() <= 320:
         return top, bottom
     shift = 128 - top.bit_length() + bottom.bit_length()
-    return _of(scaled(top, bottom, shift, bool(upward)), shift)
-
-
-def _root_up(top: int, bottom: int) -> tuple[int, int]:
-    if top <= 0:
-        return 0, 1
-    half = (256 - top.bit_length() + bottom.bit_length()) // 2
-    return _of(isqrt(scaled(top, bottom, 2 * half, True) - 1) + 1, half)
+    return dyadic(scaled(top, bottom, shift, bool(upward)), shift)

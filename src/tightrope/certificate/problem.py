@@ -190,13 +190,8 @@ class Problem:
         return "the expressions are too large to be evaluated at the point" if work > MOST_BITS else None
 
 
-_LAWS = (
-    "probability",
-    "lower upper",
-    "expression polynomial theta",
-    "expression polynomial domain",
-    "expression polynomial domain data",
-)
+_PARAMETRIC = [f"expression polynomial {known}" for known in ("theta", "domain", "domain data")]
+_LAWS = ("probability", "lower upper", *_PARAMETRIC)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,9 +217,6 @@ class Claim:
         if self.choice is None:
             return self.weight
         return np.bincount(self.choice, minlength=choices).astype(np.float64)
-
-    def __repr__(self) -> str:
-        return f"Claim: {self.name} within [{self.lower!r}, {self.upper!r}]"
 
     def trouble(self) -> str | None:
         if (self.choice is not None) != (self.policy == "fixed"):
@@ -268,9 +260,6 @@ class Certificate:
     values: tuple[ValueHints, ...] = fields.parts(ValueHints, 4)
     learned: LearnedHints | None = fields.part("evidence.LearnedHints", optional=True)
     about: Mapping[str, str] = fields.texts()
-
-    def __repr__(self) -> str:
-        return f"Certificate: {'; '.join(map(repr, self.claims))}"
 
     def trouble(self) -> str | None:
         if not self.claims or len(self.claims) != len(self.values):

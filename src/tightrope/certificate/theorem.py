@@ -60,11 +60,8 @@ class Game:
 
     def of_policy(self, choice: OffsetArray) -> Game:
         """The game of a policy: its choices are all there are."""
-        states = np.arange(len(choice) + 1)
-        boxes = self.boxes.only(choice)
-        return replace(
-            self, choice_start=states, boxes=boxes, reward=self.reward[choice], witness=states[:-1]
-        )
+        states, boxes, reward = np.arange(len(choice) + 1), self.boxes.only(choice), self.reward[choice]
+        return replace(self, choice_start=states, boxes=boxes, reward=reward, witness=states[:-1])
 
     def exactly(self, at: OffsetArray) -> Game:
         """The same at some of these states, in rationals."""
@@ -231,7 +228,8 @@ def prove(
         at = games_by_step(whole, claim.choice, claim.earlier)
     objective = problem.objective
     if objective.steps is not None:
-        return [], _back_up(at, _at_the_end(game), objective.steps, upward)
+        counted = np.zeros(game.states) if objective.target is None else objective.target.astype(np.float64)
+        return [], _back_up(at, Vector.of(game.n, counted), objective.steps, upward)
     bound = hints.upper if upward else hints.lower
     ranking = hints.lower_ranking if not upward or hints.upper_ranking is None else hints.upper_ranking
     assert bound is not None
@@ -239,18 +237,15 @@ def prove(
         ranking = np.zeros(game.states, dtype=np.int64)
     owner, side = ("MIN", "upper") if upward else ("MAX", "lower")
     if ranking is None or (game.agent_owns(owner) and game.witness is None):
-        return [Check("hints", False, "a ranking or the agent's witness is missing")], Vector.of(
-            game.n, bound
-        )
+        missing = Check("hints", False, "a ranking or the agent's witness is missing")
+        return [missing], Vector.of(game.n, bound)
     play, bias = Play(game, bound, ranking, upward), hints.upper_bias if upward else hints.lower_bias
     if bias is not None:
         from tightrope.certificate.special import bounds_average
 
-        words, wrong = (
-            "gain and its bias bound the average",
-            ~play.everywhere(partial(bounds_average, bias_of=bias)),
-        )
-        return [Check.everywhere(f"the {side} {words}", wrong, "state")], play.value
+        wrong = ~play.everywhere(partial(bounds_average, bias_of=bias))
+        name = f"the {side} gain and its bias bound the average"
+        return [Check.everywhere(name, wrong, "state")], play.value
     checks = [Check.everywhere(f"the {side} bound is inductive", ~play.everywhere(_is_inductive), "state")]
     if objective.kind != "DISCOUNTED" and checks[0].passed:
         checks += _stops(play)
@@ -306,13 +301,6 @@ def _stops(play: Play) -> list[Check]:
             words, sure = "the target is missed", misses
         ask(f"{words} where the lower bound is infinite", endless, lambda some: sure(some, endless))
     return checks
-
-
-def _at_the_end(game: Game) -> Vector:
-    """What counts after the last step."""
-    target = game.objective.target
-    counted = np.zeros(game.states) if target is None else target.astype(np.float64)
-    return Vector.of(game.n, counted)
 
 
 def _back_up(at: GameAt, value: Vector, steps: int, upward: bool, counted: bool = True) -> Vector:

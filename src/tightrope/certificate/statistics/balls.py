@@ -14,7 +14,7 @@ import numpy as np
 
 from tightrope.certificate.budget import spend_terms
 from tightrope.certificate.coordinates import Row, Terms, add
-from tightrope.certificate.logarithms import log_below, log_up
+from tightrope.certificate.logarithms import log_below, log_up, root_up
 from tightrope.certificate.numbers import RATIONAL
 from tightrope.certificate.rows import Origin, Statements
 from tightrope.certificate.verdict import Check
@@ -49,7 +49,7 @@ class Balls:
         if not 0 < part < 2**width - 1 or trials == 0 or not self.uncertain[group]:
             raise ValueError("no such set of outcomes")
         log_sets = log_up(RATIONAL.array([2**width - 2])) - self.log_level
-        radius = RATIONAL.root_up(2 * log_sets / trials)
+        radius = root_up(RATIONAL, 2 * log_sets / trials)
         total: Terms = {}
         share = 0
         for o in range(first, last):

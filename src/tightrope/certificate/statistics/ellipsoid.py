@@ -18,7 +18,7 @@ import numpy as np
 
 from tightrope.certificate.budget import longest, spend_on, spend_sums, spend_terms
 from tightrope.certificate.coordinates import ZERO, Row, add
-from tightrope.certificate.logarithms import log_below, log_down, log_up
+from tightrope.certificate.logarithms import log_below, log_down, log_up, root_up
 from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers, as_fraction
 from tightrope.certificate.rows import Origin, Statements, point_of
 from tightrope.certificate.verdict import Check
@@ -78,9 +78,9 @@ class Ellipsoid:
         length = directions @ self.image.T
         square = (length * length).sum(axis=1)
         if n.exact:
-            return np.asarray(value + n.root_up(square), dtype=object)
+            return np.asarray(value + root_up(n, square), dtype=object)
         size, image = np.abs(directions), np.abs(self.image).T + n.tiny  # 0 may stand for less than that
-        norm = n.root_up(square + n.error(terms, square)) + 2 * n.error(terms, size @ image).sum(axis=1)
+        norm = root_up(n, square + n.error(terms, square)) + 2 * n.error(terms, size @ image).sum(axis=1)
         total = value + norm + n.error(terms, size @ (np.abs(self.middle) + n.tiny) + norm)
         return np.where(np.any(directions != 0, axis=1), np.where(np.isfinite(total), total, np.inf), 0)
 
@@ -119,7 +119,7 @@ def _factorise(matrix: Numbers) -> tuple[Numbers, Any, Any]:
         spend_terms("the ellipsoid", 6 * (size - j) * size, work[j:].flat)
         below = work[j + 1 :, j] / work[j, j]
         work[j + 1 :] = RATIONAL.trim(work[j + 1 :] - below[:, None] * work[j])
-    scale = RATIONAL.root_up(1 / np.diag(work))
+    scale = root_up(RATIONAL, 1 / np.diag(work))
     factor = RATIONAL.trim(scale[:, None] * work[:, size:])
     spend_sums("the ellipsoid", 3 * matrix.size, matrix.tolist(), 2 * longest(factor.flat))
     image = factor @ matrix @ factor.T
@@ -140,4 +140,4 @@ def _find_centre(matrix: Numbers, vector: Numbers, factor: Numbers) -> tuple[Num
 
 
 def _root_up(value: Any) -> Any:
-    return RATIONAL.root_up(RATIONAL.array([value]))[0]
+    return root_up(RATIONAL, RATIONAL.array([value]))[0]

@@ -35,11 +35,9 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
 from tightrope.regions.ellipsoid import ellipsoid_region
 from tightrope.regions.l1 import l1_rows, uncertain_signatures
-from tightrope.statistics.confidence_sequence import beta_binomial
 from tightrope.statistics.coordinates import Coordinates
-from tightrope.statistics.estimates import IntervalMethod, event_intervals, share
-from tightrope.statistics.events import Budget
-from tightrope.statistics.intervals import clopper_pearson
+from tightrope.statistics.estimates import Budget, IntervalMethod, event_intervals, share
+from tightrope.statistics.intervals import beta_binomial, clopper_pearson
 from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import prequential

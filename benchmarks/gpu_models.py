@@ -24,8 +24,7 @@ from tightrope.model.polynomial import Polynomial
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.regions.event_polytope import polytope_region
 from tightrope.solver.bellman.rectangular import RectangularOperator
-from tightrope.statistics.estimates import EventIntervals
-from tightrope.statistics.events import Budget, Events
+from tightrope.statistics.estimates import Budget, EventIntervals, Events
 from tightrope.statistics.ledger import Assumption, Ledger
 from tightrope.statistics.outcomes import Outcomes
 

@@ -55,8 +55,7 @@ from tightrope.model.policy import Policy
 from tightrope.problem import Problem
 from tightrope.regions.registry import region_kind
 from tightrope.solver.solve import solve
-from tightrope.statistics.estimates import IntervalMethod
-from tightrope.statistics.events import Budget
+from tightrope.statistics.estimates import Budget, IntervalMethod
 from tightrope_campaigns.published import results_of
 
 DELTA = 0.001

@@ -30,8 +30,7 @@ from tightrope.data.design import SamplingKind, find_decided_states
 from tightrope.data.simulator import Simulator
 from tightrope.learning.bet_policy import BetPolicy
 from tightrope.numerics.arrays import FloatArray
-from tightrope.regions.likelihood import likelihood_region
-from tightrope.regions.value_cuts import cut_along, wants_value_cuts
+from tightrope.regions.likelihood import cut_along, likelihood_region, wants_value_cuts
 from tightrope.solver.solve import solve
 from tightrope.statistics import prequential
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser

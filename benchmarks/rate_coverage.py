@@ -24,8 +24,7 @@ import tightrope as tr
 from tightrope.data.exposure import TimedRows, read_exposure, simulate_times
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.prism.load import load_rates_text
-from tightrope.regions.rate_box import region_of_rates
-from tightrope.regions.rate_likelihood import estimate_jointly, likelihood_of, threshold
+from tightrope.regions.rate_box import estimate_jointly, likelihood_of, region_of_rates, threshold
 from tightrope.statistics.rates import RateClasses, estimate_rates, middles_of
 
 FARM = """

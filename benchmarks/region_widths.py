@@ -33,8 +33,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.regions.bounds import expression_bounds
 from tightrope.regions.region import Region, RegionOptions
 from tightrope.regions.registry import build_region
-from tightrope.statistics.estimates import IntervalMethod, event_intervals
-from tightrope.statistics.events import Budget
+from tightrope.statistics.estimates import Budget, IntervalMethod, event_intervals
 from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.statistics.outcomes import Outcomes
 

@@ -57,12 +57,11 @@ from tightrope.prism.load import load_prism_text
 from tightrope.problem import Problem
 from tightrope.regions.slab import slab_region
 from tightrope.solver.solve import solve
-from tightrope.statistics.bets import Ends, Wagers
+from tightrope.statistics.bets import Ends, Levels, Slab, Wagers, place_bets
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import Predictions, prequential
-from tightrope.statistics.slab import Levels, Slab, place_bets
 
 DELTA = 0.1
 PLAN = 293

@@ -31,7 +31,7 @@ from tightrope.regions.likelihood import likelihood_region
 from tightrope.regions.polytope import Polytope
 from tightrope.regions.slab import slab_region
 from tightrope.solver.solve import solve
-from tightrope.statistics.slab import Levels
+from tightrope.statistics.bets import Levels
 
 DELTA = 0.001
 TRUTH = (Fraction(3, 5), Fraction(7, 10))

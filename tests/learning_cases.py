@@ -19,8 +19,7 @@ from tightrope.model.policy import Policy
 from tightrope.problem import Problem
 from tightrope.regions.region import RegionKind
 from tightrope.solver.solve import solve
-from tightrope.statistics.estimates import IntervalMethod
-from tightrope.statistics.events import Budget
+from tightrope.statistics.estimates import Budget, IntervalMethod
 
 FAMILIES = ("aircraft(5,3)", "betting(8)", "engagement(2)", "rover(4,4)", "glider(5,5)", "parallel(2)")
 EPISODES = 3000

@@ -14,8 +14,7 @@ from tightrope.model.builder import build_from_rows
 from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
-from tightrope.statistics.estimates import EventIntervals
-from tightrope.statistics.events import Budget, Events
+from tightrope.statistics.estimates import Budget, EventIntervals, Events
 from tightrope.statistics.ledger import Assumption, Ledger
 from tightrope.statistics.outcomes import Outcomes
 

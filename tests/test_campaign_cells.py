@@ -8,8 +8,7 @@ from tightrope.ambiguity.sets import SetsKind
 from tightrope.benchmarks.families import FAMILIES
 from tightrope.benchmarks.suite import load
 from tightrope.errors import InputError
-from tightrope.statistics.estimates import IntervalMethod
-from tightrope.statistics.events import Budget
+from tightrope.statistics.estimates import Budget, IntervalMethod
 from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope_campaigns.cells import (
     METHODS,

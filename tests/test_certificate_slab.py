@@ -23,10 +23,8 @@ from tightrope.cli.app import run
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.learning.learn import learn
 from tightrope.numerics.betting import GRID, Table
-from tightrope.statistics.bet_schedule import schedule
-from tightrope.statistics.bets import Ends
+from tightrope.statistics.bets import Ends, Levels, scales, schedule
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.statistics.slab import Levels, scales
 
 PLAIN, PRODUCTS = "betting(3)", "glider(3,3)"
 KINDS = {

@@ -22,9 +22,8 @@ from tightrope.certificate.statistics.likelihood import Predictor, pilot_of
 from tightrope.certificate.verdict import Contradiction
 from tightrope.certify.problem import to_domain
 from tightrope.model.parameters import LinearConstraint, Parameters
-from tightrope.statistics.confidence_sequence import beta_binomial
-from tightrope.statistics.equalities import solve_equalities
-from tightrope.statistics.intervals import clopper_pearson, hoeffding, weissman_radius
+from tightrope.statistics.coordinates import solve_equalities
+from tightrope.statistics.intervals import beta_binomial, clopper_pearson, hoeffding, weissman_radius
 
 METHODS = {"clopper-pearson": clopper_pearson, "hoeffding": hoeffding, "beta-binomial": beta_binomial}
 

@@ -9,12 +9,10 @@ import pytest
 from scipy.optimize import linprog
 
 from coupled_cases import Case, random_case
-from tightrope.coupled.cells import Region, Split
+from tightrope.coupled.cells import Frame, Region, Rows, Split, frame_of
 from tightrope.coupled.chain import Chain, chain_of
-from tightrope.coupled.extremes import range_over_hull
-from tightrope.coupled.frame import Frame, Rows, frame_of
 from tightrope.coupled.taylor import expand
-from tightrope.coupled.vertex_proof import vertex_proof
+from tightrope.coupled.vertex_proof import range_over_hull, vertex_proof
 from tightrope.model.builder import build_from_rows
 from tightrope.model.expressions import ExpressionTable
 from tightrope.model.parameters import LinearConstraint, Parameters

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.coupled.gradient import ValueGradient
+from tightrope.coupled.taylor import ValueGradient
 from tightrope.design.design import design
 from tightrope.design.directions import Directions, EveryDirection, find_directions
 from tightrope.design.episodes import Episodes, Way, stationary

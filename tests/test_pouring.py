@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.ambiguity.few_successors import FEW, pour_few
-from tightrope.ambiguity.pouring import pour, pour_again, pour_row
+from tightrope.ambiguity.o_maximization import FEW, pour, pour_again, pour_few, pour_row
 from tightrope.numerics.arrays import FloatArray, IndexArray, read_only
 
 

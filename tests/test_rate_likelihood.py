@@ -16,10 +16,14 @@ from tightrope.cli.app import run
 from tightrope.data.exposure import read_exposure
 from tightrope.errors import InputError
 from tightrope.prism.load import load_rates_text
-from tightrope.regions.rate_box import region_of_rates
-from tightrope.regions.rate_likelihood import enclose_likelihood, estimate_jointly, likelihood_of, threshold
-from tightrope.statistics.rate_likelihood import RateLikelihood
-from tightrope.statistics.rates import SHAPE, RateClasses, estimate_rates, middles_of
+from tightrope.regions.rate_box import (
+    enclose_likelihood,
+    estimate_jointly,
+    likelihood_of,
+    region_of_rates,
+    threshold,
+)
+from tightrope.statistics.rates import SHAPE, RateClasses, RateLikelihood, estimate_rates, middles_of
 
 RING = """
 ctmc

@@ -15,8 +15,7 @@ from tightrope.model.polynomial import Polynomial
 from tightrope.regions.bounds import expression_bounds, parameter_box
 from tightrope.regions.region import Region, RegionOptions
 from tightrope.regions.registry import build_region, region_kind
-from tightrope.statistics.estimates import IntervalMethod
-from tightrope.statistics.events import Budget
+from tightrope.statistics.estimates import Budget, IntervalMethod
 
 F = Fraction
 P, Q, R = (Polynomial.variable(i) for i in range(3))

@@ -13,11 +13,11 @@ from region_reference import coins, with_intervals
 from tightrope.model.parameters import Parameters
 from tightrope.model.polynomial import Polynomial
 from tightrope.regions.bounds import expression_bounds, parameter_box
-from tightrope.regions.envelopes import envelope_rows
 from tightrope.regions.event_polytope import polytope_region
 from tightrope.regions.region import Relaxation
+from tightrope.regions.tightening import envelope_rows
 from tightrope.statistics.coordinates import Coordinates
-from tightrope.statistics.events import Budget
+from tightrope.statistics.estimates import Budget
 
 F = Fraction
 P, Q, R = (Polynomial.variable(i) for i in range(3))

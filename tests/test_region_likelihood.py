@@ -18,9 +18,8 @@ from tightrope.model.polynomial import Polynomial
 from tightrope.monitoring.model_fit import weigh_fit
 from tightrope.regions.bounds import expression_bounds, parameter_box
 from tightrope.regions.halfspaces import Origin
-from tightrope.regions.likelihood import likelihood_region
+from tightrope.regions.likelihood import LogLikelihood, likelihood_region
 from tightrope.regions.region import Relaxation
-from tightrope.regions.tangent_cuts import LogLikelihood
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.ledger import Assumption
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser

@@ -17,16 +17,13 @@ from tightrope.model.ranges import ranges_over_box
 from tightrope.regions.bounds import expression_bounds, parameter_box
 from tightrope.regions.event_polytope import irreducible, polytope_region
 from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces
-from tightrope.regions.lazy_program import bound_by_programs
-from tightrope.regions.polytope import Polytope
+from tightrope.regions.polytope import EnclosingVertices, Polytope, prove_vertices
 from tightrope.regions.region import Relaxation
 from tightrope.regions.registry import region_kind
 from tightrope.regions.tightening import tighten
-from tightrope.regions.vertices import EnclosingVertices, prove_vertices
-from tightrope.regions.walk import bound_by_walks
+from tightrope.regions.walk import bound_by_programs, bound_by_walks
 from tightrope.statistics.coordinates import Coordinates
-from tightrope.statistics.estimates import EventIntervals
-from tightrope.statistics.events import Budget
+from tightrope.statistics.estimates import Budget, EventIntervals
 
 F = Fraction
 

@@ -21,13 +21,10 @@ from tightrope.model.polynomial import Polynomial
 from tightrope.numerics.betting import GRID, Table, shorten, with_the_domains_help
 from tightrope.regions.bounds import expression_bounds
 from tightrope.regions.slab import line_below, row_of, slab_region
-from tightrope.statistics.bet_schedule import schedule
-from tightrope.statistics.bets import Ends
+from tightrope.statistics.bets import Ends, Levels, best_shares, place_bets, price_of_shares, scales, schedule
 from tightrope.statistics.coordinates import Coordinates, _substitute
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
-from tightrope.statistics.mixtures import best_shares, price_of_shares
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.statistics.slab import Levels, place_bets, scales
 
 PRODUCTS, PLAIN = "glider(5,5)", "betting(4)"
 EPISODES = 2000

@@ -23,8 +23,7 @@ from tightrope.learning.learn import learn
 from tightrope.learning.online.run import OnlineRun
 from tightrope.learning.options import LearnOptions
 from tightrope.problem import Problem
-from tightrope.statistics.bet_schedule import count_planned_episodes, schedule
-from tightrope.statistics.slab import scales
+from tightrope.statistics.bets import count_planned_episodes, scales, schedule
 
 NAME, DELTA = "betting(8)", 0.01
 

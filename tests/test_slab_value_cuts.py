@@ -10,13 +10,11 @@ import pytest
 from learning_cases import case, counts_of
 from tightrope.certificate.checker import check
 from tightrope.certify.learned import certificate_of
-from tightrope.coupled.gradient import ValueGradient
+from tightrope.coupled.taylor import ValueGradient
 from tightrope.learning.learn import learn
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import ObjectiveKind
-from tightrope.regions.likelihood import likelihood_region
-from tightrope.regions.tangent_cuts import LogLikelihood
-from tightrope.regions.value_cuts import cut_along, wants_value_cuts
+from tightrope.regions.likelihood import LogLikelihood, cut_along, likelihood_region, wants_value_cuts
 from tightrope.solver.solve import solve
 from tightrope.statistics.coordinates import Coordinates
 

@@ -10,9 +10,9 @@ import pytest
 
 from cases.rectangular_models import F, random_intervals, random_model, reach, system_of
 from region_reference import exact_vertices, generative, region_rows, with_intervals
+from tightrope.ambiguity.rectangular_inner import inner_value, outer_value, walk
 from tightrope.ambiguity.region_shape import shape_of
 from tightrope.ambiguity.sets import Sets, expression, rectangular
-from tightrope.ambiguity.vertex_walk import inner_value, outer_value, walk
 from tightrope.model.builder import build_from_rows
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import LinearConstraint, Parameters
@@ -26,7 +26,7 @@ from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.bellman.rectangular import RectangularOperator
 from tightrope.solver.solution import Status
 from tightrope.solver.solve import operator_of, solve_sets
-from tightrope.statistics.events import Budget
+from tightrope.statistics.estimates import Budget
 
 MIN, MAX = Direction.MIN, Direction.MAX
 

@@ -15,8 +15,14 @@ from tightrope.model.builder import build_from_rows
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
-from tightrope.statistics.estimates import IntervalMethod, event_intervals, share, transition_intervals
-from tightrope.statistics.events import Budget, Events
+from tightrope.statistics.estimates import (
+    Budget,
+    Events,
+    IntervalMethod,
+    event_intervals,
+    share,
+    transition_intervals,
+)
 from tightrope.statistics.ledger import Assumption
 from tightrope.statistics.outcomes import Outcomes
 

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.statistics.confidence_sequence import beta_binomial
-from tightrope.statistics.intervals import clopper_pearson, hoeffding, weissman_radius
+from tightrope.statistics.intervals import beta_binomial, clopper_pearson, hoeffding, weissman_radius
 
 
 def at_least(k: int, n: int, p: Fraction) -> Fraction:

@@ -35,8 +35,7 @@ from tightrope.regions.event_polytope import polytope_region
 from tightrope.regions.region import Relaxation
 from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.solve import operator_of, solve_sets
-from tightrope.statistics.estimates import event_intervals
-from tightrope.statistics.events import Budget
+from tightrope.statistics.estimates import Budget, event_intervals
 
 F = Fraction
 FAMILIES = ("rover(10,10)", "aircraft(20,10)", "betting(25)", "engagement(50)", "glider(11,9)", "parallel(5)")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from learning_cases import case
-from tightrope.coupled.gradient import ValueGradient
+from tightrope.coupled.taylor import ValueGradient
 from tightrope.learning.bet_policy import question_of
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, ObjectiveKind

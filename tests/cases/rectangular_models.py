@@ -16,8 +16,7 @@ from tightrope.model.polynomial import Polynomial
 from tightrope.solver.bellman.rectangular import RectangularOperator
 from tightrope.solver.equations.reduction import equations_of
 from tightrope.solver.equations.system import System
-from tightrope.statistics.estimates import EventIntervals
-from tightrope.statistics.events import Budget
+from tightrope.statistics.estimates import Budget, EventIntervals
 
 F = Fraction
 

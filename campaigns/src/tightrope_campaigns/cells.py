@@ -62,8 +62,7 @@ class Method:
         from tightrope.ambiguity.sets import SetsKind
         from tightrope.learning.options import LearnOptions
         from tightrope.regions.registry import region_kind
-        from tightrope.statistics.estimates import IntervalMethod
-        from tightrope.statistics.events import Budget
+        from tightrope.statistics.estimates import Budget, IntervalMethod
         from tightrope.statistics.least_squares import EllipsoidVersion
 
         return LearnOptions(

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tightrope.ambiguity.pouring import OrderArray
-from tightrope.ambiguity.vertex_walk import find_or_add
+from tightrope.ambiguity.o_maximization import OrderArray
+from tightrope.ambiguity.rectangular_inner import find_or_add
 from tightrope.errors import CannotCertify
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 

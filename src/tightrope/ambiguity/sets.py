@@ -45,11 +45,14 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.remember import remember
 from tightrope.numerics.rounding import down, up
-from tightrope.regions.bounds import expression_bounds, parameter_box
-from tightrope.regions.quotients import quotient_bounds
+from tightrope.regions.bounds import expression_bounds, parameter_box, quotient_bounds
 from tightrope.regions.region import Region, RegionKind, Relaxation
-from tightrope.statistics.estimates import EventIntervals, IntervalMethod, transition_intervals
-from tightrope.statistics.events import constant_values
+from tightrope.statistics.estimates import (
+    EventIntervals,
+    IntervalMethod,
+    constant_values,
+    transition_intervals,
+)
 from tightrope.statistics.ledger import Ledger
 
 ROUNDING = 1e-9

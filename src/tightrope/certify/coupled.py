@@ -30,8 +30,8 @@ from tightrope.certificate.rows import Origin as Kind
 from tightrope.certificate.rows import Rows, Statements
 from tightrope.certify.region import Name, with_region
 from tightrope.coupled import Cell, CoupledValue
-from tightrope.coupled.frame import Frame, affine_at, frame_of
-from tightrope.coupled.frame import Rows as FrameRows
+from tightrope.coupled.cells import Frame, affine_at, frame_of
+from tightrope.coupled.cells import Rows as FrameRows
 from tightrope.coupled.taylor import expand
 from tightrope.coupled.vertex_proof import VertexProof, occupancy
 from tightrope.numerics.arrays import FloatArray, OffsetArray

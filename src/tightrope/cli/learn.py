@@ -24,8 +24,7 @@ from tightrope.cli.options import (
 )
 from tightrope.learning.options import LearnOptions
 from tightrope.regions.registry import region_kind
-from tightrope.statistics.estimates import IntervalMethod
-from tightrope.statistics.events import Budget
+from tightrope.statistics.estimates import Budget, IntervalMethod
 from tightrope.statistics.least_squares import EllipsoidVersion
 
 if TYPE_CHECKING:

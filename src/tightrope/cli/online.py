@@ -67,8 +67,7 @@ from tightrope.learning.result_files import RESULT, Setting, document, fill_resu
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.text import bound_text, interval_text, text_above
 from tightrope.regions.registry import region_kind
-from tightrope.statistics.estimates import IntervalMethod
-from tightrope.statistics.events import Budget
+from tightrope.statistics.estimates import Budget, IntervalMethod
 from tightrope.verdict import Assumed, Verdict, Word
 
 if TYPE_CHECKING:

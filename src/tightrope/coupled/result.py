@@ -15,9 +15,8 @@ from enum import Enum
 
 import numpy as np
 
-from tightrope.coupled.cells import Emptiness, Split
+from tightrope.coupled.cells import Emptiness, Frame, Split
 from tightrope.coupled.chain import Chain
-from tightrope.coupled.frame import Frame
 from tightrope.coupled.taylor import TaylorModel, expand, order_for
 from tightrope.coupled.vertex_proof import VertexProof
 from tightrope.model.objective import Objective

@@ -22,14 +22,16 @@ from functools import cached_property
 import numpy as np
 
 from tightrope.ambiguity.sets import Sets
-from tightrope.coupled.earned import against, functions_of, rewards_at
 from tightrope.coupled.result import CoupledValue
 from tightrope.coupled.value import (
     DEFAULT_GAP,
     CoupledLimits,
+    against,
     bound_coupled_value,
+    functions_of,
     rectangular_solutions,
     require_region,
+    rewards_at,
 )
 from tightrope.errors import InputError
 from tightrope.model.mdp import MDP

@@ -5,7 +5,7 @@ Let x = centre + axes·y, |y| ≤ R, and P(y) = P₀ + Σ y_j P_j the chain's ma
     W(y) = V + b·y + yᵀHy,   V = (I−P₀)⁻¹r,  b_j = (I−P₀)⁻¹P_j V,  H_ij = (I−P₀)⁻¹ ½(P_i b_j + P_j b_i)
 
 solves the Bellman equation of every y up to a cubic term (in first order, without H, a quadratic one). Let
-`defect` bound that term and all rounding (`tightrope.coupled.rows`), and let c ≥ 0 satisfy
+`defect` bound that term and all rounding (`tightrope.coupled.chain`), and let c ≥ 0 satisfy
 
     c(s) ≥ defect(s) + Σ w m c + R‖Σ w g c‖  ≥  defect(s) + (P(y)c)(s)       for all |y| ≤ R.
 
@@ -20,19 +20,39 @@ Only the cubic term is made rectangular, so c is of third order in the size of t
 Chains without a cycle take one pass; elsewhere one sparse LU factorisation serves 1 + n + n(n+1)/2 right-hand
 sides. Step-bounded objectives are as many passes as there are steps, with no equation to solve: there
 c is the exact recursion, and needs no argument.
+
+*Chains with cycles*: sparse LU for the coefficients of a Taylor model, and for its error bound. Nothing of it
+is trusted. The coefficients are compared with the equations afterwards, and the error bound is
+verified; a bad factorisation costs width or the model, never truth.
+
+*Gradients*: how a policy's value changes with the parameters at a point, from one solve and its transpose. At
+probabilities p of the expressions the chain's values solve V = r + P(p)·V. With η the expected number of
+visits of each row from the initial one, ηᵀ = e₀ᵀ(I − P)⁻¹,
+
+    ∂V(initial)/∂p_e = Σ over entries of expression e of  η(row)·weight·V(successor),
+
+and coordinates x follow by the chain rule, p = constant + linear·x. Step-bounded objectives are unrolled and
+differentiated backwards, step by step. Everything is plain float64: a gradient only says where to look (which
+cuts to make, which bets to place), and no bound rests on it.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from tightrope.coupled.chain import Chain
-from tightrope.coupled.frame import affine_at
-from tightrope.coupled.linear_systems import ErrorSystem, solve_polynomials
-from tightrope.coupled.rows import Affine, Polynomials, apply_rows, error_rows
-from tightrope.numerics.arrays import BoolArray, FloatArray
+from tightrope.coupled.cells import affine_at
+from tightrope.coupled.chain import Affine, Chain, Polynomials, apply_rows, chain_of, error_rows
+from tightrope.model.objective import Objective
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
+from tightrope.model.structure import ParametricReward
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.value_slopes import Solved
 from tightrope.statistics.coordinates import AffineFunctions
 
 _ERROR_ROUNDS = 60
@@ -189,3 +209,167 @@ def _constants(value: FloatArray, size: int, bend: int) -> Polynomials:
     return Polynomials(
         value.astype(np.float64), np.zeros((rows, size)), np.zeros((rows, bend, bend)), np.abs(value)
     )
+
+
+_INFLATION = 1.0 + 1e-6
+_ROOM = 1e-11
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorSystem:
+    """I − P₀ on the rows that are not fixed, factored; `matrix` is P₀ from these rows to all."""
+
+    free: OffsetArray
+    matrix: Any
+    factor: Any
+
+    @staticmethod
+    def of(chain: Chain, affine: Affine) -> ErrorSystem | None:
+        """None where the matrix is singular in float64."""
+        from scipy.sparse import eye_array
+        from scipy.sparse.linalg import splu
+
+        free = np.flatnonzero(~chain.fixed)
+        matrix = build_matrix(chain, chain.weight * affine.middle[chain.expression])[free]
+        inner = (eye_array(len(free), format="csc") - matrix[:, free]).tocsc()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                return ErrorSystem(free, matrix, splu(inner))
+            except (RuntimeError, Warning):
+                return None
+
+    def values(self, right: FloatArray) -> FloatArray:
+        """(I − P₀)⁻¹ right, with one step of refinement; right [free, …]."""
+        found: FloatArray = self.factor.solve(right)
+        inner = self.matrix[:, self.free]
+        found += self.factor.solve(right - found + inner @ found)
+        return found
+
+    def solve(self, right: FloatArray, guess: FloatArray) -> FloatArray | None:
+        """The next candidate c for c ≥ F(c), given F(guess): (I − P₀)⁻¹(F(guess) − P₀·guess), a little
+        inflated, with room for the rounding of the check at every row.
+        """
+        known = right[self.free] - self.matrix @ guess + _ROOM * guess[self.free]
+        found = self.factor.solve(known) * _INFLATION
+        largest = float(found.max(initial=0.0))
+        if not (largest < 1e30 and np.all(found >= -1e-9 * largest)):
+            return None
+        found = np.maximum(found, known)  # the inverse is at least the identity
+        result = np.zeros(len(guess))
+        result[self.free] = found
+        return result
+
+
+def build_matrix(chain: Chain, data: FloatArray) -> Any:
+    """The entries of the chain as a sparse matrix over all rows."""
+    from scipy.sparse import csr_array
+
+    return csr_array((data, chain.successor, chain.row_start), shape=(chain.rows, chain.rows))
+
+
+def solve_polynomials(chain: Chain, affine: Affine, system: ErrorSystem, bend: int) -> Polynomials:
+    """V, b and H by one solve for each column."""
+    free, size = system.free, affine.gradient.shape[1]
+    fixed: BoolArray = chain.fixed
+    constant = np.where(fixed, chain.value, 0.0)
+    constant[free] = system.values(chain.reward[free] + system.matrix @ constant)
+    weight = chain.weight
+    moves = [build_matrix(chain, weight * affine.gradient[chain.expression, j])[free] for j in range(size)]
+    slope = np.zeros((chain.rows, size))
+    if size:
+        slope[free] = system.values(np.column_stack([move @ constant for move in moves]))
+    curvature = np.zeros((chain.rows, bend, bend))
+    if bend:
+        pairs = [(i, j) for i in range(size) for j in range(i, size)]
+        right = np.column_stack([0.5 * (moves[i] @ slope[:, j] + moves[j] @ slope[:, i]) for i, j in pairs])
+        found = system.values(right)
+        for column, (i, j) in enumerate(pairs):
+            curvature[free, i, j] = curvature[free, j, i] = found[:, column]
+    radius = affine.radius
+    extent = np.abs(constant) + radius * np.linalg.norm(slope, axis=1)
+    extent += radius**2 * np.linalg.norm(curvature.reshape(chain.rows, -1), axis=1)
+    return Polynomials(constant, slope, curvature, extent * (1.0 + 1e-9))
+
+
+_MOST_STORED = 50_000_000
+"""Values kept while a step-bounded objective is unrolled; beyond that it has no gradient."""
+
+
+@dataclass(frozen=True, eq=False)
+class ValueGradient:
+    """The value of a fixed policy as a function of coordinates, to first order at any point."""
+
+    chain: Chain
+    functions: AffineFunctions
+    sign: float
+
+    @staticmethod
+    def of(
+        model: ParametricMDP, objective: Objective, policy: Policy, functions: AffineFunctions
+    ) -> ValueGradient | None:
+        """None where the value is infinite whatever the parameters, too long to unroll, or of rewards with
+        parameters."""
+        if isinstance(objective.reward, ParametricReward):
+            return None
+        chain = chain_of(model, objective, policy)
+        if isinstance(chain, str) or sum(p.steps for p in chain.phases) * chain.rows > _MOST_STORED:
+            return None
+        return ValueGradient(chain, functions, -1.0 if objective.complement else 1.0)
+
+    def at(self, x: FloatArray) -> FloatArray | None:
+        """∂V/∂x of the reported value at coordinates x; None where the equations are singular there."""
+        terms = self.terms(x)
+        if terms is None:
+            return None
+        slopes = np.zeros(len(self.functions))
+        for visits, values in terms:
+            slopes += self._spread(visits, values)
+        gradient: FloatArray = self.sign * (slopes @ self.functions.linear)
+        return gradient if bool(np.all(np.isfinite(gradient))) else None
+
+    def terms(self, x: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]] | None:
+        """What the slope by expressions is a sum of: (visits of every row, values where its entries lead),
+        one pair per step of a step-bounded objective and one for the equations; None where these are
+        singular at x.
+        """
+        chain = self.chain
+        probability = np.clip(self.functions.linear @ x + self.functions.constant, 0.0, 1.0)
+        matrix = build_matrix(chain, chain.weight * probability[chain.expression])
+        base = None if chain.start is not None else _solve(chain, matrix)
+        first = chain.start if base is None else base.values
+        return None if first is None else self._terms(matrix, base, first)
+
+    def _terms(
+        self, matrix: Any, base: Solved | None, first: FloatArray
+    ) -> Iterator[tuple[FloatArray, FloatArray]]:
+        chain = self.chain
+        values: list[FloatArray] = [first]
+        for phase in chain.phases:
+            for _ in range(phase.steps):
+                values.append(np.where(phase.fixed, phase.value, chain.reward + matrix @ values[-1]))
+        weight = np.zeros(chain.rows)
+        weight[chain.initial] = 1.0
+        step = len(values) - 1
+        transposed = matrix.T.tocsr() if chain.phases else None
+        for phase in reversed(chain.phases):
+            for _ in range(phase.steps):
+                step -= 1
+                weight = np.where(phase.fixed, 0.0, weight)
+                yield weight, values[step]
+                assert transposed is not None
+                weight = transposed @ weight
+        if base is not None:
+            yield base.visits(weight), values[0]
+
+    def _spread(self, visits: FloatArray, values: FloatArray) -> FloatArray:
+        """Σ visits(row)·weight·values(successor) over the entries of each expression."""
+        chain = self.chain
+        terms = visits[chain.row_of_entry] * chain.weight * values[chain.successor]
+        found = np.bincount(chain.expression, weights=terms, minlength=len(self.functions))
+        return found.astype(np.float64)
+
+
+def _solve(chain: Chain, matrix: Any) -> Solved | None:
+    known = np.where(chain.fixed, chain.value, 0.0)
+    return Solved.of(matrix, chain.reward, known, np.flatnonzero(~chain.fixed), chain.acyclic)

@@ -9,6 +9,12 @@ is enclosed over the whole region (METHODS §5b):
 
 The result is never wider than the rectangular interval, and comes with the instantiations that show how much
 of it is real.
+
+*Rewards with parameters*: one x for probabilities and rewards. A reward r(x) that is affine in the
+coordinates is an entry of its row like a transition's, with the expression r, to one more row whose value is
+fixed at 1 (`tightrope.coupled.chain`): V(s) = r(x)·1 + Σ weight·f(x)·V(successor). Nothing in the proofs of
+`tightrope.coupled.taylor` and `tightrope.coupled.vertex_proof` asks entries that lead to fixed rows to be
+probabilities: these rows are not part of the matrix whose inverse must not be negative, and their error is 0.
 """
 
 from __future__ import annotations
@@ -16,22 +22,27 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from tightrope.ambiguity.sets import Sets, SetsKind
-from tightrope.coupled.branch import Tree
+from tightrope.coupled.branch import Point, Search, Tree
 from tightrope.coupled.cells import MOST_BOX_DIMENSIONS, Region
 from tightrope.coupled.chain import chain_of
-from tightrope.coupled.earned import against, functions_of
 from tightrope.coupled.result import EXACT_SHARE, Cell, CoupledStatus, CoupledValue, Witness
-from tightrope.coupled.witness import Point, Search
 from tightrope.errors import InputError
 from tightrope.model.objective import Direction, Objective
+from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven
+from tightrope.model.structure import ParametricReward, RewardStructure
+from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.rounding import down, up
+from tightrope.regions.costs import reward_ends
 from tightrope.regions.polytope import Polytope
 from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.bellman.operator import BellmanOperator
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import operator_of, solve_sets
+from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 
 DEFAULT_GAP = 0.02
 _EXACT_CELLS = 40
@@ -237,3 +248,45 @@ def _mirror(witness: Witness | None) -> Witness | None:
     if witness is None:
         return None
     return replace(witness, lower=down(1.0 - witness.upper), upper=up(1.0 - witness.lower))
+
+
+def functions_of(coordinates: Coordinates, model: ParametricMDP, objective: Objective) -> AffineFunctions:
+    """The expressions of the model as functions of the coordinates, and after them those of the rewards."""
+    own, reward = coordinates.functions(model.expressions), objective.reward
+    if not isinstance(reward, ParametricReward):
+        return own
+    index, earned = coordinates.affine_among(reward.expressions)
+    wanted = np.unique(reward.expression)
+    missing = np.setdiff1d(wanted, index)
+    if len(missing):
+        text = reward.expressions.text(int(missing[0]))
+        raise InputError(
+            f"the reward {text} has a product of parameters that no probability of the model has, and "
+            "coupled sets take rewards that are affine in the region's coordinates",
+            hint='use `sets="rectangular"`, or write the product as one parameter',
+        )
+    place = np.zeros(len(reward.expressions), dtype=np.int64)
+    place[index] = np.arange(len(index))
+    earned = earned.take(place)
+    return AffineFunctions(
+        np.concatenate([own.linear, earned.linear]),
+        np.concatenate([own.constant, earned.constant]),
+        np.concatenate([own.slack, earned.slack]),
+    )
+
+
+def against(objective: Objective, sets: Sets, nature: Direction) -> Objective:
+    """The objective with nature's direction, and rewards with parameters at their end for it."""
+    reward = objective.reward
+    if isinstance(reward, ParametricReward):
+        least, most = reward_ends(reward, sets.model, sets.over)
+        reward = least if nature is Direction.MIN else most
+    return replace(objective, nature=nature, reward=reward)
+
+
+def rewards_at(objective: Objective, values: FloatArray, model: ParametricMDP) -> Objective:
+    """The objective where the functions of `functions_of` have these values."""
+    if not isinstance(objective.reward, ParametricReward):
+        return objective
+    earned = values[len(model.expressions) :][objective.reward.expression]
+    return replace(objective, reward=RewardStructure(choice=earned))

@@ -22,7 +22,7 @@ from typing import Protocol
 import numpy as np
 
 from tightrope.coupled.chain import Chain
-from tightrope.coupled.gradient import ValueGradient
+from tightrope.coupled.taylor import ValueGradient
 from tightrope.design.episodes import Episodes
 from tightrope.design.information import Information
 from tightrope.model.objective import Objective

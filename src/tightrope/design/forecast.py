@@ -75,8 +75,7 @@ from tightrope.design.information import Information
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.cone_program import ConeProgram
 from tightrope.regions.region import Region
-from tightrope.statistics.bet_schedule import count_planned_episodes
-from tightrope.statistics.mixtures import price_of_shares
+from tightrope.statistics.bets import count_planned_episodes, price_of_shares
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import PILOT_SHARE, PILOT_STEP, Evidence, Predictions, mix_pilots
 

@@ -16,9 +16,9 @@ import numpy as np
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.linear_program import LinearStatus
 from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces
-from tightrope.regions.lazy_program import LazyProgram
 from tightrope.regions.polytope import Polytope
 from tightrope.regions.region import Region
+from tightrope.regions.walk import LazyProgram
 from tightrope.statistics.estimates import EventIntervals
 from tightrope.statistics.outcomes import Outcomes
 

@@ -19,11 +19,10 @@ from tightrope.errors import InputError, check_keywords, choose
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.regions.region import RegionKind, RegionOptions
 from tightrope.regions.registry import own_kinds, region_kind
-from tightrope.statistics.bet_schedule import count_planned_episodes
+from tightrope.statistics.bets import count_planned_episodes
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.costs import CostModel, checked_range
-from tightrope.statistics.estimates import IntervalMethod
-from tightrope.statistics.events import Budget
+from tightrope.statistics.estimates import Budget, IntervalMethod
 from tightrope.statistics.least_squares import EllipsoidVersion
 
 MANY_EXPRESSIONS = 8

@@ -33,7 +33,7 @@ by step (`tightrope.model.policy_choices`).
 *Coupled values.* The true system uses the same parameters at every choice. So the interval of a policy over
 all instantiations of the region, one for the whole run, contains its true value; it is never wider than the
 interval over rectangular sets, which it starts from. A region of many coordinates is cut along the gradients
-of the policies that are evaluated (`tightrope.regions.value_cuts`), which takes nothing away from the
+of the policies that are evaluated (`tightrope.regions.likelihood`), which takes nothing away from the
 statistical region and therefore costs no confidence, whatever the policies are.
 
 *Costs of a log* are used where something is stated about them, a range or a bound on their standard
@@ -63,7 +63,7 @@ from tightrope.coupled import (
     bound_coupled_value,
     find_coupled_policy,
 )
-from tightrope.coupled.gradient import ValueGradient
+from tightrope.coupled.taylor import ValueGradient
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError, describe
 from tightrope.io.results import Interval
@@ -84,10 +84,10 @@ from tightrope.problem import Problem, learnable
 from tightrope.regions.bounds import parameter_box
 from tightrope.regions.costs import reward_ends, with_costs
 from tightrope.regions.event_polytope import Nearby, domain_region, polytope_region
+from tightrope.regions.likelihood import cut_along, wants_value_cuts
 from tightrope.regions.polytope import Polytope
 from tightrope.regions.region import Conflict, Region
 from tightrope.regions.registry import build_region
-from tightrope.regions.value_cuts import cut_along, wants_value_cuts
 from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.bellman.operator import BellmanOperator
 from tightrope.solver.equations.system import assume_support

@@ -30,13 +30,11 @@ from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import interval_text
 from tightrope.problem import Problem
-from tightrope.regions.rate_box import RateRegion, region_of_rates
-from tightrope.regions.rate_likelihood import estimate_jointly
+from tightrope.regions.rate_box import RateRegion, estimate_jointly, region_of_rates
 from tightrope.regions.region import RegionKind
 from tightrope.regions.registry import own_kinds
 from tightrope.statistics.ledger import Assumption, Ledger, assumed_of
-from tightrope.statistics.rate_likelihood import MOST_PARAMETERS
-from tightrope.statistics.rates import RateClasses, RateEvents, estimate_rates, texts_of
+from tightrope.statistics.rates import MOST_PARAMETERS, RateClasses, RateEvents, estimate_rates, texts_of
 from tightrope.verdict import Verdict
 
 METHOD = "gamma-Poisson confidence sequence"

@@ -35,8 +35,8 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.rounding import UNIT, error_factor, product_error, up
 from tightrope.numerics.smoothed_likelihood import SMOOTHING
-from tightrope.regions.envelopes import coordinate_envelopes
-from tightrope.regions.tangent_cuts import LogLikelihood
+from tightrope.regions.likelihood import LogLikelihood
+from tightrope.regions.tightening import coordinate_envelopes
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 

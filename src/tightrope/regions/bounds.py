@@ -4,6 +4,13 @@ P_Λ: for each expression the least and largest value over the region (paper, Se
 was built from event intervals the result is also cut with these, which changes nothing but rounding and
 keeps the inclusion P_I ⊇ P_Λ exact. P_Θ: the box of the parameters, and the range of every expression over
 it.
+
+*Quotients f/g*: rows without division, and the range of a quotient over a region. For g > 0 the statement l ≤
+f/g ≤ u is f − l·g ≥ 0 and u·g − f ≥ 0, linear in the monomials of f and g: regions stay polyhedral, and what
+is learned of a quotient says something about the parameters. The other way round, f/g ≤ c holds on a region
+exactly where the largest value of f − c·g is at most 0: a linear-fractional program, solved by bisection in
+c. If f − c·g ≤ m ≤ 0 then f/g ≤ c + m/max g, so that every success is a proof by itself, made of two safe
+values of the support function; stopping early only leaves the bound wider.
 """
 
 from __future__ import annotations
@@ -12,13 +19,14 @@ import numpy as np
 
 from tightrope.model.expressions import Expressions
 from tightrope.model.parameters import Parameters
-from tightrope.numerics.arrays import FloatArray
+from tightrope.model.ranges import denominators, numerators
+from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.remember import remember
-from tightrope.numerics.rounding import down, up
+from tightrope.numerics.rounding import down, error_factor, up
 from tightrope.regions.region import Region
-from tightrope.statistics.coordinates import AffineFunctions
-from tightrope.statistics.events import constant_values
+from tightrope.statistics.coordinates import AffineFunctions, Coordinates
+from tightrope.statistics.estimates import EventIntervals, constant_values
 
 
 def function_bounds(region: Region, functions: AffineFunctions) -> tuple[FloatArray, FloatArray]:
@@ -70,3 +78,98 @@ def domain_box(parameters: Parameters) -> tuple[FloatArray, FloatArray]:
     """The box of the domain, rounded outward."""
     lower, upper = (RationalArray.from_fractions(ends) for ends in (parameters.lower, parameters.upper))
     return lower.to_float_down(), upper.to_float_up()
+
+
+_STEPS = 16
+_CLOSE = 1e-4
+"""Of a bound's width: where less than that may be left to gain, the bound stays."""
+
+Rows = tuple[FloatArray, FloatArray]
+"""(a, b) of rows a·x ≤ b."""
+
+
+def quotient_rows(
+    coordinates: Coordinates, intervals: EventIntervals, chosen: OffsetArray
+) -> tuple[Rows, Rows]:
+    """(f − u·g ≤ 0, l·g − f ≤ 0) for the chosen events, whose probabilities are quotients."""
+    events = intervals.events
+    expressions = events.outcomes.model.expressions
+    tops, bottoms = _sides(coordinates, expressions, events.expression[chosen].astype(np.int64))
+    times = events.multiplicity[chosen].astype(np.float64)
+    above = _combine(coordinates, tops, times, bottoms, -intervals.upper[chosen])
+    below = _combine(coordinates, tops, -times, bottoms, intervals.lower[chosen])
+    return (above.linear, up(above.slack - above.constant)), (below.linear, up(below.slack - below.constant))
+
+
+def quotient_bounds(
+    region: Region, expressions: Expressions, lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Bounds of all expressions, those of quotients narrowed over the region."""
+    rows = np.flatnonzero(expressions.is_rational).astype(np.int64)
+    tops, bottoms = _sides(region.coordinates, expressions, rows)
+    least, most = function_bounds(region, bottoms)
+    kept = np.flatnonzero((least > 0.0) & (lower[rows] < upper[rows]))
+    lower, upper = lower.copy(), upper.copy()
+    rows, tops, bottoms, most = rows[kept], tops.take(kept), bottoms.take(kept), most[kept]
+    if len(rows):
+        upper[rows] = _lower(region, (tops, np.ones(len(rows)), bottoms), most, upper[rows], lower[rows])
+        raised = _lower(region, (tops, -np.ones(len(rows)), bottoms), most, -lower[rows], -upper[rows])
+        lower[rows] = -raised
+    return lower, upper
+
+
+def _lower(
+    region: Region,
+    quotients: tuple[AffineFunctions, FloatArray, AffineFunctions],
+    most: FloatArray,
+    bound: FloatArray,
+    other: FloatArray,
+) -> FloatArray:
+    """Smaller upper bounds of factor·f/g, between lower bounds and upper ones; g ≤ most."""
+    tops, factor, bottoms = quotients
+    bound, below = bound.copy(), other.copy()
+    active, width = np.arange(len(bound)), bound - other
+    c = bound.copy()
+    for _ in range(_STEPS):
+        at = c[active]
+        difference = _combine(
+            region.coordinates, tops.take(active), factor[active], bottoms.take(active), -at
+        )
+        _, largest = function_bounds(region, difference)
+        step = largest / up(most[active])
+        proved = largest <= 0.0
+        bound[active] = np.where(proved, np.minimum(bound[active], up(at + up(step))), bound[active])
+        below[active] = np.where(proved, below[active], at + step)
+        active = active[bound[active] - below[active] > _CLOSE * width[active]]
+        if len(active) == 0:
+            break
+        c[active] = 0.5 * (bound[active] + below[active])
+    return bound
+
+
+def _sides(
+    coordinates: Coordinates, expressions: Expressions, rows: OffsetArray
+) -> tuple[AffineFunctions, AffineFunctions]:
+    """Numerators and denominators of rows as affine functions of the coordinates, with denominators > 0."""
+    tops = coordinates.functions(numerators(expressions)).take(rows)
+    bottoms = coordinates.functions(denominators(expressions)).take(
+        expressions.denominator_of[rows].astype(np.int64)
+    )
+    sign = np.sign(coordinates.lower[len(coordinates.free) + expressions.denominator_of[rows]])
+    return _sign(tops, sign), _sign(bottoms, sign)
+
+
+def _sign(functions: AffineFunctions, sign: FloatArray) -> AffineFunctions:
+    return AffineFunctions(functions.linear * sign[:, None], functions.constant * sign, functions.slack)
+
+
+def _combine(
+    coordinates: Coordinates, left: AffineFunctions, a: FloatArray, right: AffineFunctions, b: FloatArray
+) -> AffineFunctions:
+    """a·left + b·right, with what rounding adds to the slack."""
+    reach = np.maximum(np.abs(coordinates.lower), np.abs(coordinates.upper))
+    linear = left.linear * a[:, None] + right.linear * b[:, None]
+    size = (np.abs(left.linear * a[:, None]) + np.abs(right.linear * b[:, None])) @ reach
+    size += np.abs(left.constant * a) + np.abs(right.constant * b)
+    slack = np.abs(a) * left.slack + np.abs(b) * right.slack + error_factor(6) * size
+    return AffineFunctions(linear, left.constant * a + right.constant * b, up(slack * (1.0 + 1e-9)))

@@ -18,9 +18,9 @@ from tightrope.model.ranges import ranges_over_box
 from tightrope.model.structure import ParametricReward, RewardStructure
 from tightrope.regions.bounds import domain_box, function_bounds, parameter_box
 from tightrope.regions.halfspaces import Origin, rows_between
+from tightrope.regions.likelihood import tighten_further, without_envelopes
 from tightrope.regions.polytope import MOST_VERTICES, Polytope
 from tightrope.regions.region import Conflict, Emptiness, Region
-from tightrope.regions.value_cuts import tighten_further, without_envelopes
 from tightrope.statistics.costs import CostIntervals
 
 

@@ -28,9 +28,9 @@ from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.cone_program import ConeProgram
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.rounding import error_factor, product_error, up
-from tightrope.regions.envelopes import coordinate_boxes, coordinate_envelopes
 from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces
 from tightrope.regions.region import Emptiness, RegionKind, RegionTask, Relaxation, region_facts, region_title
+from tightrope.regions.tightening import coordinate_boxes, coordinate_envelopes
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import check_delta
 from tightrope.statistics.least_squares import EllipsoidVersion, LeastSquares, least_squares

@@ -7,7 +7,7 @@ region moves little: an earlier box, somewhat widened, is a good frame to look i
 vertices is a point inside. Vertices within the frame give the new box directly.
 
 *Why the frame may be trusted.* Let R be the convex set of all rows in the box of the domain, F the frame, and
-H the proved enclosure of R ∩ F (`tightrope.regions.vertices`). The point that the search starts from lies in
+H the proved enclosure of R ∩ F (`tightrope.regions.polytope`). The point that the search starts from lies in
 R ∩ F, with room to spare. If H stays strictly away from all faces of F that are not the domain's, then R
 lies in F: a point of R outside would be joined to the one inside by a segment in R, which leaves F through
 such a face, at a point of R ∩ F that is not in H. So H encloses R. In every other case there is no answer,
@@ -34,9 +34,15 @@ import numpy.typing as npt
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.rounding import UNIT, down, largest_over_box, up
+from tightrope.regions.bounds import quotient_rows
 from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces, rows_between
-from tightrope.regions.polytope import MOST_VERTICES, Polytope
-from tightrope.regions.quotients import quotient_rows
+from tightrope.regions.polytope import (
+    MOST_DIMENSIONS,
+    MOST_VERTICES,
+    EnclosingVertices,
+    Polytope,
+    enclosing_vertices,
+)
 from tightrope.regions.region import Conflict, Emptiness, RegionKind, RegionTask, Relaxation
 from tightrope.regions.tightening import (
     DEFAULT_ROUNDS,
@@ -45,7 +51,6 @@ from tightrope.regions.tightening import (
     Tightening,
     tighten,
 )
-from tightrope.regions.vertices import MOST_DIMENSIONS, EnclosingVertices, enclosing_vertices
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.estimates import EventIntervals, event_intervals
 from tightrope.statistics.ledger import Assumption, Ledger

@@ -4,30 +4,55 @@ L = { x in the domain : Σ K_f·log f(x) ≥ T } (`tightrope.statistics.prequent
 coordinates. Rows of `LogLikelihood.cut` contain it, so their intersection does too, and everything
 downstream is the polytope's.
 
-Where to cut. Seen from the estimate x̂, a point v of the current polytope outside L has its boundary point
+*Where to cut.* Seen from the estimate x̂, a point v of the current polytope outside L has its boundary point
 x̂ + t·(v − x̂) with t < 1; if t ≥ 1/(1+ε) for all vertices v then the polytope lies in x̂ + (1+ε)(L − x̂),
 so that no width exceeds L's by more than ε. Up to `MOST_CUT_DIMENSIONS` coordinates the vertices
 themselves are checked and the excess is measured; beyond that the maximisers in a fixed set of directions
 (the coordinates and expressions of the model) are, and the excess is theirs.
+
+*Half-spaces that contain L*, exactly despite floating point (`LogLikelihood`):
+log f ≤ log c + f/c − 1 for every c > 0, so any positive numbers c_f give a valid row:
+
+    T ≤ ℓ(x) ≤ Σ K_f (log c_f − 1) + Σ (K_f/c_f)·f(x).
+
+With c_f = f at a boundary point the row is the tangent there. The numbers c_f need not be accurate; only
+the arithmetic of the row does, and it is rounded outward: sums of logarithms by exact summation, the
+gradient with an error bound that counts on |x − point| within the box. ℓ is concave in the coordinates x
+because every f is affine in them.
+
+*Where a linear function is largest* over the likelihood region are good places for tangent cuts:
+max g·x subject to ℓ(x) ≥ T and A·x ≤ b by a barrier method: Newton steps on τ·g·x + log(ℓ(x) − T) + Σ
+log(b − A·x) with growing τ. The result is a heuristic in plain float64. A cut there bounds the region in
+direction g (together with the domain's rows) up to the barrier's gap, (rows + 1)/τ; the cut itself is what
+is proved.
+
+*More cuts* are made along the values of the policies that will be evaluated. Beyond `MOST_CUT_DIMENSIONS`
+coordinates the enclosure is cut at the maximisers of coordinates and expressions, and along any other
+direction it may exceed the region by much. A policy's value depends on the parameters mostly through one
+direction, its gradient; cuts where the likelihood region itself ends along ±gradient make the enclosure tight
+there. They are tangents like all others, so they cost no confidence, and directions may be chosen after a
+look: the region is the same set, enclosed more tightly.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.jit import kernel
+from tightrope.numerics.rounding import UNIT, error_factor, product_error, up
 from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces
 from tightrope.regions.polytope import MOST_VERTICES, Polytope
 from tightrope.regions.region import DEFAULT_EXCESS, RegionKind, RegionTask, Relaxation
-from tightrope.regions.support_points import support_points
-from tightrope.regions.tangent_cuts import LogLikelihood
 from tightrope.regions.tightening import Tightened, tighten
 from tightrope.regions.walk import bound_by_walks
-from tightrope.statistics.coordinates import Coordinates
+from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.estimates import check_delta
 from tightrope.statistics.ledger import Ledger, assumed_of
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
@@ -277,3 +302,402 @@ class PrequentialLikelihood(RegionKind):
 
 
 LIKELIHOOD = PrequentialLikelihood()
+
+
+class LogLikelihood:
+    """ℓ(x) = Σ weight·log f(x) over the coordinates, with the level T that bounds the region."""
+
+    def __init__(self, functions: AffineFunctions, weight: FloatArray, level: float):
+        used = np.flatnonzero(weight > 0.0)
+        chosen = functions.take(used)
+        self.linear, self.constant, self.slack = chosen.linear, chosen.constant, chosen.slack
+        self.weight = weight[used]
+        self.level = level
+
+    def rescale(self, origin: FloatArray, scale: FloatArray) -> LogLikelihood:
+        """The same function of y with x = origin + scale·y, in plain float64: for searching, not for
+        proving.
+        """
+        everything = AffineFunctions(self.linear * scale, self.constant + self.linear @ origin, self.slack)
+        return LogLikelihood(everything, self.weight, self.level)
+
+    def values(self, points: FloatArray) -> FloatArray:
+        """ℓ at points [n, coordinates] in plain float64; −∞ where some f ≤ 0."""
+        probability = points @ self.linear.T + self.constant
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.where(probability > 0.0, np.log(probability), -np.inf)
+        return logs @ self.weight
+
+    def curvature(self, x: FloatArray) -> FloatArray:
+        """Minus the Hessian of ℓ at x."""
+        probability = self.linear @ x + self.constant
+        scaled = self.linear * (np.sqrt(self.weight) / probability)[:, None]
+        bend: FloatArray = scaled.T @ scaled
+        return bend
+
+    def boundary(self, centre: FloatArray, points: FloatArray) -> FloatArray:
+        """For each point the t > 0 with ℓ(centre + t·(point − centre)) ≈ T, from just outside; ∞ where
+        beyond 10⁶.
+
+        f is affine along the ray, so ℓ is concave in t: Newton from outside would overshoot, bisection in
+        t does not.
+        """
+        start = self.linear @ centre + self.constant
+        slope = self.linear @ (points - centre).T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            limit = np.where(slope < 0.0, -start[:, None] / slope, np.inf).min(axis=0, initial=np.inf)
+        low = np.zeros(len(points))
+        high = np.minimum(limit, 1e6)
+        guess = np.minimum(1.0, 0.5 * high)
+        for _ in range(50):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                value = self.weight @ np.log(start[:, None] + slope * guess)
+            inside = value >= self.level
+            low, high = np.where(inside, guess, low), np.where(inside, high, guess)
+            wide = high > 4.0 * np.maximum(low, 1e-9)
+            guess = np.where(wide & (low > 0.0), np.sqrt(low * high), 0.5 * (low + high))
+            if np.all(high - low <= 1e-7 * high):
+                break
+        return np.where((high >= 1e6) & (limit > 1e6), np.inf, 0.5 * (low + high))
+
+    def is_possible(self, point: FloatArray) -> bool:
+        """Whether everything seen has a positive probability there, in plain float64: a tangent needs it.
+
+        From few data the region may reach points where a probability vanishes up to rounding.
+        """
+        return bool(np.all(self.linear @ point + self.constant > 0.0))
+
+    def cut(self, point: FloatArray, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, float]:
+        """A row a·x ≤ b that holds on the region within the box: the tangent at `point`, or nearly so."""
+        chosen = self.linear @ point + self.constant
+        tilt = self.weight / chosen
+        gradient = tilt @ self.linear
+        reach = np.maximum(np.abs(upper - point), np.abs(lower - point))
+        off = product_error(tilt[None, :], self.linear, 3)[0] @ reach
+        logs = self.weight * np.log(chosen)
+        # Σ tilt·(value at the point − c): zero but for the rounding of c, bounded like the slack.
+        size = np.abs(self.linear) @ np.abs(point) + np.abs(self.constant)
+        fuzz = float(tilt @ (self.slack + error_factor(len(point) + 4) * size)) * (1.0 + 1e-9)
+        room = math.fsum(logs) + 6.0 * UNIT * math.fsum(np.abs(logs)) - self.level
+        middle = float(gradient @ point)
+        spare = 4.0 * UNIT * (abs(room) + abs(middle)) + error_factor(len(point) + 4) * float(
+            np.abs(gradient) @ np.abs(point)
+        )
+        bound = room - middle + (off + fuzz + spare) * (1.0 + 1e-9)
+        return -gradient, up(float(bound))
+
+
+_GAP = 0.005
+_GROWTH = 30.0
+_NEWTON = 25
+
+
+class _Search(NamedTuple):
+    """Σ weight·log(linear·x + constant) ≥ `least`, matrix·x ≤ bound, and where the search begins."""
+
+    linear: FloatArray
+    constant: FloatArray
+    weight: FloatArray
+    least: float
+    matrix: FloatArray
+    bound: FloatArray
+    start: FloatArray
+
+
+def support_points(
+    likelihood: LogLikelihood, matrix: FloatArray, bound: FloatArray, centre: FloatArray, normals: FloatArray
+) -> FloatArray:
+    """One point near the maximum for each normal; the rows matrix·x ≤ bound must hold strictly at the
+    centre.
+    """
+    room = bound - matrix @ centre
+    depth = float(likelihood.values(centre[None, :])[0]) - likelihood.level
+    if depth <= 0.0 or np.any(room <= 0.0):
+        return np.zeros((0, len(centre)))
+    bend = likelihood.curvature(centre)
+    search = _Search(
+        np.ascontiguousarray(likelihood.linear),
+        np.ascontiguousarray(likelihood.constant),
+        np.ascontiguousarray(likelihood.weight),
+        float(likelihood.level),
+        np.ascontiguousarray(matrix),
+        np.ascontiguousarray(bound),
+        np.ascontiguousarray(centre),
+    )
+    points = np.empty((len(normals), len(centre)))
+    for i, normal in enumerate(normals):
+        # The half-width of the quadratic region in this direction sets the scale of τ.
+        # Without curvature (nothing was seen that depends on it) there is none, and any scale will do.
+        reach = 2.0 * depth * float(normal @ np.linalg.lstsq(bend, normal, rcond=None)[0])
+        width = np.sqrt(max(reach, 1e-24 * float(normal @ normal), 1e-300))
+        _climb(search, normal / width, points[i])
+    return points
+
+
+@kernel
+def _climb(search: _Search, normal: FloatArray, x: FloatArray) -> None:
+    """Follow the barrier's path in the direction `normal`; its end is written to `x`."""
+    linear, constant, weight, least, matrix, bound, start = search
+    size = len(start)
+    for a in range(size):  # assigning whole arrays compiles for seconds
+        x[a] = start[a]
+    step, gradient = np.empty(size), np.empty(size)
+    curve = np.empty((size, size))
+    probability, along = np.empty(len(weight)), np.empty(len(weight))
+    room, drop = np.empty(len(bound)), np.empty(len(bound))
+    tau = 1.0
+    while True:
+        for _ in range(_NEWTON):
+            level = _place(linear, constant, weight, least, x, probability)
+            if level <= 0.0 or not _measure_room(matrix, bound, x, room):
+                break
+            _model(linear, weight, level, matrix, probability, room, gradient, curve)
+            for a in range(size):
+                gradient[a] += tau * normal[a]
+            if not _solve(curve, gradient, step):
+                break
+            decrement = pull = 0.0
+            for a in range(size):
+                decrement += gradient[a] * step[a]
+                pull += tau * normal[a] * step[a]
+            if not decrement > 1e-3:
+                break
+            for i in range(len(weight)):
+                along[i] = 0.0
+                for a in range(size):
+                    along[i] += linear[i, a] * step[a]
+            for i in range(len(bound)):
+                drop[i] = 0.0
+                for a in range(size):
+                    drop[i] += matrix[i, a] * step[a]
+            current = _barrier(weight, 0.0, least, probability, along, room, drop)
+            length = 1.0
+            while length > 1e-10:
+                value = _barrier(weight, length, least, probability, along, room, drop)
+                if value + length * pull >= current + 0.1 * length * decrement:
+                    break
+                length *= 0.5
+            if length <= 1e-10:
+                break
+            for a in range(size):
+                x[a] += length * step[a]
+        gained = 0.0
+        for a in range(size):
+            gained += normal[a] * (x[a] - start[a])
+        enough = (len(bound) + 1.0) / (_GAP * max(gained, 1e-4))
+        if tau >= enough:
+            return
+        tau = min(tau * _GROWTH, enough)
+
+
+@kernel
+def _place(
+    linear: FloatArray,
+    constant: FloatArray,
+    weight: FloatArray,
+    least: float,
+    x: FloatArray,
+    probability: FloatArray,
+) -> float:
+    """Fill in probabilities at `x`; how far the likelihood is above its least value, 0 where it is not."""
+    level = -least
+    for i in range(len(weight)):
+        value = constant[i]
+        for a in range(len(x)):
+            value += linear[i, a] * x[a]
+        if value <= 0.0:
+            return 0.0
+        probability[i] = value
+        level += weight[i] * math.log(value)
+    return level
+
+
+@kernel
+def _measure_room(matrix: FloatArray, bound: FloatArray, x: FloatArray, room: FloatArray) -> bool:
+    """Fill in the distances to the rows at `x`; whether it lies inside all of them."""
+    for i in range(len(bound)):
+        value = bound[i]
+        for a in range(len(x)):
+            value -= matrix[i, a] * x[a]
+        if value <= 0.0:
+            return False
+        room[i] = value
+    return True
+
+
+@kernel
+def _model(
+    linear: FloatArray,
+    weight: FloatArray,
+    level: float,
+    matrix: FloatArray,
+    probability: FloatArray,
+    room: FloatArray,
+    gradient: FloatArray,
+    curve: FloatArray,
+) -> None:
+    """Gradient and negative curvature of log(ℓ(x) − T) + Σ log(b − A·x)."""
+    size = len(gradient)
+    slope = np.zeros(size)
+    for a in range(size):
+        for b in range(size):
+            curve[a, b] = 0.0
+    for i in range(len(weight)):
+        ratio = weight[i] / probability[i]
+        bend = ratio / probability[i] / level
+        for a in range(size):
+            slope[a] += ratio * linear[i, a]
+            for b in range(a + 1):
+                curve[a, b] += bend * linear[i, a] * linear[i, b]
+    for a in range(size):
+        gradient[a] = slope[a] / level
+        for b in range(a + 1):
+            curve[a, b] += slope[a] * slope[b] / (level * level)
+    for i in range(len(room)):
+        near = 1.0 / room[i]
+        for a in range(size):
+            gradient[a] -= near * matrix[i, a]
+            for b in range(a + 1):
+                curve[a, b] += near * near * matrix[i, a] * matrix[i, b]
+
+
+@kernel
+def _solve(curve: FloatArray, gradient: FloatArray, step: FloatArray) -> bool:
+    """curve·step = gradient by Cholesky's method, in the lower triangle of `curve`; False where it has no
+    curvature in some direction.
+    """
+    size = len(gradient)
+    for a in range(size):
+        for b in range(a + 1):
+            value = curve[a, b]
+            for c in range(b):
+                value -= curve[a, c] * curve[b, c]
+            if a > b:
+                curve[a, b] = value / curve[b, b]
+            elif value > 0.0:
+                curve[a, a] = math.sqrt(value)
+            else:
+                return False
+    for a in range(size):
+        value = gradient[a]
+        for c in range(a):
+            value -= curve[a, c] * step[c]
+        step[a] = value / curve[a, a]
+    for back in range(size):
+        a = size - 1 - back
+        value = step[a]
+        for c in range(a + 1, size):
+            value -= curve[c, a] * step[c]
+        step[a] = value / curve[a, a]
+    return True
+
+
+@kernel
+def _barrier(
+    weight: FloatArray,
+    length: float,
+    least: float,
+    probability: FloatArray,
+    along: FloatArray,
+    room: FloatArray,
+    drop: FloatArray,
+) -> float:
+    """log(ℓ − T) + Σ log(b − A·x) after a step of this length; −∞ outside."""
+    level, total = -least, 0.0
+    for i in range(len(weight)):
+        value = probability[i] + length * along[i]
+        if value <= 0.0:
+            return -np.inf
+        level += weight[i] * math.log(value)
+    if level <= 0.0:
+        return -np.inf
+    for i in range(len(room)):
+        value = room[i] - length * drop[i]
+        if value <= 0.0:
+            return -np.inf
+        total += math.log(value)
+    return total + math.log(level)
+
+
+_ALIKE = 1.0 - 1e-6
+"""Cosine above which two directions count as one."""
+
+_FURTHER_ROUNDS = 2
+"""Cuts are made again where the box has shrunk meanwhile: envelopes of products follow the box."""
+
+
+def wants_value_cuts(region: Polytope) -> bool:
+    """Whether the region was cut along chosen directions alone, and has evidence to cut by."""
+    return (
+        region.coordinates.size > MOST_CUT_DIMENSIONS
+        and region.evidence is not None
+        and region.cut_points is not None
+        and not region.emptiness.is_empty
+    )
+
+
+def cut_along(region: Polytope, functions: AffineFunctions, directions: FloatArray) -> Polytope:
+    """The region with tangents at its support points along ± the directions [n, coordinates]."""
+    evidence = region.evidence
+    assert evidence is not None and region.cut_points is not None
+    likelihood = LogLikelihood(functions, evidence.weight, evidence.threshold)
+    centre = LikelihoodMaximiser.of(region.coordinates, functions).lifted(evidence.estimate)
+    distinct = _distinct(directions, likelihood.curvature(centre))
+    if len(distinct) == 0:
+        return region
+    normals = np.concatenate([distinct, -distinct])
+    points = list(region.cut_points)
+    rounds = _FURTHER_ROUNDS if region.coordinates.is_lifted else 1
+    system, done, tightened = region.system, region.tightening.rounds, None
+    for _ in range(rounds):
+        maxima = maxima_along(system, likelihood, centre, normals)
+        system = with_cuts(without_envelopes(system), likelihood, centre, maxima, points)
+        tightened = tighten_further(region.coordinates, system, done)
+        system, done = tightened.system, tightened.report.rounds
+        if tightened.empty:
+            break
+    assert tightened is not None
+    most = 0 if region.enclosure is None else MOST_VERTICES
+    result = Polytope.of(region.kind, region.coordinates, region.ledger, tightened, region.relaxation, most)
+    more = len(points) - len(region.cut_points)
+    remark = f"{more} more tangent cuts along the values of {_policies(len(distinct))}"
+    return replace(
+        result,
+        remarks=(*region.remarks, remark),
+        evidence=evidence,
+        cut_points=np.array(points).reshape(-1, region.coordinates.size),
+        slab=region.slab,
+    )
+
+
+def tighten_further(coordinates: Coordinates, system: Halfspaces, rounds: int) -> Tightened:
+    """A system that was tightened in so many rounds, with more rows since, tightened again."""
+    found = tighten(coordinates, system)
+    return replace(found, report=replace(found.report, rounds=rounds + found.report.rounds))
+
+
+def without_envelopes(system: Halfspaces) -> Halfspaces:
+    """Without the envelopes of products: tightening writes those of the smaller box."""
+    return system.take(system.origin != Origin.ENVELOPE)
+
+
+def _distinct(directions: FloatArray, bend: FloatArray) -> FloatArray:
+    """Directions that differ as seen by the likelihood, whose curvature is `bend`."""
+    values, basis = np.linalg.eigh(bend)
+    root = np.sqrt(np.maximum(values, 1e-12 * max(float(values.max(initial=0.0)), 1e-300)))
+    kept: list[FloatArray] = []
+    seen: list[FloatArray] = []
+    for direction in directions:
+        image = (direction @ basis) / root
+        size = float(np.linalg.norm(image))
+        if not 0.0 < size < np.inf:
+            continue
+        image = image / size
+        if all(abs(float(image @ other)) < _ALIKE for other in seen):
+            kept.append(direction / float(np.abs(direction).max()))
+            seen.append(image)
+    return np.array(kept).reshape(-1, directions.shape[1])
+
+
+def _policies(number: int) -> str:
+    return "one policy" if number == 1 else f"{number} policies"

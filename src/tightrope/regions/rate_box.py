@@ -4,26 +4,39 @@ Every class of rates gives low ≤ g(θ) ≤ high. Where g is affine, that is tw
 intersection with the domain, a polytope in the parameters. What is asked of it are bounds of polynomials:
 affine ones by linear programs with safe values (`numerics.linear_program`), others by their range over the
 box around the polytope. A class that is not affine bounds itself and its multiples only.
+
+*The likelihood region of rates* is enclosed by half-spaces.
+{ θ : Σ_c K_c·log g_c(θ) − g_c(θ)·T_c ≥ τ } is convex where all g_c are affine. For any positive numbers G_c,
+log g ≤ log G + g/G − 1, so every point of it satisfies
+
+    Σ_c (K_c/G_c − T_c)·g_c(θ) ≥ τ − Σ_c K_c·(log G_c − 1),
+
+a half-space, whatever rounding did to G; where G = g(v) at a point v of the boundary, it touches there.
+Cuts are made where linear programs over the rows so far come out, in the directions of all parameters and
+rates, until none of these is wider than the region by more than `EXCESS`. What is then asked of the polytope
+has safe values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import inf
+from math import inf, log
 
 import numpy as np
 
+from tightrope.errors import InputError
+from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.expressions import Expressions
 from tightrope.model.parameters import Parameters
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.ranges import ranges_over_box
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.linear_program import LinearProgram, LinearStatus, dual_bounds, proves_empty
 from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import down, up
-from tightrope.statistics.rates import RateEvents
+from tightrope.statistics.rates import RateClasses, RateEvents, RateLikelihood, gamma_of, middles_of, pooled
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -170,3 +183,119 @@ def box_of(region: RateRegion, names: Sequence[str]) -> dict[str, tuple[float, f
         name: (float(low), float(high))
         for name, low, high in zip(names, region.lower, region.upper, strict=True)
     }
+
+
+EXCESS = 0.005
+_ROUNDS = 30
+_HALVINGS = 50
+
+
+def estimate_jointly(
+    model: ParametricCTMC, jumps: OffsetArray, waited: FloatArray, delta: float
+) -> tuple[RateEvents, RateRegion]:
+    """The region of all affine rates together, and intervals of all rates; both hold with 1 − delta.
+
+    Classes that are not affine have their own intervals, each with its share of delta.
+    """
+    classes = RateClasses.of(model)
+    likelihood, chosen = likelihood_of(model, classes, jumps, waited)
+    events, exposure = pooled(model, classes, jumps, waited)
+    middle = middles_of(model, classes)
+    gamma = delta / len(classes)
+    level, centre = threshold(likelihood, middle[chosen], gamma * len(chosen))
+    region = enclose_likelihood(likelihood, model, level, centre)
+    pairs = [gamma_of(int(k), float(t), m, gamma) for k, t, m in zip(events, exposure, middle, strict=True)]
+    lower, upper = (np.array([pair[side] for pair in pairs]) for side in (0, 1))
+    for number, c in enumerate(chosen.tolist()):
+        least, most = region.bounds_of(likelihood.slope[number], float(likelihood.constant[number]))
+        lower[c], upper[c] = max(least, 0.0), most
+    return RateEvents(classes, events, exposure, lower, upper, gamma), region
+
+
+def likelihood_of(
+    model: ParametricCTMC, classes: RateClasses, jumps: OffsetArray, waited: FloatArray
+) -> tuple[RateLikelihood, OffsetArray]:
+    """ℓ of all affine classes, and their numbers."""
+    size = len(model.parameters)
+    found = [(number, affine_part(base, size)) for number, base in enumerate(classes.base)]
+    affine = [(number, part) for number, part in found if part is not None]
+    if not affine:
+        raise InputError(
+            "no rate is affine in the parameters, so there is no likelihood region of rates",
+            hint="leave `region` out: every rate then has an interval of its own",
+        )
+    chosen: OffsetArray = np.array([number for number, _ in affine], dtype=np.int64)
+    events, exposure = pooled(model, classes, jumps, waited)
+    box = begin_region(model.parameters)
+    likelihood = RateLikelihood(
+        np.array([part[0] for _, part in affine]),
+        np.array([part[1] for _, part in affine]),
+        events[chosen].astype(np.float64),
+        exposure[chosen],
+        box.lower,
+        box.upper,
+    )
+    return likelihood, chosen
+
+
+def threshold(likelihood: RateLikelihood, middle: FloatArray, delta: float) -> tuple[float, FloatArray]:
+    """The level of ℓ above which the region lies, and the estimate."""
+    centre = likelihood.estimate()
+    return likelihood.log_mixture(middle, centre) + log(delta) - 1e-12, centre
+
+
+def enclose_likelihood(
+    likelihood: RateLikelihood, model: ParametricCTMC, level: float, centre: FloatArray
+) -> RateRegion:
+    """The domain with tangent cuts."""
+    region = begin_region(model.parameters)
+    if not np.isfinite(level):
+        return tighten_region(region)
+    rows: list[tuple[FloatArray, float]] = [cut(likelihood, level, centre)]
+    program = LinearProgram(region.lower, region.upper)
+    program.add_rows(region.matrix, region.bound)
+    program.add_rows(rows[0][0][None], np.array([rows[0][1]]))
+    size = len(centre)
+    directions = np.concatenate([np.eye(size), likelihood.slope])
+    peak = likelihood.at(centre[None])[0]
+    for direction in np.concatenate([directions, -directions]):
+        for _ in range(_ROUNDS if peak > level else 0):
+            outcome = program.maximise(direction)
+            if outcome.status is not LinearStatus.OPTIMAL:
+                break
+            edge = _edge(likelihood, level, centre, outcome.point)
+            beyond, within = direction @ (outcome.point - edge), direction @ (edge - centre)
+            if beyond <= EXCESS * max(within, 0.0) + 1e-300:
+                break
+            rows.append(cut(likelihood, level, edge))
+            program.add_rows(rows[-1][0][None], np.array([rows[-1][1]]))
+    matrix = np.concatenate([region.matrix, np.array([row for row, _ in rows])])
+    bound = np.concatenate([region.bound, np.array([limit for _, limit in rows])])
+    return tighten_region(replace(region, matrix=matrix, bound=bound))
+
+
+def cut(likelihood: RateLikelihood, level: float, point: FloatArray) -> tuple[FloatArray, float]:
+    """A row a·θ ≤ b that the whole region satisfies."""
+    rates = np.maximum(likelihood.rates(point[None])[0], 1e-12)
+    seen = likelihood.events
+    weight = seen / rates - likelihood.exposure
+    reach = np.maximum(np.abs(likelihood.lower), np.abs(likelihood.upper))
+    size = np.abs(likelihood.slope) @ reach + np.abs(likelihood.constant)
+    slack = 1e-14 * float((seen / rates + likelihood.exposure) @ size)
+    slack += likelihood.error(rates) + 1e-12 * abs(level)
+    bound = float(weight @ likelihood.constant) - level + float(seen @ (np.log(rates) - 1.0))
+    return -(weight @ likelihood.slope), bound + slack
+
+
+def _edge(likelihood: RateLikelihood, level: float, centre: FloatArray, point: FloatArray) -> FloatArray:
+    """Between the centre and a point: where the region ends, or the point itself."""
+    inner, outer = 0.0, 1.0
+    if likelihood.at(point[None])[0] >= level:
+        return point
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (inner + outer)
+        if likelihood.at((centre + middle * (point - centre))[None])[0] >= level:
+            inner = middle
+        else:
+            outer = middle
+    return centre + outer * (point - centre)

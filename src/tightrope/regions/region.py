@@ -26,8 +26,7 @@ from tightrope.numerics.record import Facts, Record
 from tightrope.regions.tightening import DEFAULT_ROUNDS, DEFAULT_TOLERANCE
 from tightrope.statistics.bets import Gradient
 from tightrope.statistics.coordinates import Coordinates
-from tightrope.statistics.estimates import IntervalMethod
-from tightrope.statistics.events import Budget
+from tightrope.statistics.estimates import Budget, IntervalMethod
 from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.statistics.ledger import Ledger
 from tightrope.statistics.outcomes import Outcomes

@@ -4,7 +4,7 @@
 
 The guard is a likelihood region; the bettors (`tightrope.statistics.bets`) look for the lower and for the
 upper end of the value of one policy, or for one of the two. Their levels and the guard's sum to at most δ
-(`tightrope.statistics.slab`), so C misses the true parameters with probability at most δ. It is a set of
+(`tightrope.statistics.bets`), so C misses the true parameters with probability at most δ. It is a set of
 parameters, so it holds for all policies at once; what is bet on only decides along which direction it is
 narrow, and that costs nothing per dimension.
 
@@ -42,20 +42,17 @@ from tightrope.numerics.linear_program import LinearStatus
 from tightrope.numerics.rounding import UNIT, error_factor, product_error, up
 from tightrope.regions.bounds import expression_bounds
 from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces
-from tightrope.regions.lazy_program import LazyProgram
-from tightrope.regions.likelihood import likelihood_region
+from tightrope.regions.likelihood import cut_along, likelihood_region, tighten_further, wants_value_cuts
 from tightrope.regions.polytope import MOST_VERTICES, Polytope
 from tightrope.regions.region import DEFAULT_EXCESS, RegionKind, RegionTask
-from tightrope.regions.value_cuts import cut_along, tighten_further, wants_value_cuts
-from tightrope.statistics.bets import Gradient, Wagers
+from tightrope.regions.walk import LazyProgram
+from tightrope.statistics.bets import Gradient, Levels, Slab, Wagers, best_shares, place_bets, price_of_shares
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.estimates import check_delta
 from tightrope.statistics.ledger import Ledger
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
-from tightrope.statistics.mixtures import best_shares, price_of_shares
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import Predictions
-from tightrope.statistics.slab import Levels, Slab, place_bets
 
 _LOG = 8.0 * UNIT
 """Relative error of a logarithm of one plus something, and of what is made of it in one step."""

@@ -14,22 +14,76 @@ makes f + a ≥ f/2 ≥ 0, and a ≥ 0 where f = 0, so the sum is at most Σ m_o
 nonnegative supermartingale from 1 at θ*, and Ville's inequality applies. Which policy chose the visits
 cancels.
 
-*The bets* of a batch follow from the batches before it (`tightrope.statistics.bet_schedule`): at the smoothed
+*The bets* of a batch follow from the batches before it: at the smoothed
 estimate, along the least favourable direction for the value (`tightrope.numerics.betting`). They are exact
 multiples of 2⁻⁵⁰, so Σ m_o·a(o) ≤ 0 holds exactly.
+
+*When bets are placed*: the pilot, the batches before which they are renewed, and for how much data. All
+follows from the sampling design and from how much data came before a batch, never from outcomes that a bet is
+placed on. Two rules:
+
+* *planned*: the number of episodes was stated before the data came, and batches end where that many episodes
+  would end theirs. The pilot are the batches within the first 3 % of the plan, and every bet is sized for
+  what the plan leaves after the pilot. Ending early or going on past the plan stays valid, and only costs
+  width.
+* *open*: nothing was planned, or the data are looked at while they come. The pilot are 10 batches, and bets
+  of several sizes share the stake, each for a fixed amount of data; the
+  middle one is for the plan where there is one.
+
+Bets are renewed whenever the data have grown by half since they were placed.
+
+*A slab* is made of bets on the ends of a policy's value, placed as the data came. A bettor for the lower end
+of the value, one for the upper end, and a guard region, each at a level of its own, miss the truth together
+with probability at most δ. How δ is split follows from what is asked, before the data (`Levels`):
+
+* *both ends* of a given policy's value: a tenth for the guard, the rest in halves for the bettors;
+* *the guarantee alone*, where the policy is still to be found: one bettor, for the end that is guaranteed.
+  The policy that is bet on may turn out to be another one than is found, with another gradient; then the
+  guard is all that is left, and its share g is chosen so that this costs little. Seen from its estimate the
+  likelihood region at level δ reaches as far as √(2·(R + log(1/δ))) standard deviations, R what predicting
+  each batch from those before it has cost; at level g·δ it reaches √(2·(R + log(1/δ) + log(1/g))). With
+  log(1/g) ≤ (1.025² − 1)·(R + log(1/δ)) that is 2.5 % farther. R is taken as 1.8 per free parameter, what it
+  is on average after a pilot of a tenth, which is no bound: whatever R ≥ 0 is, the guard reaches at most
+  √(1 + log(1/g)/log(1/δ)) times as far, and g is at least 0.6, so 3.6 % farther at δ = 0.001.
+
+Every bet follows from the batches before it: the estimate, the information and the gradient of the value
+are those of earlier data, and sizes follow from the plan, never from
+how much came in the end.
+
+*Bets of several sizes at once*, for data whose amount nobody planned. A bet's size is best for one amount of
+data. With bets tuned to amounts N·4^j, j = 0, ±1, ±2, …, and weights w_0 = ½, w_j = 1/(4|j|(|j|+1)), which
+sum to 1, any shares of the scales give a valid half-space, as below. Those in proportion to w_j·exp Λ_j at
+the point where it is tight are the best. Leaving scales out of the sum only lowers the mixture, which is
+sound.
+
+*Mixtures* of supermartingales by Jensen's inequality: shares that are chosen after looking, and their price.
+Let M_1, M_2, … be nonnegative supermartingales from at most 1 at the truth, and w_j > 0 weights that were
+fixed in advance and sum to at most 1. Then Σ_j w_j·M_j is one, too, and stays below 1/α with probability at
+least 1 − α. The logarithm is concave, so for any shares π ≥ 0 with Σ_j π_j = 1
+
+    log Σ_j w_j·M_j ≥ Σ_j π_j·log M_j − Σ_j π_j·log(π_j/w_j),
+
+whatever π is and however it was found: a parameter at which Σ_j π_j·log M_j reaches log(1/α) + KL(π‖w) may be
+left out. Shares in proportion to w_j·M_j make it an equality; one M_j alone has the price log(1/w_j).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
 import numpy as np
 
-from tightrope.data.counts import Counts
+from tightrope.data.counts import Counts, batch_ends
+from tightrope.data.design import SamplingKind
+from tightrope.errors import InputError
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.statistics.bet_schedule import Schedule
+from tightrope.numerics.betting import Table
+from tightrope.numerics.rounding import UNIT, down, up
+from tightrope.numerics.value_slopes import MOST_CYCLIC
+from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 
 
@@ -116,3 +170,285 @@ def count_parts(batches: list[OffsetArray], plan: Schedule) -> tuple[OffsetArray
         np.sum([batches[b] for b in plan.part(number)], axis=0, dtype=np.int64)
         for number in range(len(plan.placed))
     )
+
+
+PILOT_SHARE = 0.03
+LEAST_PILOT = 5
+"""Batches: the first ones hold an episode each."""
+
+OPEN_PILOT = 10
+RENEWED_AFTER = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Bets are placed before batches `placed`, of `batches`; `so_far` is the amount of data before each.
+
+    Amounts are episodes where a plan is known and visits otherwise; `planned` is what the plan leaves after
+    the pilot, None where there is none or where the data are looked at while they come: then `middle` is the
+    plan.
+    """
+
+    pilot: int
+    batches: int
+    placed: tuple[int, ...]
+    so_far: tuple[float, ...]
+    planned: float | None
+    middle: float | None = None
+
+    def note(self) -> str:
+        """One line for reports."""
+        if self.middle is not None:
+            return (
+                f"bets: of several sizes, the middle one for the plan of {self.middle:,.0f} episodes; "
+                f"a pilot of {self.pilot} batches"
+            )
+        if self.planned is None:
+            return f"bets: nothing was planned, so bets of several sizes; a pilot of {self.pilot} batches"
+        amount = self.planned + (self.so_far[0] if self.so_far else 0.0)
+        return f"bets: sized for a plan of {amount:,.0f} episodes, of which {PILOT_SHARE:.0%} are the pilot"
+
+    def part(self, number: int) -> range:
+        """The batches that the bets placed as number `number` are on."""
+        end = self.placed[number + 1] if number + 1 < len(self.placed) else self.batches
+        return range(self.placed[number], end)
+
+
+def schedule(counts: Counts, sizes: FloatArray) -> Schedule:
+    """The schedule of counts with batches of so many visits each."""
+    plan, middle = count_planned_episodes(counts), _middle(counts)
+    ends, planned = np.cumsum(sizes), None
+    pilot = OPEN_PILOT
+    if plan is not None or middle is not None:
+        assert counts.design.episodes is not None
+        ends = batch_ends(counts.design.episodes).astype(np.float64)
+    if plan is not None:
+        pilot = max(int(np.searchsorted(batch_ends(plan), PILOT_SHARE * plan, side="right")), LEAST_PILOT)
+        planned = max(float(plan - batch_ends(plan)[min(pilot, len(batch_ends(plan))) - 1]), 1.0)
+    placed: list[int] = []
+    so_far: list[float] = []
+    for batch in range(pilot, len(ends)):
+        before = float(ends[batch - 1])
+        if before > 0.0 and (not placed or before >= RENEWED_AFTER * so_far[-1]):
+            placed.append(batch)
+            so_far.append(before)
+    return Schedule(pilot, len(sizes), tuple(placed), tuple(so_far), planned, middle)
+
+
+def _middle(counts: Counts) -> float | None:
+    """The plan of data that are looked at while they come."""
+    design = counts.design
+    if not design.anytime or design.planned is None or not _has_episodes(counts):
+        return None
+    return float(design.planned)
+
+
+def _has_episodes(counts: Counts) -> bool:
+    """Whether batches tell how many episodes each holds, and nothing says that the plan came late."""
+    design = counts.design
+    if counts.batches is None or design.episodes is None or design.late_plan:
+        return False
+    return design.by_episodes and len(batch_ends(design.episodes)) == len(counts.batches)
+
+
+def count_planned_episodes(counts: Counts) -> int | None:
+    """The number of episodes that were planned before the first one, where batches tell how many each holds
+    and the data were not looked at before they were all there.
+
+    Trajectories whose number was fixed in advance are their own plan.
+    """
+    design = counts.design
+    if design.anytime or not _has_episodes(counts):
+        return None
+    if design.planned is not None:
+        return design.planned
+    return design.episodes if design.kind is SamplingKind.TRAJECTORIES else None
+
+
+BASE = 4096.0
+"""N where nothing was planned, in visits."""
+
+_LOW, _HIGH = -4, 7
+"""Scales from 16 to 67 million visits; the weights of the others are given away."""
+
+_BELOW, _ABOVE = -7, 2
+"""Scales around a plan, from a 16,384th of it to 16 times as much."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Bets for this amount of data, with this weight; `amount` is that of the plan where there is one."""
+
+    amount: float
+    weight: float
+
+
+def scales(planned: float | None, middle: float | None = None) -> tuple[Scale, ...]:
+    """One scale where the amount was planned, else all that share the stake, around `middle` where known."""
+    if planned is not None:
+        return (Scale(planned, 1.0),)
+    if middle is not None:
+        return tuple(Scale(middle * 4.0**j, _weight(j)) for j in range(_BELOW, _ABOVE + 1))
+    return tuple(Scale(BASE * 4.0**j, _weight(j)) for j in range(_LOW, _HIGH + 1))
+
+
+def _weight(j: int) -> float:
+    return 0.5 if j == 0 else 1.0 / (4.0 * abs(j) * (abs(j) + 1.0))
+
+
+GUARD_SHARE = 0.1
+"""The guard's share of δ where both ends are bet on."""
+
+LEAST_SHARE = 0.6
+"""The guard's share of δ where one end is bet on is this or more."""
+
+_LOSS = 0.025
+_REGRET = 1.8
+"""Nats per free parameter."""
+
+
+@dataclass(frozen=True)
+class Levels:
+    """How δ is split: the level of the guard and those of the bettors for the lower and the upper end of the
+    value, 0 where there is none; together at most δ.
+    """
+
+    guard: float
+    lower: float
+    upper: float
+
+    @staticmethod
+    def of(delta: float, ends: Ends = Ends.BOTH, dimension: int = 1) -> Levels:
+        """The split for these ends of the value, in a model of so many free parameters."""
+        if ends is Ends.BOTH:
+            side = down(0.5 * (1.0 - GUARD_SHARE) * delta)
+            return Levels(down(GUARD_SHARE * delta), side, side)
+        reach = ((1.0 + _LOSS) ** 2 - 1.0) * (_REGRET * dimension - math.log(delta))
+        share = max(round(math.exp(-reach), 2), LEAST_SHARE)
+        one = down((1.0 - share) * delta * (1.0 - 2.0 * UNIT))
+        return Levels(down(share * delta), *((one, 0.0) if ends is Ends.LOWER else (0.0, one)))
+
+    @property
+    def sides(self) -> tuple[float, float]:
+        """The levels of both bettors."""
+        return self.lower, self.upper
+
+    def note(self) -> str:
+        """One line for reports."""
+        guard = f"δ is split: {self.guard:.3g} for the guard (a likelihood region)"
+        if self.lower == self.upper:
+            return f"{guard}, {self.lower:.3g} for each of the two bettors"
+        return f"{guard}, {max(self.sides):.3g} for a bettor on the end that is guaranteed"
+
+
+@dataclass(frozen=True, eq=False)
+class Slab:
+    """What the bettors did: their schedule, wagers by side and scale, and the price log(1/α) of each side.
+
+    The sides are the lower and the upper end of the value; a side that nobody bets on has no wagers. `rows`
+    are where each row of an enclosure is tight, and its shares of the scales: by round, then by side.
+    `without` counts how often bets were due and there was no telling how the value changes.
+    """
+
+    plan: Schedule
+    every: tuple[Scale, ...]
+    wagers: tuple[tuple[Wagers, ...], tuple[Wagers, ...]]
+    price: tuple[float, float]
+    levels: Levels
+    rows: tuple[tuple[FloatArray, FloatArray], ...] = ()
+    without: int = 0
+
+    @property
+    def sides(self) -> tuple[int, ...]:
+        """The sides that are bet on: 0 for the lower end, 1 for the upper one."""
+        return tuple(side for side, wagers in enumerate(self.wagers) if wagers)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """A line where bets are missing."""
+        due = len(self.plan.placed)
+        if not self.without:
+            return ()
+        return (
+            f"no bets were placed {self.without} of the {due} times they were due, and the guard stands "
+            "alone: the value to bet on is infinite there, or its equations are singular or too many (cycles "
+            f"among more than {MOST_CYCLIC:,} states)",
+        )
+
+
+def place_bets(
+    outcomes: Outcomes,
+    counts: Counts,
+    maximiser: LikelihoodMaximiser,
+    gradient: Gradient,
+    levels: Levels,
+    earlier: EarlierBets | None = None,
+) -> Slab:
+    """All bets, each from the batches before it alone; `earlier` are those of an earlier look."""
+    if counts.batches is None:
+        raise InputError(
+            "the slab bets on each batch from those before it, and these counts have no time-ordered batches",
+            hint="keep the batch column of the data file, or use --region polytope",
+        )
+    known = earlier or EarlierBets()
+    batches = known.pooled_batches(outcomes, counts)
+    plan = schedule(counts, np.array([float(seen.sum()) for seen in batches]))
+    every = scales(plan.planned, plan.middle)
+    price = tuple(up(-math.log(one) * (1.0 + 1e-14)) if one > 0.0 else math.inf for one in levels.sides)
+    table = Table(maximiser.search, outcomes.expression, outcomes.multiplicity, outcomes.start)
+    informative = ~outcomes.model.expressions.is_constant
+    size = len(maximiser.functions)
+    weight, done, without = np.zeros(size), 0, 0
+    bets: list[list[list[Bets]]] = [[[] for _ in every] for _ in range(2)]
+    t = maximiser.start
+    for batch, so_far in zip(plan.placed, plan.so_far, strict=True):
+        for past in batches[done:batch]:
+            weight += np.bincount(outcomes.expression, weights=past, minlength=size)
+        done = batch
+        if batch not in known.estimates:
+            known.estimates[batch] = table.estimate(t, weight * informative)
+        t = known.estimates[batch]
+        share = None if plan.planned is None else so_far / (plan.planned + plan.so_far[0])
+        along = gradient(maximiser.lifted(t), share)
+        without += along is None
+        slope = np.zeros(len(t)) if along is None else along @ maximiser.jacobian(t)
+        for number, scale in enumerate(every):
+            for side, wanted in enumerate((slope, -slope)):
+                if not math.isfinite(price[side]):
+                    continue
+                key = batch, scale.amount, price[side], wanted.tobytes()
+                if key not in known.bets:
+                    information = table.information(t, weight * informative, scale.amount / so_far)
+                    known.bets[key] = Bets(batch, t, table.place(t, wanted, information, price[side]))
+                bets[side][number].append(known.bets[key])
+    seen = count_parts(batches, plan)
+    low, high = (
+        tuple(Wagers(tuple(placed), seen) for placed in side) if math.isfinite(cost) else ()
+        for side, cost in zip(bets, price, strict=True)
+    )
+    return Slab(plan, every, (low, high), (price[0], price[1]), levels, without=without)
+
+
+PARTS = 1024
+"""Shares are whole numbers of these parts, so that they are exact and sum to 1."""
+
+
+def best_shares(weight: FloatArray, wealth: FloatArray) -> FloatArray:
+    """π nearly in proportion to w·exp(wealth); shares that hardly count are none."""
+    log = np.log(weight) + wealth
+    share = np.exp(log - log.max())
+    share /= share.sum()
+    parts = np.floor(share * PARTS)
+    parts[int(share.argmax())] += PARTS - parts.sum()
+    result: FloatArray = parts / PARTS
+    return result
+
+
+def price_of_shares(weight: FloatArray, share: FloatArray) -> float:
+    """KL(π‖w) = Σ π·log(π/w), rounded up."""
+    terms = [
+        part * math.log(part / one)
+        for part, one in zip(share.tolist(), weight.tolist(), strict=True)
+        if part > 0.0
+    ]
+    return math.fsum(terms) + 1e-12 * (1.0 + math.fsum(abs(term) for term in terms))

@@ -1,29 +1,226 @@
-"""From counts to intervals: every event, or every transition alone, at a shared level of confidence.
+"""Events and their intervals, from counts: every event, or every transition alone, at a shared level.
 
-`event_intervals` spends δ on the events of the model (`tightrope.statistics.events`), γ = δ/#events each,
+`event_intervals` spends δ on the events of the model, γ = δ/#events each,
 so that by the union bound all intervals hold together with probability at least 1 − δ (paper, Theorem 1).
 `transition_intervals` is the baseline before tying: one event a non-constant transition, its own visits only.
+
+*Events* are classes of outcomes with one probability expression, pooled over all choices (parameter tying).
+The outcome g of a visit, given the history, is Bernoulli(g(θ*)), so occurrences of the same polynomial g
+in different choices are one experiment: K successes in N visits (paper, Section 2.4). Two budgets:
+
+* `TIED` (ours): g and 1 − g are one event. A visit to an outcome with expression 1 − g is a trial of g
+  whose success is that the outcome does not show. Where both partition a choice the visit is one trial,
+  not two. Half the union bound.
+* `PAPER`: every distinct non-constant expression is an event, γ = δ/|Λ_unk|, as in the paper's tables.
+
+Constants need no event. All events of the model count in the union bound, visited or not: dropping those
+that were not visited, after looking, would not be allowed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
+from tightrope.model.expressions import Expressions
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.model.rational_function import Function
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import Record
-from tightrope.numerics.rounding import down
+from tightrope.numerics.remember import remember
+from tightrope.numerics.rounding import down, up
 from tightrope.numerics.text import interval_text
-from tightrope.statistics.confidence_sequence import beta_binomial
-from tightrope.statistics.events import Budget, Events, constant_values
-from tightrope.statistics.intervals import clopper_pearson, hoeffding
+from tightrope.statistics.intervals import beta_binomial, clopper_pearson, hoeffding
 from tightrope.statistics.ledger import Assumption, Ledger, assumed_of
 from tightrope.statistics.outcomes import Outcomes, check_counts
+
+
+class Budget(Enum):
+    """How the union bound counts events.
+
+    >>> [one.value for one in Budget]
+    ['tied', 'paper']
+    """
+
+    TIED = "tied"
+    PAPER = "paper"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Events(Record):
+    """Event e has probability multiplicity[e]·f for the table's expression f = expression[e].
+
+    Outcome o (of a non-constant expression) is a trial of event of_outcome[o], with success and failure
+    swapped where `flipped[o]`; −1 for constants. `counted[o]` is False where another outcome of the same
+    visit already is the trial.
+    """
+
+    outcomes: Outcomes
+    budget: Budget
+    expression: IndexArray
+    multiplicity: IndexArray
+    of_outcome: IndexArray
+    flipped: BoolArray
+    counted: BoolArray
+
+    @staticmethod
+    @remember
+    def tie(outcomes: Outcomes, budget: Budget = Budget.TIED) -> Events:
+        """The events of a model."""
+        table = outcomes.model.expressions
+        times = np.int64(outcomes.multiplicity.max(initial=1)) + 1
+        pair = outcomes.expression * times + outcomes.multiplicity
+        _, first, pair_of = np.unique(pair, return_index=True, return_inverse=True)
+        identity, flip = _identities(outcomes, first, budget)
+        constant = table.is_constant[outcomes.expression]
+        identity_of = identity[pair_of]
+        used = np.unique(identity_of[~constant])
+        of_outcome = np.where(constant, -1, np.searchsorted(used, identity_of)).astype(np.int32)
+        flipped = flip[pair_of]
+        number = np.int64(len(used) + 1)
+        key = outcomes.signature * number + of_outcome
+        # Within a visit prefer the unflipped outcome as the trial.
+        order = np.lexsort((flipped, key))
+        counted = np.zeros(len(outcomes), dtype=np.bool_)
+        counted[order[np.r_[True, np.diff(key[order]) != 0]]] = True
+        counted &= ~constant
+        # An event is represented by one of its unflipped outcomes.
+        representative = np.zeros(len(used), dtype=np.int64)
+        direct = np.flatnonzero(~flipped & ~constant)
+        representative[of_outcome[direct]] = direct
+        return Events(
+            outcomes,
+            budget,
+            outcomes.expression[representative],
+            outcomes.multiplicity[representative],
+            of_outcome,
+            flipped & ~constant,
+            counted,
+        )
+
+    def __len__(self) -> int:
+        return len(self.expression)
+
+    def tally(self, seen: OffsetArray) -> tuple[OffsetArray, OffsetArray]:
+        """(successes, trials) of every event, given how often each outcome was seen."""
+        visits = self.outcomes.visits(seen)
+        index = np.flatnonzero(self.counted)
+        trials_of = visits[self.outcomes.signature[index]]
+        successes_of = np.where(self.flipped[index], trials_of - seen[index], seen[index])
+        event = self.of_outcome[index]
+        successes, trials = np.zeros(len(self), dtype=np.int64), np.zeros(len(self), dtype=np.int64)
+        np.add.at(successes, event, successes_of)
+        np.add.at(trials, event, trials_of)
+        return successes, trials
+
+    def function(self, event: int) -> Function:
+        base = self.outcomes.model.expressions.function(int(self.expression[event]))
+        return base * int(self.multiplicity[event])
+
+    def name(self, event: int) -> str:
+        """The event's expression and a choice in which it can be seen."""
+        model = self.outcomes.model
+        outcome = int(np.flatnonzero(self.of_outcome == event)[0])
+        choice = self.outcomes.example_choice(outcome)
+        text = self.function(event).text(model.parameters.names)
+        return f"{text} (as in {model.structure.choice_name(choice)})"
+
+    @cached_property
+    def links(self) -> tuple[IndexArray, IndexArray, IndexArray, BoolArray]:
+        """Distinct (expression, event, multiplicity, flipped): which events speak of which expression."""
+        index = np.flatnonzero(self.of_outcome >= 0)
+        rows = np.stack(
+            [
+                self.outcomes.expression[index].astype(np.int64),
+                self.of_outcome[index].astype(np.int64),
+                self.outcomes.multiplicity[index].astype(np.int64),
+                self.flipped[index].astype(np.int64),
+            ],
+            axis=1,
+        )
+        rows = np.unique(rows, axis=0)
+        return (
+            rows[:, 0].astype(np.int32),
+            rows[:, 1].astype(np.int32),
+            rows[:, 2].astype(np.int32),
+            rows[:, 3].astype(np.bool_),
+        )
+
+    def expression_intervals(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Bounds on every expression of the table from bounds on the events: the tied intervals P_I.
+
+        An expression that occurs alone in one choice and m-fold in another gets the intersection, or the gap
+        between the two where they contradict each other (then some event's interval has missed).
+        Constants are exact up to outward rounding.
+        """
+        table = self.outcomes.model.expressions
+        expression, event, multiplicity, flipped = self.links
+        low = np.where(flipped, down(1.0 - upper[event]), lower[event])
+        high = np.where(flipped, up(1.0 - lower[event]), upper[event])
+        several = multiplicity > 1
+        low = np.where(several, down(low / multiplicity), low)
+        high = np.where(several, up(high / multiplicity), high)
+        result_lower, result_upper = np.zeros(len(table)), np.ones(len(table))
+        np.maximum.at(result_lower, expression, low)
+        np.minimum.at(result_upper, expression, high)
+        crossed = result_lower > result_upper
+        result_lower[crossed], result_upper[crossed] = result_upper[crossed], result_lower[crossed]
+        constant, value_lower, value_upper = constant_values(table)
+        result_lower[constant], result_upper[constant] = value_lower, value_upper
+        return result_lower, result_upper
+
+
+@remember
+def constant_values(table: Expressions) -> tuple[OffsetArray, FloatArray, FloatArray]:
+    """The constant expressions of a table and their values, rounded outward where float64 cannot hold
+    them.
+    """
+    constant = np.flatnonzero(table.is_constant)
+    values = RationalArray.from_fractions([table.polynomial(int(e)).constant_term for e in constant])
+    return constant, values.to_float_down(), values.to_float_up()
+
+
+def _identities(outcomes: Outcomes, pairs: OffsetArray, budget: Budget) -> tuple[OffsetArray, BoolArray]:
+    """A number for the event of each distinct (expression, multiplicity), and whether it is the flipped side.
+
+    Numbers below len(table) are rows of the table; m-fold expressions that the table lacks get numbers
+    beyond.
+    """
+    table = outcomes.model.expressions
+    identity = np.empty(len(pairs), dtype=np.int64)
+    complement = np.full(len(pairs), -1, dtype=np.int64)
+    beyond: dict[Function, int] = {}
+    for position, outcome in enumerate(pairs.tolist()):
+        row, times = int(outcomes.expression[outcome]), int(outcomes.multiplicity[outcome])
+        if times == 1:
+            identity[position] = row
+            continue
+        function = table.function(row) * times
+        known = table.index_of(function)
+        identity[position] = (
+            known if known is not None else beyond.setdefault(function, len(table) + len(beyond))
+        )
+    if budget is Budget.PAPER:
+        return identity, np.zeros(len(pairs), dtype=np.bool_)
+    single = identity < len(table)
+    complement[single] = table.complement[identity[single]]
+    opposite = {number: 1 - function for function, number in beyond.items()}
+    for position in np.flatnonzero(~single).tolist():
+        other = opposite[int(identity[position])]
+        known = table.index_of(other)
+        complement[position] = known if known is not None else beyond.get(other, -1)
+    if beyond:
+        for position in np.flatnonzero(single & (complement < 0)).tolist():
+            complement[position] = beyond.get(1 - table.function(int(identity[position])), -1)
+    present = np.isin(complement, identity)
+    flip = present & (complement < identity)
+    return np.where(flip, complement, identity), flip
 
 
 class IntervalMethod(Enum):

@@ -20,7 +20,7 @@ end. Three rules:
   the batches within the first tenth of the plan;
 * nothing was planned, and the data may have ended for any reason (adaptive stopping, anytime use): pilots of
   0, 10, 20, … batches are *mixed* with weights w_j = 1/((j+1)(j+2)), which sum to 1. Their plug-ins are the
-  same, so by Jensen's inequality (`tightrope.statistics.mixtures`), for any shares π of the pilots,
+  same, so by Jensen's inequality (`tightrope.statistics.bets`), for any shares π of the pilots,
 
       Σ_b c_b·ℓ_b(θ) ≥ Σ_b c_b·ℓ_b(θ̂_{b−1}) − log(1/δ) − KL(π‖w)
 
@@ -47,12 +47,10 @@ from tightrope.errors import InputError
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import UNIT, error_factor
-from tightrope.statistics.bet_schedule import count_planned_episodes
-from tightrope.statistics.bets import EarlierBets
+from tightrope.statistics.bets import EarlierBets, best_shares, count_planned_episodes, price_of_shares
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.ledger import Assumption
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
-from tightrope.statistics.mixtures import best_shares, price_of_shares
 from tightrope.statistics.outcomes import Outcomes
 
 PILOT_SHARE = 0.1

@@ -5,18 +5,22 @@ or o-maximization; for rectangular sets it is the region (`tightrope.ambiguity.r
 problem is solved. The compiler drops the branch that a kind of sets does not take, as the type of `region`
 decides. The steps inside the loops take single arrays, whose reason and price are told there.
 
-`tightrope.ambiguity.pouring` says how. A reward and a discount add an error of at most 2⁻⁵⁰·(|reward| +
-|discounted value|).
+`tightrope.ambiguity.o_maximization` says how. A reward and a discount add an error of at most
+2⁻⁵⁰·(|reward| + |discounted value|).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from tightrope.ambiguity.both_bounds import pour_both
-from tightrope.ambiguity.exact_pouring import pour_exactly, pour_safely, spread_exactly
-from tightrope.ambiguity.plain_mean import mean_safely
-from tightrope.ambiguity.pouring import UNDERFLOW
+from tightrope.ambiguity.o_maximization import (
+    UNDERFLOW,
+    mean_safely,
+    pour_both,
+    pour_exactly,
+    pour_safely,
+    spread_exactly,
+)
 from tightrope.ambiguity.records import ModelArrays, RegionArrays, Scratch
 from tightrope.ambiguity.rectangular_inner import inner, inner_safely
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray

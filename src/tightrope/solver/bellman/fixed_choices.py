@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tightrope.ambiguity.pouring import pour_again
+from tightrope.ambiguity.o_maximization import pour_again
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.solver.equations.system import Block, BlockArrays, Rows, System, SystemArrays

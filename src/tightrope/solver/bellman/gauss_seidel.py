@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tightrope.ambiguity.few_successors import FEW, pour_few
-from tightrope.ambiguity.pouring import mean, pour, pour_again, pour_row
+from tightrope.ambiguity.o_maximization import FEW, mean, pour, pour_again, pour_few, pour_row
 from tightrope.ambiguity.records import ModelArrays, NatureArrays, Scratch
 from tightrope.ambiguity.rectangular_inner import inner
 from tightrope.numerics.arrays import FloatArray, IndexArray

@@ -24,7 +24,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tightrope.ambiguity.pouring import OrderArray, empty_order, natural_order
+from tightrope.ambiguity.o_maximization import OrderArray, empty_order, natural_order
 from tightrope.ambiguity.records import ModelArrays, Scratch
 from tightrope.errors import InputError
 from tightrope.model.graph.support import Support
@@ -100,7 +100,7 @@ class IntervalOperator(Record):
         return not self.is_plain
 
     def backup_error(self, system: System) -> float:
-        """What rounding adds to a backup (`tightrope.ambiguity.pouring`), and a little more."""
+        """What rounding adds to a backup (`tightrope.ambiguity.o_maximization`), and a little more."""
         error = (self.structure.longest_choice + 6) * SUM_UNIT * (1 if self.is_plain else 2)
         return 1.0625 * error + (backups.STEP_ERROR if len(system.reward) or len(system.discount) else 0.0)
 

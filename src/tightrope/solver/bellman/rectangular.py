@@ -30,7 +30,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tightrope.ambiguity.pouring import OrderArray, natural_order
+from tightrope.ambiguity.o_maximization import OrderArray, natural_order
 from tightrope.ambiguity.records import NatureArrays, RegionArrays, Scratch, Shape
 from tightrope.ambiguity.region_shape import shape_of
 from tightrope.ambiguity.sets import Sets

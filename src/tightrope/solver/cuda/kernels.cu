@@ -5,7 +5,7 @@
 //                -DSUCCESSOR, -DID   the narrowest unsigned types that hold a state and a row of the table
 //                -DSLOT, -DDIRECT    the type of a slot's index; 1 where bounds lie in the slots themselves
 //                -DDIMENSION=d       coordinates of the region (KIND 2, 3)
-// and without fused multiply-add: every operation rounds as in the CPU's kernels (tightrope.ambiguity.pouring,
+// and without fused multiply-add: every operation rounds as in the CPU's kernels (tightrope.ambiguity.o_maximization,
 // .rectangular_inner), whose arguments about rounding therefore hold here word for word.
 //
 // A *segment* holds states that share their number of choices and of successors K, transposed: successor j of choice a

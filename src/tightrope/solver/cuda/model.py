@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.ambiguity.records import Shape
-from tightrope.ambiguity.vertex_walk import UNKNOWN, neighbour
+from tightrope.ambiguity.rectangular_inner import UNKNOWN, neighbour
 from tightrope.errors import CannotCertify
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, IndexArray

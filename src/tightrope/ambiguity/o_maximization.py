@@ -1,0 +1,696 @@
+"""o-maximization: nature's problem at one choice of an interval model.
+
+Over { p : lower ≤ p ≤ upper, Σp = 1 } the optimum of p·x gives every successor its lower bound and pours the
+rest, best successor first, up to the upper bounds. At most one successor, the *pivot*, ends strictly between.
+
+Rounding. Which successors get anything is decided exactly, on the float64 that the bounds are: a remainder of
+10⁻¹⁷ goes to the next successor in line. What a row whose bounds miss 1 by rounding leaves over, when no
+successor has room, is dropped. `pour_fast` tells the support where a remainder is more than its rounding
+error, (k+2)·2⁻⁵², or none for sure, or could only go to successors that have something anyway; the rest is
+left to `pour_safely`. Saturated masses carry their bound's relative error (bounds are
+images of exact numbers, relative error ≤ 2⁻⁵³ each), and the pivot's mass an absolute error of at most
+(k+2)·2⁻⁵² from the running remainder, wherever that belongs. Hence |p·x − computed| ≤ (k+6)·2⁻⁵²·(Σ p|x| +
+|x(pivot)|), with the largest |x| of the support added twice where the pivot is full and the next in line may
+be meant: there is room for the rounding of the products, of the sum and of the bound itself. And p·x lies
+between the smallest and the largest x of the support, whatever the rounding: clamping to it keeps 0, 1 and
+constants exact. Ordinary probabilities are the case without anything to pour, and without the pivot's error.
+
+No proof rests on sweeps (`pour`, `pour_row`, `pour_again`, `pour_masses`). They pour what floating point
+leaves, only never onto an infinite value: the graph has decided where that is.
+
+Values move little between sweeps, and their order less: `order[first:last]` keeps the offsets of a choice's
+successors as they were sorted last, a permutation of 0..k−1 before and after each call, and sorting what is
+nearly sorted is cheap.
+
+These are the innermost steps of every sweep. Each has one exit and no array but its arguments: then the
+compiler merges it into its caller and drops the bookkeeping of array references, which costs several
+times the arithmetic. Indices are unsigned where it matters: a signed one is first tested for being negative.
+
+*Where float64 sums do not tell who gets anything* (`pour_safely`). Whether a successor has positive mass
+hangs on the sign of 1 minus upper bounds of those before it in line minus lower bounds of the others:
+`tightrope.numerics.unit_sums` finds it exactly.
+
+*Both bounds of a value at once.* Both bounds put the successors into the same order, but for few choices, and
+what is poured is then the same: it is poured once, for the order of the lower bounds, and weighed twice.
+Where the upper bounds are in another order, the caller solves for them alone. A pass over a model without
+cycles meets every choice once, so that no order is kept from before.
+
+*The mean p·x of an ordinary choice*, where nature has nothing to decide: the error bound is (k+6)·2⁻⁵²·Σ p|x|
+for k successors, and p·x lies between the smallest and the largest x that has a positive probability.
+
+*Few successors*, without a branch that depends on values. Most choices of most models have at most five
+successors. Sorting them by insertion is a handful of steps, but which ones is anybody's guess, and a
+processor that guesses wrong loses more time than all the arithmetic takes. A sorting network does the same
+comparisons whatever the values are, each of them two selections, so that a backup is one straight piece of
+code. Shorter choices are filled up with successors that have no mass.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.jit import inlined, kernel
+from tightrope.numerics.unit_sums import SUM_UNIT, add, distil
+
+OrderArray = npt.NDArray[np.uint16] | npt.NDArray[np.int32]
+
+UNDERFLOW = 1e-300
+"""Added to every error bound that is not 0: more than all products of a row can lose to underflow."""
+
+
+@inlined
+def mean(first: int, last: int, successor: IndexArray, probability: FloatArray, values: FloatArray) -> float:
+    """p·values of an ordinary choice, in plain floating point."""
+    total = 0.0
+    for t in range(np.uint64(first), np.uint64(last)):
+        if probability[t] > 0.0:
+            total += probability[t] * values[np.uint32(successor[t])]
+    return total
+
+
+@inlined
+def sort_successors(
+    first: int,
+    last: int,
+    successor: IndexArray,
+    values: FloatArray,
+    maximise: bool,
+    order: OrderArray,
+    key: FloatArray,
+) -> None:
+    """Sort order[first:last] by what nature prefers, ties by offset; `key` is scratch."""
+    for i in range(last - first):
+        offset = order[first + i]
+        x = values[successor[first + offset]]
+        if maximise:
+            x = -x
+        j = i
+        while j > 0 and (key[j - 1] > x or (key[j - 1] == x and order[first + j - 1] > offset)):
+            key[j] = key[j - 1]
+            order[first + j] = order[first + j - 1]
+            j -= 1
+        key[j] = x
+        order[first + j] = offset
+
+
+@inlined
+def keep_sorted(
+    first: int,
+    last: int,
+    successor: IndexArray,
+    values: FloatArray,
+    maximise: bool,
+    break_ties: bool,
+    order: OrderArray,
+    key: FloatArray,
+) -> None:
+    """Sort order[first:last] if it is not sorted; with `break_ties` the result does not depend on what was
+    there before.
+    """
+    start = np.uint64(first)
+    before, offset_before, is_sorted = -np.inf, np.uint64(0), True
+    for i in range(start, np.uint64(last)):
+        offset = np.uint64(order[i])
+        x = values[np.uint32(successor[start + offset])]
+        if maximise:
+            x = -x
+        if break_ties:
+            is_sorted &= (x > before) | ((x == before) & (offset >= offset_before))
+            offset_before = offset
+        else:
+            is_sorted &= x >= before
+        before = x
+    if not is_sorted:
+        sort_successors(first, last, successor, values, maximise, order, key)
+
+
+@inlined
+def pour(
+    first: int,
+    last: int,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    values: FloatArray,
+    maximise: bool,
+    order: OrderArray,
+    key: FloatArray,
+) -> float:
+    """The optimum of p·values, in plain floating point; `key` is scratch."""
+    start, end = np.uint64(first), np.uint64(last)
+    total, rest = 0.0, 1.0
+    for t in range(start, end):
+        rest -= lower[t]
+    keep_sorted(first, last, successor, values, maximise, False, order, key)
+    tolerance = (last - first + 2) * SUM_UNIT
+    for i in range(start, end):
+        best = start + np.uint64(order[i])
+        mass, x = lower[best], values[np.uint32(successor[best])]
+        if rest > tolerance or (rest > 0.0 and abs(x) < np.inf):
+            take = min(upper[best] - mass, rest)
+            mass += take
+            rest -= take
+        if mass > 0.0:
+            total += mass * x
+    return total
+
+
+@inlined
+def pour_masses(
+    first: int,
+    last: int,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    plain: bool,
+    values: FloatArray,
+    maximise: bool,
+    order: OrderArray,
+    key: FloatArray,
+    mass: FloatArray,
+) -> int:
+    """Nature's optimal distribution into mass[0:k] as float64 tells it; returns the offset of the swing, or
+    −1.
+    """
+    k = last - first
+    rest = 1.0
+    for i in range(k):
+        mass[i] = lower[first + i]
+        rest -= mass[i]
+    if plain:
+        rest = 0.0
+    else:
+        keep_sorted(first, last, successor, values, maximise, True, order, key)
+    tolerance = (k + 2) * SUM_UNIT
+    swing = -1
+    i = 0
+    while i < k and rest > tolerance:
+        offset = order[first + i]
+        take = min(upper[first + offset] - lower[first + offset], rest)
+        if take > 0.0:
+            mass[offset] += take
+            rest -= take
+            swing = offset
+        i += 1
+    return swing
+
+
+@inlined
+def pour_row(
+    first: int,
+    last: int,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    plain: bool,
+    values: FloatArray,
+    maximise: bool,
+    order: OrderArray,
+    key: FloatArray,
+    leader: IndexArray,
+    home: int,
+    scale: float,
+    at: int,
+    column: IndexArray,
+    weight: FloatArray,
+) -> tuple[int, int, float]:
+    """Nature's optimal distribution times `scale` as a sparse row from `at` on, in the order of pouring:
+    (its end, the place of the swing or −1, the weight on the group `home`, which the row shows as 0).
+
+    Successors of infinite value are left out where they have no mass."""
+    rest = 1.0
+    for t in range(np.uint64(first), np.uint64(last)):
+        rest -= lower[t]
+    if plain:
+        rest = 0.0
+    else:
+        keep_sorted(first, last, successor, values, maximise, True, order, key)
+    tolerance = (last - first + 2) * SUM_UNIT
+    end, swing, inside = at, -1, 0.0
+    for i in range(last - first):
+        t = first + i if plain else first + order[first + i]
+        mass, take = lower[t], 0.0
+        s = successor[t]
+        finite = np.isfinite(values[s])
+        if rest > tolerance or (rest > 0.0 and finite):
+            take = min(upper[t] - mass, rest)
+            rest -= take
+        if upper[t] > 0.0 and (mass + take > 0.0 or finite):
+            within = leader[s] == home
+            column[end] = s
+            weight[end] = 0.0 if within else scale * (mass + take)
+            inside += mass + take if within else 0.0
+            if take > 0.0:
+                swing = end
+            end += 1
+    return end, swing, scale * inside
+
+
+@inlined
+def pour_again(
+    start: np.uint64,
+    end: np.uint64,
+    column: IndexArray,
+    weight: FloatArray,
+    low: FloatArray,
+    room: FloatArray,
+    values: FloatArray,
+    maximise: bool,
+    leader: IndexArray,
+    home: int,
+    scale: float,
+) -> tuple[int, int, float]:
+    """`pour_row` for a row that holds its successors already, in whatever order, with their lower bounds and
+    the room above them.
+    """
+    sign = -1.0 if maximise else 1.0
+    one = np.uint64(1)
+    rest = 1.0
+    for i in range(start, end):
+        to, least, above = column[i], low[i], room[i]
+        rest -= least
+        x = sign * values[np.uint32(to)]
+        j = np.uint64(i)
+        while j > start and sign * values[np.uint32(column[j - one])] > x:
+            column[j], low[j], room[j] = column[j - one], low[j - one], room[j - one]
+            j -= one
+        column[j], low[j], room[j] = to, least, above
+    tolerance = (np.int64(end - start) + 2) * SUM_UNIT
+    last, swing, inside = start, -1, 0.0
+    for i in range(start, end):
+        to, least, above = column[i], low[i], room[i]
+        take = 0.0
+        finite = np.isfinite(values[np.uint32(to)])
+        if rest > tolerance or (rest > 0.0 and finite):
+            take = min(above, rest)
+            rest -= take
+        mass = least + take
+        if mass > 0.0 or finite:
+            within = leader[np.uint32(to)] == home
+            column[last], low[last], room[last] = to, least, above
+            weight[last] = 0.0 if within else scale * mass
+            inside += mass if within else 0.0
+            if take > 0.0:
+                swing = int(last)
+            last += one
+    return int(last), swing, scale * inside
+
+
+@inlined
+def pour_fast(
+    first: int,
+    last: int,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    plain: bool,
+    values: FloatArray,
+    maximise: bool,
+    upward: bool,
+    order: OrderArray,
+    key: FloatArray,
+    mass: FloatArray,
+) -> float:
+    """The optimum of p·values, rounded up or down by a bound on all errors; not a number where floating point
+    does not tell the support.
+    """
+    start, end = np.uint64(first), np.uint64(last)
+    rest, exact = 1.0, True
+    for t in range(start, end):
+        rest, exact = add(rest, exact, -lower[t])
+    if plain:
+        rest = 0.0
+    else:
+        keep_sorted(first, last, successor, values, maximise, True, order, key)
+    tolerance = (last - first + 2) * SUM_UNIT
+    swing, spare = 0.0, 0.0
+    for i in range(start, end):
+        best = np.uint64(i) if plain else start + np.uint64(order[i])
+        share = lower[best]
+        if rest > tolerance:
+            room, exact = add(upper[best], exact, -share)
+            take = min(room, rest)
+            share += take
+            rest, exact = add(rest, exact, -take)
+            swing = abs(values[np.uint32(successor[best])]) if take > 0.0 else swing
+            spare = room - take if take > 0.0 else spare
+        mass[best - start] = share
+    # the swing is full, or nearly: something may be left, or nothing
+    full, empty = not plain and spare <= tolerance and not (exact and rest == 0.0), False
+    total, size = 0.0, 0.0
+    smallest, largest = np.inf, -np.inf
+    for t in range(start, end):
+        share = mass[t - start]
+        if share > 0.0:
+            x = values[np.uint32(successor[t])]
+            smallest = min(smallest, x)
+            largest = max(largest, x)
+            total += share * x
+            size += abs(share * x)
+        else:
+            empty |= upper[t] > 0.0
+    size += swing + 2.0 * max(abs(smallest), abs(largest)) if full else swing
+    error = (last - first + 6) * SUM_UNIT * size + UNDERFLOW
+    if full and empty:
+        total = np.nan
+    elif smallest == largest:
+        total = smallest
+    elif not np.isinf(total):
+        if upward:
+            total = min(total + error, largest)
+        else:
+            total = max(total - error, smallest)
+    return total
+
+
+def empty_order(transition_start: OffsetArray, width: int) -> OrderArray:
+    """Room for the order of every choice's successors, at most `width`."""
+    size = int(transition_start[-1])
+    return np.empty(size, np.uint16) if width <= 1 << 16 else np.empty(size, np.int32)
+
+
+def natural_order(transition_start: OffsetArray, width: int) -> OrderArray:
+    """Every choice's successors, at most `width`, in the order of the model: where `order` starts from."""
+    order = empty_order(transition_start, width)
+    _number(transition_start, order)
+    return order
+
+
+@kernel
+def _number(transition_start: OffsetArray, order: OrderArray) -> None:
+    for c in range(len(transition_start) - 1):
+        for t in range(transition_start[c], transition_start[c + 1]):
+            order[t] = t - transition_start[c]
+
+
+@kernel
+def spread_exactly(
+    first: int,
+    last: int,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    values: FloatArray,
+    maximise: bool,
+    order: OrderArray,
+    key: FloatArray,
+    mass: FloatArray,
+) -> int:
+    """Nature's optimal distribution into mass[0:k], every remainder of the right sign and relatively exact;
+    returns the offset of the swing, −1 if there is none.
+    """
+    keep_sorted(first, last, successor, values, maximise, True, order, key)
+    k = last - first
+    tolerance = (k + 2) * SUM_UNIT
+    swing = -1
+    for i in range(k):
+        mass[i] = lower[first + i]
+    rest = _measure_rest(first, k, 0, lower, upper, order, key)
+    for i in range(k):
+        t = first + order[first + i]
+        room = upper[t] - lower[t]
+        if rest > 0.0 and room > 0.0:
+            after = rest - room
+            if abs(after) <= 2.0 * tolerance:
+                after = _measure_rest(first, k, i + 1, lower, upper, order, key)
+            mass[t - first] = upper[t] if after >= 0.0 else lower[t] + rest
+            swing = t - first
+            rest = after
+    return swing
+
+
+@kernel
+def _measure_rest(
+    first: int,
+    k: int,
+    saturated: int,
+    lower: FloatArray,
+    upper: FloatArray,
+    order: OrderArray,
+    terms: FloatArray,
+) -> float:
+    """1 minus the upper bounds of the first successors in line, minus the lower bounds of the others."""
+    total, exact = 1.0, True
+    for i in range(k):
+        t = first + order[first + i]
+        terms[i] = -(upper[t] if i < saturated else lower[t])
+        total, exact = add(total, exact, terms[i])
+    return total if exact else distil(1.0, terms, k)
+
+
+@kernel
+def pour_exactly(
+    first: int,
+    last: int,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    values: FloatArray,
+    maximise: bool,
+    upward: bool,
+    order: OrderArray,
+    key: FloatArray,
+    mass: FloatArray,
+) -> float:
+    """`pour_fast` where it is not a number: over the support told exactly."""
+    swing = spread_exactly(first, last, successor, lower, upper, values, maximise, order, key, mass)
+    total, size = 0.0, 0.0
+    smallest, largest = np.inf, -np.inf
+    for i in range(last - first):
+        if mass[i] > 0.0:
+            x = values[successor[first + i]]
+            smallest, largest = min(smallest, x), max(largest, x)
+            total += mass[i] * x
+            size += abs(mass[i] * x)
+    if swing >= 0:
+        size += abs(values[successor[first + swing]])
+    error = (last - first + 6) * SUM_UNIT * size + UNDERFLOW
+    if smallest == largest:
+        return smallest
+    if np.isinf(total):
+        return total
+    return min(total + error, largest) if upward else max(total - error, smallest)
+
+
+@inlined
+def pour_safely(
+    first: int,
+    last: int,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    plain: bool,
+    values: FloatArray,
+    maximise: bool,
+    upward: bool,
+    exactly: bool | None,
+    order: OrderArray,
+    key: FloatArray,
+    mass: FloatArray,
+) -> float:
+    """The optimum of p·values, rounded up or down by a bound on all errors.
+
+    Not a number where floating point does not tell the support and `exactly` is None. (None is a type of its
+    own: kernels without a call of `pour_exactly` in them are several times as fast.)
+    """
+    x = pour_fast(first, last, successor, lower, upper, plain, values, maximise, upward, order, key, mass)
+    if exactly is not None:
+        unclear = np.isnan(x)
+        if unclear:
+            x = pour_exactly(first, last, successor, lower, upper, values, maximise, upward, order, key, mass)
+    return x
+
+
+@inlined
+def pour_both(
+    first: int,
+    last: int,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    maximise: bool,
+    order: OrderArray,
+    key: FloatArray,
+    mass: FloatArray,
+) -> tuple[float, float, bool]:
+    """`pour_fast` of `low`, rounded down, and of `high`, rounded up, and whether the latter holds.
+
+    `order` may hold anything before, and is a permutation afterwards."""
+    start, end = np.uint64(first), np.uint64(last)
+    rest, exact = 1.0, True
+    for t in range(start, end):
+        rest, exact = add(rest, exact, -lower[t])
+    for i in range(start, end):
+        order[i] = i - start
+    keep_sorted(first, last, successor, low, maximise, True, order, key)
+    tolerance = (last - first + 2) * SUM_UNIT
+    swing, swing_high, spare = 0.0, 0.0, 0.0
+    before, offset_before, is_sorted = -np.inf, np.uint64(0), True
+    for i in range(start, end):
+        offset = np.uint64(order[i])
+        best = start + offset
+        share = lower[best]
+        to = np.uint32(successor[best])
+        x = -high[to] if maximise else high[to]
+        is_sorted &= (x > before) | ((x == before) & (offset >= offset_before))
+        before, offset_before = x, offset
+        if rest > tolerance:
+            room, exact = add(upper[best], exact, -share)
+            take = min(room, rest)
+            share += take
+            rest, exact = add(rest, exact, -take)
+            swing = abs(low[to]) if take > 0.0 else swing
+            swing_high = abs(x) if take > 0.0 else swing_high
+            spare = room - take if take > 0.0 else spare
+        mass[offset] = share
+    full, empty = spare <= tolerance and not (exact and rest == 0.0), False
+    total, size = 0.0, 0.0
+    smallest, largest = np.inf, -np.inf
+    total_high, size_high = 0.0, 0.0
+    smallest_high, largest_high = np.inf, -np.inf
+    for t in range(start, end):
+        share = mass[t - start]
+        if share > 0.0:
+            x = low[np.uint32(successor[t])]
+            smallest, largest = min(smallest, x), max(largest, x)
+            total += share * x
+            size += abs(share * x)
+            y = high[np.uint32(successor[t])]
+            smallest_high, largest_high = min(smallest_high, y), max(largest_high, y)
+            total_high += share * y
+            size_high += abs(share * y)
+        else:
+            empty |= upper[t] > 0.0
+    size += swing + 2.0 * max(abs(smallest), abs(largest)) if full else swing
+    size_high += swing_high + 2.0 * max(abs(smallest_high), abs(largest_high)) if full else swing_high
+    unit = (last - first + 6) * SUM_UNIT
+    if full and empty:
+        total = total_high = np.nan
+    else:
+        if smallest == largest:
+            total = smallest
+        elif not np.isinf(total):
+            total = max(total - (unit * size + UNDERFLOW), smallest)
+        if smallest_high == largest_high:
+            total_high = smallest_high
+        elif not np.isinf(total_high):
+            total_high = min(total_high + (unit * size_high + UNDERFLOW), largest_high)
+    return total, total_high, is_sorted
+
+
+@inlined
+def mean_safely(
+    first: int,
+    last: int,
+    successor: IndexArray,
+    probability: FloatArray,
+    values: FloatArray,
+    upward: bool,
+) -> float:
+    """p·values, rounded up or down by a bound on all errors."""
+    total, size = 0.0, 0.0
+    smallest, largest = np.inf, -np.inf
+    for t in range(np.uint64(first), np.uint64(last)):
+        share = probability[t]
+        if share > 0.0:
+            x = values[np.uint32(successor[t])]
+            smallest = x if x < smallest else smallest
+            largest = x if x > largest else largest
+            total += share * x
+            size += abs(share * x)
+    error = (last - first + 6) * SUM_UNIT * size + UNDERFLOW
+    if smallest == largest:
+        total = smallest
+    elif not np.isinf(total):
+        if upward:
+            total = min(total + error, largest)
+        else:
+            total = max(total - error, smallest)
+    return total
+
+
+FEW = 5
+
+
+@inlined
+def _exchange(x: float, room: float, y: float, other: float) -> tuple[float, float, float, float]:
+    """Two successors, the smaller value first."""
+    swap = y < x
+    return (
+        y if swap else x,
+        other if swap else room,
+        x if swap else y,
+        room if swap else other,
+    )
+
+
+@inlined
+def _pour(total: float, rest: float, x: float, room: float) -> tuple[float, float]:
+    """The sum with what of `rest` a successor has room for, and what is left."""
+    take = min(room, rest)
+    return total + take * x, rest - take
+
+
+@inlined
+def _successor(
+    t: np.uint64,
+    last: np.uint64,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    values: FloatArray,
+    sign: float,
+) -> tuple[float, float, float]:
+    """Its value times `sign`, its lower bound and its room; without either beyond the choice's end."""
+    inside = t < last
+    at = t if inside else last - np.uint64(1)
+    low = lower[at]
+    return (
+        sign * values[np.uint32(successor[at])],
+        low if inside else 0.0,
+        upper[at] - low if inside else 0.0,
+    )
+
+
+@inlined
+def pour_few(
+    first: int,
+    last: int,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    values: FloatArray,
+    maximise: bool,
+) -> float:
+    """The optimum of p·values over at most FEW successors, in plain floating point; not finite where
+    a value is not.
+    """
+    start, end = np.uint64(first), np.uint64(last)
+    sign = -1.0 if maximise else 1.0
+    a, low_a, room_a = _successor(start, end, successor, lower, upper, values, sign)
+    b, low_b, room_b = _successor(start + np.uint64(1), end, successor, lower, upper, values, sign)
+    c, low_c, room_c = _successor(start + np.uint64(2), end, successor, lower, upper, values, sign)
+    d, low_d, room_d = _successor(start + np.uint64(3), end, successor, lower, upper, values, sign)
+    e, low_e, room_e = _successor(start + np.uint64(4), end, successor, lower, upper, values, sign)
+    total = (low_a * a + low_b * b) + (low_c * c + low_d * d) + low_e * e
+    rest = max(1.0 - ((low_a + low_b) + (low_c + low_d) + low_e), 0.0)
+    # nine comparisons sort five
+    a, room_a, d, room_d = _exchange(a, room_a, d, room_d)
+    b, room_b, e, room_e = _exchange(b, room_b, e, room_e)
+    a, room_a, c, room_c = _exchange(a, room_a, c, room_c)
+    b, room_b, d, room_d = _exchange(b, room_b, d, room_d)
+    a, room_a, b, room_b = _exchange(a, room_a, b, room_b)
+    c, room_c, e, room_e = _exchange(c, room_c, e, room_e)
+    b, room_b, c, room_c = _exchange(b, room_b, c, room_c)
+    d, room_d, e, room_e = _exchange(d, room_d, e, room_e)
+    c, room_c, d, room_d = _exchange(c, room_c, d, room_d)
+    total, rest = _pour(total, rest, a, room_a)
+    total, rest = _pour(total, rest, b, room_b)
+    total, rest = _pour(total, rest, c, room_c)
+    total, rest = _pour(total, rest, d, room_d)
+    total, rest = _pour(total, rest, e, room_e)
+    return sign * total

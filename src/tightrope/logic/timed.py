@@ -44,6 +44,7 @@ from tightrope.prism.parse.property_syntax import (
     ValueOperator,
 )
 from tightrope.prism.parse.syntax import Complaint, Expression, Type, position_of
+from tightrope.prism.properties.capabilities import CAPABILITIES, ModelKind, QueryKind
 from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.resolve import (
     PathProblem,
@@ -53,7 +54,7 @@ from tightrope.prism.properties.resolve import (
     reward_structure_of,
     threshold_of,
 )
-from tightrope.prism.properties.shape import is_simple_path, nodes, without_negation
+from tightrope.prism.properties.shape import is_simple_path, nodes, operator_kind, without_negation
 from tightrope.prism.properties.state_formulas import StateFormulas
 from tightrope.solver.solution import width
 
@@ -89,7 +90,8 @@ class TimedEvaluation(Evaluation):
         return TimedOperators(self.chain, self.query, self.effort, self._formulas, self._decide_states)
 
     def _quantile(self, asked: Quantile) -> StateBounds:
-        raise Complaint("quantiles are not supported in continuous time", asked.position)
+        row = CAPABILITIES[QueryKind.QUANTILE]
+        raise Complaint(f"{row.subject} not supported in continuous time", asked.position)
 
 
 class TimedOperators(Operators):
@@ -316,13 +318,9 @@ def _rounding(values: FloatArray, time: Fraction, is_moment: bool) -> float:
 def _refuse(operator: ValueOperator, is_interval: bool) -> None:
     """What has no meaning here: times inside of general formulas, steps of chains that may dawdle, and what
     follows from the costs of single visits, which have means alone in the embedded chain."""
-    if operator.cvar_level is not None:
-        raise Complaint("CVaR is not supported in continuous time", operator.position)
-    if isinstance(operator.path, RewardFormula) and operator.path.operator is RewardOperator.WINDOW:
-        raise Complaint(
-            "rewards of late steps, C>=k and C[a,b], are not supported in continuous time",
-            operator.path.position,
-        )
+    row = CAPABILITIES[operator_kind(operator)]
+    if ModelKind.CONTINUOUS not in row.models:
+        raise Complaint(f"{row.subject} not supported in continuous time", operator.position)
     paths = [p for p in (operator.path, operator.condition) if isinstance(p, Expression)]
     if isinstance(operator.path, RewardFormula) and operator.path.target is not None:
         paths.append(operator.path.target)
@@ -330,10 +328,9 @@ def _refuse(operator: ValueOperator, is_interval: bool) -> None:
         found = [node for node in nodes(path) if isinstance(node, PathFormula)]
         timed = next((node for node in found if node.bound is not None), None)
         alone = path is operator.path and is_simple_path(path) and operator.condition is None
-        if timed is not None and timed.bound is not None and (not alone or timed.bound.reward is not None):
+        if timed is not None and not alone:
             raise Complaint(
-                "bounds on time stand at the one temporal operator of P, not inside of other formulas, and "
-                "bounds on rewards do not go with continuous time",
+                "bounds on time stand at the one temporal operator of P, not inside of other formulas",
                 timed.position,
             )
         following = next((node for node in found if node.operator is PathOperator.NEXT), None)

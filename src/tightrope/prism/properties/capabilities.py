@@ -102,7 +102,7 @@ CAPABILITIES = {
             QueryKind.PLAIN,
             "one P or R over a simple path or a reward is",
             "operators",
-            ('Pmax=? [ F "goal" ]', 'R{"cost"}min=? [ F "goal" ]', "R=? [ C<=10 ]"),
+            ('Pmax=? [ F "goal" ]', 'R{"cost"}min=? [ F "goal" ]', "R=? [ C<=10 ]", "R=? [ Cdiscount=0.9 ]"),
             "certified bounds, certificate",
             tuple(Task),
         ),
@@ -220,3 +220,13 @@ def capability_rows() -> list[dict[str, str]]:
         cells |= {model.value: "yes" if model in row.models else "–" for model in ModelKind}
         rows.append({**cells, "answer": row.exactness})
     return rows
+
+
+def capability_table() -> str:
+    """The table as Markdown, for the page on properties."""
+    rows = capability_rows()
+    cells = [[*rows[0]], ["---"] * len(rows[0])]
+    for row in rows:
+        example = f"`{row['example']}`".replace("|", "\\|")
+        cells.append([example if name == "example" else text for name, text in row.items()])
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells) + "\n"

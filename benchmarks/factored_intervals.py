@@ -287,7 +287,7 @@ def storm_on_bounds(model: IntervalMDP, question: str, nature: str) -> float:
     """Storm's value of the joint bounds; its letters say what the agent wants, the mode what nature does."""
     import stormpy
 
-    from tightrope.io.drn import write_drn
+    from tightrope.io.drn.write import write_drn
 
     with tempfile.TemporaryDirectory() as folder:
         write_drn(model, Path(folder) / "model.drn")

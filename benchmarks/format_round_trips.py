@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 import tightrope as tr
 from tightrope.benchmarks.instance import Instance
 from tightrope.benchmarks.suite import list_instances, load, parse_bench
-from tightrope.io.jani import write_jani
+from tightrope.io.jani.write import write_jani
 from tightrope.prism.load import read_program
 
 SMOKE = ("betting(5)", "parallel(3)")
@@ -31,7 +31,7 @@ SMOKE = ("betting(5)", "parallel(3)")
 
 def through_drn(instance: Instance, model: tr.ParametricMDP, folder: Path) -> bool:
     file = folder / "m.drn"
-    tr.write_drn(model, file)
+    model.save(file)
     if model.hash() != tr.load(file).hash():
         return False
     packed = folder / "m.drn.gz"
@@ -48,13 +48,13 @@ def through_jani(instance: Instance, model: tr.ParametricMDP, folder: Path) -> b
 
 def through_umb(instance: Instance, model: tr.ParametricMDP, folder: Path) -> bool:
     plain = model.instantiate(instance.truth)
-    tr.write_umb(plain, folder / "m.umb")
+    plain.save(folder / "m.umb")
     return same_numbers(plain, tr.load(folder / "m.umb"))
 
 
 def through_explicit(instance: Instance, model: tr.ParametricMDP, folder: Path) -> bool:
     plain = model.instantiate(instance.truth)
-    tr.write_explicit(plain, folder / "m.tra")
+    plain.save(folder / "m.tra")
     return same_numbers(plain, tr.load(folder / "m.tra"))
 
 
@@ -113,9 +113,9 @@ def chain_rows(names: list[str], done: set[tuple[str, str]]) -> Iterator[dict[st
                 if suffix == "jani":
                     write_jani(read_program(source, {}), target)
                 elif suffix == "drn":
-                    tr.write_drn(ours, target)
+                    ours.save(target)
                 else:
-                    tr.write_explicit(ours, target)
+                    ours.save(target)
                 same = same_rates(ours, tr.load(target).instantiate())
                 spent = round(time.process_time() - begin, 3)
                 row = {"instance": name, "format": f"ctmc {suffix}", "states": ours.states}

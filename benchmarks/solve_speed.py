@@ -179,7 +179,7 @@ def with_tightrope(name: str) -> Row:
 def with_storm(name: str) -> Row:
     import stormpy
 
-    from tightrope.io.drn import write_drn
+    from tightrope.io.drn.write import write_drn
 
     model, _, text = problem(name)
     assert isinstance(model, IntervalMDP)

@@ -13,8 +13,8 @@ from same_model import assert_same_model
 from storm import MODELS
 from tightrope.cli.app import run
 from tightrope.errors import InputError
-from tightrope.io.drn import read_drn
-from tightrope.io.explicit import read_explicit
+from tightrope.io.drn.read import read_drn
+from tightrope.io.explicit.read import read_explicit
 from tightrope.model.mdp import MDP
 from tightrope.prism.load import load_prism
 
@@ -57,7 +57,7 @@ def test_rewards_of_branches_in_umb_files_are_expectations(interval: bool, tmp_p
     half = (0.25, 0.75) if interval else None
     rows = [(0, "go", {0: half or 0.25, 1: half or 0.75}), (1, "stay", {1: 1})]
     model = tr.build_from_rows(rows, choice_rewards={"cost": [1, 0]})
-    tr.write_umb(model if interval else model.instantiate(), tmp_path / "m.umb")
+    (model if interval else model.instantiate()).save(tmp_path / "m.umb")
     archive = umbi.umb.read(tmp_path / "m.umb")
     assert archive.annotations is not None
     for earned, expected in (([3, 3, 0], 4.0), ([8, 4, 0], 6.0)):

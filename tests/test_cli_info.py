@@ -11,8 +11,8 @@ import pytest
 from tightrope.cli.app import run
 from tightrope.cli.sources import load_model
 from tightrope.errors import InputError
-from tightrope.io.drn import write_drn
-from tightrope.io.explicit import write_explicit
+from tightrope.io.drn.write import write_drn
+from tightrope.io.explicit.write import write_explicit
 
 WALK = """\
 mdp

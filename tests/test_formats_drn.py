@@ -14,7 +14,8 @@ from stormpy import io
 from same_model import assert_same_model
 from storm import Case, build_with_storm, cases, plain_from_storm, plain_from_tightrope
 from tightrope.errors import InputError
-from tightrope.io.drn import read_drn, write_drn
+from tightrope.io.drn.read import read_drn
+from tightrope.io.drn.write import write_drn
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP

@@ -13,8 +13,9 @@ from cases.explicit_files import DOUBLES, DRN, DTMC_TRA, LAB, MDP_TRA, SREW, STA
 from effort import FUZZED
 from storm import MODELS
 from tightrope.errors import InputError
-from tightrope.io.drn import read_drn, write_drn
-from tightrope.io.explicit import read_explicit
+from tightrope.io.drn.read import read_drn
+from tightrope.io.drn.write import write_drn
+from tightrope.io.explicit.read import read_explicit
 from tightrope.prism.load import load_prism
 
 INSERTIONS = [

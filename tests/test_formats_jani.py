@@ -20,8 +20,8 @@ from storm import MODELS, Case, cases, plain_from_storm, plain_from_tightrope
 from tightrope.benchmarks.suite import parse_bench
 from tightrope.cli.app import run
 from tightrope.errors import InputError
-from tightrope.io.jani import read_jani, read_program, read_properties, write_jani
-from tightrope.io.jani.write import as_program
+from tightrope.io.jani.read import read_jani, read_program, read_properties
+from tightrope.io.jani.write import as_program, write_jani
 from tightrope.model.structure import ParametricReward
 from tightrope.prism.load import load_prism
 from tightrope.prism.load import read_program as read_prism_program
@@ -284,7 +284,7 @@ def test_the_command_writes_and_reads(tmp_path: Path, capsys: pytest.CaptureFixt
     assert run(["export", str(target), "--at", "p=0.5,q=0", "-o", str(tmp_path / "c.jani"), "--json"]) == 0
     assert read_program(tmp_path / "c.jani").parameters == ()
     drn = tmp_path / "b.drn"
-    tr.write_drn(tr.load("bench:betting(3)"), drn)
+    tr.load("bench:betting(3)").save(drn)
     assert run(["export", str(drn), "-o", str(target), "--overwrite"]) == 0
     assert "give it when reading: --domain" in capsys.readouterr().err
     again = tr.load(target, domain=instance.domain)
@@ -298,7 +298,7 @@ def test_the_command_writes_and_reads(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_states_and_transitions_become_one_automaton(file: str, tmp_path: Path) -> None:
     """A DRN file as JANI has the same states, by their variables, and the same choices at a point."""
     model = load_prism(MODELS / file)
-    tr.write_drn(model, tmp_path / "m.drn")
+    model.save(tmp_path / "m.drn")
     write_jani(as_program(tr.load(tmp_path / "m.drn"), "m.drn"), tmp_path / "m.jani")
     again = tr.load(tmp_path / "m.jani")
     point = {name: Fraction(k + 2, 11) for k, name in enumerate(model.parameters.names)}

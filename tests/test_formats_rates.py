@@ -12,7 +12,7 @@ import pytest
 import tightrope as tr
 from tightrope.cli.app import run
 from tightrope.errors import InputError
-from tightrope.io.jani import read_properties
+from tightrope.io.jani.read import read_properties
 
 FARM = """
 ctmc
@@ -125,9 +125,9 @@ def test_parameters_travel_in_drn_and_jani(files: Path, tmp_path: Path) -> None:
         other = tr.load(tmp_path / name, params=AT_BOX)
         assert_same_chain(first.instantiate(AT), other.instantiate(AT))
     with pytest.raises(InputError, match="files have no place for that"):
-        tr.write_drn(tr.load(files / "farm.sm", params=AT_BOX), tmp_path / "no.drn")
+        tr.load(files / "farm.sm", params=AT_BOX).save(tmp_path / "no.drn")
     with pytest.raises(InputError, match="this chain has parameters"):
-        tr.write_explicit(first, tmp_path / "no.tra")
+        first.save(tmp_path / "no.tra")
 
 
 @pytest.mark.filterwarnings("ignore:state .* is a deadlock")

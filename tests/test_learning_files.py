@@ -17,8 +17,8 @@ from learning_cases import FAMILIES, case, counts_of
 from same_model import assert_same_model
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.errors import InputError
-from tightrope.io.drn import read_drn
-from tightrope.io.explicit import read_explicit
+from tightrope.io.drn.read import read_drn
+from tightrope.io.explicit.read import read_explicit
 from tightrope.io.umb import write_umb
 from tightrope.learning.learn import learn, learn_all
 from tightrope.learning.options import LearnOptions
@@ -146,7 +146,7 @@ def test_a_failure_while_writing_leaves_the_old_result(
     def interrupted(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tightrope.learning.result_files.write_drn", interrupted)
+    monkeypatch.setattr("tightrope.learning.result_files.save_model", interrupted)
     with pytest.raises(KeyboardInterrupt):
         written([result], "betting(8)", tmp_path / "out", exports=[Export.DRN])
     assert (tmp_path / "out" / "result.json").read_bytes() == before

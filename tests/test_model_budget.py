@@ -177,7 +177,7 @@ def test_arrays_of_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_umb_archives_that_declare_too_much(tmp_path: Path) -> None:
     model = tr.build_from_rows([(0, "a", {0: 0.5, 1: 0.5}), (1, "a", {1: 1})]).instantiate()
     path, bomb = tmp_path / "m.umb", tmp_path / "bomb.umb"
-    tr.write_umb(model, path)
+    model.save(path)
     for key in ("num-states", "num-choices", "num-branches"):
         with tarfile.open(path) as source, tarfile.open(bomb, "w:gz") as target:
             for member in source:

@@ -270,7 +270,7 @@ def test_umb_files(tmp_path: Path) -> None:
     rows = [(0, "a", {0: 0.5, 1: 0.5}), (1, "a", {1: 1})]
     model = tr.build_from_rows(rows, state_rewards={"r": [1, 0]}).instantiate()
     tiny = np.array([1.0, 2.0**-1074, 1.0])
-    tr.write_umb(tr.MDP(model.structure, tiny), tmp_path / "m.umb")
+    tr.MDP(model.structure, tiny).save(tmp_path / "m.umb")
     with pytest.raises(InputError, match="denormal"):
         tr.load(str(tmp_path / "m.umb"))
 

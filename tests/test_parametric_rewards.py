@@ -15,7 +15,8 @@ import stormpy
 
 import tightrope as tr
 from tightrope.errors import InputError
-from tightrope.io.jani import read_jani, write_jani
+from tightrope.io.jani.read import read_jani
+from tightrope.io.jani.write import write_jani
 from tightrope.model.structure import ParametricReward
 from tightrope.prism.load import load_prism_text, read_program
 
@@ -168,7 +169,7 @@ def test_rewards_by_successor_and_negative_ones_against_storm(tmp_path: Path) ->
         state_rewards={"c": [-1, h, 0]},
         transition_rewards={"c": [{0: h, 1: 1 - 2 * h}, {1: p * h}, {2: -h}, {}]},
     )
-    tr.write_drn(model, tmp_path / "m.drn")
+    model.save(tmp_path / "m.drn")
     storm = stormpy.build_model_from_drn[stormpy.RationalFunction](str(tmp_path / "m.drn"))
     variables = {each.name: each for each in storm.collect_all_parameters()}
     asked = 'R{"c"}max=? [ F "end" ]'
@@ -202,7 +203,7 @@ def test_jani_holds_them(model: tr.ParametricMDP, tmp_path: Path) -> None:
 
 def test_drn_holds_them_and_storm_reads_them(model: tr.ParametricMDP, tmp_path: Path) -> None:
     file = tmp_path / "m.drn"
-    tr.write_drn(model, file)
+    model.save(file)
     assert tr.load(file).hash() == model.hash() and tr.load(file).rewards["cost"] == model.rewards["cost"]
     storm = stormpy.build_model_from_drn[stormpy.RationalFunction](str(file))
     variables = {each.name: each for each in storm.collect_all_parameters()}

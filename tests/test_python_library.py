@@ -62,11 +62,11 @@ def result(model: tr.ParametricMDP) -> tr.LearningResult:
 
 
 def test_load_takes_every_format(here: Path, model: tr.ParametricMDP) -> None:
-    tr.write_drn(model, "model.drn")
+    model.save("model.drn")
     assert tr.load("model.drn").hash() == tr.load(here / "model.drn").hash()
     plain = model.instantiate(p=0.5)
-    tr.write_explicit(plain, "plain")
-    tr.write_umb(plain, "plain.umb")
+    plain.save("plain")
+    plain.save("plain.umb")
     assert tr.load("plain.tra").states == tr.load("plain").states == tr.load("plain.umb").states == 9
     assert tr.load("bench:rover(4,4)").states > 100
 

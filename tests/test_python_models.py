@@ -109,14 +109,14 @@ def test_umb_files_are_read_back(tmp_path: Path) -> None:
         valuations={"x": [3, -4]},
     )
     assert isinstance(model, tr.IntervalMDP)
-    tr.write_umb(model, tmp_path / "m.umb")
+    model.save(tmp_path / "m.umb")
     read = tr.load(tmp_path / "m.umb")
     assert isinstance(read, tr.IntervalMDP)
     assert read.hash() == model.hash()
     assert read.valuations["x"].tolist() == [3, -4]
     plain = tr.from_arrays(P)
     assert isinstance(plain, tr.MDP)
-    tr.write_umb(plain, tmp_path / "plain.umb")
+    plain.save(tmp_path / "plain.umb")
     assert tr.load(tmp_path / "plain.umb").hash() == plain.hash()
 
 

@@ -10,7 +10,8 @@ import pytest
 from effort import EXPLORING
 from random_programs import ProgramWriter
 from storm import build_with_storm, plain_from_storm, plain_from_tightrope
-from tightrope.io.drn import read_drn, write_drn
+from tightrope.io.drn.read import read_drn
+from tightrope.io.drn.write import write_drn
 from tightrope.prism.load import load_prism
 
 POINT = {"p": Fraction(3, 11), "q": Fraction(7, 17)}

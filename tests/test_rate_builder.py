@@ -62,7 +62,7 @@ def test_a_function_builds_what_a_prism_file_says(tmp_path: Path) -> None:
         tr.learn(tr.Problem(model, 'P=? [ F<=6 "down" ]'), log, delta=0.1).value for model in (ours, theirs)
     ]
     assert learned[0] == learned[1]
-    tr.write_drn(one, tmp_path / "farm.drn")
+    one.save(tmp_path / "farm.drn")
     assert tr.load(tmp_path / "farm.drn").instantiate().rate.tolist() == one.rate.tolist()
 
 

@@ -255,7 +255,7 @@ def test_files_keep_the_model(ending: str, tmp_path: Path) -> None:
     model = tr.load(source)
     path = tmp_path / f"races.{ending}"
     if ending == "drn":
-        tr.write_drn(model, path)
+        model.save(path)
     else:
         assert run("export", str(source), "-o", str(path)) == 0
     again = tr.load(path)

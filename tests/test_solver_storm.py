@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import stormpy
 
-from tightrope.io.drn import write_drn
+from tightrope.io.drn.write import write_drn
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure

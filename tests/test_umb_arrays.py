@@ -66,7 +66,7 @@ def test_valuations_that_begin_at_any_bit() -> None:
 
 def test_an_archive_is_read_as_umbi_reads_it(tmp_path: Path) -> None:
     model = tr.load("bench:betting(3)").instantiate(p=0.55, q=0.0004)
-    tr.write_umb(model, tmp_path / "m.umb")
+    model.save(tmp_path / "m.umb")
     ours, theirs = decode_archive(tmp_path / "m.umb"), umbi.umb.read(tmp_path / "m.umb")
     for name in ("state_is_initial", "state_to_choices", "choice_to_branches", "branch_to_target"):
         assert getattr(ours, name) == getattr(theirs, name)

@@ -22,7 +22,7 @@ def models() -> tr.ParametricMDP:
     arrays = tr.from_arrays(np.array([[[0.5, 0.5], [0.0, 1.0]]]), np.array([1.0, 0.0]), labels={"goal": [1]})
     print(built.states + arrays.states, tr.exact(0.3), model.instantiate(p=0.5, q=0.5).hash())
     plain: tr.MDP = model.instantiate({"p": 0.5, "q": "1/2"})
-    tr.write_drn(plain, "plain.drn")
+    plain.save("plain.drn")
     return model
 
 

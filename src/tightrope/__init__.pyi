@@ -18,12 +18,9 @@ from .errors import CannotCertify as CannotCertify
 from .errors import InputError as InputError
 from .errors import ReadingWarning as ReadingWarning
 from .errors import TightropeError as TightropeError
-from .io.drn import write_drn as write_drn
-from .io.explicit import write_explicit as write_explicit
 from .io.results import Interval as Interval
 from .io.stormpy_models import from_stormpy as from_stormpy
 from .io.stormpy_models import to_stormpy as to_stormpy
-from .io.umb import write_umb as write_umb
 from .learning.averages import LearnedAverage as LearnedAverage
 from .learning.learn import learn as learn
 from .learning.learn import learn_all as learn_all

@@ -9,12 +9,13 @@
 | `file.umb` | the binary exchange format of model checkers (needs the package umbi) |
 | `file.tra`, or `file` where `file.tra` exists | PRISM's explicit files with that base name |
 | `bench:NAME(ARGS)` | an instance of a benchmark family |
+
+The formats, those of other packages included, are those of `tightrope.io.registry`.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -24,10 +25,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from tightrope.errors import InputError, check_type, describe
+from tightrope.io.registry import ModelFormat, ReadOptions, format_of, formats
 from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters, Ranges, box_text, narrow_domain
 from tightrope.numerics.record import Record
-from tightrope.numerics.text_reading import GZIP, plain_suffix, reading
+from tightrope.numerics.text_reading import GZIP
 from tightrope.problem import Model, Problem, constant_texts
 
 if TYPE_CHECKING:
@@ -38,15 +40,7 @@ if TYPE_CHECKING:
     from tightrope.prism.load import BuildWords, PrismRates
     from tightrope.prism.properties.boundary import Boundary
 
-PRISM_SUFFIXES = (".prism", ".nm", ".pm", ".sm")
-SUFFIXES = (*PRISM_SUFFIXES, ".jani", ".drn", ".umb", ".tra")
-COMPRESSED = (*PRISM_SUFFIXES, ".jani", ".drn")
 BENCHMARK = "bench:"
-_ASIDE = re.compile(r'//[^\n]*|"[^"\n]*"')
-_CONTINUOUS = re.compile(r"\b(ctmc|stochastic)\b")
-ACCEPTED = (
-    "a model is a .prism/.nm/.pm file, a .jani, .drn or .umb file, explicit files (.tra), or bench:NAME(ARGS)"
-)
 
 
 def load(
@@ -83,7 +77,8 @@ def load(
     if is_continuous(request.source):
         return read_continuous(request, progress, _warn).model
     if is_markov_automaton(request.source):
-        return _read_automaton(replace(request, untimed=True), Path(request.source))
+        path, form = _existing(request.source)
+        return _read_automaton(replace(request, untimed=True), path, form)
     return read_model(request, progress, _warn).model
 
 
@@ -106,10 +101,10 @@ class ModelRequest:
         """Parameters within the ranges and constraints that were asked for."""
         return narrow_domain(parameters, box_text(self.params), self.domain)
 
-    def said(self, progress: Progress | None, warn: Warn | None) -> BuildWords:
-        """What is said beside a program."""
+    def options(self, progress: Progress | None, warn: Warn | None) -> ReadOptions:
+        """What is said beside a file."""
         words = {"box": box_text(self.params), "domain": self.domain, "progress": progress, "warn": warn}
-        return cast("BuildWords", {**words, "boundary": self.boundary})
+        return ReadOptions(self.constants, cast("BuildWords", {**words, "boundary": self.boundary}))
 
 
 @dataclass(frozen=True)
@@ -131,52 +126,22 @@ def read_model(
 
         instance = _instance(request)
         return ReadModel(build(instance, progress), instance)
-    path = _existing(request.source)
-    box, domain = box_text(request.params), request.domain
-    kind = plain_suffix(path)
-    if kind in PRISM_SUFFIXES:
-        from tightrope.prism.load import build_model, read_program
-
-        read = build_model(read_program(path, request.constants), **request.said(progress, warn))
-        return ReadModel(read.model, is_partial=read.is_partial)
-    if kind == ".jani":
-        from tightrope.io.jani import read_jani
-
-        return ReadModel(read_jani(path, request.constants, **request.said(progress, warn)))
-    if request.constants:
-        raise InputError(f"`const` does not go with {path.name}: only PRISM and JANI models have constants")
-    if kind == ".drn":
-        from tightrope.io.drn import read_drn
-
-        if is_markov_automaton(request.source):
-            return ReadModel(_read_automaton(request, path).untimed)
-        return ReadModel(read_drn(path, box=box, domain=domain, progress=progress))
-    for argument, given in (("params", request.params), ("domain", domain)):
-        if given is not None:
-            shown = "UMB" if kind == ".umb" else "explicit"
-            raise InputError(f"`{argument}` does not go with {path.name}: {shown} files have no parameters")
-    if kind == ".umb":
-        from tightrope.io.umb import read_umb
-
-        return ReadModel(read_umb(path))
-    from tightrope.io.explicit import read_explicit
-
-    return ReadModel(read_explicit(path))
+    path, form = _existing(request.source)
+    options = request.options(progress, warn)
+    form.check(path, options)
+    if form.is_automaton(path):
+        return ReadModel(_read_automaton(request, path, form).untimed)
+    model, is_partial = form.build(path, options)
+    return ReadModel(model, is_partial=is_partial)
 
 
 def is_markov_automaton(source: str) -> bool:
-    """Whether a model's name is that of a DRN file of a Markov automaton which is there."""
-    path = Path(source)
-    if source.startswith(BENCHMARK) or plain_suffix(path) != ".drn" or not path.is_file():
-        return False
-    from tightrope.io.drn.read import is_automaton
-
-    return is_automaton(path)
+    """Whether a model's name is that of a file of a Markov automaton which is there."""
+    path, form = _find(source)
+    return form is not None and form.is_automaton(path)
 
 
-def _read_automaton(request: ModelRequest, path: Path) -> MarkovAutomaton:
-    from tightrope.io.drn.read import read_automaton_drn
-
+def _read_automaton(request: ModelRequest, path: Path, form: ModelFormat) -> MarkovAutomaton:
     if not request.untimed:
         raise InputError(
             f"{path.name} is a Markov automaton: only 'check' and tr.solve take it, for questions that do "
@@ -185,64 +150,24 @@ def _read_automaton(request: ModelRequest, path: Path) -> MarkovAutomaton:
     for argument, given in (("params", request.params), ("domain", request.domain)):
         if given is not None:
             raise InputError(f"`{argument}` does not go with {path.name}: Markov automata have no parameters")
-    return read_automaton_drn(path)
+    automaton: MarkovAutomaton = form.read_automaton(path)
+    return automaton
 
 
 def is_continuous(source: str) -> bool:
     """Whether a model's name is that of a file in continuous time which is there."""
-    path = Path(source)
-    kind = plain_suffix(path)
-    if source.startswith(BENCHMARK):
-        return False
-    if not path.is_file() and Path(f"{source}.tra").is_file():
-        path, kind = Path(f"{source}.tra"), ".tra"
-    if kind not in (*PRISM_SUFFIXES, ".drn", ".jani", ".tra") or not path.is_file():
-        return False
-    if kind == ".jani":
-        from tightrope.io.jani import is_jani_ctmc
-
-        return is_jani_ctmc(path)
-    if kind == ".tra":
-        from tightrope.io.explicit.read import is_explicit_ctmc
-
-        return is_explicit_ctmc(path)
-    if kind == ".drn":
-        from tightrope.io.drn.read import is_ctmc
-
-        return is_ctmc(path)
-    with reading(path) as file:
-        text = _ASIDE.sub(" ", file.read())
-    return _CONTINUOUS.search(text) is not None
+    path, form = _find(source)
+    return form is not None and form.is_continuous(path)
 
 
 def read_continuous(
     request: ModelRequest, progress: Progress | None = None, warn: Warn | None = None
 ) -> PrismRates:
     """Build the chain in continuous time that is asked for."""
-    from tightrope.prism.load import PrismRates, build_rates, read_program
-
-    path = _existing(request.source)
-    kind = plain_suffix(path)
-    if kind == ".jani":
-        from tightrope.io.jani import read_jani_rates
-
-        return read_jani_rates(path, request.constants, **request.said(progress, warn))
-    if kind in (".drn", ".tra") and request.constants:
-        raise InputError(f"`const` does not go with {path.name}: only PRISM and JANI models have constants")
-    if kind == ".drn":
-        from tightrope.io.drn.read import read_rates_drn
-
-        return PrismRates(read_rates_drn(path, box_text(request.params), request.domain))
-    if kind == ".tra":
-        from tightrope.io.explicit.read import read_explicit_rates
-
-        for argument, given in (("params", request.params), ("domain", request.domain)):
-            if given is not None:
-                raise InputError(
-                    f"`{argument}` does not go with {path.name}: explicit files have no parameters"
-                )
-        return PrismRates(read_explicit_rates(path))
-    return build_rates(read_program(path, request.constants), **request.said(progress, warn))
+    path, form = _existing(request.source)
+    options = request.options(progress, warn)
+    form.check(path, options)
+    return form.read_rates(path, options)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -304,7 +229,9 @@ def _name_of(source: Any) -> str:
     try:
         name = os.fspath(source)
     except TypeError:
-        raise InputError(f"`source` is {describe(source)}, not the name of a model", hint=ACCEPTED) from None
+        raise InputError(
+            f"`source` is {describe(source)}, not the name of a model", hint=accepted()
+        ) from None
     return name if isinstance(name, str) else os.fsdecode(name)
 
 
@@ -322,31 +249,52 @@ def _instance(request: ModelRequest) -> Instance:
     return replace(instance, domain=request.narrowed(instance.parameters()).text())
 
 
-def _existing(source: str) -> Path:
-    """The file to read, or an error that says what is wrong with the name."""
-    if not source.strip():
-        raise InputError("the name of the model is empty", hint=ACCEPTED)
+def accepted() -> str:
+    """What names of models look like."""
+    known = ("PRISM", "JANI", "DRN", "UMB", "explicit")
+    others = [f"{form.suffixes[0]} ({form.name})" for form in formats() if form.name not in known]
+    more = f", {', '.join(others)}" if others else ""
+    return (
+        "a model is a .prism/.nm/.pm file, a .jani, .drn or .umb file, explicit files (.tra)"
+        f"{more}, or bench:NAME(ARGS)"
+    )
+
+
+def _find(source: str) -> tuple[Path, ModelFormat | None]:
+    """The file that a name stands for, and its format; none where there is no such file."""
     path = Path(source)
     if not path.is_file():
-        explicit = Path(f"{source}.tra")
-        if explicit.is_file():
-            return explicit
+        path = Path(f"{source}.tra")
+    if source.startswith(BENCHMARK) or not path.is_file():
+        return path, None
+    return path, format_of(path)
+
+
+def _existing(source: str) -> tuple[Path, ModelFormat]:
+    """The file to read and its format, or an error that says what is wrong with the name."""
+    if not source.strip():
+        raise InputError("the name of the model is empty", hint=accepted())
+    path, form = _find(source)
+    if not path.is_file():
+        path = Path(source)
         if path.is_dir():
-            raise InputError(f"{source} is a directory, not a model", hint=ACCEPTED)
+            raise InputError(f"{source} is a directory, not a model", hint=accepted())
         if path.exists():
-            raise InputError(f"{source} is not a regular file", hint=ACCEPTED)
-        raise InputError(f"there is no file {source}", hint=_similar(path) or ACCEPTED)
-    if path.suffix == GZIP and plain_suffix(path) not in COMPRESSED:
+            raise InputError(f"{source} is not a regular file", hint=accepted())
+        raise InputError(f"there is no file {source}", hint=_similar(path) or accepted())
+    if path.suffix == GZIP and (form is None or not form.holds.compressed):
+        packed = [one.name for one in formats() if one.holds.compressed]
         raise InputError(
-            f"cannot tell what {source} is: only PRISM, JANI and DRN files are read compressed",
+            f"cannot tell what {source} is: only {', '.join(packed[:-1])} and {packed[-1]} files are read "
+            "compressed",
             hint="name it m.prism.gz or m.drn.gz, or decompress it",
         )
-    if plain_suffix(path) not in SUFFIXES:
+    if form is None:
         ending = f"files ending in '{path.suffix}'" if path.suffix else "files without an ending"
-        raise InputError(f"cannot tell what {source} is: {ending} are not known", hint=ACCEPTED)
+        raise InputError(f"cannot tell what {source} is: {ending} are not known", hint=accepted())
     if not os.access(path, os.R_OK):
         raise InputError(f"{source} cannot be read: permission denied")
-    return path
+    return path, form
 
 
 def _similar(path: Path) -> str | None:

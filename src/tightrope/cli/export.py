@@ -18,21 +18,14 @@ from tightrope.cli.output import group, print_facts, print_json, warn
 from tightrope.cli.sources import LoadedModel, load_model
 from tightrope.errors import InputError
 from tightrope.io.answers import ExportAnswer
-from tightrope.io.explicit.write import ExplicitOutput, claim_explicit
-from tightrope.io.output import DRN as DRN_FILE
+from tightrope.io.jani import Jani
 from tightrope.io.output import JANI as JANI_FILE
-from tightrope.io.output import UMB as UMB_FILE
-from tightrope.io.output import OutputFile, claim_file
-from tightrope.loading import BENCHMARK, PRISM_SUFFIXES, is_continuous
+from tightrope.io.output import claim_file
+from tightrope.io.registry import PrismLanguage, format_of, writing_format
+from tightrope.loading import BENCHMARK, is_continuous
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.numerics.text_reading import plain_suffix
 from tightrope.prism.expand.program import Program
 from tightrope.problem import Model as AnyModel
-
-DRN = ".drn"
-UMB = ".umb"
-JANI = ".jani"
-EXPLICIT = (".tra", "")
 
 Output = Annotated[
     Path,
@@ -64,22 +57,17 @@ def export(
 
     Example: tightrope export model.prism --const n=50 -o model.drn
     """
-    if output.suffix == JANI:
+    form = writing_format(output)
+    if form.name == "JANI":
         export_jani(JaniRequest(model, const, at, param or domain), output, overwrite, json)
         return
-    if output.suffix not in (DRN, UMB, *EXPLICIT):
-        raise InputError(
-            f"cannot tell which format {output} should have",
-            hint="write -o model.drn for DRN, -o model.umb for UMB, -o model.jani for JANI, "
-            "-o model.tra (or -o model) for PRISM's explicit files",
-        )
     if is_continuous(model):
         _export_rates(model, output, (const, param, domain, at), overwrite, json)
         return
-    claimed = _claim(output, overwrite)
+    claimed = form.claim(output, overwrite)
     loaded = load_model(_find_learned(model), const, param, domain)
     begin = time.perf_counter()
-    written = _write(_at_point(loaded, at, output.suffix != DRN), claimed)
+    written = claimed.write(_at_point(loaded, at, not form.holds.parameters))
     structure = loaded.model.structure
     if json:
         from tightrope.io.answers import ExportAnswer
@@ -113,24 +101,20 @@ def _export_rates(
     """A chain in continuous time, as DRN or explicit files."""
     from tightrope.cli.sources import load_timed
     from tightrope.io.answers import ExportAnswer
-    from tightrope.io.drn.write import write_rates
 
-    if output.suffix == UMB:
+    form = writing_format(output)
+    if not form.holds.rates:
         raise InputError(
-            "a chain in continuous time is not written as UMB", hint="write -o model.drn, .tra or .jani"
+            f"a chain in continuous time is not written as {form.name}",
+            hint="write -o model.drn, .tra or .jani",
         )
     const, param, domain, at = options
-    claimed = _claim(output, overwrite)
+    claimed = form.claim(output, overwrite)
     loaded = load_timed(source, const, param, domain, quiet=True)
     model = loaded.model
     begin = time.perf_counter()
-    plain = at is not None or not model.parameters.names
-    written = [output]
-    if isinstance(claimed, ExplicitOutput):
-        written = claimed.write(model.instantiate(loaded.point(at)))
-    else:
-        claimed.check()
-        write_rates(model.instantiate(loaded.point(at)) if plain else model, claimed.path)
+    plain = at is not None or not model.parameters.names or not form.holds.parameters
+    written = claimed.write(model.instantiate(loaded.point(at)) if plain else model)
     if json:
         seconds = {"build": loaded.seconds, "write": time.perf_counter() - begin}
         sizes = (model.states, model.choices, model.transitions)
@@ -194,28 +178,6 @@ def _at_point(loaded: LoadedModel, at: str | None, numbers_only: bool) -> AnyMod
     return model.instantiate(point) if isinstance(model, ParametricMDP) else model
 
 
-def _claim(output: Path, overwrite: bool) -> OutputFile | ExplicitOutput:
-    """Refuse files that must not be written."""
-    if output.suffix in EXPLICIT:
-        return claim_explicit(output, overwrite)
-    return claim_file(output, DRN_FILE if output.suffix == DRN else UMB_FILE, overwrite)
-
-
-def _write(model: AnyModel, claimed: OutputFile | ExplicitOutput) -> list[Path]:
-    if isinstance(claimed, ExplicitOutput):
-        return claimed.write(model)
-    claimed.check()
-    if claimed.kind is DRN_FILE:
-        from tightrope.io.drn import write_drn
-
-        write_drn(model, claimed.path)
-    else:
-        from tightrope.io.umb import write_umb
-
-        write_umb(model.instantiate(()) if isinstance(model, ParametricMDP) else model, claimed.path)
-    return [claimed.path]
-
-
 @dataclass(frozen=True)
 class JaniRequest:
     """The model to write, with the options that say which; `ranges` are --param or --domain."""
@@ -228,7 +190,7 @@ class JaniRequest:
 
 def export_jani(request: JaniRequest, output: Path, overwrite: bool, json: bool) -> None:
     """Write the program; `--at` gives parameters values, as constants."""
-    from tightrope.io.jani import write_jani
+    from tightrope.io.jani.write import write_jani
 
     if request.ranges is not None:
         raise InputError(
@@ -271,11 +233,11 @@ def _program(request: JaniRequest) -> tuple[Program, str | None]:
         constants.update({name: str(value) for name, value in instance.constants.items()})
         return read_program(instance.path, constants), instance.domain
     path = Path(request.source)
-    kind = plain_suffix(path)
-    if kind in PRISM_SUFFIXES:
+    form = format_of(path)
+    if isinstance(form, PrismLanguage):
         return read_program(path, constants), None
-    if kind == ".jani":
-        from tightrope.io.jani import read_program as read_jani_program
+    if isinstance(form, Jani):
+        from tightrope.io.jani.read import read_program as read_jani_program
 
         return read_jani_program(path, constants), None
     from tightrope.cli.sources import load_model

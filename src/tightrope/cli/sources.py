@@ -339,7 +339,7 @@ def read_own_properties(source: str) -> PropertyTexts:
     """The properties that a JANI file brings along, each with how it was read; none for other models."""
     if not is_jani(source):
         return PropertyTexts(())
-    from tightrope.io.jani import read_properties as read_jani_properties
+    from tightrope.io.jani.read import read_properties as read_jani_properties
 
     files = []
     for found in read_jani_properties(source):

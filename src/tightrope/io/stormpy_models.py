@@ -12,7 +12,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tightrope.errors import InputError
-from tightrope.io.drn import read_drn, write_drn
+from tightrope.io.drn.read import read_drn
+from tightrope.io.drn.write import write_drn
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Ranges, box_text
 from tightrope.model.parametric_mdp import ParametricMDP

@@ -40,9 +40,13 @@ from tightrope import __version__
 from tightrope.atomic import atomic_path
 from tightrope.errors import InputError, Location
 from tightrope.io.output import NAME
+from tightrope.io.output import UMB as WRITTEN
+from tightrope.io.registry import Capabilities, ModelFormat, ReadOptions
 from tightrope.model import numbers as door
 from tightrope.model.builder import settled_model
+from tightrope.model.continuous import Continuous
 from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import UNLABELLED, RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray
 
@@ -55,6 +59,36 @@ def umb_is_available() -> bool:
     return find_spec("umbi") is not None
 
 
+class Umb(ModelFormat):
+    """The binary exchange format of model checkers; it needs the package umbi."""
+
+    name = "UMB"
+    suffixes = (".umb",)
+    holds = Capabilities(intervals=True)
+
+    def read(self, path: Path, options: ReadOptions) -> Any:
+        return read_umb(path)
+
+    def write(self, model: Any, path: Path) -> list[Path]:
+        if isinstance(model, Continuous):
+            raise InputError(
+                "a chain in continuous time is not written as UMB", hint="write a .drn, .tra or .jani file"
+            )
+        if isinstance(model, ParametricMDP):
+            if model.parameters.names:
+                raise InputError(
+                    f"UMB files hold numbers only, and this model has parameters "
+                    f"({', '.join(model.parameters.names)})",
+                    hint='write the model at a point (`at={"p": 0.5}`), or write a .drn file',
+                )
+            model = model.instantiate(())
+        write_umb(model, path)
+        return [path]
+
+    def is_ours(self, path: Path) -> bool:
+        return WRITTEN.is_ours(path)
+
+
 def write_umb(model: MDP | IntervalMDP, path: str | Path) -> None:
     """The file appears whole or not at all.
 
@@ -62,7 +96,7 @@ def write_umb(model: MDP | IntervalMDP, path: str | Path) -> None:
     >>> import tightrope as tr
     >>> model = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})]).instantiate()
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     tr.write_umb(model, os.path.join(folder, "m.umb"))
+    ...     files = model.save(os.path.join(folder, "m.umb"))
     ...     tr.load(os.path.join(folder, "m.umb")).states
     2
     """

@@ -62,9 +62,8 @@ from tightrope.atomic import atomic_write
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError, TightropeError, choose
 from tightrope.io.coding import from_plain, to_plain, to_text
-from tightrope.io.drn import write_drn
-from tightrope.io.explicit import write_explicit
 from tightrope.io.output import claim
+from tightrope.io.registry import save_model
 from tightrope.io.results import (
     RESULT_FILE,
     Bounds,
@@ -83,7 +82,7 @@ from tightrope.io.results import (
     StoredOutcome,
     TruthFacts,
 )
-from tightrope.io.umb import umb_is_available, write_umb
+from tightrope.io.umb import umb_is_available
 from tightrope.learning.options import LearnOptions, decide
 from tightrope.learning.products import base_of
 from tightrope.logic.product_problem import ProductProblem
@@ -427,6 +426,9 @@ class Export(Enum):
     UMB = "umb"
 
 
+ENDINGS = {Export.DRN: ".drn", Export.EXPLICIT: "", Export.UMB: ".umb"}
+
+
 def parse_exports(asked: str | Collection[str] | None) -> tuple[Export, ...]:
     """What `--export drn,explicit` asks for, or a list of names."""
     listed = asked.split(",") if isinstance(asked, str) else asked or ()
@@ -518,12 +520,8 @@ def _write_models(result: LearningResult, folder: Path, text: str, exports: Coll
         if result.objective.complement:
             agent, nature = agent.opposite, nature.opposite
         file.write(with_letters(text, agent, nature) + "\n")
-    if Export.DRN in exports:
-        write_drn(model, folder / f"{LEARNED}.drn")
-    if Export.EXPLICIT in exports:
-        write_explicit(model, folder / LEARNED)
-    if Export.UMB in exports:
-        write_umb(model, folder / f"{LEARNED}.umb")
+    for export in exports:
+        save_model(model, folder / f"{LEARNED}{ENDINGS[export]}")
 
 
 def regions_beside(

@@ -29,6 +29,8 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
+from os import PathLike
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -320,6 +322,15 @@ class Structured(Record):
     def problem(self, property: Any, **options: Any) -> Any:
         """What is asked of the model, a `tightrope.Problem`: `model.problem('Pmax=? [ F "goal" ]')`."""
         return import_module("tightrope").Problem(self, property, **options)
+
+    def save(self, path: str | PathLike[str]) -> list[Path]:
+        """Write the model in the format that the name's ending says, .drn for example; the files it takes.
+
+        Files appear whole or not at all. `tightrope.io.registry` knows the formats, those of other packages
+        included; a name without an ending stands for PRISM's explicit files.
+        """
+        written: list[Path] = import_module("tightrope.io.registry").save_model(self, path)
+        return written
 
     @property
     def choice_start(self) -> OffsetArray:

@@ -22,13 +22,60 @@
         action __NOLABEL__ [0]
             1 : 1
 
-`read_drn` reads what Storm writes, `write_drn` writes what Storm reads. `parse` knows the lines,
+What Storm writes is read, and what we write Storm reads. `parse` knows the lines,
 `read` checks the whole.
 """
 
 from __future__ import annotations
 
-from tightrope.io.drn.read import read_drn
-from tightrope.io.drn.write import write_drn
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["read_drn", "write_drn"]
+from tightrope.io.output import DRN as WRITTEN
+from tightrope.io.registry import Capabilities, ModelFormat, ReadOptions
+
+if TYPE_CHECKING:
+    from tightrope.prism.load import PrismRates
+
+
+class Drn(ModelFormat):
+    """Storm's explicit format."""
+
+    name = "DRN"
+    suffixes = (".drn",)
+    holds = Capabilities(parameters=True, intervals=True, exact=True, rates=True, compressed=True)
+
+    def read(self, path: Path, options: ReadOptions) -> Any:
+        from tightrope.io.drn.read import read_drn
+
+        return read_drn(path, box=options.box, domain=options.domain, progress=options.words.get("progress"))
+
+    def is_continuous(self, path: Path) -> bool:
+        from tightrope.io.drn.read import is_ctmc
+
+        return is_ctmc(path)
+
+    def is_automaton(self, path: Path) -> bool:
+        from tightrope.io.drn.read import is_automaton
+
+        return is_automaton(path)
+
+    def read_rates(self, path: Path, options: ReadOptions) -> PrismRates:
+        from tightrope.io.drn.read import read_rates_drn
+        from tightrope.prism.load import PrismRates
+
+        return PrismRates(read_rates_drn(path, options.box, options.domain))
+
+    def read_automaton(self, path: Path) -> Any:
+        from tightrope.io.drn.read import read_automaton_drn
+
+        return read_automaton_drn(path)
+
+    def write(self, model: Any, path: Path) -> list[Path]:
+        from tightrope.io.drn.write import write_drn
+
+        write_drn(model, path)
+        return [path]
+
+    def is_ours(self, path: Path) -> bool:
+        return WRITTEN.is_ours(path)

@@ -233,7 +233,7 @@ def write_drn(model: Model | Continuous, path: str | Path) -> None:
     >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     tr.write_drn(model, os.path.join(folder, "coin.drn"))
+    ...     files = model.save(os.path.join(folder, "coin.drn"))
     ...     tr.load(os.path.join(folder, "coin.drn")).states
     3
     """

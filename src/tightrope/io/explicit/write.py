@@ -60,7 +60,7 @@ def write_explicit(
     >>> import tightrope as tr
     >>> model = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     files = tr.write_explicit(model, os.path.join(folder, "m"))
+    ...     files = model.save(os.path.join(folder, "m"))
     ...     tr.load(os.path.join(folder, "m.tra")).states
     2
     """

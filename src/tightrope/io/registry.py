@@ -1,0 +1,247 @@
+"""The formats of model files: one class each, found by the ending of a file's name.
+
+A `ModelFormat` says what it is called, which endings it has, what it can hold, and how files are read and
+written. Everything that reads or writes models asks here: `tr.load`, `model.save`, `tightrope export`, the
+messages that list what is known. A package of somebody else's adds a format by an entry point:
+
+    [project.entry-points."tightrope.formats"]
+    mine = "my_package.my_format:MyFormat"
+
+Classes are light: what reads and writes is imported when a file is read or written.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from tightrope.errors import InputError
+from tightrope.io.output import FileKind, OutputFile, claim_file, path_of
+from tightrope.numerics.text_reading import plain_suffix, reading
+
+if TYPE_CHECKING:
+    from tightrope.prism.load import BuildWords, PrismRates
+
+GROUP = "tightrope.formats"
+_NO_WORDS: BuildWords = {}
+
+EXPLICIT = (".tra",)
+"""A name without an ending is the base of PRISM's explicit files, where it is written to."""
+
+BUILT_IN = (
+    "tightrope.io.registry:PrismLanguage",
+    "tightrope.io.jani:Jani",
+    "tightrope.io.drn:Drn",
+    "tightrope.io.umb:Umb",
+    "tightrope.io.explicit:Explicit",
+)
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What files of a format can hold, beside states, choices, labels, rewards and plain numbers."""
+
+    constants: bool = False
+    """Constants that get their values when the file is read, as in programs."""
+    parameters: bool = False
+    intervals: bool = False
+    exact: bool = False
+    """Rational numbers as they are, not the nearest doubles."""
+    rates: bool = False
+    """Chains in continuous time."""
+    compressed: bool = False
+    """Files that end in .gz are read, too."""
+    writes: bool = True
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What is said beside a file: values of constants, and what builders of programs take."""
+
+    constants: Mapping[str, str] = field(default_factory=dict)
+    words: BuildWords = field(default_factory=lambda: _NO_WORDS)
+
+    @property
+    def box(self) -> str | None:
+        """Ranges of parameters, `p=0.1:0.9`."""
+        return self.words.get("box")
+
+    @property
+    def domain(self) -> str | None:
+        """Linear constraints on parameters, `p+q<=1`."""
+        return self.words.get("domain")
+
+
+class ModelOutput(Protocol):
+    """Files that may be written, as far as is known."""
+
+    def write(self, model: Any) -> list[Path]:
+        """Write a model; the files that were written."""
+
+
+@dataclass(frozen=True)
+class SingleFile:
+    """One file of a format, claimed before anything is computed."""
+
+    form: ModelFormat
+    file: OutputFile
+
+    def write(self, model: Any) -> list[Path]:
+        self.file.check()
+        return self.form.write(model, self.file.path)
+
+
+class ModelFormat(ABC):
+    """A format of model files."""
+
+    name: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]]
+    holds: ClassVar[Capabilities]
+
+    @abstractmethod
+    def read(self, path: Path, options: ReadOptions) -> Any:
+        """The model in a file: an `MDP`, `IntervalMDP` or `ParametricMDP`."""
+
+    def build(self, path: Path, options: ReadOptions) -> tuple[Any, bool]:
+        """The model, and whether only the states were built that a question needs."""
+        return self.read(path, options), False
+
+    def is_continuous(self, path: Path) -> bool:
+        """Whether the file holds a chain in continuous time."""
+        return False
+
+    def is_automaton(self, path: Path) -> bool:
+        """Whether the file holds a Markov automaton."""
+        return False
+
+    def read_rates(self, path: Path, options: ReadOptions) -> PrismRates:
+        """The chain in continuous time in a file."""
+        raise InputError(f"{path.name}: {self.name} files hold no chains in continuous time")
+
+    def read_automaton(self, path: Path) -> Any:
+        """The Markov automaton in a file."""
+        raise InputError(f"{path.name}: {self.name} files hold no Markov automata")
+
+    def write(self, model: Any, path: Path) -> list[Path]:
+        """Write a model; the files that were written."""
+        raise InputError(f"{self.name} files are not written", hint=f"write {_listed(writable())}")
+
+    def is_ours(self, path: Path) -> bool:
+        """Whether a file is recognisably one that tightrope wrote, and may be replaced."""
+        return False
+
+    def claim(self, path: Path, overwrite: bool = False) -> ModelOutput:
+        """Refuse files that must not be written, before anything is computed."""
+        return SingleFile(self, claim_file(path, FileKind(f"{self.name} file", self.is_ours), overwrite))
+
+    def check(self, path: Path, options: ReadOptions) -> None:
+        """Refuse what is said beside a file and has no place in this format."""
+        if options.constants and not self.holds.constants:
+            named = " and ".join(form.name for form in formats() if form.holds.constants)
+            raise InputError(f"`const` does not go with {path.name}: only {named} models have constants")
+        for argument, given in (("params", options.box), ("domain", options.domain)):
+            if given is not None and not self.holds.parameters:
+                raise InputError(
+                    f"`{argument}` does not go with {path.name}: {self.name} files have no parameters"
+                )
+
+
+@cache
+def formats() -> tuple[ModelFormat, ...]:
+    """All formats: ours first, then those of other packages by their names."""
+    known = [_resolve(place)() for place in BUILT_IN]
+    taken = {suffix for form in known for suffix in form.suffixes}
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        form = entry.load()()
+        if not isinstance(form, ModelFormat) or taken & set(form.suffixes):
+            raise InputError(
+                f"the entry point '{entry.name}' of '{GROUP}' is no format of models with endings of its own"
+            )
+        taken.update(form.suffixes)
+        known.append(form)
+    return tuple(known)
+
+
+def _resolve(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+def format_of(path: str | Path) -> ModelFormat | None:
+    """The format of a file by its ending, that of a compressed one included; None where it is not known."""
+    suffix = plain_suffix(Path(path))
+    return next((form for form in formats() if suffix in form.suffixes), None)
+
+
+def readable_endings(compressed: bool = False) -> tuple[str, ...]:
+    """The endings of files that are read; of those that are read `compressed`."""
+    return tuple(s for form in formats() if form.holds.compressed or not compressed for s in form.suffixes)
+
+
+def writable() -> Iterator[ModelFormat]:
+    """The formats that models are written in."""
+    return (form for form in formats() if form.holds.writes)
+
+
+def writing_format(path: str | Path) -> ModelFormat:
+    """The format to write a file in, by its ending; no ending stands for PRISM's explicit files."""
+    suffix = Path(path).suffix
+    for form in writable():
+        if suffix in form.suffixes or (not suffix and form.suffixes == EXPLICIT):
+            return form
+    raise InputError(
+        f"cannot tell which format {path} should have",
+        hint=f"write {_listed(writable())} (or no ending) for PRISM's explicit files",
+    )
+
+
+def _listed(known: Iterator[ModelFormat]) -> str:
+    names = [f"model{form.suffixes[0]} for {form.name}" for form in known if form.suffixes != EXPLICIT]
+    return f"{', '.join(names)}, model.tra"
+
+
+def save_model(model: Any, path: str | PathLike[str]) -> list[Path]:
+    """Write a model in the format that the ending of the name says; the files that were written."""
+    place = path_of(path)
+    return writing_format(place).write(model, place)
+
+
+_ASIDE = re.compile(r'//[^\n]*|"[^"\n]*"')
+_CONTINUOUS = re.compile(r"\b(ctmc|stochastic)\b")
+
+
+class PrismLanguage(ModelFormat):
+    """Programs in the PRISM language; models of states and transitions are not written as such."""
+
+    name = "PRISM"
+    suffixes = (".prism", ".nm", ".pm", ".sm")
+    holds = Capabilities(
+        constants=True, parameters=True, intervals=True, exact=True, rates=True, compressed=True, writes=False
+    )
+
+    def read(self, path: Path, options: ReadOptions) -> Any:
+        return self.build(path, options)[0]
+
+    def build(self, path: Path, options: ReadOptions) -> tuple[Any, bool]:
+        from tightrope.prism.load import build_model, read_program
+
+        read = build_model(read_program(path, options.constants), **options.words)
+        return read.model, read.is_partial
+
+    def is_continuous(self, path: Path) -> bool:
+        with reading(path) as file:
+            text = _ASIDE.sub(" ", file.read())
+        return _CONTINUOUS.search(text) is not None
+
+    def read_rates(self, path: Path, options: ReadOptions) -> PrismRates:
+        from tightrope.prism.load import build_rates, read_program
+
+        return build_rates(read_program(path, options.constants), **options.words)

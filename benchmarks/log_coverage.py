@@ -8,10 +8,10 @@ then spoiled in one way, or left as it is, and learned from at δ = 0.1 by every
 of it: beta-binomial intervals, the likelihood region, intervals of rates. A way fails where intervals that
 are called certified miss the truth more often than δ allows (the 99.9 % lower confidence bound of their
 rate exceeds δ). What is not certified, or refused in words, cannot fail. `two agents` is an adaptive rule
-across two files: the second agent tosses each of 24 coins until its frequency agrees with the first one's.
+across two files: the second agent tosses each of 40 coins until most tosses agree with the first one's.
 
-Prints a table: certified logs, misses among them, misses among the others; leaves with status 1 where a way
-fails.
+Prints a table: certified logs, misses among them, misses among the others; then in how many logs a planned
+number of episodes is used where it is stated, and where it is not. Leaves with status 1 where a way fails.
 """
 
 from __future__ import annotations
@@ -35,13 +35,16 @@ from scipy.stats import beta
 import tightrope as tr
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
-from tightrope.regions.likelihood import likelihood_region
+from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import IntervalMethod, event_intervals
+from tightrope.statistics.ledger import assumed_of
+from tightrope.statistics.outcomes import Outcomes
+from tightrope.statistics.prequential import Evidence, prequential
 
 DELTA = 0.1
 FAILS, REPAIRS = 0.2, 0.6
 RATE = 0.5
-UNITS, HOURS, COINS = 20, 30, 24
+UNITS, HOURS, COINS = 20, 30, 40
 
 Random = np.random.Generator
 Row = tuple[Any, float, str, str | None]
@@ -465,22 +468,26 @@ def _(random: Random) -> Log:
 
 
 def two_agents(random: Random) -> Log:
-    """The second agent tosses every coin until it agrees with the first; its file comes first by name."""
-    files: list[list[tuple[str, float, str, int]]] = [[], []]
+    """The second agent tosses each coin until most of its tosses agree with the first agent's one.
+
+    It writes the file that comes first by name. Read in that order its tosses foretell those of the first
+    agent, which in truth came before them; in time order they do not.
+    """
+    files: list[list[tuple[float, str, int]]] = [[], []]
+    clock = itertools.count()
     for coin in range(COINS):
-        heads = random.random(200) < 0.5
-        share = heads.mean()
-        files[1] += [("a", float(i), f"toss{coin}", 2 - int(h)) for i, h in enumerate(heads)]
-        seen: list[bool] = []
-        while len(seen) < 150 and (len(seen) < 12 or abs(float(np.mean(seen)) - share) > 0.015):
-            seen.append(bool(random.random() < 0.5))
-        files[0] += [("b", 1000.0 + i, f"toss{coin}", 2 - int(h)) for i, h in enumerate(seen)]
+        first = random.random() < 0.5
+        files[1].append((float(next(clock)), f"toss{coin}", 2 - int(first)))
+        lead = tosses = 0
+        while lead < 1 and tosses < 9:
+            again = random.random() < 0.5
+            files[0].append((float(next(clock)), f"toss{coin}", 2 - int(again)))
+            lead, tosses = lead + (1 if again == first else -1), tosses + 1
     tables = []
-    for rows in files:
-        rows.sort(key=lambda row: row[1])
-        names = [f"{row[0]}{number}" for number, row in enumerate(rows)]
-        columns = {"episode": names, "time": [row[1] for row in rows], "state": [0] * len(rows)}
-        columns |= {"action": [row[2] for row in rows], "next_state": [row[3] for row in rows]}
+    for agent, rows in zip("ba", files, strict=True):
+        columns: dict[str, list[Any]] = {"episode": [f"{agent}{number}" for number in range(len(rows))]}
+        columns |= {"time": [row[0] for row in rows], "state": [0] * len(rows)}
+        columns |= {"action": [row[1] for row in rows], "next_state": [row[2] for row in rows]}
         tables.append(pa.table(columns))
     return tables, {}
 
@@ -488,6 +495,39 @@ def two_agents(random: Random) -> Log:
 def two_agents_as_read(random: Random) -> Log:
     tables, words = two_agents(random)
     return [part.drop_columns(["time"]) for part in tables], words
+
+
+# --- plans ---------------------------------------------------------------------------------------------
+
+
+def raw_log(random: Random) -> tuple[pa.Table, int]:
+    """Episodes of many lengths without marks of their ends, and how many there are."""
+    episodes = int(random.integers(20, 80))
+    rows: list[tuple[int, str, str, str]] = []
+    for episode in range(episodes):
+        state = "ok"
+        for _ in range(int(random.integers(1, 6))):
+            fails = random.random() < (FAILS if state == "ok" else REPAIRS)
+            after = ("down" if state == "ok" else "ok") if fails else state
+            rows.append((episode, state, "run" if state == "ok" else "repair", after))
+            state = after
+    names = ("episode", "state", "action", "next_state")
+    return pa.table({name: [row[i] for row in rows] for i, name in enumerate(names)}), episodes
+
+
+def plans_used(logs: int, seed: int = 1) -> tuple[int, int]:
+    """In how many of so many raw logs the plan of the number of episodes is used where one is stated, and
+    where none is.
+    """
+    stated = by_chance = 0
+    for number in range(logs):
+        table_, episodes = raw_log(np.random.default_rng([seed, number]))
+        for words in ({"planned_episodes": episodes}, {}):
+            counts = tr.read_data(table_, machine(), **words).counts
+            used = evidence_of(machine(), counts).shares is None
+            stated += used and bool(words)
+            by_chance += used and not words
+    return stated, by_chance
 
 
 # --- what comes out ------------------------------------------------------------------------------------
@@ -516,16 +556,22 @@ class Tally:
         return low > DELTA
 
 
+def evidence_of(model: tr.ParametricMDP, counts: Counts) -> Evidence:
+    """What the likelihood region is made of."""
+    coordinates = Coordinates.of(model.expressions, model.parameters)
+    functions = coordinates.functions(model.expressions)
+    return prequential(coordinates, functions, Outcomes.of(model), counts, DELTA)
+
+
 def is_inside(model: tr.ParametricMDP, counts: Counts, truth: dict[str, float]) -> tuple[bool, bool]:
     """Whether the likelihood region claims to hold, and whether the truth lies in it."""
-    region = likelihood_region(model, counts, DELTA)
-    assert region.evidence is not None
-    table = model.expressions
+    evidence = evidence_of(model, counts)
     point = [truth[name] for name in model.parameters.names]
-    values = table.values(np.array(point))
-    seen = region.evidence.weight > 0
-    score = float(region.evidence.weight[seen] @ np.log(values[seen]))
-    return region.ledger.holds, score >= region.evidence.threshold
+    values = model.expressions.values(np.array(point))
+    seen = evidence.weight > 0
+    score = float(evidence.weight[seen] @ np.log(values[seen]))
+    assumed = assumed_of(evidence.assumption, counts.design, tied=True, ordered=True)
+    return all(one.holds for one in assumed), score >= evidence.threshold
 
 
 def judge(log: Log, model: tr.ParametricMDP, truth: dict[str, float]) -> dict[str, tuple[bool, bool]]:
@@ -586,7 +632,10 @@ def main() -> int:
             f"{name:62} {method:11} {tally.logs:5} {tally.certified:9} {tally.missed:6} "
             f"{tally.nominal_missed:11}{mark}"
         )
-    return int(any(tally.fails for tally in found.values()))
+    logs = 4 if asked.smoke else asked.logs
+    stated, by_chance = plans_used(logs)
+    print(f"plans of episodes used: {stated} of {logs} that are stated, {by_chance} of {logs} that are not")
+    return int(any(tally.fails for tally in found.values()) or stated < logs or by_chance > 0)
 
 
 if __name__ == "__main__":

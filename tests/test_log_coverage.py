@@ -295,3 +295,21 @@ def test_no_way_to_spoil_a_log_is_certified_and_wrong() -> None:
         "short episodes whose failing last rows are lost",
         "in time: changes, nothing said",
     }
+
+
+def test_the_order_in_time_keeps_the_second_agent_from_foretelling_the_first() -> None:
+    """Read in the order of file names the likelihood region misses, and is not certified."""
+    ways = load_ways()
+    fair = {f"p{i}": 0.5 for i in range(ways.COINS)}
+    missed = {"two_agents": 0, "two_agents_as_read": 0}
+    for name in missed:
+        for number in range(8):
+            log = getattr(ways, name)(np.random.default_rng([5, number]))
+            holds, inside = ways.judge(log, ways.coins(), fair)["likelihood"]
+            assert holds == (name == "two_agents")
+            missed[name] += not inside
+    assert missed["two_agents"] == 0 and missed["two_agents_as_read"] >= 4
+
+
+def test_plans_of_episodes_are_used_where_they_are_stated_and_never_by_chance() -> None:
+    assert load_ways().plans_used(10) == (10, 0)

@@ -236,7 +236,7 @@ def test_the_checker_loads_nothing_of_what_it_checks(folder):
         "import sys; from tightrope.cli.app import run\n"
         f"assert run(['verify', {str(folder / 'learned.cert')!r}, '--json']) == 0\n"
         "parts = {name.split('.')[1] for name in sys.modules if name.startswith('tightrope.')}\n"
-        "foreign = {'solver', 'learning', 'statistics', 'region', 'uncertainty', 'data', 'prism'}\n"
+        "foreign = {'solver', 'learning', 'statistics', 'regions', 'ambiguity', 'data', 'prism'}\n"
         "assert not parts & foreign, parts\n"
         "assert not {'numba', 'highspy', 'scipy'} & set(sys.modules)\n"
     )

@@ -100,7 +100,7 @@ def read(data: bytes) -> Loaded:
 def _members(data: bytes) -> dict[str, bytes]:
     """All members, one behind the other from the first byte on, then the directory that follows from them:
     no comments, no extra fields, no byte before, between or behind. Only how they are packed is free."""
-    found: dict[str, bytes] = {}
+    members: dict[str, bytes] = {}
     place, left, directory = 0, most_memory(len(data)), b""
     while data.startswith(b"PK\3\4", place):
         method, crc, packed, size, length = struct.unpack_from("<8xH4x3LH", data, place)
@@ -110,7 +110,7 @@ def _members(data: bytes) -> dict[str, bytes]:
         _require(left >= 0, f"it would take more than {INFLATION} times its own size in memory")
         hold("what it expands to", 2 * (most_memory(len(data)) - left))
         spend("what it expands to", size // 8)
-        _require(name not in found and len(found) < MOST_MEMBERS, "too many members, or two of one name")
+        _require(name not in members and len(members) < MOST_MEMBERS, "too many members, or two of one name")
         plain = data.startswith(struct.pack("<4s5H3L2H", b"PK\3\4", 20, *about), place)
         _require(plain and method in (0, 8), "a member is encrypted or stored in another way")
         if method == 8:
@@ -118,14 +118,14 @@ def _members(data: bytes) -> dict[str, bytes]:
             content = unpacker.decompress(content, size + 1)
             _require(unpacker.eof and not unpacker.unused_data, "a member has another length")
         _require(len(content) == size and zlib.crc32(content) == crc, "a member has another length or sum")
-        found[name] = content
+        members[name] = content
         entry = b"PK\1\2", 788, 20, *about, 0, 0, 0, 0o600 << 16, place
         directory += struct.pack("<4s6H3L5H2L", *entry) + name.encode("ascii")
         place = begin + packed
-    last = b"PK\5\6", 0, 0, len(found), len(found), len(directory), place, 0
+    last = b"PK\5\6", 0, 0, len(members), len(members), len(directory), place, 0
     whole = data[place:] == directory + struct.pack("<4s4H2LH", *last)
     _require(whole, "there are bytes that belong to no member, or its directory is another one")
-    return found
+    return members
 
 
 def most_memory(size: int) -> int:
@@ -139,12 +139,12 @@ def unpacked_size(arrays: dict[str, Any]) -> int:
 
 
 def _digest(members: dict[str, bytes]) -> str:
-    found = members.pop("digest", b"").decode("ascii", "replace")
-    whole = re.match(r"[0-9a-f]{64}\Z", found) and "header.json" in members
+    stated = members.pop("digest", b"").decode("ascii", "replace")
+    whole = re.match(r"[0-9a-f]{64}\Z", stated) and "header.json" in members
     _require(bool(whole), "there is no header or no digest")
-    if found != digest_of(members):
+    if stated != digest_of(members):
         raise InputError("the file's contents do not match its digest: it was changed after it was written")
-    return found
+    return stated
 
 
 def digest_of(members: dict[str, bytes]) -> str:

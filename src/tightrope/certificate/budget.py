@@ -49,7 +49,7 @@ class Budget:
     _known: set[Any] = field(default_factory=set)
 
     @staticmethod
-    def of(asked: float | str | None, exact: bool = False) -> Budget:
+    def of(amount: float | str | None, exact: bool = False) -> Budget:
         """600, "600s", "10min", "1h" or "10x" (times a minute); without it ten minutes for rationals, which
         are asked for by whoever has the time, and one for everything else; both grow with the file
         (`allow_for`).
@@ -57,15 +57,15 @@ class Budget:
         >>> Budget.of("10min").seconds, Budget.of("10x").seconds, Budget.of(None).seconds
         (600.0, 600.0, 60.0)
         """
-        if asked is None:
+        if amount is None:
             return Budget(10 * SECONDS if exact else SECONDS, MORE)
-        found = _TEXT.match(str(asked))
+        match = _TEXT.match(str(amount))
         try:
-            seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
+            seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
         except ValueError:
             seconds = 0.0
         if not (seconds > 0 and isfinite(seconds)):
-            raise InputError(f"`budget` is {asked!r}, not an amount of work such as 600s, 10min or 10x")
+            raise InputError(f"`budget` is {amount!r}, not an amount of work such as 600s, 10min or 10x")
         return Budget(seconds)
 
     def allow_for(self, size: int) -> None:

@@ -107,8 +107,8 @@ def _run(certificate: Certificate, n: Arithmetic, learned: Learned | None, check
         boxes, proper_sets = boxes_of(certificate.problem, n)
         checks += proper_sets
     if certificate.problem.automaton is not None and all(one.passed for one in checks):
-        certificate, boxes, found = _in_product(certificate, boxes)
-        checks.append(found)
+        certificate, boxes, settled = _in_product(certificate, boxes)
+        checks.append(settled)
     for number, claim in enumerate(certificate.claims):
         if all(one.passed for one in checks):
             proofs = _prove(certificate, number, boxes, learned)
@@ -137,7 +137,7 @@ def _prove(
     """The proofs of a claim. Where steps are made, which add up what is rounded, and do not prove it in
     float64, they are made again in rationals."""
     problem, claim, hints = certificate.problem, certificate.claims[number], certificate.values[number]
-    found: list[Check] = []
+    checks: list[Check] = []
     ends: list[Vector] = []
     for upward in (False, True):
         sets = boxes if learned is None else learned.boxes(boxes, number, upward)
@@ -145,9 +145,9 @@ def _prove(
         if exactly:
             sets = sets.exactly(np.arange(problem.graph.choices))
         proofs, bound = prove(priced, sets, claim, hints, upward)
-        found += proofs
+        checks += proofs
         ends.append(bound)
-    passed = all(one.passed for one in found)
+    passed = all(one.passed for one in checks)
     if passed and ends[1].below(ends[0]).any():
         raise Contradiction(f"no value of the {claim.name} is left at a state")
     low, high = (_at(bound, problem.graph.initial) for bound in ends)
@@ -155,19 +155,19 @@ def _prove(
         from tightrope.certificate.coupled import coupled_ends
 
         proofs, (low, high) = coupled_ends(learned, number, (low, high))
-        found += proofs
+        checks += proofs
     if problem.objective.complement:
         low, high = 1 - high, 1 - low
     least, most = (problem if learned is None else learned.priced(problem, False)).objective.range
     low, high = max(low, least), min(high, most)
-    if low > high and all(one.passed for one in found):
+    if low > high and all(one.passed for one in checks):
         raise Contradiction(f"no value is left for the {claim.name}")
     last = _compare_claim(claim, low, high, least)
     if not last.passed and _steps(problem) and not exactly and not boxes.n.exact:
         if _exact_work(problem) <= MOST_EXACT_WORK:
             return _prove(certificate, number, boxes, learned, True)
         last = replace(last, detail=f"{last.detail} in float64, and the steps are too many for rationals")
-    return [*found, last]
+    return [*checks, last]
 
 
 def _at(vector: Vector, state: int) -> _End:
@@ -193,10 +193,10 @@ def unbound(certificate: Certificate) -> dict[str, bool | None]:
 
 def assumptions(problem: Problem, planned: bool, given: bool) -> list[Assumption]:
     """What is assumed, derived from method and design; what is not kept makes the confidence nominal."""
-    found = [] if problem.data is None else problem.data.assumptions(planned, given)
+    listed = [] if problem.data is None else problem.data.assumptions(planned, given)
     if problem.assumed_support is not None:
         words = f"a transition that can happen has at least probability {exactly(problem.assumed_support)}"
-        found.append(("support", "stated", words))
+        listed.append(("support", "stated", words))
     if problem.automaton is not None:
-        found.append(("formula", "stated", BELIEVED if problem.automaton.believed else MEANING))
-    return found
+        listed.append(("formula", "stated", BELIEVED if problem.automaton.believed else MEANING))
+    return listed

@@ -273,12 +273,12 @@ class Walk:
         choice, owner, share = choice[used], owner[used], share[used]
         reward = np.zeros(graph.choices) if objective.reward is None else objective.reward
         earned, first = share * n.array(reward[choice]), np.searchsorted(owner, np.arange(len(state) + 1))
-        offset, taken = rows_of(graph.transition_start, choice)
+        offset, transitions = rows_of(graph.transition_start, choice)
         start = offset[first]
         discount = n.array([1.0 if objective.discount is None else objective.discount])[0]
-        labels, label = np.unique(problem.expression[taken], return_inverse=True)
+        labels, label = np.unique(problem.expression[transitions], return_inverse=True)
         forms = space.table(n, [problem.polynomial[e] for e in labels.tolist()])
-        chain = np.repeat(discount * share, np.diff(offset)), label.reshape(-1), graph.successor[taken]
+        chain = np.repeat(discount * share, np.diff(offset)), label.reshape(-1), graph.successor[transitions]
         rewards = (
             np.add.reduceat(each, first[:-1]) if len(state) else each for each in (earned, np.abs(earned))
         )
@@ -362,8 +362,8 @@ def backup(walk: Walk, ball: Ball, model: Model) -> tuple[Numbers, Numbers, Any]
     step = max(1, _BLOCK * count // (model.coefficient.shape[1] * max(len(walk.weight), 1)))
     spans = [(first, min(first + step, count)) for first in range(0, max(count, 1), step)]
     parts = [_block(walk, ball, model, sizes, *span) for span in spans]
-    found, carried, doubt = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return found, carried, doubt
+    coefficient, carried, doubt = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return coefficient, carried, doubt
 
 
 def _block(
@@ -374,28 +374,28 @@ def _block(
     e, to, weight = walk.label[span], walk.successor[span], walk.weight[span]
     own, error = n.array(model.coefficient[to]), n.array(model.error[to])
     form, (degree, _, shifted) = weight[:, None] * ball.form[e], monomials(size)
-    found = n.zeros((len(starts), len(degree)))
+    coefficient = n.zeros((len(starts), len(degree)))
     for j in range(size + 1):
-        found[:, shifted[j]] += np.add.reduceat(form[:, j, None] * own, starts, axis=0)
-    found[:, 0] += walk.reward[first:last]
+        coefficient[:, shifted[j]] += np.add.reduceat(form[:, j, None] * own, starts, axis=0)
+    coefficient[:, 0] += walk.reward[first:last]
     carried = ball.largest(np.add.reduceat(form * error[:, None], starts, axis=0))
     if sizes is None:
-        return found, carried, n.zeros(len(starts))
+        return coefficient, carried, n.zeros(len(starts))
     magnitude, reach = sizes
     terms = np.add.reduceat(weight * reach[e] * magnitude[to], starts) + walk.reward_size[first:last]
     fuzz = np.add.reduceat(weight * ball.fuzz[e] * magnitude[to], starts)
     carried = carried + 2 * rounding(n, longest + size + 20, carried)
-    return found, carried, 2 * (rounding(n, longest + size + 20, terms) + fuzz)
+    return coefficient, carried, 2 * (rounding(n, longest + size + 20, terms) + fuzz)
 
 
 def model_misfit(walk: Walk, ball: Ball, model: Model) -> BoolArray:
     """States of the walk where the error is too small."""
     n, own, error = walk.n, model.coefficient[walk.state], walk.n.array(model.error[walk.state])
-    found, carried, doubt = backup(walk, ball, model)
-    found[:, : own.shape[1]] -= n.array(own)
+    residual, carried, doubt = backup(walk, ball, model)
+    residual[:, : own.shape[1]] -= n.array(own)
     if not n.exact:
-        doubt = doubt + rounding(n, 16, ball.magnitude(own) + ball.magnitude(found))
-    needed = ball.largest(found) + doubt + carried
+        doubt = doubt + rounding(n, 16, ball.magnitude(own) + ball.magnitude(residual))
+    needed = ball.largest(residual) + doubt + carried
     fits = (error >= needed + rounding(n, 8, needed)) & (error > carried + 2 * doubt)
     return ~np.asarray(fits, dtype=np.bool_)
 
@@ -425,12 +425,12 @@ def take_steps(
 def _one_step(walk: Walk, ball: Ball, model: Model) -> Model:
     """r + γP(y)W(y) with an error that covers what is left out, also of digits."""
     n, width = walk.n, model.coefficient.shape[1]
-    found, carried, doubt = backup(walk, ball, model)
-    kept = n.trim(found[:, :width])
-    error = ball.largest(found, 3) + carried + doubt
+    coefficient, carried, doubt = backup(walk, ball, model)
+    trimmed = n.trim(coefficient[:, :width])
+    error = ball.largest(coefficient, 3) + carried + doubt
     if n.exact:
-        error = error + ball.magnitude(found[:, :width] - kept)
-    return Model(kept, n.trim(error + rounding(n, 16, error), True))
+        error = error + ball.magnitude(coefficient[:, :width] - trimmed)
+    return Model(trimmed, n.trim(error + rounding(n, 16, error), True))
 
 
 def norm_up(n: Arithmetic, vectors: Numbers, divided: Any = 1) -> Numbers:
@@ -641,11 +641,11 @@ class CoupledCheck:
         own: dict[int, ValueEnds] = {}
         trouble, count = None, len(self.hints.node) if closed.passed else 0
         for proof in range(count):
-            found = self.own_ends(proof)
-            if isinstance(found, str):
-                trouble = trouble or f"cell {int(self.hints.node[proof])}: {found}"
+            proved = self.own_ends(proof)
+            if isinstance(proved, str):
+                trouble = trouble or f"cell {int(self.hints.node[proof])}: {proved}"
             else:
-                own[int(self.hints.node[proof])] = found
+                own[int(self.hints.node[proof])] = proved
         words = f"{len(own)} cells, {len(self.hints.point)} points, {len(self.state)} open states"
         name = "coupled: every cell's model encloses the value"
         low, high = self.tree_ends(own, ends)

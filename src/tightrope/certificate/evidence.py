@@ -192,29 +192,29 @@ class Data:
         else:
             assumed = PLANNED if planned else ANY
             holds = assumed == ANY or self.design != "adaptive"
-        found: list[Assumption] = []
+        listed: list[Assumption] = []
         if not holds:
             words = "NOMINAL: the data were not collected as the method needs; nothing is guaranteed"
-            found.append(("sampling", "no", words))
+            listed.append(("sampling", "no", words))
         if self.censored:
             words = "NOMINAL: rows were left out by their outcomes; nothing is guaranteed"
-            found.append(("complete", "no", words))
-        found += [STATED[i] for i in (() if self.stated is None else self.stated.tolist())]
-        found.append(("sampling", "yes" if holds else "no", f"{assumed} (the data say: {self.design})"))
+            listed.append(("complete", "no", words))
+        listed += [STATED[i] for i in (() if self.stated is None else self.stated.tolist())]
+        listed.append(("sampling", "yes" if holds else "no", f"{assumed} (the data say: {self.design})"))
         if METHODS[self.method].ordered:
-            found.append(("batches", "stated", "batches were cut without looking at outcomes"))
+            listed.append(("batches", "stated", "batches were cut without looking at outcomes"))
             if self.design == "adaptive" and self.planned is not None:
                 words = f"{self.planned} episodes were planned before the first one"
-                found.append(("plan", "stated", words))
+                listed.append(("plan", "stated", words))
         if self.method == "slab" and given:
             words = "the given policy, which is bet on, was not chosen by looking at these data"
-            found.append(("policy", "stated", words))
+            listed.append(("policy", "stated", words))
         if self.costs is not None:
             low, high, deviation = map(exactly, (self.costs.lower, self.costs.upper, self.costs.deviation))
             spread = f"costs lie within [{low}, {high}]" if self.costs.lower is not None else ""
             words = spread or f"the standard deviation of a cost given the past is at most {deviation}"
-            found.append(("costs", "stated", words))
-        return found
+            listed.append(("costs", "stated", words))
+        return listed
 
 
 MOST_WORK = 10**9

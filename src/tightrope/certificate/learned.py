@@ -127,8 +127,8 @@ class Learned:
         from tightrope.certificate.statistics.costs import prove_costs, share_of_costs
 
         part = share_of_costs(data, not self.unknown[self.used].any())
-        found = self._of_counts(delta * (1 - part))
-        return prove_costs(self, data.costs, delta * part, found)
+        of_counts = self._of_counts(delta * (1 - part))
+        return prove_costs(self, data.costs, delta * part, of_counts)
 
     def _of_counts(self, delta: Fraction) -> Statements:
         """Of probabilities, from the counts."""
@@ -144,8 +144,8 @@ class Learned:
             words = "the bounds hold for every instantiation in the domain"
             return Statements(Check("no data", True, words))
         module = import_module(f"tightrope.certificate.statistics.{METHODS[data.method].module}")
-        found: Statements = module.prove(self, delta)
-        return found
+        statements: Statements = module.prove(self, delta)
+        return statements
 
     @cached_property
     def sources(self) -> Sources:
@@ -159,13 +159,13 @@ class Learned:
 
     @cached_property
     def projection(self) -> Projection:
-        found, region = self.project(self.hints.region), self.hints.region
-        if region is not None and found.rows is not None:
+        projected, region = self.project(self.hints.region), self.hints.region
+        if region is not None and projected.rows is not None:
             last = region.box_basis[-2 * self.space.size :]
             bases = np.concatenate([region.bound_basis, region.choice_basis, last])
-            if is_empty(found.rows, bases):
+            if is_empty(projected.rows, bases):
                 raise Contradiction("no parameters satisfy all rows of the region")
-        return found
+        return projected
 
     def writer(self, region: RegionHints | None, sources: Sources | None = None) -> Writer:
         """Who writes the rows that hints about a region name."""
@@ -221,8 +221,8 @@ class Learned:
         """The bounds of transitions, around the one true distribution of every choice."""
         graph, n = self.problem.graph, self.n
         label = np.arange(graph.transitions) if self.is_untied else self.expression
-        single, found = np.ones(graph.choices, dtype=np.bool_), self.projection
-        ends = n.array(found.lower), n.array(found.upper)
+        single, projected = np.ones(graph.choices, dtype=np.bool_), self.projection
+        ends = n.array(projected.lower), n.array(projected.upper)
         boxes = Boxes(n, graph.transition_start, graph.successor, label, *ends, single)
         for _, table, _ in boxes.blocks():
             least, most = boxes.rows(table)
@@ -256,8 +256,8 @@ class Learned:
         """The problem with rewards at their end for a bound."""
         if problem.objective.earned is None or self.reward_ends is None:
             return problem
-        asked = replace(problem.objective, reward=self.reward_ends[upward], earned=None)
-        return replace(problem, objective=asked)
+        objective = replace(problem.objective, reward=self.reward_ends[upward], earned=None)
+        return replace(problem, objective=objective)
 
 
 Ints = npt.NDArray[np.int64]

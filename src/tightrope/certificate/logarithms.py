@@ -81,15 +81,15 @@ def log_units(array: Numbers, upward: bool) -> Numbers:
     z = (mantissa - i / 1024) / (mantissa + i / 1024)
     square = z * z
     rest = 2 * z * (1 + square * (1 / 3 + square * (1 / 5 + square / 7)))
-    found = np.rint(np.ldexp(rest, 72)).astype(np.int64).astype(object) << 56
-    found = found + exponent.astype(object) * _log_units(2048)
-    found = found + np.array([*map(_log_units, i.reshape(-1).tolist())], dtype=object).reshape(i.shape)
+    units = np.rint(np.ldexp(rest, 72)).astype(np.int64).astype(object) << 56
+    units = units + exponent.astype(object) * _log_units(2048)
+    units = units + np.array([*map(_log_units, i.reshape(-1).tolist())], dtype=object).reshape(i.shape)
     if array.dtype == object:
         pairs = zip(array.reshape(-1).tolist(), near.reshape(-1).tolist(), strict=True)
-        found = found + np.array([_log_off(q, v, upward) for q, v in pairs], dtype=object).reshape(
+        units = units + np.array([_log_off(q, v, upward) for q, v in pairs], dtype=object).reshape(
             array.shape
         )
-    result: Numbers = found + (1 << 70) if upward else found - (1 << 70)
+    result: Numbers = units + (1 << 70) if upward else units - (1 << 70)
     return result
 
 

@@ -146,9 +146,9 @@ class Boxes:
 
     def only(self, choices: OffsetArray) -> Self:
         """These choices alone, in this order."""
-        start, taken = rows_of(self.transition_start, choices)
+        start, transitions = rows_of(self.transition_start, choices)
         part = replace(self, transition_start=start, single=self.single[choices])
-        return replace(part, successor=self.successor[taken], label=self.label[taken])
+        return replace(part, successor=self.successor[transitions], label=self.label[transitions])
 
     def exactly(self, choices: OffsetArray) -> Boxes:
         """These choices alone, in rationals."""
@@ -206,8 +206,8 @@ def can_be_positive(
     for i in range(lower.shape[1]):
         unsure = np.flatnonzero(result[:, i] & ~(lower[:, i] > 0))
         if len(unsure):
-            taken = lower if before is None else np.where(before(i), upper, lower)
-            result[unsure, i] = signs_of_sums(n, np.delete(taken[unsure], i, axis=1)) < 0
+            given = lower if before is None else np.where(before(i), upper, lower)
+            result[unsure, i] = signs_of_sums(n, np.delete(given[unsure], i, axis=1)) < 0
     return result
 
 

@@ -56,8 +56,8 @@ class Automaton:
     def letters(self) -> OffsetArray:
         """The number of every state's letter."""
         weight = np.left_shift(1, np.arange(len(self.atom)))
-        found: OffsetArray = np.unique(weight @ self.atom, return_inverse=True)[1].reshape(-1)
-        return found
+        numbers: OffsetArray = np.unique(weight @ self.atom, return_inverse=True)[1].reshape(-1)
+        return numbers
 
     @property
     def memories(self) -> int:
@@ -146,11 +146,11 @@ def _settled(automaton: Automaton) -> BoolArray:
     result = np.zeros(automaton.memories, dtype=np.bool_)
     for number, avoided in enumerate(automaton.avoided):
         good = ~avoided & automaton.repeated[automaton.pair == number].all(axis=0)
-        kept = good.all(axis=1)
-        while not np.array_equal(kept, closed := kept & kept[automaton.successor].all(axis=1)):
+        inside = good.all(axis=1)
+        while not np.array_equal(inside, closed := inside & inside[automaton.successor].all(axis=1)):
             spend("the automaton", 1000 + automaton.successor.size // 4)
-            kept = closed
-        result |= kept
+            inside = closed
+        result |= inside
     return result
 
 
@@ -174,8 +174,8 @@ class _Arena:
         """Choices `among` some that can lead to one of the states."""
         into = self.order[rows_of(self.start, states)[1]]
         spend("what the automaton accepts", 2000 + 4 * len(into))
-        found = np.unique(self.of_choice[into[self.possible[into]]])
-        return found[among[found]]
+        choices = np.unique(self.of_choice[into[self.possible[into]]])
+        return choices[among[choices]]
 
     def won(self, inside: BoolArray, marks: list[BoolArray]) -> BoolArray:
         """The largest set within `inside` where he can stay and, from all of it, reach each of the marks."""
@@ -192,13 +192,13 @@ class _Arena:
             spend("what the automaton accepts", len(inside) * (1 + len(marks)))
             lost = np.zeros(len(inside), dtype=np.bool_)
             for mark in marks:
-                found = inside & mark
-                front = np.flatnonzero(found)
+                reaching = inside & mark
+                front = np.flatnonzero(reaching)
                 while len(front):
                     front = np.unique(self.owner[self.choices_into(front, stays)])
-                    front = front[inside[front] & ~found[front]]
-                    found[front] = True
-                lost |= inside & ~found
+                    front = front[inside[front] & ~reaching[front]]
+                    reaching[front] = True
+                lost |= inside & ~reaching
             if not lost.any():
                 return inside
             out = np.flatnonzero(lost)

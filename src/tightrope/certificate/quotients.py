@@ -54,9 +54,9 @@ class QuotientSpace(Space):
 
     def number(self, polynomial: Polynomial) -> int | None:
         """The number of the denominator, None of a polynomial."""
-        found = {m[-1] if m and m[-1][0] >= self.parameters else None for m in polynomial} or {None}
-        last = found.pop()
-        if found or any(i >= self.parameters for monomial in polynomial for i, _ in monomial[:-1]):
+        divisors = {m[-1] if m and m[-1][0] >= self.parameters else None for m in polynomial} or {None}
+        last = divisors.pop()
+        if divisors or any(i >= self.parameters for monomial in polynomial for i, _ in monomial[:-1]):
             raise ValueError("an expression is no quotient with one denominator")
         if last is None:
             return None

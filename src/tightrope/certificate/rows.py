@@ -422,9 +422,9 @@ class Bounds:
     def proved(self, expression: int, side: int, is_reward: bool = False) -> Fraction:
         """The best end that is proved; of a reward, which is no probability, by bases and its ranges."""
         end = self._range(expression, is_reward)[side]
-        found = [end, self.bases[expression, side]] if (expression, side) in self.bases else [end]
-        found += [] if is_reward else self.without_region(expression, side)
-        return min(found) if side else max(found)
+        ends = [end, self.bases[expression, side]] if (expression, side) in self.bases else [end]
+        ends += [] if is_reward else self.without_region(expression, side)
+        return min(ends) if side else max(ends)
 
     def without_region(self, expression: int, side: int) -> list[Fraction]:
         """What is plain, and what events say."""

@@ -126,9 +126,9 @@ def bounds_average(play: Play, bias_of: FloatArray) -> BoolArray:
     anyway = replace(game, objective=replace(game.objective, nature="ANY"))
     holds = np.zeros(len(play.state), dtype=np.bool_)
     for one, other in ((game, anyway), (anyway, game)):
-        kept = replace(one, reward=n.zeros(len(play.state))).choices(gain, upward)
+        held = replace(one, reward=n.zeros(len(play.state))).choices(gain, upward)
         earned = other.choices(bias, upward)
-        both = (sign * kept.number <= sign * gain.number[play.state]) & ~kept.infinite
+        both = (sign * held.number <= sign * gain.number[play.state]) & ~held.infinite
         holds |= both & (sign * earned.number <= sign * total[play.state]) & ~earned.infinite
     return play.by_state(holds & n.finite(total)[play.state], np.zeros(len(holds), dtype=np.bool_))
 

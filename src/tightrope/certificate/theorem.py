@@ -92,15 +92,15 @@ class Game:
     def choices(self, values: Vector, upward: bool) -> Vector:
         """Φ_c(values) for every choice: not below it if `upward`, not above it otherwise."""
         maximise = upward if self.objective.nature == "ANY" else self.objective.nature == "MAX"
-        found = self.boxes.bound(values, maximise, upward)
+        expected = self.boxes.bound(values, maximise, upward)
         if self.objective.discount is None and not np.any(self.reward != 0):
-            return found.within(self.n, upward)
+            return expected.within(self.n, upward)
         discount = 1 if self.objective.discount is None else self.n.array([self.objective.discount])[0]
-        scaled = discount * found.number
+        scaled = discount * expected.number
         value = self.reward + scaled
         rounded = (self.reward != 0) | (discount != 1)
         slack = np.where(rounded, self.n.error(4, abs(self.reward) + abs(scaled)), 0)
-        return Vector(value + slack if upward else value - slack, found.infinite).within(self.n, upward)
+        return Vector(value + slack if upward else value - slack, expected.infinite).within(self.n, upward)
 
     def owners_choice(self, per_choice: Vector, owner: str, upward: bool) -> Vector:
         """What states come to where `owner` wants the bound: the agent's witness alone where he is one."""

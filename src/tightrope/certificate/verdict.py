@@ -69,7 +69,7 @@ class Verdict:
     @property
     def nominal(self) -> bool:
         """Whether the data were not collected in the way that the confidence needs, or nobody knows."""
-        return any(kept not in ("yes", "stated") for _, kept, _ in self.assumptions)
+        return any(status not in ("yes", "stated") for _, status, _ in self.assumptions)
 
     @property
     def word(self) -> str:

@@ -46,7 +46,7 @@ class BasisFinder:
     def find(self, directions: FloatArray) -> OffsetArray:
         """A basis for each direction: one that was found serves all others that it is optimal for."""
         goals = directions * self.half
-        found = np.zeros(directions.shape, dtype=np.int64)
+        bases = np.zeros(directions.shape, dtype=np.int64)
         left: OffsetArray = np.arange(len(directions) if self.size else 0)
         while len(left):
             basis = self._search(goals[left[0]])
@@ -54,20 +54,20 @@ class BasisFinder:
             small = _NEGLIGIBLE * np.abs(multipliers).max(axis=1, initial=0.0, keepdims=True)
             served = np.all(multipliers >= -small, axis=1)
             served[0] = True
-            found[left[served]] = basis
+            bases[left[served]] = basis
             left = left[~served]
-        return found
+        return bases
 
     def find_each(self, directions: FloatArray, common: int, own: OffsetArray) -> OffsetArray:
         """A basis for each direction over the first `common` rows and one row of its own (−1: none)."""
-        found = np.zeros(directions.shape, dtype=np.int64)
+        bases = np.zeros(directions.shape, dtype=np.int64)
         shared = np.arange(common)
         for i, (goal, row) in enumerate(zip(directions * self.half, own.tolist(), strict=True)):
             rows = np.append(shared, row) if row >= 0 else shared
             part = copy(self)
             part.matrix, part.bound = self.matrix[rows], self.bound[rows]
-            found[i] = rows[part._search(goal)]
-        return found
+            bases[i] = rows[part._search(goal)]
+        return bases
 
     def largest(self, directions: FloatArray) -> FloatArray:
         """The largest value of each direction over the system, in plain float64."""

@@ -150,10 +150,10 @@ def _composed(
 ) -> Certificate:
     """Of a long-run average or a temporal formula."""
     check_number("precision", effort.precision, 0, 1)
-    asked = asked_of(query, effort.translator)
-    if asked.reading is not None:
-        warnings.warn(asked.reading, ReadingWarning, stacklevel=3)
+    question = asked_of(query, effort.translator)
+    if question.reading is not None:
+        warnings.warn(question.reading, ReadingWarning, stacklevel=3)
     if isinstance(model, IntervalMDP) and model.factored is not None:
         warnings.warn(JOINT_BOUNDS, ReadingWarning, stacklevel=3)
     about = _about(model, query.text, theta)
-    return composed_certificate(model, asked, theta, effort, support, about)
+    return composed_certificate(model, question, theta, effort, support, about)

@@ -133,12 +133,12 @@ def _proof(
     check: CoupledCheck = CoupledCheck(link, proof)
     if not check.closed().passed:
         return None
-    found = {number: check.own_ends(number) for number in range(len(parts))}
-    good = [number for number, ends in found.items() if not isinstance(ends, str)]
+    own = {number: check.own_ends(number) for number in range(len(parts))}
+    good = [number for number, ends in own.items() if not isinstance(ends, str)]
     if len(good) < len(parts):
         parts = [parts[number] for number in good]
         proof = _write(blank, parts, value, row, by_steps or objective.lower_steps > 0, by_steps)
-    ends = {int(part.node): found[number] for part, number in zip(parts, good, strict=True)}
+    ends = {int(part.node): own[number] for part, number in zip(parts, good, strict=True)}
     low, high = check.tree_ends({n: e for n, e in ends.items() if not isinstance(e, str)}, (-inf, inf))
     tighter = _tighter(link.certificate.claims[claim], low, high, objective.complement)
     return (proof, tighter) if parts else None
@@ -392,10 +392,10 @@ class HullFinder:
         named = [name for row in numbers if (name := self._name(node, row)) is not None]
         names = np.array(list(dict.fromkeys([*named, *self.envelopes])), dtype=np.int64).reshape(-1, 3)
         rows = self.cells.rows(node, names)
-        found = self._vertices(rows, cell.frame)
-        if found is None:
+        hull = self._vertices(rows, cell.frame)
+        if hull is None:
             return None
-        simplices, points = found
+        simplices, points = hull
         faces = 2 * self.size
         used = np.unique(simplices[simplices >= faces]) - faces
         rank = np.zeros(len(names) + 1, dtype=np.int64)
@@ -435,12 +435,12 @@ class HullFinder:
         matrix, bound = RATIONAL.floats(rows.matrix[number]), RATIONAL.floats(rows.bound[number])
         system = FrameRows(matrix, np.nextafter(bound, np.inf), number)
         points = frame.to_x(frame.points)
-        found = frame_of(system, points.mean(axis=0), np.ptp(points, axis=0))
-        if found is None:
+        vertices = frame_of(system, points.mean(axis=0), np.ptp(points, axis=0))
+        if vertices is None:
             return None
-        simplices = found[0].simplices.astype(np.int64)
+        simplices = vertices[0].simplices.astype(np.int64)
         try:
-            y = np.linalg.solve(frame.axes, (found[0].to_x(found[0].points) - frame.centre).T).T
+            y = np.linalg.solve(frame.axes, (vertices[0].to_x(vertices[0].points) - frame.centre).T).T
         except np.linalg.LinAlgError:
             return None
         middle = y.mean(axis=0)

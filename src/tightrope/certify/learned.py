@@ -109,11 +109,11 @@ def _nothing(model: ParametricMDP) -> Counts:
 def _certificate_of(
     result: LearningResult, counts: Counts, about: Mapping[str, Any] | None = None
 ) -> Certificate:
-    asked = None
+    question = None
     if isinstance(result.problem, ProductProblem) and result.problem.asked is not None:
         if counts.model_hash != result.problem.base.hash():
             counts = result.problem.project(counts)
-        result, asked = learn_again(result, counts)
+        result, question = learn_again(result, counts)
     if result.value is not None and result.value.policy.structure is not result.model.structure:
         raise InputError(
             "certificates are about policies without memory, and a controller is given",
@@ -147,7 +147,7 @@ def _certificate_of(
         refuse_steps(result.value.policy, result.objective)
     first = result.robust.solutions[0]
     sets = replace(result.sets, lower=first.kernel.lower, upper=first.kernel.upper)
-    draft, events = _draft(result, counts, asked)
+    draft, events = _draft(result, counts, question)
     wanted = _expression_bounds(result, sets)
     link = Learned(draft, FLOAT64)
     if isinstance(region, Polytope) and region.kind.bets:
@@ -157,8 +157,8 @@ def _certificate_of(
         proof = prove_ellipsoid(link, result, region, wanted)
     elif region is not None:
         proof = prove_region(link, result, events, wanted)
-    found = link.project(proof)
-    widened = _widen(link, found, sets, wanted, result.model.expression)
+    projected = link.project(proof)
+    widened = _widen(link, projected, sets, wanted, result.model.expression)
     values = [("given policy", result.value)] if result.value is not None else []
     if result.value is not result.robust:
         values.insert(0, ("robust policy", result.robust))
@@ -175,16 +175,16 @@ def _certificate_of(
     asked_for = draft.problem.objective
     claims, hints = zip(*(_claim(initial, name, value, asked_for) for name, value in values), strict=True)
     draft = with_region(draft, proof)
-    said = {**(about or {}), **_stated(result)}
-    draft = replace(draft, claims=claims, values=hints, about=to_words(said))
+    words = {**(about or {}), **_stated(result)}
+    draft = replace(draft, claims=claims, values=hints, about=to_words(words))
     if proof is not None and solved.kind is SetsKind.RECTANGULAR:
-        draft = prove_choices(link, found, draft, result)
+        draft = prove_choices(link, projected, draft, result)
     draft = prune(draft)
     coupled = [None if ends is not None else value.coupled for _, value in values]
     if isinstance(region, Polytope) and any(coupled):
         aligned, points = row_names(result, region, events)
         draft = with_coupled_proofs(draft, aligned, points, coupled, link.statements)
-    if asked is not None:
+    if question is not None:
         require_proved(draft)
     return draft
 
@@ -196,15 +196,15 @@ def _stated(result: LearningResult) -> dict[str, str]:
 
 
 def _draft(
-    result: LearningResult, counts: Counts, asked: Asked | None
+    result: LearningResult, counts: Counts, question: Asked | None
 ) -> tuple[Certificate, EventMap | None]:
     """The problem and the intervals of events or transitions; of claims only whose policy is given."""
     data, support = data_of(result, counts), result.assumed_support
-    if asked is None:
+    if question is None:
         problem = to_problem(result.model, result.objective, data=data, assumed_support=support)
     else:
         assert isinstance(result.problem, ProductProblem)
-        problem = to_problem(result.problem.base, asked, data=data, assumed_support=support)
+        problem = to_problem(result.problem.base, question, data=data, assumed_support=support)
     given = None if result.value is None else result.value.policy
     unknown = to_claim("given policy", problem.objective.range, given, problem.objective)
     claims = () if given is None else (unknown,)
@@ -243,15 +243,15 @@ def _expression_bounds(result: LearningResult, sets: Sets) -> Wanted:
 
 
 def _widen(
-    link: Learned, found: Projection, sets: Sets, wanted: Wanted, expressions: IndexArray
+    link: Learned, projected: Projection, sets: Sets, wanted: Wanted, expressions: IndexArray
 ) -> Sets | None:
     """Sets moved outward to what is proved, or None where everything is proved as it is."""
-    wrong = [] if sets.kind is SetsKind.UNTIED else open_ends(link, found.bounds, wanted)
+    wrong = [] if sets.kind is SetsKind.UNTIED else open_ends(link, projected.bounds, wanted)
     if not wrong:
         return None
     lower, upper = sets.lower.copy(), sets.upper.copy()
     for expression, side in wrong:
-        proved = found.bounds.proved(expression, side)
+        proved = projected.bounds.proved(expression, side)
         at = expressions == expression
         if side:
             upper[at] = np.maximum(upper[at], min(_up(proved), 1.0))
@@ -317,13 +317,13 @@ def learn_again(result: LearningResult, counts: Counts) -> tuple[LearningResult,
             "a slab bets on a policy, and certificates of temporal formulas do not cover its memory",
             hint="leave the certificate out, or take --region polytope",
         )
-    asked = asked_of(problem.asked)
-    made = _certified_product(problem, asked)
+    question = asked_of(problem.asked)
+    made = _certified_product(problem, question)
     options = replace(result.options, sets=decisions.sets, region=decisions.region)
     if decisions.sets is SetsKind.COUPLED:
         options = replace(options, sets=SetsKind.RECTANGULAR)
     learner = Pipeline.start(made, counts, result.ledger.delta, options=options)
-    return learner.result(options), asked
+    return learner.result(options), question
 
 
 def require_proved(certificate: Certificate) -> None:
@@ -337,9 +337,9 @@ def require_proved(certificate: Certificate) -> None:
         )
 
 
-def _certified_product(problem: ProductProblem, asked: Asked) -> ProductProblem:
+def _certified_product(problem: ProductProblem, question: Asked) -> ProductProblem:
     base = problem.base
-    certified = to_problem(base, asked)
+    certified = to_problem(base, question)
     possible = (np.diff(base.expressions.row_start) > 0)[base.expression].astype(np.float64)
     boxes = Boxes(
         FLOAT64,
@@ -350,17 +350,17 @@ def _certified_product(problem: ProductProblem, asked: Asked) -> ProductProblem:
         possible,
         np.ones(base.choices, dtype=np.bool_),
     )
-    found = derive_product(certified, boxes)
-    assert asked.automaton is not None
-    memories = asked.automaton.memories
+    derived = derive_product(certified, boxes)
+    assert question.automaton is not None
+    memories = question.automaton.memories
     product = Product(
-        structure_of(found),
-        (found.key // memories).astype(np.int32),
-        (found.key % memories).astype(np.int32),
-        found.choice,
-        found.transition,
+        structure_of(derived),
+        (derived.key // memories).astype(np.int32),
+        (derived.key % memories).astype(np.int32),
+        derived.choice,
+        derived.transition,
     )
-    query = problem.query.with_objective(objective_of(certified, found), product.structure)
+    query = problem.query.with_objective(objective_of(certified, derived), product.structure)
     return ProductProblem(base, product, query, needs_support=problem.needs_support, asked=problem.asked)
 
 
@@ -397,8 +397,8 @@ def to_data(
 def _stated_numbers(design: SamplingDesign, method: str) -> OffsetArray | None:
     """What is said of the ends of episodes, and of the order where the method needs it."""
     needed = (design.ends, design.order) if evidence.METHODS[method].ordered else (design.ends,)
-    said = {(one.name, one.kept.value) for one in needed}
-    numbers = [i for i, (name, kept, _) in enumerate(evidence.STATED) if (name, kept) in said]
+    stated = {(one.name, one.kept.value) for one in needed}
+    numbers = [i for i, (name, status, _) in enumerate(evidence.STATED) if (name, status) in stated]
     return np.array(numbers, dtype=np.int64) if numbers else None
 
 

@@ -60,14 +60,14 @@ def to_problem(
         model, objective = _game_of(provable(model, objective, assumed_support), objective)
     reward = None if isinstance(objective, Asked) else objective.reward
     if isinstance(objective, Asked):
-        graph, asked, automaton = to_graph(model.structure), objective.objective, objective.automaton
+        graph, question, automaton = to_graph(model.structure), objective.objective, objective.automaton
         if not isinstance(model, IntervalMDP):
-            asked = replace(asked, nature="ANY")
+            question = replace(question, nature="ANY")
     else:
         if theta is not None and isinstance(reward, ParametricReward):
             objective = replace(objective, reward=reward.at(theta))
             reward = None
-        graph, asked, automaton = to_graph(model.structure), to_objective(objective, model), None
+        graph, question, automaton = to_graph(model.structure), to_objective(objective, model), None
     if isinstance(model, ParametricMDP):
         polynomial, expression = to_polynomials(model.expressions), model.expression.astype(np.int64)
         denominator = None
@@ -80,7 +80,7 @@ def to_problem(
             point += tuple(1 / g.evaluate(point) for g in model.expressions.denominators)
             return certified.Problem(
                 graph,
-                asked,
+                question,
                 expression=expression,
                 polynomial=polynomial,
                 theta=point,
@@ -88,7 +88,7 @@ def to_problem(
             )
         return certified.Problem(
             graph,
-            asked,
+            question,
             expression=expression,
             polynomial=polynomial,
             domain=to_domain(model.parameters),
@@ -100,10 +100,10 @@ def to_problem(
     kernel = IntervalOperator.of(model)  # rows that decimals brought off 1 are scaled
     if isinstance(model, MDP):
         probability = np.asarray(kernel.lower, dtype=np.float64)
-        return certified.Problem(graph, asked, probability=probability, automaton=automaton)
+        return certified.Problem(graph, question, probability=probability, automaton=automaton)
     lower, upper = (np.asarray(bound, dtype=np.float64) for bound in (kernel.lower, kernel.upper))
     return certified.Problem(
-        graph, asked, lower=lower, upper=upper, assumed_support=assumed_support, automaton=automaton
+        graph, question, lower=lower, upper=upper, assumed_support=assumed_support, automaton=automaton
     )
 
 

@@ -197,7 +197,7 @@ def _contains(outer: Wanted, box: Box) -> bool:
 
 
 def prove_choices(
-    link: Learned, found: Projection, draft: Certificate, result: LearningResult
+    link: Learned, projected: Projection, draft: Certificate, result: LearningResult
 ) -> Certificate:
     """The draft with bases for the choices of rectangular sets, over the rows of what was found and the
     bounds that cut into them."""
@@ -207,16 +207,16 @@ def prove_choices(
         joint = np.where(np.diff(result.model.transition_start) >= 3, 0, -1)
         hints = [replace(one, lower_basis=joint, upper_basis=joint) for one in draft.values]
         return replace(draft, values=tuple(hints))
-    assert found.rows is not None and result.region is not None
+    assert projected.rows is not None and result.region is not None
     constant = np.asarray(result.model.expressions.is_constant)
     functions = result.region.coordinates.functions(result.model.expressions)
     choices = Choices(
         to_graph(result.model.structure), result.model.expression.astype(np.int64), functions, constant
     )
-    rows = found.rows
+    rows = projected.rows
     if result.region.coordinates.is_lifted:
-        proof = with_expression_rows(proof, rows, choices, found.lower, found.upper)
-        rows = found.writer.rows(proof.row, found.box)
+        proof = with_expression_rows(proof, rows, choices, projected.lower, projected.upper)
+        rows = projected.writer.rows(proof.row, projected.box)
     bases, values = find_choice_bases(rows, choices, draft.claims, draft.values)
     if len(bases) == 0:
         return draft
@@ -443,13 +443,13 @@ class Choices:
         """The choices of a claim's policy that the region says more about than intervals."""
         unknown = ~self.constant[self.expression]
         joint = np.add.reduceat(unknown.astype(np.int64), self.graph.transition_start[:-1]) >= _FEWEST
-        taken = np.ones(self.graph.choices, dtype=np.bool_)
+        used = np.ones(self.graph.choices, dtype=np.bool_)
         if claim.weight is not None:
-            taken = claim.weight > 0
+            used = claim.weight > 0
         elif claim.choice is not None:
-            taken = np.zeros(self.graph.choices, dtype=np.bool_)
-            taken[claim.choice] = True
-        return np.flatnonzero(joint & taken)
+            used = np.zeros(self.graph.choices, dtype=np.bool_)
+            used[claim.choice] = True
+        return np.flatnonzero(joint & used)
 
     def directions(self, choices: OffsetArray, vector: FloatArray) -> tuple[OffsetArray, FloatArray]:
         """(choices whose successors have finite values, the slope of Σ f_k·v(s_k) at each)."""
@@ -471,18 +471,18 @@ def find_choice_bases(
     rows: Rows, choices: Choices, claims: Sequence[Claim], values: Sequence[ValueHints]
 ) -> tuple[OffsetArray, list[ValueHints]]:
     """(distinct bases, the hints of every claim with a basis for each of its joint choices)."""
-    asked: list[tuple[int, bool, OffsetArray, FloatArray]] = []
+    directions: list[tuple[int, bool, OffsetArray, FloatArray]] = []
     for i, (claim, hints) in enumerate(zip(claims, values, strict=True)):
-        taken = choices.of_claim(claim)
+        used = choices.of_claim(claim)
         for upward, vector in ((False, hints.lower), (True, hints.upper)):
             if vector is not None:
-                at, slope = choices.directions(taken, vector)
-                asked.append((i, upward, at, slope if upward else -slope))
+                at, slope = choices.directions(used, vector)
+                directions.append((i, upward, at, slope if upward else -slope))
     none = np.zeros((0, rows.size))
-    bases = BasisFinder(rows).find(np.concatenate([none, *(slope for *_, slope in asked)]))
+    bases = BasisFinder(rows).find(np.concatenate([none, *(slope for *_, slope in directions)]))
     distinct, number = np.unique(np.sort(bases, axis=1), axis=0, return_inverse=True)
     found, first = list(values), 0
-    for i, upward, at, slope in asked:
+    for i, upward, at, slope in directions:
         basis = np.full(choices.graph.choices, -1, dtype=np.int64)
         basis[at] = number.reshape(-1)[first : first + len(slope)]
         first += len(slope)

@@ -173,7 +173,7 @@ def tail_of(solution: Solution, policy: Policy | None) -> Solution:
 
 def composed_certificate(
     model: MDP | IntervalMDP | ParametricMDP,
-    asked: Asked,
+    question: Asked,
     theta: Sequence[Fraction] | None,
     effort: Effort,
     support: float | None = None,
@@ -182,7 +182,7 @@ def composed_certificate(
     """The certificate of a long-run average or a temporal formula: of a model, at a point where it has
     parameters, with an assumed `support`."""
     assumed = support if isinstance(model, IntervalMDP) else None
-    problem = to_problem(model, asked, theta=theta, assumed_support=assumed)
+    problem = to_problem(model, question, theta=theta, assumed_support=assumed)
     if isinstance(model, IntervalMDP):
         model = model.without_factors  # what the problem is about
     known = model.instantiate(theta) if isinstance(model, ParametricMDP) else model
@@ -246,14 +246,14 @@ def structure_of(product: Product) -> Structure:
 
 def objective_of(problem: Problem, product: Product) -> Objective:
     """Reaching what is won there."""
-    asked = problem.objective
-    nature = "MAX" if asked.nature == "ANY" else asked.nature
+    objective = problem.objective
+    nature = "MAX" if objective.nature == "ANY" else objective.nature
     return Objective(
         ObjectiveKind.UNTIL,
-        Direction[asked.agent],
+        Direction[objective.agent],
         Direction[nature],
         target=product.target,
-        complement=asked.complement,
+        complement=objective.complement,
     )
 
 
@@ -272,14 +272,14 @@ def _average_certificate(
     about: Mapping[str, str],
 ) -> Certificate:
     """The certificate of an average; `model` is what is solved, over the states of the problem."""
-    asked = problem.objective
-    assert asked.reward is not None
-    flipped = asked.agent == "MIN"
-    nature = Direction["MAX" if asked.nature == "ANY" else asked.nature]
-    reward = -asked.reward if flipped else asked.reward
-    found = _Search(model, reward, nature.opposite if flipped else nature, precision, solve)
-    choice = found.policy()
-    sides = (found.from_below(choice), found.from_above())
+    objective = problem.objective
+    assert objective.reward is not None
+    flipped = objective.agent == "MIN"
+    nature = Direction["MAX" if objective.nature == "ANY" else objective.nature]
+    reward = -objective.reward if flipped else objective.reward
+    search = _Search(model, reward, nature.opposite if flipped else nature, precision, solve)
+    choice = search.policy()
+    sides = (search.from_below(choice), search.from_above())
     if flipped:
         sides = (sides[1].negated(), sides[0].negated())
     boxes, _ = boxes_of(problem, FLOAT64)
@@ -299,7 +299,7 @@ def _average_certificate(
                 )
     assert hints.lower is not None and hints.upper is not None
     initial = problem.graph.initial
-    claim = to_claim("value", (float(hints.lower[initial]), float(hints.upper[initial])), None, asked)
+    claim = to_claim("value", (float(hints.lower[initial]), float(hints.upper[initial])), None, objective)
     return Certificate(problem, (claim,), (hints,), about=about)
 
 
@@ -397,8 +397,8 @@ class _Search:
         below = self.reached.below
         if below is None:
             return choice
-        taken = self.quotient.choice[below.choice]
-        leaving = taken[taken >= 0]
+        choices = self.quotient.choice[below.choice]
+        leaving = choices[choices >= 0]
         door = structure.choice_state[leaving]
         is_door = np.zeros(structure.states, np.bool_)
         is_door[door] = True

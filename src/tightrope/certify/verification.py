@@ -149,13 +149,13 @@ def _answer(certificate: Certificate, own: Own) -> str:
 
 def worth(verdict: Verdict) -> Worth:
     """The verdict as all surfaces show it; a check that fails is an assumption that is not kept."""
-    assumed = [Assumed(name, Kept(kept), words) for name, kept, words in verdict.assumptions]
+    assumed = [Assumed(name, Kept(status), words) for name, status, words in verdict.assumptions]
     failed = [f"{one.name}: {one.detail}" for one in verdict.checks if not one.passed]
     if failed:
         assumed.insert(0, Assumed("proof", Kept.NO, failed[0]))
     undecided = "the bounds lie on both sides of the threshold" if verdict.answer == "not certified" else None
-    found = Worth.of(assumed, contradicted=verdict.contradicted)
-    return Worth.of(assumed, limit=undecided) if found.is_proved else found
+    whole = Worth.of(assumed, contradicted=verdict.contradicted)
+    return Worth.of(assumed, limit=undecided) if whole.is_proved else whole
 
 
 def headline(verdict: Verdict, certificate: Certificate) -> str:
@@ -168,20 +168,20 @@ def headline(verdict: Verdict, certificate: Certificate) -> str:
     claim, data = certificate.claims[0], certificate.problem.data
     objective = certificate.problem.objective
     if claim.policy == "free" or verdict.answer in ("false", "not certified"):
-        said = f"the value lies within {interval_text(claim.lower, claim.upper)}"
+        statement = f"the value lies within {interval_text(claim.lower, claim.upper)}"
     elif (objective.agent == "MAX") != objective.complement:
-        said = f"at least {text_below(claim.lower)}"
+        statement = f"at least {text_below(claim.lower)}"
     else:
-        said = f"at most {text_above(claim.upper)}"
+        statement = f"at most {text_above(claim.upper)}"
     if verdict.nominal:
-        why = next(words for _, kept, words in verdict.assumptions if kept not in ("yes", "stated"))
-        return f"NOMINAL: {said}, which is not guaranteed: {why.removeprefix('NOMINAL: ')}"
+        why = next(words for _, status, words in verdict.assumptions if status not in ("yes", "stated"))
+        return f"NOMINAL: {statement}, which is not guaranteed: {why.removeprefix('NOMINAL: ')}"
     sure = "" if data is None else f" with confidence {confidence_text(data.delta)}"
     tied = [name for name, is_tied in verdict.bound.items() if is_tied]
     listed = " and ".join([", ".join(tied[:-1]), tied[-1]] if len(tied) > 1 else tied)
     of = f", of your {listed}" if tied else ", of what is written in the file"
     word = {None: "VALID: ", "true": "VALID: true, ", "false": "FALSE: "}.get(verdict.answer, "UNDECIDED: ")
-    return f"{word}{said}{sure}{of}"
+    return f"{word}{statement}{sure}{of}"
 
 
 def confidence_text(delta: float) -> str:
@@ -229,10 +229,10 @@ def _objective(
             refuse_time(file, EMBEDDED)
         if kind_of(pick(file).formula, file) in CERTIFIABLE:
             options = PropertyOptions(is_interval=isinstance(model, IntervalMDP))
-            asked = asked_of(read_query(pick(file), file, model.structure, options), translator)
-            if asked.sides is not None:
-                warnings.warn(asked.sides.warning, ReadingWarning, stacklevel=4)
-            return asked, asked.limit
+            question = asked_of(read_query(pick(file), file, model.structure, options), translator)
+            if question.sides is not None:
+                warnings.warn(question.sides.warning, ReadingWarning, stacklevel=4)
+            return question, question.limit
     query = Problem(model, property).query
     objective = query.objective
     if timed and counts_steps(objective):
@@ -296,8 +296,8 @@ def _data_difference(problem: Problem, counts: Counts) -> str | None:
                 assumed.check(counts.costs)
         except InputError as contradiction:
             return f"other data: {contradiction.message}"
-    found = to_data(counts, statement.delta, statement.method, statement.shared_by, assumed)
-    return _differs("other data", first_difference(statement, found))
+    rebuilt = to_data(counts, statement.delta, statement.method, statement.shared_by, assumed)
+    return _differs("other data", first_difference(statement, rebuilt))
 
 
 def _claims_of(certificate: Certificate, policy: Policy) -> list[str]:
@@ -306,15 +306,15 @@ def _claims_of(certificate: Certificate, policy: Policy) -> list[str]:
 
     objective, same = certificate.problem.objective, []
     for claim in certificate.claims:
-        taken = claim.weights(certificate.problem.graph.choices)
+        weights = claim.weights(certificate.problem.graph.choices)
         if policy.steps is not None:
             if claim.choice is not None and claim.earlier is not None:
                 choice, earlier = choices_by_step(policy.steps, objective)
                 alike = np.array_equal(claim.choice, choice) and np.array_equal(claim.earlier, earlier)
                 same += [claim.name] if alike else []
-        elif taken is not None and (claim.earlier is None or len(claim.earlier) == 0):
+        elif weights is not None and (claim.earlier is None or len(claim.earlier) == 0):
             own = len(policy.probability)  # behind these, states in the middle of a step have one choice each
-            same += [claim.name] if np.array_equal(taken[:own], policy.probability) else []
+            same += [claim.name] if np.array_equal(weights[:own], policy.probability) else []
     return same
 
 
@@ -375,9 +375,9 @@ def first_difference(given: Any, own: Any, path: str = "") -> str | None:
                 return inner
         elif is_dataclass(here) or (isinstance(here, tuple) and any(map(is_dataclass, here))):
             mine, yours = ((here,), (ours,)) if is_dataclass(here) else (here, ours)
-            found = [first_difference(a, b, f"{inner}.") for a, b in zip(mine, yours, strict=False)]
-            if len(mine) != len(yours) or any(found):
-                return next(filter(None, found), inner)
+            differences = [first_difference(a, b, f"{inner}.") for a, b in zip(mine, yours, strict=False)]
+            if len(mine) != len(yours) or any(differences):
+                return next(filter(None, differences), inner)
         elif here != ours:
             return inner
     return None

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from msgspec import UNSET, UnsetType
@@ -21,7 +21,6 @@ from tightrope.certificate.checker import check
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.problem import Certificate, Problem
 from tightrope.certificate.verdict import Verdict
-from tightrope.certify.problem import Asked, asked_of
 from tightrope.certify.verification import Own, compare, confidence_text, headline, tie_verdict, worth
 from tightrope.cli import options
 from tightrope.cli.options import (
@@ -34,17 +33,17 @@ from tightrope.cli.options import (
     takes,
 )
 from tightrope.cli.output import leave, print_json, print_table, warn
-from tightrope.cli.sources import LoadedModel, LogRequest, load_embedded, load_model, read_properties
 from tightrope.errors import CannotCertify, InputError, shown
 from tightrope.io.answers import CheckedFacts, VerifyAnswer
 from tightrope.io.results import Interval
-from tightrope.loading import ModelRequest, is_continuous
-from tightrope.model.objective import Objective
-from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.policy import Policy
 from tightrope.numerics.text import interval_text
 from tightrope.verdict import Assumed, Kept
 from tightrope.verdict import Verdict as Worth
+
+if TYPE_CHECKING:  # what a check alone does not load
+    from tightrope.certify.problem import Asked
+    from tightrope.cli.sources import LoadedModel
+    from tightrope.model.objective import Objective
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,6 +226,11 @@ def _print(path: Path, verdict: Verdict, loaded: Loaded) -> None:
 
 def own_problem(asked: Request, model_name: str, problem: Problem) -> Own:
     """All that is compared with the problem of a certificate."""
+    from tightrope.cli.sources import LogRequest
+    from tightrope.loading import is_continuous
+    from tightrope.model.parametric_mdp import ParametricMDP
+    from tightrope.model.policy import Policy
+
     at_point = problem.law == "point"
     if asked.policy is not None and problem.automaton is not None:
         raise CannotCertify(
@@ -246,11 +250,7 @@ def own_problem(asked: Request, model_name: str, problem: Problem) -> Own:
         if not isinstance(model, ParametricMDP):
             raise InputError(f"--data goes with parametric models, {model_name} is none")
         counts = log.read(model, files).counts
-    given: Policy | None = None
-    if asked.policy is not None:
-        from tightrope.model.policy import Policy
-
-        given = Policy(model, asked.policy)
+    given = None if asked.policy is None else Policy(model, asked.policy)
     return Own(model, objective, theta, counts, given, limit)
 
 
@@ -258,6 +258,10 @@ def _load(
     asked: Request, model_name: str, timed: bool
 ) -> tuple[LoadedModel, Objective | Asked | None, tuple[str, Fraction] | None]:
     """The model, the objective where a property is given or a benchmark has one, and its threshold."""
+    from tightrope.certify.problem import asked_of
+    from tightrope.cli.sources import load_embedded, load_model, read_properties
+    from tightrope.loading import ModelRequest
+
     constants = parse_constants(asked.const)
     properties = read_properties([] if asked.prop is None else [asked.prop])
     given = properties.model_constants(constants)

@@ -52,11 +52,11 @@ def share_of_costs(data: Data, known: bool) -> Fraction:
     return ONE if known else ONE / 2
 
 
-def prove_costs(about: Learned, costs: Costs, delta: Fraction, found: Statements) -> Statements:
+def prove_costs(about: Learned, costs: Costs, delta: Fraction, statements: Statements) -> Statements:
     """Are these intervals of the rewards at their part δ? Beside what was found of probabilities."""
     hints = about.hints
-    if not found.check.passed:
-        return found
+    if not statements.check.passed:
+        return statements
     if hints.cost_lower is None or hints.cost_upper is None:
         raise ValueError("costs without intervals")
     events = CostEvents(about.problem, costs)
@@ -64,9 +64,9 @@ def prove_costs(about: Learned, costs: Costs, delta: Fraction, found: Statements
     check = Check.everywhere("rewards' intervals follow from the costs", wrong, "reward")
     if check.passed:
         words = f"{len(wrong)} rewards share δ = {float(delta):g}, {int(events.costs.count.sum())} costs"
-        check = replace(found.check, detail=f"{found.check.detail}; {words}")
+        check = replace(statements.check, detail=f"{statements.check.detail}; {words}")
     ends = IntervalRows(about.space, events.polynomials, hints.cost_lower, hints.cost_upper)
-    return replace(found, check=check, sources={**found.sources, Origin.COST: ends})
+    return replace(statements, check=check, sources={**statements.sources, Origin.COST: ends})
 
 
 def are_possible(costs: Costs, count: int, total: Fraction, square: Fraction) -> bool:
@@ -91,17 +91,17 @@ class CostEvents:
         if not all(map(partial(are_possible, costs), costs.count.tolist(), costs.total, costs.square)):
             raise ValueError("costs do not lie within the range that is assumed of them")
         of_transition = np.repeat(earned, np.diff(graph.transition_start))[costs.transition]
-        found: dict[tuple[Any, ...], list[tuple[int, Fraction, Fraction]]] = {}
+        by_shape: dict[tuple[Any, ...], list[tuple[int, Fraction, Fraction]]] = {}
         for number in np.unique(earned).tolist():
             rest = {m: c for m, c in problem.polynomial[number].items() if m}
             if rest:
                 factor = rest[min(rest, key=lambda m: (sum(e for _, e in m), m))]
                 shape = tuple(sorted((m, c / factor) for m, c in rest.items()))
                 shift = problem.polynomial[number].get((), ZERO)
-                found.setdefault(shape, []).append((number, factor, shift))
+                by_shape.setdefault(shape, []).append((number, factor, shift))
         self.polynomials: list[Polynomial] = []
         self.groups: list[list[_Group]] = []
-        for shape, members in found.items():
+        for shape, members in by_shape.items():
             largest = max(abs(factor) for _, factor, _ in members)
             self.polynomials.append({m: c * largest for m, c in shape})
             groups = []

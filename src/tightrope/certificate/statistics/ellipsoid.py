@@ -34,10 +34,10 @@ _NO_WIDTH = Fraction(1, 2**600)
 
 def prove(about: Learned, delta: Fraction) -> Statements:
     """The ellipsoid of all visits."""
-    found = Ellipsoid(about, delta)
-    words = f"{found.size} coordinates, β = {float(found.beta):.6f}, δ = {float(delta):g}"
+    ellipsoid = Ellipsoid(about, delta)
+    words = f"{ellipsoid.size} coordinates, β = {float(ellipsoid.beta):.6f}, δ = {float(delta):g}"
     check = Check("the ellipsoid follows from the counts", True, words)
-    return Statements(check, {Origin.TANGENT: found}, support=found)
+    return Statements(check, {Origin.TANGENT: ellipsoid}, support=ellipsoid)
 
 
 class Ellipsoid:
@@ -67,9 +67,9 @@ class Ellipsoid:
 
     def within(self, n: Arithmetic) -> Ellipsoid:
         """The same, with bounds in an arithmetic."""
-        found = copy(self)
-        found.n, found.middle, found.image = n, n.array(self.middle), n.array(self.image)
-        return found
+        copied = copy(self)
+        copied.n, copied.middle, copied.image = n, n.array(self.middle), n.array(self.image)
+        return copied
 
     def upper_bounds(self, directions: Numbers, which: Any) -> Numbers:
         """Upper bounds of directions·x, whichever choice they belong to."""

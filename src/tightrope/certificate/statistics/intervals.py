@@ -128,9 +128,9 @@ def prove(about: Learned, delta: Fraction) -> Statements:
 def _prove(method: str, what: str, counted: tuple[Any, ...], delta: Fraction) -> Check:
     """Of (successes, trials, lower, upper)."""
     wrong = Intervals(method, (delta or Fraction(1)) / max(len(counted[0]), 1)).unproved(*counted)
-    found = Check.everywhere(f"{what}s' intervals follow from the counts by {method}", wrong, what)
+    check = Check.everywhere(f"{what}s' intervals follow from the counts by {method}", wrong, what)
     words = f"{len(wrong)} {what}s share δ = {float(delta):g}, {int(counted[1].sum())} trials"
-    return replace(found, detail=words) if found.passed else found
+    return replace(check, detail=words) if check.passed else check
 
 
 class Intervals:
@@ -150,8 +150,8 @@ class Intervals:
             _, first, inverse = np.unique(names, axis=1, return_index=True, return_inverse=True)
             part = rows[first]
             spend("intervals from counts", 20 * len(part), 500)
-            asked = zip(successes[part].tolist(), trials[part].tolist(), end[part].tolist(), strict=True)
-            holds = [self._holds(k, size, p, upward) for k, size, p in asked]
+            cases = zip(successes[part].tolist(), trials[part].tolist(), end[part].tolist(), strict=True)
+            holds = [self._holds(k, size, p, upward) for k, size, p in cases]
             wrong[rows] |= ~np.array(holds, dtype=np.bool_)[inverse.reshape(-1)]
         return wrong
 

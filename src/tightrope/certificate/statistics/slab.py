@@ -161,9 +161,9 @@ class Bets:
             t = table.estimate(t, weight)
             x, jacobian = predictor.search.lifted(t)
             probability = np.clip(linear @ x + constant, 0.0, 1.0)[expression]
-            found = policy.slopes(probability, self.schedule.share(number))
-            if found is not None:
-                along = np.bincount(expression[found[0]], found[1], len(linear)) @ linear @ jacobian
+            slopes = policy.slopes(probability, self.schedule.share(number))
+            if slopes is not None:
+                along = np.bincount(expression[slopes[0]], slopes[1], len(linear)) @ linear @ jacobian
                 for scale, (amount, _) in enumerate(scales):
                     information = table.information(t, weight, amount / self.schedule.so_far[number])
                     for place, side in enumerate(self.sides):
@@ -184,9 +184,9 @@ class Bets:
 
 
 def _question(problem: Problem) -> Question:
-    asked = dict(vars(problem.objective))
-    del asked["nature"], asked["earned"]  # bets are not placed on rewards with parameters
-    return Question(**vars(problem.graph), maximises=asked.pop("agent") == "MAX", **asked)
+    objective = dict(vars(problem.objective))
+    del objective["nature"], objective["earned"]  # bets are not placed on rewards with parameters
+    return Question(**vars(problem.graph), maximises=objective.pop("agent") == "MAX", **objective)
 
 
 def prove(about: Learned, delta: Fraction) -> Statements:
@@ -258,15 +258,15 @@ class Slab:
         apart = np.repeat(fails, np.diff(outcomes.start), axis=1)
         low = np.where(apart, np.maximum(low, -2 * stake), low)  # the worst that such a group may add
         high = np.where(apart, low, high)
-        found: list[_Terms] = []
+        lines: list[_Terms] = []
         for met, line in (((stake > 0) & ~apart & (high > 0), _tangents), (losing, _chords)):
             which = np.nonzero(met & (seen > 0))
             if len(which[0]):
                 a, least, most, touched = (of[which] for of in (stake, low, high, near[expression]))
                 touched = np.clip(touched, np.maximum(least, 1e-9 * most), most)
                 slope, constant = line(a, least, most, touched)
-                found.append((expression[which], seen[which] * slope, seen[which] * constant))
-        return found
+                lines.append((expression[which], seen[which] * slope, seen[which] * constant))
+        return lines
 
 
 def _log_of(a: Numbers, f: Numbers) -> Numbers:

@@ -35,8 +35,8 @@ import pandas as pd
 
 import tightrope as tr
 from tightrope.data.costs import CostTally
-from tightrope.numerics.cost_intervals import SCALES, Group, Spread, interval
 from tightrope.prism.load import load_prism_text
+from tightrope.statistics.costs import SCALES, Group, Spread, interval
 from tightrope.statistics.intervals import clopper_pearson
 
 DELTA = 0.05

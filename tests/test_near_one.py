@@ -26,7 +26,7 @@ from tightrope.model.graph.support import Support, can_stay, must_enter
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, ObjectiveKind
 from tightrope.model.structure import Structure
-from tightrope.numerics.unit_sums import distil
+from tightrope.numerics.rounding import distil
 from tightrope.prism.load import load_prism_text
 from tightrope.prism.properties.query import parse_query
 from tightrope.prism.properties.resolve import PropertyOptions

@@ -16,8 +16,7 @@ from tightrope.cli.app import run
 from tightrope.data.costs import CostNoise, CostSums, CostTally
 from tightrope.errors import InputError
 from tightrope.model.structure import ParametricReward
-from tightrope.numerics.cost_intervals import Group, Spread, interval
-from tightrope.statistics.costs import CostEvents, spread_evidence
+from tightrope.statistics.costs import CostEvents, Group, Spread, interval, spread_evidence
 
 INVENTORY = Path(__file__).parent / "models" / "rewards" / "inventory.prism"
 RANGES = {"d": (0.2, 0.6), "h": (0.1, 0.5)}

@@ -19,7 +19,7 @@ from tightrope.design.draws import (
     whole_draws,
 )
 from tightrope.design.information import Information
-from tightrope.numerics.cone_program import least_norms
+from tightrope.numerics.linear_program import least_norms
 
 
 def simplex_grid(parts, steps):

@@ -11,8 +11,13 @@ from hypothesis import strategies as st
 
 from region_reference import exact_vertices
 from tightrope.errors import InputError
-from tightrope.numerics.cone_program import ConeProgram
-from tightrope.numerics.linear_program import LinearProgram, LinearStatus, dual_bounds, proves_empty
+from tightrope.numerics.linear_program import (
+    ConeProgram,
+    LinearProgram,
+    LinearStatus,
+    dual_bounds,
+    proves_empty,
+)
 from tightrope.numerics.rounding import down, largest_over_box, outward, product, up
 
 F = Fraction

@@ -29,7 +29,7 @@ from tightrope.io.registry import ModelFormat, ReadOptions, format_of, formats
 from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters, Ranges, box_text, narrow_domain
 from tightrope.numerics.record import Record
-from tightrope.numerics.text_reading import GZIP
+from tightrope.numerics.text import GZIP
 from tightrope.problem import Model, Problem, constant_texts
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ times the arithmetic. Indices are unsigned where it matters: a signed one is fir
 
 *Where float64 sums do not tell who gets anything* (`pour_safely`). Whether a successor has positive mass
 hangs on the sign of 1 minus upper bounds of those before it in line minus lower bounds of the others:
-`tightrope.numerics.unit_sums` finds it exactly.
+`tightrope.numerics.rounding` finds it exactly.
 
 *Both bounds of a value at once.* Both bounds put the successors into the same order, but for few choices, and
 what is poured is then the same: it is poured once, for the order of the lower bounds, and weighed twice.
@@ -52,7 +52,7 @@ import numpy.typing as npt
 
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import inlined, kernel
-from tightrope.numerics.unit_sums import SUM_UNIT, add, distil
+from tightrope.numerics.rounding import SUM_UNIT, add, distil
 
 OrderArray = npt.NDArray[np.uint16] | npt.NDArray[np.int32]
 

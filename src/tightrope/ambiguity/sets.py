@@ -42,8 +42,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.ranges import ranges_over_box
 from tightrope.model.structure import frozen_array
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
-from tightrope.numerics.record import Facts, Record
-from tightrope.numerics.remember import remember
+from tightrope.numerics.record import Facts, Record, remember
 from tightrope.numerics.rounding import down, up
 from tightrope.regions.bounds import expression_bounds, parameter_box, quotient_bounds
 from tightrope.regions.region import Region, RegionKind, Relaxation

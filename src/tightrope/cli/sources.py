@@ -34,7 +34,7 @@ from tightrope.loading import BENCHMARK, ModelRequest, read_continuous, read_mod
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import parse_point
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.numerics.text_reading import plain_suffix
+from tightrope.numerics.text import plain_suffix
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import PropertyFile
 from tightrope.prism.properties.boundary import BoundaryOf

@@ -9,7 +9,7 @@ is the first-order width of the directions v_k that matter,
     Φ(a) = Σ_k w_k·‖v_k‖_{M⁻¹},   convex in a.
 
 *One direction, no past*: Elfving's theorem (several outcomes: Sagnol 2011) makes it the least
-Σ √price_i·‖z_i‖ with Σ F_iᵀz_i = v, a cone program (`tightrope.numerics.cone_program`), linear for two
+Σ √price_i·‖z_i‖ with Σ F_iᵀz_i = v, a cone program (`tightrope.numerics.linear_program`), linear for two
 outcomes, on at most as many signatures as there are parameters.
 *Otherwise* multiplicative steps a_i ← a_i·√g_i on all signatures, g_i = tr(C·I_i)/price_i and
 C = −∇Φ(M), from the shares of the single directions.
@@ -33,7 +33,7 @@ from tightrope.design.directions import Criterion, Directions
 from tightrope.design.information import Information
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
-from tightrope.numerics.cone_program import least_norms
+from tightrope.numerics.linear_program import least_norms
 
 EVENLY = 0.1
 """The share of draws that all signatures get alike."""

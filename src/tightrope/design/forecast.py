@@ -73,7 +73,7 @@ from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.design.directions import Directions
 from tightrope.design.information import Information
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.numerics.cone_program import ConeProgram
+from tightrope.numerics.linear_program import ConeProgram
 from tightrope.regions.region import Region
 from tightrope.statistics.bets import count_planned_episodes, price_of_shares
 from tightrope.statistics.outcomes import Outcomes

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from tightrope.errors import InputError
 from tightrope.io.output import FileKind, OutputFile, claim_file, path_of
-from tightrope.numerics.text_reading import plain_suffix, reading
+from tightrope.numerics.text import plain_suffix, reading
 
 if TYPE_CHECKING:
     from tightrope.prism.load import BuildWords, PrismRates

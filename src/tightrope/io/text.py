@@ -51,7 +51,7 @@ from tightrope.model.polynomial import Polynomial
 from tightrope.model.rational_function import Function, RationalFunction, parts, quotient
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
-from tightrope.numerics.text_reading import reading
+from tightrope.numerics.text import reading
 
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]+))?")
 LONGEST = 4000

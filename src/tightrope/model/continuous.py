@@ -43,8 +43,7 @@ from tightrope.model.ranges import name_point, prove_ranges, ranges_over_box
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure, Structured, frozen_array
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.rationals import RationalArray
-from tightrope.numerics.record import Facts
-from tightrope.numerics.remember import remember
+from tightrope.numerics.record import Facts, remember
 
 LARGEST_RATE = 1000
 """Parameters of rates lie in [0, LARGEST_RATE] where nothing else is said."""

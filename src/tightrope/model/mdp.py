@@ -45,7 +45,7 @@ from tightrope.model.structure import RewardStructure, Structure, Structured, fr
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import Facts, Record
-from tightrope.numerics.unit_sums import SUM_UNIT
+from tightrope.numerics.rounding import SUM_UNIT
 
 SUM_TOLERANCE = 1e-9
 """How far float64 probabilities of a choice may be from 1 in sum: files carry decimals."""

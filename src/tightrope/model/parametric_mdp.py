@@ -26,8 +26,7 @@ from tightrope.model.rational_function import Function, parts, quotient
 from tightrope.model.structure import Structure, Structured, frozen_array, release
 from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
-from tightrope.numerics.record import Facts
-from tightrope.numerics.remember import remember
+from tightrope.numerics.record import Facts, remember
 
 NEARLY = 1e-9
 """A sum that misses 1 by less was meant to be 1."""

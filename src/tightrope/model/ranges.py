@@ -56,7 +56,7 @@ from tightrope.model.parameters import LinearConstraint, Parameters, domain_vert
 from tightrope.model.polynomial import Monomial, Polynomial, PolynomialArray, monomial_order
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
-from tightrope.numerics.remember import remember
+from tightrope.numerics.record import remember
 from tightrope.numerics.rounding import down, up
 
 _UNIT = 2.0**-53

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from tightrope.errors import InputError
 from tightrope.model.structure import Structure, plain
-from tightrope.numerics.remember import remember
+from tightrope.numerics.record import remember
 
 MOST_LISTED = 200_000
 """Up to so many states a table of all values is kept; beyond, every question scans the columns."""

@@ -41,8 +41,7 @@ from tightrope.errors import InputError
 from tightrope.model.expressions import Expressions, Point
 from tightrope.model.numbers import NotHeldError, doubles
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
-from tightrope.numerics.record import Facts, Record
-from tightrope.numerics.remember import remember
+from tightrope.numerics.record import Facts, Record, remember
 
 MOST_NAMED = 8
 """So many names are listed."""

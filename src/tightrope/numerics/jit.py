@@ -7,6 +7,8 @@ it would void every rounding argument. Where the machine code is kept: `tightrop
 Importing numba and loading machine code takes a second, which is far more than a small model needs. So numba
 is imported when a kernel is called for the first time, and within `interpreting` small calls run the kernel's
 own text in Python instead: the same operations on the same float64 and integers, in the same order.
+
+`when_compiling` gives notice of the first kernel that has to be compiled, not of what a cache holds.
 """
 
 from __future__ import annotations
@@ -131,3 +133,28 @@ def _count_entries(arguments: tuple[Any, ...]) -> int:
         for each in arguments
         if isinstance(each, np.ndarray | tuple)
     )
+
+
+def when_compiling(tell: Callable[[], None]) -> None:
+    """Call `tell` once, when this process compiles a kernel for the first time."""
+    when_numba_is_there(lambda: _listen(tell))
+
+
+def _listen(tell: Callable[[], None]) -> None:
+    from numba.core import event
+
+    events: Any = event  # which carry no types
+
+    class FirstCompile(event.Listener):
+        def __init__(self) -> None:
+            self.has_told = False
+
+        def on_start(self, event: Any) -> None:
+            if not self.has_told:
+                self.has_told = True
+                tell()
+
+        def on_end(self, event: Any) -> None:
+            """Nothing to say."""
+
+    events.register("numba:compile", FirstCompile())

@@ -1,14 +1,24 @@
-"""Bounds as text: few digits, rounded so that what is written holds.
+"""Bounds as text, rounded so that what is written holds, and text files as they come.
 
 A bound rounded to the nearest may promise more than was proved (a cost of at most 50.0000001 would stand
 there as 50), so a lower bound is rounded down and an upper one up. Numbers start from their shortest decimal
 form, the one that JSON shows.
+
+Text files are read as UTF-8, plain or compressed, and what may be wrong with them in words.
 """
 
 from __future__ import annotations
 
+import gzip
 import math
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from pathlib import Path
+from typing import TextIO, cast
+
+from tightrope.errors import InputError, Location
 
 DIGITS = 9
 
@@ -50,3 +60,34 @@ def _round(value: float, digits: int, mode: str) -> str:
         return f"{value:g}"
     shortest = Decimal(repr(float(value)))
     return f"{float(Context(prec=digits, rounding=mode).plus(shortest)):.{digits}g}"
+
+
+GZIP = ".gz"
+"""The ending of compressed files, which are read as what they hold."""
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[TextIO]:
+    """The file as UTF-8 text; what goes wrong with it becomes an `InputError` that names it."""
+    try:
+        with _open(path) as file:
+            yield file
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(
+            f"this is not a gzip file, or it is cut off: {error}", Location(str(path))
+        ) from error
+    except UnicodeDecodeError as error:
+        raise InputError("this is not a text file in UTF-8", Location(str(path))) from error
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _open(path: Path) -> TextIO:
+    if path.suffix == GZIP:
+        return cast(TextIO, gzip.open(path, "rt", encoding="utf-8"))
+    return open(path, encoding="utf-8")
+
+
+def plain_suffix(path: Path) -> str:
+    """The ending that says what is in the file: `.drn` of `m.drn` and of `m.drn.gz`."""
+    return path.with_suffix("").suffix if path.suffix == GZIP else path.suffix

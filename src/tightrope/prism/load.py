@@ -19,7 +19,7 @@ from tightrope.model.continuous import LARGEST_RATE, ParametricCTMC, rate_box
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters, narrow_domain
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.numerics.text_reading import reading
+from tightrope.numerics.text import reading
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program
 from tightrope.prism.explore.search import Progress, Warn, explore_rates, explore_until

@@ -22,7 +22,7 @@ from tightrope.model.parameters import Parameters
 from tightrope.model.ranges import denominators, numerators
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
-from tightrope.numerics.remember import remember
+from tightrope.numerics.record import remember
 from tightrope.numerics.rounding import down, error_factor, up
 from tightrope.regions.region import Region
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates

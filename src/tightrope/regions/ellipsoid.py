@@ -25,7 +25,7 @@ from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray
-from tightrope.numerics.cone_program import ConeProgram
+from tightrope.numerics.linear_program import ConeProgram
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.rounding import error_factor, product_error, up
 from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces

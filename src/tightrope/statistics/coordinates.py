@@ -36,8 +36,7 @@ from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.model.polynomial import Monomial, Polynomial, monomial_order
 from tightrope.model.ranges import denominator_bounds, denominators, numerators
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
-from tightrope.numerics.record import Record
-from tightrope.numerics.remember import remember
+from tightrope.numerics.record import Record, remember
 from tightrope.numerics.rounding import down, error_factor, up
 
 

@@ -32,8 +32,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.rational_function import Function
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
-from tightrope.numerics.record import Record
-from tightrope.numerics.remember import remember
+from tightrope.numerics.record import Record, remember
 from tightrope.numerics.rounding import down, up
 from tightrope.numerics.text import interval_text
 from tightrope.statistics.intervals import beta_binomial, clopper_pearson, hoeffding

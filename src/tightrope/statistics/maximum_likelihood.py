@@ -15,7 +15,7 @@ import numpy as np
 
 from tightrope.model.polynomial import Polynomial
 from tightrope.numerics.arrays import FloatArray
-from tightrope.numerics.remember import remember
+from tightrope.numerics.record import remember
 from tightrope.numerics.smoothed_likelihood import SmoothedLikelihood
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 

@@ -17,8 +17,7 @@ from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import IndexArray, OffsetArray
-from tightrope.numerics.record import Record
-from tightrope.numerics.remember import remember
+from tightrope.numerics.record import Record, remember
 
 
 @dataclass(frozen=True, eq=False, repr=False)

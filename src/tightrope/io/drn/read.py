@@ -68,7 +68,7 @@ from tightrope.model.parameters import Parameters, narrow_domain, parse_domain
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
-from tightrope.numerics.text_reading import reading
+from tightrope.numerics.text import reading
 
 
 def assemble(body: Body) -> Model | ParametricCTMC:

@@ -79,7 +79,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
-from tightrope.numerics.text_reading import reading
+from tightrope.numerics.text import reading
 
 
 @dataclass(frozen=True)

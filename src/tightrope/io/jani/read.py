@@ -43,7 +43,7 @@ from tightrope.io.jani.nodes import (
 from tightrope.io.text import LONGEST, exact_number, shorten
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.numerics.text_reading import reading
+from tightrope.numerics.text import reading
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program, Synchronisation
 from tightrope.prism.load import BuildWords, PrismRates, build_model, build_rates

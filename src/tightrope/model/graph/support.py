@@ -28,7 +28,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
-from tightrope.numerics.unit_sums import SUM_UNIT, add, distil
+from tightrope.numerics.rounding import SUM_UNIT, add, distil
 
 
 class GraphEngine(Protocol):

@@ -33,7 +33,7 @@ from tightrope.model.structure import Structure, frozen_array, release
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import Record
-from tightrope.numerics.unit_sums import SUM_UNIT
+from tightrope.numerics.rounding import SUM_UNIT
 from tightrope.solver.bellman import backups
 from tightrope.solver.bellman.gauss_seidel import sweep_groups, sweep_plain
 from tightrope.solver.bellman.operator import Walk

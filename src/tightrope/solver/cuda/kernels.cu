@@ -84,7 +84,7 @@ struct System {
 #define STREAMED(at) *(at)
 #endif
 
-// total + term, and whether this is exact if total was; tightrope.numerics.unit_sums says why sums near 1 matter.
+// total + term, and whether this is exact if total was; tightrope.numerics.rounding says why sums near 1 matter.
 __device__ inline double added(double total, double term, bool &exact) {
     double sum = total + term, back = sum - total;
     exact = exact && (total - (sum - back)) + (term - back) == 0.0;
@@ -228,7 +228,7 @@ template <int K> struct Choice {
 
     __device__ double optimum(bool maximise) { return K == 0 || K > 5 ? pour(maximise) : dual(maximise); }
 
-    // head + the sum of key, of the right sign; key is overwritten (tightrope.numerics.unit_sums).
+    // head + the sum of key, of the right sign; key is overwritten (tightrope.numerics.rounding).
     __device__ double distilled(double head) {
         double top = head;
         for (bool moved = true; moved;) {

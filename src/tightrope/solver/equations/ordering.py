@@ -37,7 +37,7 @@ from tightrope.model.graph.support import GraphArrays, Support
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
-from tightrope.numerics.remember import remember
+from tightrope.numerics.record import remember
 from tightrope.solver.equations.system import Block
 
 MANY_COMPONENTS = 64

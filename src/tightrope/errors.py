@@ -9,7 +9,7 @@ its text and leaves with its `exit_code`; nothing else of ours is ever shown as 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
@@ -138,9 +138,9 @@ class ReadingWarning(UserWarning):
     """
 
 
-def check_keywords(function: str, known: type, given: Mapping[str, object]) -> dict[str, Any]:
+def check_keywords(function: str, known: type | Sequence[str], given: Mapping[str, object]) -> dict[str, Any]:
     """Keyword arguments that a function shares with others, refused where it has no such argument."""
-    names = list(known.__annotations__)
+    names = list(known.__annotations__ if isinstance(known, type) else known)
     for name in given:
         if name not in names:
             close = get_close_matches(name, names, 1)

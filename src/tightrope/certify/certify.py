@@ -25,7 +25,6 @@ from tightrope.io.output import CERTIFICATE, OutputFile, claim_file, path_of
 from tightrope.io.results import Interval
 from tightrope.learning.products import base_of
 from tightrope.learning.result import LearningResult
-from tightrope.logic.operators import Effort
 from tightrope.model.mdp import JOINT_BOUNDS, IntervalMDP
 from tightrope.model.parameters import Point
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -88,7 +87,7 @@ def certify(
     if problem.query.kind in CERTIFIABLE:
         if policy is not None:
             raise InputError("certificates of averages and temporal formulas are about the best policy")
-        effort = Effort(
+        effort = SolveOptions(
             precision,
             seconds=words.get("seconds", math.inf),
             iterations=words.get("iterations", SolveOptions.iterations),
@@ -145,7 +144,7 @@ def _composed(
     model: Model,
     query: Query,
     theta: tuple[Fraction, ...] | None,
-    effort: Effort,
+    effort: SolveOptions,
     support: float | None,
 ) -> Certificate:
     """Of a long-run average or a temporal formula."""

@@ -41,7 +41,6 @@ from tightrope.logic.long_run import (
     gains_of,
     reached_averages,
 )
-from tightrope.logic.operators import Effort
 from tightrope.model.mdp import MDP, FactoredRows, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -51,6 +50,7 @@ from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.solver.bellman.factored import FactoredOperator
 from tightrope.solver.equations.system import assume_support
+from tightrope.solver.iteration.budget import SolveOptions
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
 
@@ -175,7 +175,7 @@ def composed_certificate(
     model: MDP | IntervalMDP | ParametricMDP,
     question: Asked,
     theta: Sequence[Fraction] | None,
-    effort: Effort,
+    effort: SolveOptions,
     support: float | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Certificate:

@@ -20,7 +20,6 @@ from tightrope.cli import options
 from tightrope.cli.check_answers import (
     ComposedAnswer,
     PlainAnswer,
-    SolveOptions,
     answer_composed,
     certify_composed,
     claim_figure,
@@ -78,6 +77,7 @@ from tightrope.prism.properties.query import Query, read_query
 from tightrope.prism.properties.resolve import PropertyOptions
 from tightrope.prism.properties.shape import refuse_time
 from tightrope.problem import Problem
+from tightrope.solver.iteration.budget import SolveOptions
 from tightrope.solver.solve import solve
 from tightrope.solver.workspace import Workspace
 from tightrope.verdict import Verdict
@@ -162,11 +162,11 @@ class Request(ModelOptions):
         return SolveOptions(
             self.precision,
             not self.absolute,
-            math.inf if self.time_limit is None else self.time_limit,
-            self.threads,
-            self.device.value,
-            self.assume_support,
-            self.ltl_translator,
+            seconds=math.inf if self.time_limit is None else self.time_limit,
+            threads=self.threads,
+            device=self.device.value,
+            assume_support=self.assume_support,
+            translator=self.ltl_translator,
         )
 
 
@@ -594,7 +594,6 @@ def _check_rate_domain(
     asked: Request, loaded: TimedModel, queries: Sequence[Query], how: SolveOptions
 ) -> None:
     """Bounds that hold for every point of the domain: rates in intervals, picked anew at every moment."""
-    from tightrope.logic.operators import Effort
     from tightrope.logic.timed import bound_over_rates
     from tightrope.model.continuous import over_box
 
@@ -613,10 +612,9 @@ def _check_rate_domain(
         )
     begin = time.perf_counter()
     chain = over_box(loaded.model, parameters.lower, parameters.upper)
-    effort = Effort(how.precision, how.relative, how.seconds, how.threads, how.device)
     with phase_progress() as progress:
         progress("solve")
-        found = bound_over_rates(chain, queries[0], effort)
+        found = bound_over_rates(chain, queries[0], how)
     seconds = {"build": round(loaded.seconds, 6), "solve": round(time.perf_counter() - begin, 6)}
     verdict = Verdict.of(limit="; ".join(found.missed) or None)
     if asked.json:

@@ -6,7 +6,7 @@ Of one P or R these are the values of the initial states, and of all states wher
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +30,7 @@ from tightrope.io.results import Interval
 from tightrope.model.mdp import JOINT_BOUNDS
 from tightrope.numerics.text import interval_text, text_above, text_below
 from tightrope.prism.properties.query import Query
+from tightrope.solver.iteration.budget import SolveOptions
 from tightrope.solver.solution import InitialValues, Solution, Status
 from tightrope.verdict import Assumed, Kept, Verdict
 
@@ -45,19 +46,6 @@ if TYPE_CHECKING:
 
 MOST_POINTS = 20
 """Of a trade-off, that are printed."""
-
-
-@dataclass(frozen=True)
-class SolveOptions:
-    """How the parts of a property are solved."""
-
-    precision: float
-    relative: bool
-    seconds: float
-    threads: int | None
-    device: str
-    assume_support: float | None
-    translator: str | None
 
 
 @dataclass(frozen=True)
@@ -239,11 +227,9 @@ def certify_composed(
     from tightrope.certify.certificate_file import save_certificate
     from tightrope.certify.problem import asked_of
     from tightrope.certify.solved import composed_certificate
-    from tightrope.logic.operators import Effort
 
-    effort = Effort(options.precision, options.relative, options.seconds, options.threads, options.device)
     asked = asked_of(query, options.translator)
-    proof = composed_certificate(whole, asked, theta, effort, options.assume_support, about)
+    proof = composed_certificate(whole, asked, theta, options, options.assume_support, about)
     claim, bounds = proof.claims[0], found.answer.bounds
     if bounds is not None and (claim.lower < bounds[0] or claim.upper > bounds[1]):
         low, high = text_below(claim.lower), text_above(claim.upper)
@@ -261,14 +247,9 @@ def answer_composed(
 ) -> ComposedAnswer:
     """Answer a property that is not plain."""
     from tightrope.logic.model_checking import check_query
-    from tightrope.logic.operators import Effort
 
-    effort = Effort(
-        *(options.precision, options.relative, options.seconds, options.threads, options.device),
-        translator=options.translator,
-        controller=controller,
-    )
-    found = check_query(query, model, effort, options.assume_support, all_states)
+    chosen = replace(options, controller=controller)
+    found = check_query(query, model, chosen, options.assume_support, all_states)
     shown = np.ones(model.states, np.bool_) if all_states else found.listed
     return ComposedAnswer(found, query.name, shown, support_assumed(options.assume_support))
 

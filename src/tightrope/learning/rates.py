@@ -23,7 +23,6 @@ from tightrope.data.exposure import Exposure, read_exposure
 from tightrope.errors import InputError, check_number
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.result import rests_on
-from tightrope.logic.operators import Effort
 from tightrope.logic.timed import RateBounds, bound_over_rates, value_operator
 from tightrope.model.continuous import IntervalCTMC, ParametricCTMC
 from tightrope.numerics.arrays import FloatArray
@@ -33,6 +32,7 @@ from tightrope.problem import Problem
 from tightrope.regions.rate_box import RateRegion, estimate_jointly, region_of_rates
 from tightrope.regions.region import RegionKind
 from tightrope.regions.registry import own_kinds
+from tightrope.solver.iteration.budget import SolveOptions
 from tightrope.statistics.ledger import Assumption, Ledger, assumed_of
 from tightrope.statistics.rates import MOST_PARAMETERS, RateClasses, RateEvents, estimate_rates, texts_of
 from tightrope.verdict import Verdict
@@ -139,7 +139,7 @@ def learn_rates(problem: Problem, data: Any, delta: float, options: LearnOptions
             raise InputError(
                 f"`{name}` does not go with chains in continuous time", hint=f"leave `{name}` out"
             )
-    kind, effort = region_of_rates_kind(options.region, model), Effort(options.precision)
+    kind, effort = region_of_rates_kind(options.region, model), SolveOptions(options.precision)
     value_operator(query)
     begin = time.perf_counter()
     exposure = data if isinstance(data, Exposure) else read_exposure(data, model.structure)

@@ -15,17 +15,16 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number, check_type
 from tightrope.learning.learn import plain_problem
-from tightrope.learning.options import LearnOptions, spell_out
+from tightrope.learning.options import LearnOptions
 from tightrope.learning.pipeline import Pipeline, Progress
 from tightrope.learning.products import require_support_of_domain
 from tightrope.learning.result import LearningResult
-from tightrope.logic.model_checking import Answer, check_query
-from tightrope.logic.operators import Effort
+from tightrope.logic.model_checking import check_query
 from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective
@@ -37,37 +36,9 @@ from tightrope.problem import AnyModel, Problem, problem_of
 from tightrope.solver.iteration.budget import SolveOptions
 from tightrope.solver.solve import solve as solve_objective
 
-
-class SolveWords(TypedDict, total=False):
-    """Further arguments of `solve`."""
-
-    assume_support: float | None
-    seconds: float
-    iterations: int
-    threads: int | None
-    device: str
-    sets: SetsKind | str
-    coupled_gap: float
-    ltl_translator: str | None
-    controller: bool
+NOT_KEYWORDS = ("problem", "property", "unknown", "return")
 
 
-DEFAULTS: dict[str, object] = {
-    "assume_support": None,
-    "seconds": math.inf,
-    "iterations": SolveOptions.iterations,
-    "threads": None,
-    "device": "cpu",
-    "sets": "coupled",
-    "coupled_gap": LearnOptions().coupled_gap,
-    "ltl_translator": None,
-    "controller": False,
-}
-OVER_A_DOMAIN = ("sets", "coupled_gap")
-OF_FORMULAS = ("ltl_translator", "controller")
-
-
-@spell_out(DEFAULTS)
 def solve(
     problem: Problem | AnyModel,
     property: str | Objective | None = None,
@@ -76,8 +47,17 @@ def solve(
     precision: float = 1e-6,
     relative: bool = True,
     start: FloatArray | None = None,
+    assume_support: float | None = None,
+    seconds: float = math.inf,
+    iterations: int = SolveOptions.iterations,
+    threads: int | None = None,
+    device: str = "cpu",
+    sets: SetsKind | str | None = None,
+    coupled_gap: float | None = None,
+    ltl_translator: str | None = None,
+    controller: bool = False,
     progress: Progress | bool | None = None,
-    **options: Unpack[SolveWords],
+    **unknown: object,
 ) -> Any:
     """Verified bounds on what a problem asks for.
 
@@ -87,7 +67,7 @@ def solve(
     * A model with parameters gives a `LearningResult`: the interval of the most robust policy found, or of
       the given `policy`, over all instantiations in its domain, without data (`problem.at(p=0.5)` is the
       problem at a point). `sets` are "coupled" unless it is said otherwise, "rectangular" or "expression";
-      `coupled_gap` as for `learn`.
+      `coupled_gap` is as for `learn`.
     * `policy`: None lets the agent choose; a `Policy`, or what one can be made of, is evaluated.
     * The solve stops when upper − lower ≤ precision·|value| at every state (≤ precision if not `relative`).
     * `start`: values to look from, one per state. A hint: what is returned is verified as ever.
@@ -112,8 +92,8 @@ def solve(
     >>> tr.solve(model, 'Rmax=? [ F "done" ]', sets="rectangular").interval.lower > 0
     True
     """
+    check_keywords("solve", [name for name in solve.__annotations__ if name not in NOT_KEYWORDS], unknown)
     question = problem_of(problem, property)
-    words = check_keywords("solve", SolveWords, options)
     check_number("precision", precision, 0, 1)
     check_type("relative", relative, bool, "True or False")
     model, query = question.model, question.query
@@ -124,41 +104,63 @@ def solve(
                 f"the model has parameters: {', '.join(model.parameters.names)}",
                 hint=f"say where to look: problem.at({example})",
             )
-        _refuse(words, (*OF_FORMULAS, "start"), start, "bounds over a whole domain")
-        if not relative:
-            raise InputError("`relative=False` does not go with bounds over a whole domain")
-        chosen: dict[str, Any] = {"sets": SetsKind.COUPLED, "precision": precision, **words}
-        return solve_over_domain(
-            question,
-            LearnOptions.of("solve", chosen),
-            policy,
-            progress,
+        what = "bounds over a whole domain"
+        _refuse(
+            what, start=start, ltl_translator=ltl_translator, controller=controller, relative=not relative
         )
-    _refuse(words, OVER_A_DOMAIN, None, "models without parameters")
+        chosen = LearnOptions.of(
+            "solve",
+            {
+                "sets": SetsKind.COUPLED if sets is None else sets,
+                "coupled_gap": LearnOptions.coupled_gap if coupled_gap is None else coupled_gap,
+                "precision": precision,
+                "assume_support": assume_support,
+                "seconds": seconds,
+                "iterations": iterations,
+                "threads": threads,
+                "device": device,
+            },
+        )
+        return solve_over_domain(question, chosen, policy, progress)
+    _refuse("models without parameters", sets=sets, coupled_gap=coupled_gap)
     plain: Any = model.instantiate() if isinstance(model, ParametricMDP | ParametricCTMC) else model
-    if (
-        isinstance(plain, MDP | IntervalMDP)
-        and query.plain_objective is not None
-        and not any(words.get(name) for name in OF_FORMULAS)
-    ):
-        own = {name: value for name, value in words.items() if name not in OF_FORMULAS}
+    is_one = isinstance(plain, MDP | IntervalMDP) and query.plain_objective is not None
+    if is_one and ltl_translator is None and not controller:
         return solve_objective(
             question.with_model(plain),
             policy=policy,
             precision=precision,
             relative=relative,
             start=start,
-            **own,
+            assume_support=assume_support,
+            seconds=seconds,
+            iterations=iterations,
+            threads=threads,
+            device=device,
         )
     if policy is not None:
         raise InputError(
             f"`policy` goes with one P or R over a simple path or a reward, and {query.text} is none",
             hint="leave `policy` out",
         )
-    _refuse(words, ("iterations", "device", "start"), start, query.text)
-    return _check(
-        question, plain.untimed if isinstance(plain, MarkovAutomaton) else plain, precision, relative, words
+    _refuse(query.text, start=start)
+    if ltl_translator is not None:
+        check_type("ltl_translator", ltl_translator, str, "a command")
+    options = SolveOptions(
+        precision,
+        relative,
+        iterations,
+        seconds,
+        threads=threads,
+        device=device,
+        translator=ltl_translator,
+        controller=controller,
     )
+    untimed = plain.untimed if isinstance(plain, MarkovAutomaton) else plain
+    answer = check_query(query, untimed, options, assume_support)
+    for reading in answer.readings:
+        warnings.warn(reading, ReadingWarning, stacklevel=2)
+    return answer
 
 
 def solve_over_domain(
@@ -176,23 +178,8 @@ def solve_over_domain(
     return chain.result(options)
 
 
-def _check(question: Problem, model: Any, precision: float, relative: bool, words: dict[str, Any]) -> Answer:
-    """What model checking says."""
-    translator = words.get("ltl_translator")
-    if translator is not None:
-        check_type("ltl_translator", translator, str, "a command")
-    effort = Effort(
-        *(precision, relative, words.get("seconds", math.inf), words.get("threads")),
-        translator=translator,
-        controller=words.get("controller", False),
-    )
-    answer = check_query(question.query, model, effort, words.get("assume_support"))
-    for reading in answer.readings:
-        warnings.warn(reading, ReadingWarning, stacklevel=4)
-    return answer
-
-
-def _refuse(words: dict[str, Any], names: tuple[str, ...], start: object, what: str) -> None:
-    for name in names:
-        if name in words or (name == "start" and start is not None):
+def _refuse(what: str, **given: object) -> None:
+    """Refuse arguments that have no meaning for a problem."""
+    for name, value in given.items():
+        if value is not None and value is not False:
             raise InputError(f"`{name}` does not go with {what}", hint=f"leave `{name}` out")

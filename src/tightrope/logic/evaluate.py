@@ -18,7 +18,7 @@ import numpy as np
 
 from tightrope.errors import CannotCertify
 from tightrope.logic.multi_objective import MultiAnswer, answer_multi
-from tightrope.logic.operators import Effort, Operators
+from tightrope.logic.operators import Operators
 from tightrope.logic.reward_bounds import find_quantile, read_threshold
 from tightrope.logic.values import StateBounds, StateTruth, round_half_up
 from tightrope.model.graph import components as branching
@@ -53,6 +53,7 @@ from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.shape import check_is_path, has_operators, is_simple_path, without_negation
 from tightrope.prism.properties.state_formulas import StateFormulas
 from tightrope.solver.equations.system import assume_support as with_support
+from tightrope.solver.iteration.budget import SolveOptions
 from tightrope.solver.solution import Solution
 
 MOST_POWER = 1000
@@ -71,7 +72,7 @@ class Evaluation:
         self,
         model: MDP | IntervalMDP,
         query: Query,
-        effort: Effort,
+        effort: SolveOptions,
         assume_support: float | None = None,
     ):
         self.model = model if assume_support is None else with_support(model, assume_support)

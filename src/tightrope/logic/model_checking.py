@@ -9,7 +9,6 @@ import numpy as np
 
 from tightrope.logic.evaluate import Evaluation
 from tightrope.logic.multi_objective import Achieved
-from tightrope.logic.operators import Effort
 from tightrope.logic.timed import TimedEvaluation
 from tightrope.logic.values import StateBounds, StateTruth
 from tightrope.model.continuous import CTMC, IntervalCTMC
@@ -22,6 +21,7 @@ from tightrope.numerics.text import interval_text
 from tightrope.prism.parse.property_syntax import Filter, Multi, ValueOperator
 from tightrope.prism.parse.syntax import Binary, Call, Expression
 from tightrope.prism.properties.query import Query
+from tightrope.solver.iteration.budget import SolveOptions
 from tightrope.solver.solution import InitialValues, verdict_of, width
 from tightrope.verdict import Assumed, Kept, Verdict
 
@@ -137,7 +137,7 @@ class Answer(Record):
 def check_query(
     query: Query,
     model: MDP | IntervalMDP | CTMC | IntervalCTMC,
-    effort: Effort,
+    effort: SolveOptions,
     assume_support: float | None = None,
     everywhere: bool = True,
 ) -> Answer:

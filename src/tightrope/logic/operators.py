@@ -6,7 +6,6 @@ its bounds is collected: how a text was read, what was missed, what was believed
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -45,22 +44,6 @@ from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How the parts are solved."""
-
-    precision: float = 1e-6
-    relative: bool = True
-    seconds: float = math.inf
-    threads: int | None = None
-    device: str = "cpu"
-    translator: str | None = None
-    """A command that translates LTL to HOA; None: ours."""
-    iterations: int = SolveOptions.iterations
-    controller: bool = False
-    """Whether the policy of a temporal formula is wanted."""
-
-
 @dataclass(frozen=True, eq=False)
 class OperatorTask:
     """An operator, who wants what, and from which states: all, or those that count."""
@@ -79,7 +62,7 @@ class Operators:
         self,
         model: MDP | IntervalMDP,
         query: Query,
-        effort: Effort,
+        effort: SolveOptions,
         formulas: StateFormulas,
         nested: Callable[[Expression], BoolArray],
     ):

@@ -24,7 +24,7 @@ from tightrope.continuous.discrete import embed, embed_robustly, uniform_chain, 
 from tightrope.continuous.transient import Pair, TimeHorizon, earn_until, expect_at
 from tightrope.errors import InputError
 from tightrope.logic.evaluate import Evaluation
-from tightrope.logic.operators import Effort, Operators, OperatorTask
+from tightrope.logic.operators import Operators, OperatorTask
 from tightrope.logic.values import StateBounds
 from tightrope.model.continuous import CTMC, IntervalCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
@@ -56,6 +56,7 @@ from tightrope.prism.properties.resolve import (
 )
 from tightrope.prism.properties.shape import is_simple_path, nodes, operator_kind, without_negation
 from tightrope.prism.properties.state_formulas import StateFormulas
+from tightrope.solver.iteration.budget import SolveOptions
 from tightrope.solver.solution import width
 
 _TAILS = (1e-10, 1e-50, 1e-150)
@@ -78,7 +79,7 @@ class TimedEvaluation(Evaluation):
         self,
         chain: CTMC | IntervalCTMC,
         query: Query,
-        effort: Effort,
+        effort: SolveOptions,
     ):
         self.chain = chain
         if query.options.discount is not None:
@@ -101,7 +102,7 @@ class TimedOperators(Operators):
         self,
         chain: CTMC | IntervalCTMC,
         query: Query,
-        effort: Effort,
+        effort: SolveOptions,
         formulas: StateFormulas,
         nested: Callable[[Expression], BoolArray],
     ):
@@ -385,7 +386,7 @@ def value_operator(query: Query) -> ValueOperator:
     return operator
 
 
-def bound_over_rates(chain: IntervalCTMC, query: Query, effort: Effort) -> RateBounds:
+def bound_over_rates(chain: IntervalCTMC, query: Query, effort: SolveOptions) -> RateBounds:
     """Bounds on the value of a property over all rates of an interval chain."""
     value_operator(query)
     ends: list[StateBounds] = []

@@ -27,7 +27,11 @@ TELLING = 2
 @dataclass(frozen=True, eq=False)
 class SolveOptions:
     """How close bounds are to come, when to give up refining (what is returned then is still verified), and
-    values to start from, one per state, where some were given.
+    values to start from, one per state, where some were given; where it is computed (`threads`, `device`),
+    and which least probability is assumed of what can happen.
+
+    For formulas: `translator` is a command that translates LTL to HOA, None ours; `controller` says that the
+    policy of a temporal formula is wanted.
     """
 
     precision: float = 1e-6
@@ -35,6 +39,11 @@ class SolveOptions:
     iterations: int = 1_000_000
     seconds: float = math.inf
     start: FloatArray | None = None
+    threads: int | None = None
+    device: str = "cpu"
+    assume_support: float | None = None
+    translator: str | None = None
+    controller: bool = False
 
     def within(self, precision: float) -> SolveOptions:
         return replace(self, precision=precision)

@@ -13,7 +13,7 @@ import numpy as np
 from tightrope.certificate.coupled_hints import CoupledHints
 from tightrope.certificate.evidence import LearnedHints, RegionHints
 from tightrope.certificate.problem import Certificate
-from tightrope.certificate.rows import Origin
+from tightrope.certificate.rows import RowOrigin
 from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_claim, value_hints
 from tightrope.model.builder import build_from_rows
@@ -124,7 +124,7 @@ class Prover:
             split, side = divmod(node - 1, 2)
             parent, direction, value = self.splits[split]
             along = int(np.argmax(direction))
-            names.append((int(Origin.SPLIT), split, side))
+            names.append((int(RowOrigin.SPLIT), split, side))
             if side == 0:
                 high[along] = min(high[along], value)
             else:

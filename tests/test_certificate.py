@@ -16,8 +16,8 @@ from tightrope.certificate.archive import load
 from tightrope.certificate.checker import check
 from tightrope.certificate.nature import Graph
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
-from tightrope.certificate.problem import Certificate, Claim, Problem, ValueHints
-from tightrope.certificate.problem import Objective as Asked
+from tightrope.certificate.problem import Certificate, CertifiedProblem, Claim, ValueHints
+from tightrope.certificate.problem import CertifiedObjective as Asked
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_certificate
@@ -267,7 +267,9 @@ def rewards(kind, reward, upper_steps=None, discount=None):
         reward=np.array([reward]),
         target=np.array([False]) if kind == "REACH_REWARD" else None,
     )
-    return Problem(Graph(np.arange(2), np.arange(2), np.zeros(1, np.int64), 0), asked, probability=np.ones(1))
+    return CertifiedProblem(
+        Graph(np.arange(2), np.arange(2), np.zeros(1, np.int64), 0), asked, probability=np.ones(1)
+    )
 
 
 def test_a_sum_beyond_the_doubles_is_no_infinity():
@@ -298,7 +300,7 @@ def remainder(lower, upper, asked, hints):
     low, high = hints
     vectors = ValueHints(np.array(low), np.array(high), np.array([1, 0, 0]), witness=np.arange(3))
     claim = Claim("value", "free", float(low[0]), float(high[0]))
-    return Certificate(Problem(graph, asked, **bounds), (claim,), (vectors,))
+    return Certificate(CertifiedProblem(graph, asked, **bounds), (claim,), (vectors,))
 
 
 def test_no_remainder_is_too_small_to_count():

@@ -19,14 +19,14 @@ from adversary.archive import archive_bytes
 from cases.value_certificates import walk_certificate
 from tightrope.certificate import budget as meter
 from tightrope.certificate.archive import read
-from tightrope.certificate.budget import Budget, OverBudget, spend
+from tightrope.certificate.budget import OverBudget, WorkBudget, spend
 from tightrope.certificate.checker import check
 from tightrope.certificate.coupled_hints import CoupledHints
 from tightrope.certificate.evidence import Data, Domain, LearnedHints, RegionHints
 from tightrope.certificate.nature import Graph
 from tightrope.certificate.numbers import RATIONAL
-from tightrope.certificate.problem import Certificate, Claim, Objective, Problem, ValueHints
-from tightrope.certificate.product import Automaton
+from tightrope.certificate.problem import Certificate, CertifiedObjective, CertifiedProblem, Claim, ValueHints
+from tightrope.certificate.product import RabinAutomaton
 from tightrope.certificate.statistics.costs import Costs
 from tightrope.certify.certificate_file import as_file
 from tightrope.cli.app import run
@@ -49,10 +49,10 @@ def graph(*widths: int) -> Graph:
     return Graph(np.arange(states + 1), start, successor, 0)
 
 
-def objective(of: Graph, **more: Any) -> Objective:
+def objective(of: Graph, **more: Any) -> CertifiedObjective:
     target = np.zeros(of.states, dtype=np.bool_)
     target[-1] = True
-    return Objective("UNTIL", "MAX", more.pop("nature", "ANY"), False, 0, target=target, **more)
+    return CertifiedObjective("UNTIL", "MAX", more.pop("nature", "ANY"), False, 0, target=target, **more)
 
 
 def domain(lower: list[Fraction], upper: list[Fraction], *rows: tuple[list[Fraction], bool]) -> Domain:
@@ -75,7 +75,7 @@ def over_domain(polynomials: list[Any], of: Domain, **more: Any) -> Certificate:
         used = np.concatenate([[0, 1], np.arange(3, wide + 1), np.full(coin.transitions - wide, 2)])
     data, learned = more.pop("data", None), more.pop("learned", LearnedHints())
     asked = more.pop("objective", objective(coin))
-    problem = Problem(coin, asked, expression=used, polynomial=table, domain=of, data=data, **more)
+    problem = CertifiedProblem(coin, asked, expression=used, polynomial=table, domain=of, data=data, **more)
     return Certificate(problem, (claim(),), (hints(coin.states),), learned)
 
 
@@ -169,7 +169,7 @@ def large_powers() -> Certificate:
     theta = (Fraction(3**1500, 3**1500 + 1), Fraction(5**1000, 5**1000 + 2))
     terms = {((0, 1000), (1, 1000)): Fraction(1, 3)}
     coin = graph(2)
-    problem = Problem(
+    problem = CertifiedProblem(
         coin,
         objective(coin),
         expression=np.array([0, 0, 1]),
@@ -183,7 +183,7 @@ def intervals_of(of: Graph, **more: Any) -> Certificate:
     lower, upper = np.zeros(of.transitions), np.ones(of.transitions)
     asked = objective(of, nature="MIN", **more)
     given = ValueHints() if asked.steps is not None else hints(of.states)
-    return Certificate(Problem(of, asked, lower=lower, upper=upper), (claim(),), (given,))
+    return Certificate(CertifiedProblem(of, asked, lower=lower, upper=upper), (claim(),), (given,))
 
 
 def wide_choice() -> Certificate:
@@ -200,20 +200,20 @@ def many_steps() -> Certificate:
     return intervals_of(graph(*[20] * 1000), upper_steps=45_000)
 
 
-def automaton(successor: np.ndarray, avoided: np.ndarray, states: int) -> Automaton:
+def automaton(successor: np.ndarray, avoided: np.ndarray, states: int) -> RabinAutomaton:
     repeated = np.zeros_like(avoided)
-    return Automaton(
+    return RabinAutomaton(
         np.zeros((0, states), dtype=np.bool_), successor, avoided, np.array([0]), repeated, False
     )
 
 
-def temporal(of: Automaton, states: int, product: int) -> Certificate:
+def temporal(of: RabinAutomaton, states: int, product: int) -> Certificate:
     line = Graph(
         np.arange(states + 1), np.arange(states + 1), np.minimum(np.arange(states) + 1, states - 1), 0
     )
-    problem = Problem(
+    problem = CertifiedProblem(
         line,
-        Objective("TEMPORAL", "MAX", "ANY", False, 0),
+        CertifiedObjective("TEMPORAL", "MAX", "ANY", False, 0),
         probability=np.ones(states),
         automaton=of,
     )
@@ -290,7 +290,9 @@ def long_costs() -> Certificate:
         1e9,
     )
     earned = np.zeros(of.choices, dtype=np.int64)
-    asked = Objective("REACH_REWARD", "MAX", "ANY", False, 0, earned=earned, target=objective(of).target)
+    asked = CertifiedObjective(
+        "REACH_REWARD", "MAX", "ANY", False, 0, earned=earned, target=objective(of).target
+    )
     problem = replace(
         made.problem,
         graph=of,
@@ -328,13 +330,13 @@ def test_a_bomb_is_refused_by_name_before_it_goes_off(
     """Each would take far more than a minute; those whose work is not known beforehand get less than that
     here."""
     with pytest.raises(OverBudget, match=f"more than its budget of .*({words})") as refused:
-        check(make(), budget=Budget(seconds))
+        check(make(), budget=WorkBudget(seconds))
     assert isinstance(refused.value, CannotCertify) and "`budget` raises it" in str(refused.value)
 
 
 def test_rationals_are_counted_where_nothing_is_in_floats() -> None:
     with pytest.raises(OverBudget, match="nature's choices"):
-        check(intervals_of(graph(*[20] * 100), upper_steps=5000), RATIONAL, Budget(0.3))
+        check(intervals_of(graph(*[20] * 100), upper_steps=5000), RATIONAL, WorkBudget(0.3))
 
 
 def test_texts_of_all_members_count_together() -> None:
@@ -345,7 +347,7 @@ def test_texts_of_all_members_count_together() -> None:
         head["arrays"][name] = ["text", "plain", [500_000]]
         content[name] = b"1\n" * 500_000
     content["header.json"] = json.dumps(head).encode()
-    with Budget(0.3).counting(), pytest.raises(OverBudget, match="texts"):
+    with WorkBudget(0.3).counting(), pytest.raises(OverBudget, match="texts"):
         read(packed(content))
 
 
@@ -360,16 +362,16 @@ def packed(members: dict[str, bytes]) -> bytes:
 
 def test_memory_is_counted_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meter, "MEMORY", 100)
-    with Budget().counting(), pytest.raises(OverBudget, match="GiB: what it expands to"):
+    with WorkBudget().counting(), pytest.raises(OverBudget, match="GiB: what it expands to"):
         read(as_file(walk_certificate()).content)
 
 
 def test_the_verdict_is_a_function_of_the_file_and_the_budget() -> None:
     certificate = walk_certificate()
-    first, second = Budget(), Budget()
+    first, second = WorkBudget(), WorkBudget()
     assert check(certificate, budget=first).checks == check(certificate, budget=second).checks
     assert 0 < first.steps == second.steps < 0.01 * 60 * meter.STEPS
-    scarce = Budget(first.steps / meter.STEPS * 0.9)
+    scarce = WorkBudget(first.steps / meter.STEPS * 0.9)
     with pytest.raises(OverBudget):
         check(certificate, budget=scarce)
 
@@ -397,7 +399,7 @@ def test_the_budget_is_an_option(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 def test_large_files_may_take_longer_where_no_amount_is_given() -> None:
     for asked, size, grown in ((None, 1 << 20, 0), (None, 12 << 20, 110), ("10min", 12 << 20, 0)):
-        budget = Budget.of(asked)
+        budget = WorkBudget.of(asked)
         memory = budget.memory
         budget.allow_for(size)
         assert (budget.grown, budget.memory) == (grown, memory)

@@ -13,8 +13,8 @@ from learning_cases import FAMILIES, case, counts_of
 from tightrope.certificate.archive import load
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import FLOAT64, RATIONAL, as_fraction
-from tightrope.certificate.rows import Origin
-from tightrope.certificate.statistics.ellipsoid import Ellipsoid
+from tightrope.certificate.rows import RowOrigin
+from tightrope.certificate.statistics.ellipsoid import EllipsoidRows
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of
 from tightrope.errors import CannotCertify
@@ -27,8 +27,8 @@ from tightrope.statistics.outcomes import Outcomes
 AIRCRAFT, BETTING, ENGAGEMENT, ROVER, GLIDER, PARALLEL = FAMILIES
 
 
-def ellipsoid_of(certificate, n=FLOAT64) -> Ellipsoid:
-    return Learned(certificate, n).statements.sources[Origin.TANGENT]
+def ellipsoid_of(certificate, n=FLOAT64) -> EllipsoidRows:
+    return Learned(certificate, n).statements.sources[RowOrigin.TANGENT]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_results_are_proved_as_they_are(family, sets):
 def test_products_are_covered():
     result, certificate = certified(PARALLEL, "ellipsoid", "rectangular")
     assert result.region.coordinates.is_lifted
-    assert set(certificate.learned.region.row[:, 0].tolist()) >= {Origin.ENVELOPE, Origin.TANGENT}
+    assert set(certificate.learned.region.row[:, 0].tolist()) >= {RowOrigin.ENVELOPE, RowOrigin.TANGENT}
     assert failures(certificate) == []
 
 

@@ -14,7 +14,7 @@ from tightrope.certificate.archive import load
 from tightrope.certificate.checker import check
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import FLOAT64
-from tightrope.certificate.rows import Origin
+from tightrope.certificate.rows import RowOrigin
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of
 from tightrope.data.counts import Batches, Counts
@@ -222,7 +222,10 @@ EXPRESSION = [
     ("a coefficient", with_a_wrong_sum),
     ("the domain", changed("problem.domain.lower", lambda a: a[1:])),
     ("a transition's expression", changed("problem.expression", added(0, 1))),
-    ("a row's origin", changed(f"{REGION}.row", lambda a: np.where([True, False, False], Origin.DOMAIN, a))),
+    (
+        "a row's origin",
+        changed(f"{REGION}.row", lambda a: np.where([True, False, False], RowOrigin.DOMAIN, a)),
+    ),
     ("a row's side", changed(f"{REGION}.row", lambda a: np.where([False, False, True], 1 - a, a))),
     ("a row before the first", changed(f"{REGION}.row", lambda a: a - 1)),
     ("bases of bounds", changed(f"{REGION}.bound_basis", lambda a: (a + 1) % (a.max() + 1))),
@@ -323,7 +326,7 @@ def test_rows_that_rest_on_proved_bounds_prove_no_bounds():
     _, certificate = certified(SMALL, "polytope", "expression", "clopper-pearson")
     region = certificate.learned.region
     e, side = int(region.bound_expression[0]), int(region.bound_side[0])
-    row = np.vstack([region.row, [[int(Origin.EXPRESSION), e, 1 - side]]])
+    row = np.vstack([region.row, [[int(RowOrigin.EXPRESSION), e, 1 - side]]])
     basis = region.bound_basis.copy()
     basis[0, 0] = 2 * region.point.shape[1] + len(region.row)
     assert failures(moved(certificate, REGION, replace(region, row=row, bound_basis=basis)))
@@ -354,7 +357,7 @@ def test_events_are_the_models_own():
     )
     assert failures(replace(certificate, learned=bogus))
     row = certificate.learned.region.row.copy()
-    row[row[:, 0] == Origin.EVENT, 1] = len(certificate.learned.lower)
+    row[row[:, 0] == RowOrigin.EVENT, 1] = len(certificate.learned.lower)
     assert failures(moved(certificate, f"{REGION}.row", row))
 
 
@@ -423,7 +426,7 @@ def test_shares_of_pilots_are_hints(tmp_path):
 
 
 def likelihood_of(certificate):
-    return Learned(certificate, FLOAT64).statements.sources[Origin.CUT]
+    return Learned(certificate, FLOAT64).statements.sources[RowOrigin.CUT]
 
 
 def test_the_assumption_follows_from_method_and_design():

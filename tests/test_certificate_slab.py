@@ -14,9 +14,9 @@ from learning_cases import case
 from tightrope.certificate.checker import check
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
-from tightrope.certificate.rows import Origin
+from tightrope.certificate.rows import RowOrigin
 from tightrope.certificate.statistics.likelihood import Forms
-from tightrope.certificate.statistics.slab import Bets, Schedule, levels, weight_of
+from tightrope.certificate.statistics.slab import BetSchedule, PlacedBets, levels, weight_of
 from tightrope.certify.learned import certificate_of, to_data
 from tightrope.certify.verification import Own, compare
 from tightrope.cli.app import run
@@ -82,7 +82,7 @@ def test_what_was_learned_is_proved_in_both_arithmetics(kind):
 def test_the_checker_places_the_bets_of_the_learner(kind):
     """Found by two programs from the same rule: groups of outcomes may come in another order."""
     result, _ = certified(kind)
-    bets, slab = linked(kind).statements.sources[Origin.SLAB].bets, result.region.slab
+    bets, slab = linked(kind).statements.sources[RowOrigin.SLAB].bets, result.region.slab
     assert (bets.sides, bets.schedule.placed) == (slab.sides, slab.plan.placed)
     assert (bets.schedule.so_far, bets.schedule.planned) == (slab.plan.so_far, slab.plan.planned)
     assert np.any(bets.stake != 0)
@@ -109,7 +109,7 @@ def test_plan_scales_and_levels_are_the_learners():
         plan = replace(counts.design, kind=SamplingKind(design), planned=planned, anytime=anytime)
         changed = replace(counts, design=plan)
         own = schedule(changed, np.array(sizes, dtype=np.float64))
-        theirs = Schedule.of(to_data(changed, 0.05, "slab", "events"), sizes)
+        theirs = BetSchedule.of(to_data(changed, 0.05, "slab", "events"), sizes)
         assert (theirs.placed, theirs.so_far, theirs.planned) == (own.placed, own.so_far, own.planned)
         weights = [(scale.amount, scale.weight) for scale in scales(own.planned, own.middle)]
         assert [(amount, float(weight)) for amount, weight in theirs.scales] == weights
@@ -127,7 +127,7 @@ def test_bets_follow_from_earlier_batches_alone():
     """Other outcomes from some batch on change no bet that was placed by then."""
     link, other = linked("found"), certificate_of_other_seed()
     data, later = link.data, other.problem.data
-    bets = link.statements.sources[Origin.SLAB].bets
+    bets = link.statements.sources[RowOrigin.SLAB].bets
     third = bets.schedule.placed[2]
     cut, theirs = int(data.batch_start[third]), int(later.batch_start[third])
     mixed = replace(
@@ -136,7 +136,7 @@ def test_bets_follow_from_earlier_batches_alone():
         batch_count=np.concatenate([data.batch_count[:cut], later.batch_count[theirs:]]),
         batch_start=np.concatenate([data.batch_start[:third], later.batch_start[third:] - theirs + cut]),
     )
-    changed = Bets(Forms(link), mixed, None)
+    changed = PlacedBets(Forms(link), mixed, None)
     assert changed.schedule == bets.schedule
     assert np.array_equal(changed.stake[:, :, :3], bets.stake[:, :, :3])
     assert not np.array_equal(changed.stake[:, :, 3], bets.stake[:, :, 3])
@@ -167,10 +167,10 @@ def test_stakes_that_are_better_than_fair_are_refused_whoever_returns_them(gain,
 def test_rows_leave_out_nothing_that_the_bettors_leave(kind):
     """Points whose wealth, in rationals, is below the price satisfy every row, in either arithmetic."""
     link = linked(kind)
-    slab, outcomes = link.sources[Origin.SLAB], link.outcomes
+    slab, outcomes = link.sources[RowOrigin.SLAB], link.outcomes
     forms = [link.space.affine(polynomial) for polynomial in link.polynomials]
     assert len(slab.rows) >= 2
-    exact = linked(kind, RATIONAL).sources[Origin.SLAB]
+    exact = linked(kind, RATIONAL).sources[RowOrigin.SLAB]
     low, high = (np.array(end, dtype=np.float64) for end in link.projection.box)
     free = len(link.space.free)
     draw, kept = np.random.default_rng(5), 0
@@ -198,7 +198,7 @@ def test_rows_leave_out_nothing_that_the_bettors_leave(kind):
 
 def test_rows_of_both_arithmetics_agree():
     for kind in ("given", "open"):
-        rough, exact = (linked(kind, n).sources[Origin.SLAB].rows for n in (FLOAT64, RATIONAL))
+        rough, exact = (linked(kind, n).sources[RowOrigin.SLAB].rows for n in (FLOAT64, RATIONAL))
         for one, other in zip(rough, exact, strict=True):
             for (row, bound), (_, exact_bound) in zip(one, other, strict=True):
                 size = float(max(map(abs, row)))
@@ -221,7 +221,7 @@ def test_what_does_not_fit_the_bets_is_refused_by_name():
     assert "the points or shares of a slab do not fit its bets" in refused(forged(fewer, *rest))
     none = replace(stage, share=stage.share * 0)
     assert "a row of a slab without shares" in refused(forged(none, *rest))
-    circle = replace(stage.region, row=np.tile([[int(Origin.SLAB), 0, 0]], (len(stage.region.row), 1)))
+    circle = replace(stage.region, row=np.tile([[int(RowOrigin.SLAB), 0, 0]], (len(stage.region.row), 1)))
     assert "no such row of a slab" in refused(forged(replace(stage, region=circle), *rest))
     assert "no such row of a slab" in refused(
         replace(certificate, learned=replace(certificate.learned, slab=()))

@@ -12,12 +12,12 @@ import pytest
 from effort import repeats
 from tightrope.certificate.coordinates import Space, add, multiply, polynomial_range
 from tightrope.certificate.evidence import Data, Domain
-from tightrope.certificate.learned import Learned, Outcomes
+from tightrope.certificate.learned import Learned, SeenOutcomes
 from tightrope.certificate.nature import Graph
 from tightrope.certificate.numbers import FLOAT64
-from tightrope.certificate.problem import Problem
+from tightrope.certificate.problem import CertifiedProblem
 from tightrope.certificate.statistics.balls import Balls
-from tightrope.certificate.statistics.intervals import Events, Intervals
+from tightrope.certificate.statistics.intervals import EventCounts, Intervals
 from tightrope.certificate.statistics.likelihood import Predictor, pilot_of
 from tightrope.certificate.verdict import Contradiction
 from tightrope.certify.problem import to_domain
@@ -106,7 +106,9 @@ REST = add({(): Fraction(1)}, P, -1)
 def outcomes_of(starts, expression, counts, polynomials):
     """The outcomes of a graph of one state, whose choices have these transitions."""
     graph = Graph(whole(0, len(starts) - 1), starts, 0 * expression, 0)
-    return Outcomes.of(Problem(graph, None, expression=expression, polynomial=tuple(polynomials)), counts)
+    return SeenOutcomes.of(
+        CertifiedProblem(graph, None, expression=expression, polynomial=tuple(polynomials)), counts
+    )
 
 
 def known_of(polynomials, space, outcomes):
@@ -129,7 +131,7 @@ def test_events_are_tallied_by_choice():
     about = known_of(polynomials, Space(domain, []), outcomes)
     assert Learned.distributions(about).passed
     assert not Learned.distributions(known_of([P, P, half], about.space, outcomes)).passed
-    tied, paper = (Events(about, paired) for paired in (True, False))
+    tied, paper = (EventCounts(about, paired) for paired in (True, False))
     assert tied.polynomials == [P]
     assert (tied.successes.tolist(), tied.trials.tolist()) == ([3 + 6 + 3], [10 + 10 + 8])
     assert paper.polynomials == [P, REST]

@@ -9,11 +9,11 @@ import pytest
 from scipy.optimize import linprog
 
 from tightrope.certificate.numbers import RATIONAL
-from tightrope.certificate.rows import Rows, upper_bounds
+from tightrope.certificate.rows import RowSystem, upper_bounds
 from tightrope.certify.bases import BasisFinder
 
 
-def _rows(size: int, count: int, seed: int) -> Rows:
+def _rows(size: int, count: int, seed: int) -> RowSystem:
     """Random half-spaces around 0 in the cube [−1, 1]^size."""
     random = np.random.default_rng(seed)
     matrix = random.normal(size=(count, size))
@@ -21,7 +21,7 @@ def _rows(size: int, count: int, seed: int) -> Rows:
     random.normal(size=count)
     bound = random.uniform(0.3, 1.0, count) * np.abs(matrix).sum(axis=1) * 0.6
     rows = [RATIONAL.array(row) for row in np.column_stack([matrix, bound])]
-    return Rows.of(([Fraction(-1)] * size, [Fraction(1)] * size), rows)
+    return RowSystem.of(([Fraction(-1)] * size, [Fraction(1)] * size), rows)
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ import pytest
 from tightrope.certificate.coordinates import Space
 from tightrope.certificate.coupled import (
     Ball,
-    Model,
-    Walk,
+    PolicyChain,
+    ValueModel,
     hull_misfit,
     model_misfit,
     polynomial_ends,
@@ -24,8 +24,8 @@ from tightrope.certificate.coupled import (
 from tightrope.certificate.evidence import Domain
 from tightrope.certificate.logarithms import log_ratio, log_units
 from tightrope.certificate.numbers import FLOAT64, RATIONAL, OutOfRange
-from tightrope.certificate.rows import BasisTable, Rows, upper_bounds
-from tightrope.certificate.statistics.ellipsoid import Ellipsoid
+from tightrope.certificate.rows import BasisTable, RowSystem, upper_bounds
+from tightrope.certificate.statistics.ellipsoid import EllipsoidRows
 from tightrope.certificate.statistics.intervals import Intervals
 from tightrope.certificate.statistics.likelihood import Forms, Likelihood
 
@@ -33,9 +33,9 @@ SMALL, LARGE = Fraction(1, 10**5000), Fraction(10**5000)
 EDGES = [5e-324, 2.0**-1022, 1e-300, 1e-160, 1e-30, 1.0, 1e30, 1e150, 1e290]
 
 
-def _rows(*rows: list[Fraction], reach: Fraction = Fraction(1)) -> Rows:
+def _rows(*rows: list[Fraction], reach: Fraction = Fraction(1)) -> RowSystem:
     size = len(rows[0]) - 1
-    return Rows.of(([-reach] * size, [reach] * size), [RATIONAL.array(row) for row in rows])
+    return RowSystem.of(([-reach] * size, [reach] * size), [RATIONAL.array(row) for row in rows])
 
 
 @pytest.mark.parametrize("scale", EDGES)
@@ -105,7 +105,7 @@ def test_a_negative_probability_is_none_however_small(power: int) -> None:
 @pytest.mark.parametrize("scale", EDGES[:-1])
 def test_ellipsoids_in_floats_are_above_the_exact_ones(scale: float) -> None:
     random = np.random.default_rng(7)
-    found = object.__new__(Ellipsoid)
+    found = object.__new__(EllipsoidRows)
     found.n, found.size = RATIONAL, 3
     found.middle = RATIONAL.array([SMALL, Fraction(1, 3), Fraction(-7)])
     found.image = RATIONAL.array(random.normal(size=(3, 3)))
@@ -146,10 +146,10 @@ def test_ends_next_to_0_and_1_are_proved_as_they_are(method: str, end: float) ->
             assert found.tolist() == [True]
 
 
-def _walk(n: object, weight: list, linear: list, constant: list) -> Walk:
+def _walk(n: object, weight: list, linear: list, constant: list) -> PolicyChain:
     """One open state, from which two decided ones follow."""
     number = n.array
-    return Walk(
+    return PolicyChain(
         n, np.array([0]), np.array([0, 2]), number(weight), np.array([0, 1]), np.array([1, 2]),
         number([[v] for v in linear]), number(constant), n.zeros(1), n.zeros(1),
     )  # fmt: skip
@@ -162,7 +162,7 @@ def test_models_that_miss_by_what_floats_lose_are_refused(value: float) -> None:
     for n in (FLOAT64, RATIONAL):
         walk = _walk(n, [1.0, 1.0], [0.0, 0.0], [Fraction(1, 2), Fraction(1, 2)])
         ball = Ball.of(walk, *shape)
-        model = Model.constant(np.array([0.0, value, value]), 1)
+        model = ValueModel.constant(np.array([0.0, value, value]), 1)
         model.error[0] = value / 4
         assert model_misfit(walk, ball, model).tolist() == [True]
         model.error[0] = 4 * value
@@ -173,7 +173,7 @@ def test_models_that_miss_by_what_floats_lose_are_refused(value: float) -> None:
 def test_numbers_too_large_for_the_filter_are_left_to_rationals(large: float) -> None:
     shape = np.array([[1.0], [-1.0]]), np.array([0.5]), np.array([[1e-3]])
     walk = _walk(FLOAT64, [1.0, 1.0], [0.0, 0.0], [Fraction(1, 2), Fraction(1, 2)])
-    model = Model.constant(np.array([0.0, large, large]), 1)
+    model = ValueModel.constant(np.array([0.0, large, large]), 1)
     with pytest.raises(OutOfRange), np.errstate(all="ignore"):
         model_misfit(walk, Ball.of(walk, *shape), model)
     with pytest.raises(OutOfRange), np.errstate(all="ignore"):
@@ -185,7 +185,7 @@ def test_numbers_too_large_for_the_filter_are_left_to_rationals(large: float) ->
 @pytest.mark.parametrize("short", [0.0, 5e-324, 1e-310, 1e-200])
 def test_points_on_the_wrong_side_by_a_hair_are_seen(short: float) -> None:
     """The box [0, 1]² and a corner that falls short of it, by less than float64 can add to 1."""
-    rows = Rows.of(([Fraction(0)] * 2, [Fraction(1)] * 2), [])
+    rows = RowSystem.of(([Fraction(0)] * 2, [Fraction(1)] * 2), [])
     simplices = np.array([[0, 2], [2, 1], [1, 3], [3, 0]])
     corners = np.array([[1.0, 1.0], [short, 1.0], [-0.0, -0.0], [1.0, -0.0]])
     trouble = hull_misfit(FLOAT64, rows, simplices, corners, np.zeros(2), np.eye(2))

@@ -23,7 +23,7 @@ from tightrope.certificate.checker import check
 from tightrope.certificate.evidence import Domain, LearnedHints, RegionHints
 from tightrope.certificate.nature import Graph
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
-from tightrope.certificate.problem import Certificate, Claim, Objective, Problem, ValueHints
+from tightrope.certificate.problem import Certificate, CertifiedObjective, CertifiedProblem, Claim, ValueHints
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.model.objective import Direction, ObjectiveKind
 from tightrope.model.objective import Objective as Asked
@@ -56,30 +56,32 @@ class Attack:
     truth: Fraction
 
 
-def objective(kind: str, **more: object) -> Objective:
+def objective(kind: str, **more: object) -> CertifiedObjective:
     given = {"agent": "MAX", "nature": "ANY", "complement": False, "lower_steps": 0} | more
-    return Objective(kind, **given)
+    return CertifiedObjective(kind, **given)
 
 
-def at_point(rows: Rows, asked: Objective) -> Problem:
+def at_point(rows: Rows, asked: CertifiedObjective) -> CertifiedProblem:
     """Probabilities are constants of a model with one parameter: any rationals."""
     graph, flat = graph_of(rows)
     value = sorted({p for _, p in flat})
     label = np.array([value.index(p) for _, p in flat])
     constants = tuple({(): p} if p else {} for p in value)
-    return Problem(graph, asked, expression=label, polynomial=constants, theta=(ONE,))
+    return CertifiedProblem(graph, asked, expression=label, polynomial=constants, theta=(ONE,))
 
 
-def by_doubles(rows: Rows, asked: Objective) -> Problem:
+def by_doubles(rows: Rows, asked: CertifiedObjective) -> CertifiedProblem:
     graph, flat = graph_of(rows)
-    return Problem(graph, asked, probability=np.array([float(p) for _, p in flat]))
+    return CertifiedProblem(graph, asked, probability=np.array([float(p) for _, p in flat]))
 
 
-def by_intervals(rows: Rows, asked: Objective, upper: list[float], support: float | None = None) -> Problem:
+def by_intervals(
+    rows: Rows, asked: CertifiedObjective, upper: list[float], support: float | None = None
+) -> CertifiedProblem:
     """The rows are the lower bounds."""
     graph, flat = graph_of(rows)
     bounds = {"lower": np.array([float(p) for _, p in flat]), "upper": np.array(upper)}
-    return Problem(graph, asked, **bounds, assumed_support=support)
+    return CertifiedProblem(graph, asked, **bounds, assumed_support=support)
 
 
 def graph_of(rows: Rows) -> tuple[Graph, Row]:
@@ -89,7 +91,7 @@ def graph_of(rows: Rows) -> tuple[Graph, Row]:
     return Graph(*offsets, np.array([t for t, _ in flat]), 0), flat
 
 
-def truth_of(problem: Problem, weights: list[list[Fraction]] | None = None) -> Fraction:
+def truth_of(problem: CertifiedProblem, weights: list[list[Fraction]] | None = None) -> Fraction:
     """The value in exact rationals, at the initial state; doubles are made to sum to 1."""
     graph, asked = problem.graph, problem.objective
     if problem.law == "interval":
@@ -131,7 +133,7 @@ def vectors(lower: list[float], upper: list[float], ranking: list[int] | None = 
     return ValueHints(np.array(lower), np.array(upper), ranks, witness=np.arange(size))
 
 
-def forged(name: str, problem: Problem, hints: ValueHints, low: float, high: float) -> Attack:
+def forged(name: str, problem: CertifiedProblem, hints: ValueHints, low: float, high: float) -> Attack:
     return Attack(
         name, Certificate(problem, (Claim("value", "free", low, high),), (hints,)), truth_of(problem)
     )
@@ -323,7 +325,7 @@ def test_numbers_that_are_no_probabilities_by_less_than_a_double_are_refused() -
     for sign in (1, -1):
         small, rest = {((0, 2),): ONE * sign}, {(): ONE, ((0, 2),): ONE * -sign}
         graph, _ = graph_of(drips(ONE / 2, 2))
-        problem = Problem(
+        problem = CertifiedProblem(
             graph,
             objective("UNTIL", target=GOAL),
             expression=np.array([1, 0, 2, 2]),
@@ -378,7 +380,7 @@ def test_coefficients_too_small_for_doubles_count_over_a_domain(power: int, scal
     graph, _ = graph_of(drips(ONE / 2, 1))
     top = Fraction(10**scale)
     domain = Domain((top / 2,), (top,), (), (), np.zeros(0, dtype=np.bool_))
-    problem = Problem(
+    problem = CertifiedProblem(
         graph,
         objective("UNTIL", target=GOAL),
         expression=np.array([1, 0, 2, 2]),
@@ -408,7 +410,7 @@ def test_a_power_of_a_parameter_drips_from_a_file(tmp_path: Path) -> None:
     asked = objective("UNTIL", target=GOAL)
     for into, (low, high) in ((1, (0.4998, 1.0)), (2, (0.0, 0.0002))):
         there = replace(graph, successor=np.array([0, into, 1, 2]))
-        problem = Problem(
+        problem = CertifiedProblem(
             there,
             asked,
             expression=np.array([1, 0, 2, 2]),

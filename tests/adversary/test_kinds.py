@@ -83,7 +83,7 @@ def code_lines(path: Path) -> int:
     words: set[int] = set()
     nodes = list(ast.walk(ast.parse(text)))
     counting = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module == BUDGET]
-    named = {alias.name for node in counting for alias in node.names if alias.name != "Budget"}
+    named = {alias.name for node in counting for alias in node.names if alias.name != "WorkBudget"}
     for node in nodes:
         said = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         call = node.value if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None

@@ -15,9 +15,9 @@ from tightrope.certificate.coupled import hull_misfit, total_doubt
 from tightrope.certificate.evidence import Domain
 from tightrope.certificate.nature import Graph
 from tightrope.certificate.numbers import FLOAT64, RATIONAL, Arithmetic, OutOfRange, as_fraction
-from tightrope.certificate.problem import Objective, Problem
-from tightrope.certificate.rows import Rows
-from tightrope.certificate.statistics.costs import CostEvents, Costs
+from tightrope.certificate.problem import CertifiedObjective, CertifiedProblem
+from tightrope.certificate.rows import RowSystem
+from tightrope.certificate.statistics.costs import Costs, CostStatements
 
 BOTH = pytest.mark.parametrize("n", [FLOAT64, RATIONAL], ids=["float64", "rational"])
 
@@ -32,7 +32,9 @@ def test_nearly_opposite_rows_do_not_cover_the_other_side(n: Arithmetic) -> None
     near, far, aside = (1.0, 0.9999999999999991), (-1.0000000000000004, -0.9999999999999996), (0.0, -1.0)
     assert _turn(near, far) < 0 and _turn(near, aside) < 0 and _turn(aside, far) < 0
     box = [Fraction(0), Fraction(0)], [Fraction(1), wide]
-    rows = Rows.of(box, [RATIONAL.array([*map(Fraction, row), Fraction(-1)]) for row in (near, far, aside)])
+    rows = RowSystem.of(
+        box, [RATIONAL.array([*map(Fraction, row), Fraction(-1)]) for row in (near, far, aside)]
+    )
     simplices, around = np.array([[4, 5], [5, 6], [6, 4]]), (np.zeros(2), np.eye(2))
     trouble = hull_misfit(n, rows, simplices, np.zeros((3, 2)), *around)
     assert trouble is not None and "on the same side of their common face" in trouble
@@ -59,12 +61,12 @@ def test_numbers_of_costs_do_not_wrap_around() -> None:
     """2¹³ transitions with 2⁵⁰ costs each are 2⁶³ costs, which int64 reads as −2⁶³; 2¹⁴ are 0."""
     many, state = 2**14, np.zeros(1, dtype=np.int64)
     graph = Graph(np.array([0, 1]), np.array([0, many]), np.zeros(many, dtype=np.int64), 0)
-    asked = Objective("TOTAL", "MAX", "ANY", False, 0, earned=state)
+    asked = CertifiedObjective("TOTAL", "MAX", "ANY", False, 0, earned=state)
     box = Domain((Fraction(0),), (Fraction(1),), (), (), np.zeros(0, dtype=np.bool_))
-    problem = Problem(graph, asked, polynomial=({((0, 1),): Fraction(1)},), domain=box)
+    problem = CertifiedProblem(graph, asked, polynomial=({((0, 1),): Fraction(1)},), domain=box)
     sums = (Fraction(2**50),) * many
     costs = Costs(np.arange(many), np.full(many, 2**50), sums, sums, 0.0, 4.0)
-    (groups,) = CostEvents(problem, costs).groups
+    (groups,) = CostStatements(problem, costs).groups
     assert [(count, total) for _, _, count, total, _ in groups] == [(2**64, 2**64)]
 
 

@@ -25,7 +25,7 @@ from exact_reference import INFINITE, TinyModel
 from tightrope.certificate.archive import load
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import FLOAT64
-from tightrope.certificate.rows import Origin
+from tightrope.certificate.rows import RowOrigin
 from tightrope.model.objective import Objective
 
 DELTA = 0.05
@@ -316,7 +316,7 @@ def _likelihood(sketch: Sketch, data: Data, delta: float = DELTA, pilot: int | N
 def _slab(honest: Honest, sketch: Sketch, data: Data) -> Inside:
     """The guard, and at every point the wealth of the honest bets in plain floats."""
     link = Learned(load(honest.certificate).certificate, FLOAT64)
-    slab, guard = (link.statements.sources[origin] for origin in (Origin.SLAB, Origin.CUT))
+    slab, guard = (link.statements.sources[origin] for origin in (RowOrigin.SLAB, RowOrigin.CUT))
     bets, outcomes = slab.bets, link.outcomes
     linear, constant = slab.forms.doubles
     likely = _likelihood(sketch, data, float(bets.guard), guard.pilot)

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.certificate.nature import Graph
-from tightrope.certificate.problem import Certificate, Claim, Problem, ValueHints
-from tightrope.certificate.problem import Objective as Asked
+from tightrope.certificate.problem import Certificate, CertifiedProblem, Claim, ValueHints
+from tightrope.certificate.problem import CertifiedObjective as Asked
 from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_certificate
 from tightrope.model.builder import build_from_rows
@@ -49,7 +49,7 @@ def loop(kind, lower, upper, successor=(0, 2, 1, 2), **fields):
     """State 0 stays or goes to state 2, each with probability 1/2; 1 is the target; both others stay."""
     exactly = np.array([0.5, 0.5, 1.0, 1.0])
     until = kind == "UNTIL"
-    problem = Problem(
+    problem = CertifiedProblem(
         Graph(np.arange(4), np.array([0, 2, 3, 4]), np.array(successor), 0),
         Asked(
             kind=kind,

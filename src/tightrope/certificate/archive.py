@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.budget import Budget, hold, spend
+from tightrope.certificate.budget import WorkBudget, hold, spend
 from tightrope.certificate.fields import Field, Polynomial, list_fields, validate
 from tightrope.certificate.problem import Certificate
 from tightrope.errors import InputError, Location
@@ -62,7 +62,7 @@ class Loaded:
     digest: str
 
 
-def load(path: str | Path, budget: Budget | None = None) -> Loaded:
+def load(path: str | Path, budget: WorkBudget | None = None) -> Loaded:
     """Read a file, within a budget; an `InputError` says why it is no certificate."""
     place, file = Location(str(path)), Path(path)
     try:
@@ -74,7 +74,7 @@ def load(path: str | Path, budget: Budget | None = None) -> Loaded:
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", place) from error
     try:
-        allowed = budget or Budget.of(None)
+        allowed = budget or WorkBudget.of(None)
         allowed.allow_for(len(data))
         with allowed.counting():
             return read(data)
@@ -177,7 +177,7 @@ def _certificate(members: dict[str, bytes], size: int) -> Certificate:
     _require(unpacked <= most_memory(size), "it would take too much memory")
     hold("arrays", unpacked + sum(map(len, members.values())))
     hold("arrays", unpacked, kept=True)
-    reader = _Reader(members, recipes)
+    reader = _MemberReader(members, recipes)
     certificate = reader.part(Certificate, head["certificate"], "")
     _require(not members, f"nobody asked for the member '{_plain(next(iter(members), ''))}'")
     assert isinstance(certificate, Certificate)
@@ -208,7 +208,7 @@ def _describes(recipe: Any, content: bytes) -> bool:
     return kind == "text" or prod(shape) * TYPES[kind] == len(content)
 
 
-class _Reader:
+class _MemberReader:
     """Takes the members one by one, as the dataclasses of a certificate ask for them."""
 
     def __init__(self, members: dict[str, bytes], recipes: dict[str, Any]):

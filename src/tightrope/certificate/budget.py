@@ -37,7 +37,7 @@ class OverBudget(CannotCertify):
 
 
 @dataclass
-class Budget:
+class WorkBudget:
     """So many seconds of a core, and proportionally many bytes: what one check may take. `more` seconds for
     every MiB of a file beyond the first are `grown` once it is read; memory does not grow with it."""
 
@@ -49,16 +49,16 @@ class Budget:
     _known: set[Any] = field(default_factory=set)
 
     @staticmethod
-    def of(amount: float | str | None, exact: bool = False) -> Budget:
+    def of(amount: float | str | None, exact: bool = False) -> WorkBudget:
         """600, "600s", "10min", "1h" or "10x" (times a minute); without it ten minutes for rationals, which
         are asked for by whoever has the time, and one for everything else; both grow with the file
         (`allow_for`).
 
-        >>> Budget.of("10min").seconds, Budget.of("10x").seconds, Budget.of(None).seconds
-        (600.0, 600.0, 60.0)
+        >>> [WorkBudget.of(amount).seconds for amount in ("10min", "10x", None)]
+        [600.0, 600.0, 60.0]
         """
         if amount is None:
-            return Budget(10 * SECONDS if exact else SECONDS, MORE)
+            return WorkBudget(10 * SECONDS if exact else SECONDS, MORE)
         match = _TEXT.match(str(amount))
         try:
             seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
@@ -66,7 +66,7 @@ class Budget:
             seconds = 0.0
         if not (seconds > 0 and isfinite(seconds)):
             raise InputError(f"`budget` is {amount!r}, not an amount of work such as 600s, 10min or 10x")
-        return Budget(seconds)
+        return WorkBudget(seconds)
 
     def allow_for(self, size: int) -> None:
         """A file of so many bytes is checked: where no amount was asked for, a large one may take longer."""
@@ -77,7 +77,7 @@ class Budget:
         return MEMORY * max(1.0, self.seconds / SECONDS)
 
     @contextmanager
-    def counting(self) -> Iterator[Budget]:
+    def counting(self) -> Iterator[WorkBudget]:
         """Within, what `spend` and `hold` count is this budget's."""
         token = _current.set(self)
         try:
@@ -86,7 +86,7 @@ class Budget:
             _current.reset(token)
 
 
-_current: ContextVar[Budget | None] = ContextVar("budget", default=None)
+_current: ContextVar[WorkBudget | None] = ContextVar("budget", default=None)
 
 
 def spend(what: str, operations: float, bits: int = 0, once: Any = None) -> None:

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tightrope.certificate.budget import Budget
+from tightrope.certificate.budget import WorkBudget
 from tightrope.certificate.fields import validate
-from tightrope.certificate.nature import Boxes, Vector
+from tightrope.certificate.nature import BoundVector, Boxes
 from tightrope.certificate.numbers import FLOAT64, RATIONAL, Arithmetic, OutOfRange, as_fraction
-from tightrope.certificate.problem import Certificate, Claim, Problem, misfit
+from tightrope.certificate.problem import Certificate, CertifiedProblem, Claim, misfit
 from tightrope.certificate.theorem import prove
 from tightrope.certificate.verdict import (
     BELIEVED,
@@ -48,10 +48,10 @@ _End = Fraction | float
 """A bound at the initial state, before `complement`; a float is infinite."""
 
 
-def check(certificate: Certificate, n: Arithmetic = FLOAT64, budget: Budget | None = None) -> Verdict:
+def check(certificate: Certificate, n: Arithmetic = FLOAT64, budget: WorkBudget | None = None) -> Verdict:
     """All checks. An `InputError` where a field does not hold what it should, `OverBudget` where they would
     take more than a budget."""
-    with (budget or Budget.of(None, n.exact)).counting():
+    with (budget or WorkBudget.of(None, n.exact)).counting():
         return _check(certificate, n)
 
 
@@ -85,12 +85,12 @@ def _check(certificate: Certificate, n: Arithmetic) -> Verdict:
     return Verdict(tuple(checks), values, kind, assumed, unbound(certificate), contradicted)
 
 
-def _steps(problem: Problem) -> int:
+def _steps(problem: CertifiedProblem) -> int:
     """Backups that are made."""
     return max(problem.objective.steps or 0, problem.objective.lower_steps)
 
 
-def _exact_work(problem: Problem) -> int:
+def _exact_work(problem: CertifiedProblem) -> int:
     return max(1, _steps(problem)) * max(problem.graph.transitions, 500)
 
 
@@ -138,7 +138,7 @@ def _prove(
     float64, they are made again in rationals."""
     problem, claim, hints = certificate.problem, certificate.claims[number], certificate.values[number]
     checks: list[Check] = []
-    ends: list[Vector] = []
+    ends: list[BoundVector] = []
     for upward in (False, True):
         sets = boxes if learned is None else learned.boxes(boxes, number, upward)
         priced = problem if learned is None else learned.priced(problem, upward)
@@ -170,7 +170,7 @@ def _prove(
     return [*checks, last]
 
 
-def _at(vector: Vector, state: int) -> _End:
+def _at(vector: BoundVector, state: int) -> _End:
     number = inf if vector.infinite[state] else vector.number[state]
     return float(number) if number in (inf, -inf) else as_fraction(number)
 
@@ -191,7 +191,7 @@ def unbound(certificate: Certificate) -> dict[str, bool | None]:
     return {"model": False, "property": False, "data": data, "policy": policy}
 
 
-def assumptions(problem: Problem, planned: bool, given: bool) -> list[Assumption]:
+def assumptions(problem: CertifiedProblem, planned: bool, given: bool) -> list[Assumption]:
     """What is assumed, derived from method and design; what is not kept makes the confidence nominal."""
     listed = [] if problem.data is None else problem.data.assumptions(planned, given)
     if problem.assumed_support is not None:

@@ -59,8 +59,8 @@ from tightrope.certificate.coupled_hints import CoupledHints
 from tightrope.certificate.logarithms import root_up
 from tightrope.certificate.nature import rows_of
 from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers, OutOfRange
-from tightrope.certificate.problem import Claim, Objective, Problem
-from tightrope.certificate.rows import Origin, Rows, Writer, approximate_inverses
+from tightrope.certificate.problem import CertifiedObjective, CertifiedProblem, Claim
+from tightrope.certificate.rows import RowOrigin, RowSystem, RowWriter, approximate_inverses
 from tightrope.certificate.theorem import boundary_of
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
@@ -96,27 +96,27 @@ def unproved(n: Arithmetic, count: int, holds: Callable[[Arithmetic, OffsetArray
 class Cells:
     """The cells that a proof speaks of; also the source of SPLIT rows."""
 
-    def __init__(self, hints: CoupledHints, writer: Writer, region_box: Box):
+    def __init__(self, hints: CoupledHints, writer: RowWriter, region_box: Box):
         self.hints, self.space, self.region_box = hints, writer.space, region_box
         hold("splits", 150 * hints.split_direction.size, kept=True)
         spend("splits", 20 * hints.split_direction.size)
         self.direction = [[Fraction(v) for v in row] for row in hints.split_direction.tolist()]
         self.value = [Fraction(v) for v in hints.split_value.tolist()]
-        self.writer = writer.and_from(Origin.SPLIT, self)
+        self.writer = writer.and_from(RowOrigin.SPLIT, self)
 
     def row(self, index: int, part: int, points: FloatArray) -> Row:
         if part == 0:
             return self.direction[index], self.value[index]
         return [-a for a in self.direction[index]], -self.value[index]
 
-    def rows(self, node: int, names: Any) -> Rows:
+    def rows(self, node: int, names: Any) -> RowSystem:
         """These rows in the cell of a node, which may name only what holds there."""
         path = self.hints.path(node)
         spend(
             "cells", (150 + 4 * self.space.size) * len(path) + len(path) * len(names) // 2 + 20 * len(names)
         )
         for origin, index, part in names.tolist():
-            if origin == Origin.SPLIT and (index, part) not in path:
+            if origin == RowOrigin.SPLIT and (index, part) not in path:
                 raise ValueError("a split that does not lead to its cell")
         return self.writer.rows(names, self.box(path))
 
@@ -146,7 +146,7 @@ class Cells:
 
 def hull_misfit(
     n: Arithmetic,
-    rows: Rows,
+    rows: RowSystem,
     simplices: OffsetArray,
     points: FloatArray,
     centre: FloatArray,
@@ -241,7 +241,7 @@ def monomials(size: int) -> tuple[Any, Any, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
+class PolicyChain:
     """The policy's chain: transitions of the listed states, in their order, with the policy's weight and the
     discount.
 
@@ -260,7 +260,9 @@ class Walk:
     reward_size: Numbers
 
     @staticmethod
-    def of(n: Arithmetic, space: Space, problem: Problem, claim: Claim, state: OffsetArray) -> Walk:
+    def of(
+        n: Arithmetic, space: Space, problem: CertifiedProblem, claim: Claim, state: OffsetArray
+    ) -> PolicyChain:
         graph, objective, weight = problem.graph, problem.objective, claim.weights(problem.graph.choices)
         assert problem.expression is not None and problem.polynomial is not None
         if weight is None:
@@ -282,7 +284,7 @@ class Walk:
         rewards = (
             np.add.reduceat(each, first[:-1]) if len(state) else each for each in (earned, np.abs(earned))
         )
-        return Walk(n, state, start, *chain, *forms, *rewards)
+        return PolicyChain(n, state, start, *chain, *forms, *rewards)
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,7 +297,7 @@ class Ball:
     radius: Any
 
     @staticmethod
-    def of(walk: Walk, points: FloatArray, centre: FloatArray, axes: FloatArray) -> Ball:
+    def of(walk: PolicyChain, points: FloatArray, centre: FloatArray, axes: FloatArray) -> Ball:
         """On x = centre + axes·y; the numbers of the walk's expressions are the nearest."""
         n, linear, constant = walk.n, walk.linear, walk.constant
         x, along, y = n.array(centre), n.array(axes), n.array(points)
@@ -327,7 +329,7 @@ class Ball:
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class ValueModel:
     """W, by coefficients, and e for every state of the graph, zeros where nothing is claimed.
 
     They are doubles as in the file, or numbers of the arithmetic that steps were made in.
@@ -337,16 +339,16 @@ class Model:
     error: Numbers
 
     @staticmethod
-    def constant(value: FloatArray, size: int) -> Model:
+    def constant(value: FloatArray, size: int) -> ValueModel:
         width = (size + 1) * (size + 2) // 2
         spend("models of the value", 40 * (size + 1) ** 4)
         hold("models of the value", 24 * len(value) * width * (1 + size // 3))
         coefficient = np.zeros((len(value), monomials(size)[2].shape[1]))
         coefficient[:, 0] = value
-        return Model(coefficient, np.zeros(len(value)))
+        return ValueModel(coefficient, np.zeros(len(value)))
 
 
-def backup(walk: Walk, ball: Ball, model: Model) -> tuple[Numbers, Numbers, Any]:
+def backup(walk: PolicyChain, ball: Ball, model: ValueModel) -> tuple[Numbers, Numbers, Any]:
     """r + γP(y)W(y) at a walk's states: (coefficients up to degree 3, γ max P(y)e, rounding).
 
     The last bounds, on the ball, what rounding and fuzz may have changed. In blocks of states.
@@ -367,7 +369,12 @@ def backup(walk: Walk, ball: Ball, model: Model) -> tuple[Numbers, Numbers, Any]
 
 
 def _block(
-    walk: Walk, ball: Ball, model: Model, sizes: tuple[Numbers, Numbers] | None, first: int, last: int
+    walk: PolicyChain,
+    ball: Ball,
+    model: ValueModel,
+    sizes: tuple[Numbers, Numbers] | None,
+    first: int,
+    last: int,
 ) -> tuple[Numbers, Numbers, Numbers]:
     n, size, span = walk.n, ball.size, slice(int(walk.start[first]), int(walk.start[last]))
     starts, longest = walk.start[first:last] - span.start, int(np.diff(walk.start).max(initial=1))
@@ -388,7 +395,7 @@ def _block(
     return coefficient, carried, 2 * (rounding(n, longest + size + 20, terms) + fuzz)
 
 
-def model_misfit(walk: Walk, ball: Ball, model: Model) -> BoolArray:
+def model_misfit(walk: PolicyChain, ball: Ball, model: ValueModel) -> BoolArray:
     """States of the walk where the error is too small."""
     n, own, error = walk.n, model.coefficient[walk.state], walk.n.array(model.error[walk.state])
     residual, carried, doubt = backup(walk, ball, model)
@@ -401,8 +408,13 @@ def model_misfit(walk: Walk, ball: Ball, model: Model) -> BoolArray:
 
 
 def take_steps(
-    objective: Objective, walk: Walk, ball: Ball, model: Model, known: BoolArray, steps: int
-) -> tuple[Model, BoolArray]:
+    objective: CertifiedObjective,
+    walk: PolicyChain,
+    ball: Ball,
+    model: ValueModel,
+    known: BoolArray,
+    steps: int,
+) -> tuple[ValueModel, BoolArray]:
     """The model so many steps earlier, and where it is one; the walk is over all states.
 
     A state visited after `step` steps counts as a target from lower_steps on, where steps are bounded.
@@ -422,7 +434,7 @@ def take_steps(
     return model, known
 
 
-def _one_step(walk: Walk, ball: Ball, model: Model) -> Model:
+def _one_step(walk: PolicyChain, ball: Ball, model: ValueModel) -> ValueModel:
     """r + γP(y)W(y) with an error that covers what is left out, also of digits."""
     n, width = walk.n, model.coefficient.shape[1]
     coefficient, carried, doubt = backup(walk, ball, model)
@@ -430,7 +442,7 @@ def _one_step(walk: Walk, ball: Ball, model: Model) -> Model:
     error = ball.largest(coefficient, 3) + carried + doubt
     if n.exact:
         error = error + ball.magnitude(coefficient[:, :width] - trimmed)
-    return Model(trimmed, n.trim(error + rounding(n, 16, error), True))
+    return ValueModel(trimmed, n.trim(error + rounding(n, 16, error), True))
 
 
 def norm_up(n: Arithmetic, vectors: Numbers, divided: Any = 1) -> Numbers:
@@ -439,7 +451,7 @@ def norm_up(n: Arithmetic, vectors: Numbers, divided: Any = 1) -> Numbers:
     return root_up(n, square + n.error(vectors.shape[-1] + 8, square))
 
 
-def polynomial_ends(ball: Ball, model: Model, state: int, points: FloatArray) -> ValueEnds:
+def polynomial_ends(ball: Ball, model: ValueModel, state: int, points: FloatArray) -> ValueEnds:
     """Bounds of V at a state over the hull of the points."""
     n, size, own = ball.n, ball.size, ball.n.array(model.coefficient[[state]])
     table, (left, right) = n.zeros((size + 1, size + 1)), np.triu_indices(size + 1)
@@ -452,7 +464,7 @@ def polynomial_ends(ball: Ball, model: Model, state: int, points: FloatArray) ->
 
 
 def occupancy_ends(
-    walk: Walk, ball: Ball, model: Model, initial: int, points: FloatArray, occupancy: FloatArray
+    walk: PolicyChain, ball: Ball, model: ValueModel, initial: int, points: FloatArray, occupancy: FloatArray
 ) -> ValueEnds:
     """Bounds of V at the initial state from weights of the open states."""
     n, eta, y = walk.n, walk.n.array(occupancy), walk.n.array(points)
@@ -632,7 +644,7 @@ class CoupledCheck:
             raise ValueError("models do not fit the proofs")
         self.claim = link.certificate.claims[hints.claim]
         self.about = link.space, problem, self.claim
-        self.walk = Walk.of(self.n, *self.about, self.state)
+        self.walk = PolicyChain.of(self.n, *self.about, self.state)
         self._walks = {(self.n, False): self.walk}
 
     def checks(self, ends: ValueEnds) -> tuple[list[Check], ValueEnds]:
@@ -683,7 +695,7 @@ class CoupledCheck:
 
         def encloses(n: Arithmetic, which: OffsetArray) -> BoolArray:
             whole = n is self.n and len(which) == len(self.state)
-            walk = self.walk if whole else Walk.of(n, *self.about, self.state[which])
+            walk = self.walk if whole else PolicyChain.of(n, *self.about, self.state[which])
             try:
                 return ~model_misfit(walk, Ball.of(walk, *shape), model)
             except OutOfRange:
@@ -703,9 +715,9 @@ class CoupledCheck:
     def shape(self, proof: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         return self.hints.points_of(proof)[0], self.hints.centre[proof], self.hints.axes[proof]
 
-    def model(self, proof: int) -> tuple[Model, BoolArray]:
+    def model(self, proof: int) -> tuple[ValueModel, BoolArray]:
         """What the file says of the value after all steps, and where it says something."""
-        model, known = Model.constant(self.value, self.hints.point.shape[1]), self.decided.copy()
+        model, known = ValueModel.constant(self.value, self.hints.point.shape[1]), self.decided.copy()
         if len(self.state):
             known[self.state] = True
             model.coefficient[self.state] = self.hints.coefficients_of(proof)
@@ -717,7 +729,7 @@ class CoupledCheck:
         hints, shape, initial = self.hints, self.shape(proof), self.graph.initial
         if (n, self.steps > 0) not in self._walks:
             states = np.arange(self.graph.states) if self.steps else self.state
-            self._walks[n, self.steps > 0] = Walk.of(n, *self.about, states)
+            self._walks[n, self.steps > 0] = PolicyChain.of(n, *self.about, states)
         walk, (model, known) = self._walks[n, self.steps > 0], self.model(proof)
         ball = Ball.of(walk, *shape)
         if self.steps:

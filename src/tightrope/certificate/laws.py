@@ -24,14 +24,14 @@ from tightrope.certificate.budget import spend, spend_sums
 from tightrope.certificate.fields import Polynomial
 from tightrope.certificate.nature import Boxes, excess, signs_of_sums
 from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers, bits_of
-from tightrope.certificate.problem import Problem
+from tightrope.certificate.problem import CertifiedProblem
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 _UNIT = 2.0**-52
 
 
-def boxes_of(problem: Problem, n: Arithmetic) -> tuple[Boxes, list[Check]]:
+def boxes_of(problem: CertifiedProblem, n: Arithmetic) -> tuple[Boxes, list[Check]]:
     """The boxes of a plain, point or interval problem, and whether there is a distribution in each."""
     graph, label, checks = problem.graph, np.arange(problem.graph.transitions), list[Check]()
     box = partial(Boxes, n, graph.transition_start, graph.successor)

@@ -35,16 +35,16 @@ from tightrope.certificate.coordinates import Box, Interval, Space, Terms, add, 
 from tightrope.certificate.evidence import METHODS, Data, RegionHints
 from tightrope.certificate.nature import Boxes, signs_of_sums
 from tightrope.certificate.numbers import Arithmetic
-from tightrope.certificate.problem import Certificate, Problem
+from tightrope.certificate.problem import Certificate, CertifiedProblem
 from tightrope.certificate.rows import (
-    Bounds,
+    ExpressionBounds,
     IntervalRows,
-    Origin,
     ProvedEnds,
-    Rows,
+    RowOrigin,
+    RowSystem,
+    RowWriter,
     Sources,
     Statements,
-    Writer,
     is_empty,
     prove_by_bases,
     shrunk_box,
@@ -54,15 +54,15 @@ from tightrope.numerics.arrays import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class Projection:
+class ProjectedRegion:
     """Links 2 and 3: rows of the region, the box that follows from them, and bounds of expressions, or of
     transitions where these share δ."""
 
     check: Check
-    writer: Writer
+    writer: RowWriter
     box: Box
-    rows: Rows | None
-    bounds: Bounds
+    rows: RowSystem | None
+    bounds: ExpressionBounds
     lower: FloatArray
     upper: FloatArray
 
@@ -92,12 +92,12 @@ class Learned:
             self.statements = known
 
     @cached_property
-    def outcomes(self) -> Outcomes:
+    def outcomes(self) -> SeenOutcomes:
         size = self.problem.graph.transitions
         counts = np.zeros(size, dtype=np.int64)
         if self.data is not None:
             counts = totals(self.data, np.arange(size), size)
-        return Outcomes.of(self.problem, counts)
+        return SeenOutcomes.of(self.problem, counts)
 
     def checks(self) -> list[Check]:
         """Links 1 to 3."""
@@ -154,11 +154,11 @@ class Learned:
         for stage in self.hints.slab:
             assert slab is not None
             slab = slab.narrowed(*self.project(stage.region, sources).bounds.doubles(self.used), stage)
-            sources = {**sources, Origin.SLAB: slab}
+            sources = {**sources, RowOrigin.SLAB: slab}
         return sources
 
     @cached_property
-    def projection(self) -> Projection:
+    def projection(self) -> ProjectedRegion:
         projected, region = self.project(self.hints.region), self.hints.region
         if region is not None and projected.rows is not None:
             last = region.box_basis[-2 * self.space.size :]
@@ -167,19 +167,19 @@ class Learned:
                 raise Contradiction("no parameters satisfy all rows of the region")
         return projected
 
-    def writer(self, region: RegionHints | None, sources: Sources | None = None) -> Writer:
+    def writer(self, region: RegionHints | None, sources: Sources | None = None) -> RowWriter:
         """Who writes the rows that hints about a region name."""
         points = np.zeros((0, self.space.size)) if region is None else region.point
         if points.shape[1] != self.space.size:
             raise ValueError("the region does not fit the coordinates")
-        return Writer(self.space, self.sources if sources is None else sources, points)
+        return RowWriter(self.space, self.sources if sources is None else sources, points)
 
-    def project(self, region: RegionHints | None, sources: Sources | None = None) -> Projection:
+    def project(self, region: RegionHints | None, sources: Sources | None = None) -> ProjectedRegion:
         """Links 2 and 3, with these hints about the region."""
         writer, box, rows = self.writer(region, sources), self.space.start_box(), None
         bases, stages = ProvedEnds(), 0
         if region is not None:
-            early = region.row[region.row[:, 0] != Origin.EXPRESSION]
+            early = region.row[region.row[:, 0] != RowOrigin.EXPRESSION]
             if not np.array_equal(early, region.row[: len(early)]):
                 raise ValueError("rows that rest on proved bounds come last")
             stages = len(region.box_basis) // (2 * self.space.size)
@@ -193,17 +193,17 @@ class Learned:
         if region is not None:
             met = dict.fromkeys(self.used)
             known = [p if e in met else None for e, p in enumerate(self.polynomials)]
-            writer = writer.and_from(Origin.EXPRESSION, IntervalRows(self.space, known, lower, upper))
+            writer = writer.and_from(RowOrigin.EXPRESSION, IntervalRows(self.space, known, lower, upper))
             rows = writer.rows(region.row, box)
         words = f"{len(self.used)} expressions, {len(bases)} ends from bases, {stages} stages"
         check = Check("bounds of expressions are derived", True, words)
-        return Projection(check, writer, box, rows, bounds, lower, upper)
+        return ProjectedRegion(check, writer, box, rows, bounds, lower, upper)
 
-    def bounds(self, bases: ProvedEnds, box: Box | None) -> Bounds:
+    def bounds(self, bases: ProvedEnds, box: Box | None) -> ExpressionBounds:
         """What events say of expressions, with what follows from bases and within a box."""
-        return Bounds(self.space, self.polynomials, self.statements.ends, bases, box, self._ranges)
+        return ExpressionBounds(self.space, self.polynomials, self.statements.ends, bases, box, self._ranges)
 
-    def _derive(self, bounds: Bounds) -> tuple[FloatArray, FloatArray]:
+    def _derive(self, bounds: ExpressionBounds) -> tuple[FloatArray, FloatArray]:
         """The bounds of every expression, or of every transition where these share δ."""
         lower, upper = bounds.doubles(self.used)
         unknown, least = self.unknown, self.problem.assumed_support
@@ -252,7 +252,7 @@ class Learned:
             raise Contradiction("no reward is left of an expression")
         return low[earned], high[earned]
 
-    def priced(self, problem: Problem, upward: bool) -> Problem:
+    def priced(self, problem: CertifiedProblem, upward: bool) -> CertifiedProblem:
         """The problem with rewards at their end for a bound."""
         if problem.objective.earned is None or self.reward_ends is None:
             return problem
@@ -271,7 +271,7 @@ def totals(data: Data, labels: Ints, size: int, first: int = 0, last: int | None
 
 
 @dataclass(frozen=True, eq=False)
-class Outcomes:
+class SeenOutcomes:
     """Outcome o of group owner[o] has probability multiplicity[o]·f, f = expression[o], and was seen[o].
 
     Outcomes of group k are start[k] to start[k+1]; `visits` are those of groups, `of_choice` the group of
@@ -293,7 +293,7 @@ class Outcomes:
         return np.add.reduceat(self.seen, self.start[:-1])
 
     @staticmethod
-    def of(problem: Problem, counts: Ints) -> Outcomes:
+    def of(problem: CertifiedProblem, counts: Ints) -> SeenOutcomes:
         graph, expression_of = problem.graph, problem.expression
         assert expression_of is not None
         choice = np.repeat(np.arange(graph.choices), np.diff(graph.transition_start))
@@ -318,7 +318,7 @@ class Outcomes:
             own = table[one].reshape(-1)
             parts.append((np.full(len(one), k), expression[own], multiplicity[own], pooled.reshape(-1)))
         width, named, times, pooled = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return Outcomes(np.concatenate([[0], np.cumsum(width)]), named, times, pooled, of_choice)
+        return SeenOutcomes(np.concatenate([[0], np.cumsum(width)]), named, times, pooled, of_choice)
 
 
 def _number_rows(table: Ints) -> Ints:

@@ -62,31 +62,31 @@ class Graph:
 
 
 @dataclass(frozen=True, eq=False)
-class Vector:
+class BoundVector:
     """Finite numbers; where `infinite`, +∞ stands in their place."""
 
     number: Numbers
     infinite: BoolArray
 
     @staticmethod
-    def of(n: Arithmetic, doubles: FloatArray, used: Any = slice(None)) -> Vector:
+    def of(n: Arithmetic, doubles: FloatArray, used: Any = slice(None)) -> BoundVector:
         """These doubles, as far as they are used."""
         number, infinite = n.zeros(len(doubles)), np.isinf(doubles)
         number[used] = n.array(np.where(infinite, 0.0, doubles)[used])
-        return Vector(number, infinite)
+        return BoundVector(number, infinite)
 
-    def within(self, n: Arithmetic, upward: bool) -> Vector:
+    def within(self, n: Arithmetic, upward: bool) -> BoundVector:
         """The same, with the bound that says nothing where a number left the range of the arithmetic."""
         known = n.finite(self.number)
         if np.all(known):
             return self
         number = np.where(known, self.number, 0 if upward else -np.inf)
-        return Vector(number, self.infinite | (upward & ~known))
+        return BoundVector(number, self.infinite | (upward & ~known))
 
-    def take(self, index: Any) -> Vector:
-        return Vector(self.number[index], self.infinite[index])
+    def take(self, index: Any) -> BoundVector:
+        return BoundVector(self.number[index], self.infinite[index])
 
-    def below(self, other: Vector) -> BoolArray:
+    def below(self, other: BoundVector) -> BoolArray:
         """Where an entry is smaller than the other's."""
         result: BoolArray = ~self.infinite & (other.infinite | (self.number < other.number))
         return result
@@ -108,7 +108,7 @@ class Boxes:
     single: BoolArray
     law: Callable[[OffsetArray], tuple[Numbers, Numbers]] | None = None
 
-    def bound(self, values: Vector, maximise: bool, upward: bool) -> Vector:
+    def bound(self, values: BoundVector, maximise: bool, upward: bool) -> BoundVector:
         """Not below nature's optimum at every choice if `upward`, not above it otherwise."""
         choices = len(self.transition_start) - 1
         number, infinite = self.n.zeros(choices), np.zeros(choices, dtype=np.bool_)
@@ -125,7 +125,7 @@ class Boxes:
             sign = 1 if highest else -1
             best = _maximum(self.n, lower, upper, sign * x.number, highest == upward)
             number[rows] = sign * best
-        return Vector(number, infinite)
+        return BoundVector(number, infinite)
 
     def _is_infinite(
         self, lower: Numbers, upper: Numbers, bad: BoolArray, maximise: bool, single: bool

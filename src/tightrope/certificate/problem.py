@@ -36,7 +36,7 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 if TYPE_CHECKING:
     from tightrope.certificate.evidence import Data, Domain, LearnedHints
-    from tightrope.certificate.product import Automaton
+    from tightrope.certificate.product import RabinAutomaton
 
 MOST_STEPS = 1_000_000
 MOST_WORK = 10**9
@@ -47,7 +47,7 @@ MOST_BITS = 10**7
 
 
 @dataclass(frozen=True, eq=False)
-class Objective:
+class CertifiedObjective:
     """What is asked, and who decides. `nature` ANY: the bounds hold whatever she picks. `earned`, in place of
     `reward`: the polynomial of the problem that each choice earns, over a domain."""
 
@@ -117,7 +117,7 @@ _FIELDS: dict[str, tuple[set[str], set[str]]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class CertifiedProblem:
     """A model, an objective, and where the model is parametric what is known of its parameters.
 
     `assumed_support` EPS: it was assumed that a transition which can happen has at least probability
@@ -126,7 +126,7 @@ class Problem:
     """
 
     graph: Graph = fields.part(Graph)
-    objective: Objective = fields.part(Objective)
+    objective: CertifiedObjective = fields.part(CertifiedObjective)
     probability: FloatArray | None = fields.reals("TRANSITIONS", least=0.0, most=1.0, optional=True)
     lower: FloatArray | None = fields.reals("TRANSITIONS", least=0.0, most=1.0, optional=True)
     upper: FloatArray | None = fields.reals("TRANSITIONS", least=0.0, most=1.0, optional=True)
@@ -136,7 +136,7 @@ class Problem:
     domain: Domain | None = fields.part("evidence.Domain", optional=True)
     data: Data | None = fields.part("evidence.Data", optional=True)
     assumed_support: float | None = fields.share(optional=True)
-    automaton: Automaton | None = fields.part("product.Automaton", optional=True)
+    automaton: RabinAutomaton | None = fields.part("product.RabinAutomaton", optional=True)
     denominator: tuple[Polynomial, ...] | None = fields.polynomials("denominators", optional=True)
 
     @property
@@ -255,7 +255,7 @@ class ValueHints:
 class Certificate:
     """Claims about a problem, with hints for each. Nothing relies on `about`, what a file says of itself."""
 
-    problem: Problem = fields.part(Problem)
+    problem: CertifiedProblem = fields.part(CertifiedProblem)
     claims: tuple[Claim, ...] = fields.parts(Claim, 4)
     values: tuple[ValueHints, ...] = fields.parts(ValueHints, 4)
     learned: LearnedHints | None = fields.part("evidence.LearnedHints", optional=True)
@@ -290,7 +290,7 @@ _REMEMBERS = ("robust policy", "fixed")
 """A policy of the product of model and automaton."""
 
 
-def misfit(problem: Problem, claim: Claim, hints: ValueHints) -> str | None:
+def misfit(problem: CertifiedProblem, claim: Claim, hints: ValueHints) -> str | None:
     """Why a claim and its hints do not fit the problem."""
     start, objective = problem.graph.choice_start, problem.objective
     size = {"states": problem.graph.states, "choices": problem.graph.choices}

@@ -36,7 +36,7 @@ MOST_PAIRS = 2**28
 
 
 @dataclass(frozen=True, eq=False)
-class Automaton:
+class RabinAutomaton:
     """A deterministic automaton that reads the letter of every state that is visited, beginning in 0.
 
     `atom[i, s]`: state formula i holds in s. Letters are the columns of it that occur, in the order of the
@@ -76,7 +76,7 @@ class Automaton:
 
 
 @dataclass(frozen=True, eq=False)
-class Product:
+class AutomatonProduct:
     """A graph in which `target` is to be reached; `choice` and `transition` are the model's behind its own.
     `key` of a product state is s·memories + q, rising."""
 
@@ -98,7 +98,9 @@ class Product:
         )
 
 
-def product_of(model: Graph, automaton: Automaton, agent: str, boxes: Boxes, most: int) -> Product:
+def product_of(
+    model: Graph, automaton: RabinAutomaton, agent: str, boxes: Boxes, most: int
+) -> AutomatonProduct:
     """What the model's initial state reaches, of at most so many states."""
     key, reached = np.array([model.initial * automaton.memories]), 0
     seen = np.zeros(model.states * automaton.memories, dtype=np.bool_)
@@ -127,10 +129,10 @@ def product_of(model: Graph, automaton: Automaton, agent: str, boxes: Boxes, mos
         for number, avoided in enumerate(automaton.avoided):
             marks = [mark[memory, letter] for mark in automaton.repeated[automaton.pair == number]]
             target |= arena.won(~avoided[memory, letter], marks)
-    return Product(graph, target, check, key, choice, transition)
+    return AutomatonProduct(graph, target, check, key, choice, transition)
 
 
-def _step(graph: Graph, automaton: Automaton, key: OffsetArray) -> tuple[OffsetArray, ...]:
+def _step(graph: Graph, automaton: RabinAutomaton, key: OffsetArray) -> tuple[OffsetArray, ...]:
     """Offsets and numbers of the choices of pairs, of their transitions, and the pairs these lead to."""
     state, memory = key // automaton.memories, key % automaton.memories
     choice_start, choice = rows_of(graph.choice_start, state)
@@ -141,7 +143,7 @@ def _step(graph: Graph, automaton: Automaton, key: OffsetArray) -> tuple[OffsetA
     return choice_start, choice, start, transition, behind
 
 
-def _settled(automaton: Automaton) -> BoolArray:
+def _settled(automaton: RabinAutomaton) -> BoolArray:
     """Memories from which every word is accepted: for one pair, all there is from now on is marked well."""
     result = np.zeros(automaton.memories, dtype=np.bool_)
     for number, avoided in enumerate(automaton.avoided):
@@ -154,7 +156,7 @@ def _settled(automaton: Automaton) -> BoolArray:
     return result
 
 
-def _only_settles(automaton: Automaton, settled: BoolArray) -> bool:
+def _only_settles(automaton: RabinAutomaton, settled: BoolArray) -> bool:
     """Whether only settled runs are accepted: every pair repeats something that is marked nowhere else."""
     bound = automaton.pair[~np.any(automaton.repeated[:, ~settled], axis=(1, 2))]
     return set(range(len(automaton.avoided))) <= set(bound.tolist())

@@ -31,7 +31,7 @@ from tightrope.certificate.coordinates import (
 )
 from tightrope.certificate.fields import Polynomial, Polynomials
 from tightrope.certificate.numbers import as_fraction
-from tightrope.certificate.problem import Problem
+from tightrope.certificate.problem import CertifiedProblem
 
 UNIT: Terms = {(): ONE}
 
@@ -39,7 +39,7 @@ UNIT: Terms = {(): ONE}
 class QuotientSpace(Space):
     """A space in which expressions are read as quotients."""
 
-    def __init__(self, problem: Problem, polynomials: Polynomials):
+    def __init__(self, problem: CertifiedProblem, polynomials: Polynomials):
         assert problem.domain is not None and problem.denominator is not None
         if problem.data is not None and not problem.data.has_intervals:
             raise ValueError("quotients go with intervals alone")

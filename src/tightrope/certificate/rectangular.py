@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from tightrope.certificate.budget import hold, longest, spend_on, spend_sums
-from tightrope.certificate.nature import Boxes, Vector
+from tightrope.certificate.nature import BoundVector, Boxes
 from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers
-from tightrope.certificate.rows import BasisTable, Rows, Support
+from tightrope.certificate.rows import BasisTable, RowSystem, SupportBound
 from tightrope.numerics.arrays import OffsetArray
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class RegionBoxes(Boxes):
     doubt: Numbers
     extent: Numbers
     reach: Any
-    support: Support
+    support: SupportBound
     basis: OffsetArray
     place: OffsetArray
 
@@ -58,7 +58,7 @@ class RegionBoxes(Boxes):
         return RegionBoxes(**vars(boxes), **link.forms[name], **bases)
 
     @staticmethod
-    def _forms(n: Arithmetic, link: Learned, rows: Rows, joint: OffsetArray) -> dict[str, Any]:
+    def _forms(n: Arithmetic, link: Learned, rows: RowSystem, joint: OffsetArray) -> dict[str, Any]:
         """Of these expressions, the same for every claim and end."""
         exact = link.space.table(RATIONAL, [link.polynomials[e] for e in joint.tolist()])
         hold("expressions of choices", 16 * len(link.polynomials) * rows.size)
@@ -83,7 +83,7 @@ class RegionBoxes(Boxes):
         plain = Boxes(**{one.name: getattr(self, one.name) for one in fields(Boxes)}).exactly(choices)
         return RegionBoxes.of(plain, self.link, self.basis[choices])
 
-    def bound(self, values: Vector, maximise: bool, upward: bool) -> Vector:
+    def bound(self, values: BoundVector, maximise: bool, upward: bool) -> BoundVector:
         result = super().bound(values, maximise, upward)
         if maximise != upward:
             return result
@@ -95,7 +95,7 @@ class RegionBoxes(Boxes):
         return result
 
     def _over_region(
-        self, values: Vector, choices: OffsetArray, table: OffsetArray, maximise: bool
+        self, values: BoundVector, choices: OffsetArray, table: OffsetArray, maximise: bool
     ) -> Numbers:
         """Upper bounds of ±p·v at these choices, where all values are finite."""
         n, k, e, v = self.n, table.shape[1], self.label[table], values.number[self.successor[table]]

@@ -60,7 +60,7 @@ _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class RowSystem:
     """{ x : matrix·x ≤ bound }; rows 2j and 2j + 1 are x_j ≤ upper_j and −x_j ≤ −lower_j, the box."""
 
     n: Arithmetic
@@ -68,7 +68,7 @@ class Rows:
     bound: Numbers
 
     @staticmethod
-    def of(box: Box, rows: list[Numbers]) -> Rows:
+    def of(box: Box, rows: list[Numbers]) -> RowSystem:
         """Rows are (a, b), all rational."""
         size = len(box[0])
         table = RATIONAL.zeros((2 * size + len(rows), size + 1))
@@ -78,9 +78,9 @@ class Rows:
             table[2 * j + 1, j], table[2 * j + 1, size] = RATIONAL.array([-1])[0], -lower[j]
         if rows:
             table[2 * size :] = np.stack(rows)
-        return Rows(RATIONAL, table[:, :-1], table[:, -1])
+        return RowSystem(RATIONAL, table[:, :-1], table[:, -1])
 
-    def within(self, n: Arithmetic) -> Rows:
+    def within(self, n: Arithmetic) -> RowSystem:
         """The same in an arithmetic: bounds are raised by what rounding the entries may hide in the box."""
         if n.exact:
             return self
@@ -90,7 +90,7 @@ class Rows:
         missed = np.abs(self.matrix - RATIONAL.array(near)) @ self.reach
         bound = RATIONAL.up(self.bound + missed)
         n.require_finite(bound)
-        return Rows(n, near, bound)
+        return RowSystem(n, near, bound)
 
     @property
     def size(self) -> int:
@@ -122,7 +122,7 @@ class Rows:
         return np.where(np.isfinite(total), total, np.inf)
 
 
-def is_empty(rows: Rows, bases: Indices) -> bool:
+def is_empty(rows: RowSystem, bases: Indices) -> bool:
     """Whether no x satisfies all rows, in rationals.
 
     The mean of the vertices of a proof's bases lies inside, as a rule. Else, with x = lower + u, rows that
@@ -154,18 +154,18 @@ def is_empty(rows: Rows, bases: Indices) -> bool:
     return False
 
 
-class Support(Protocol):
+class SupportBound(Protocol):
     """Whoever bounds directions·x over the region, direction i in the way which[i]."""
 
     def upper_bounds(self, directions: Numbers, which: Any) -> Numbers: ...
 
-    def within(self, n: Arithmetic) -> Support: ...
+    def within(self, n: Arithmetic) -> SupportBound: ...
 
 
 class BasisTable:
     """Bases with their approximate inverses, each used for many directions."""
 
-    def __init__(self, rows: Rows, basis: Indices):
+    def __init__(self, rows: RowSystem, basis: Indices):
         if basis.ndim != 2 or basis.shape[1] != rows.size or np.any(basis >= len(rows.bound)):
             raise ValueError("a basis does not fit the region's rows")
         self.rows, self.n, self.basis = rows, rows.n, basis
@@ -193,7 +193,7 @@ class BasisTable:
         return best if n.exact else np.where(np.any(directions != 0, axis=1), best, 0)
 
 
-def upper_bounds(rows: Rows, directions: Numbers, basis: Indices) -> Numbers:
+def upper_bounds(rows: RowSystem, directions: Numbers, basis: Indices) -> Numbers:
     """Upper bounds of directions·x, one basis each."""
     bases, which = np.unique(basis, axis=0, return_inverse=True)
     return BasisTable(rows, bases).upper_bounds(directions, which.reshape(-1))
@@ -234,7 +234,7 @@ def approximate_inverses(matrix: FloatArray) -> FloatArray:
     return result
 
 
-class Origin(IntEnum):
+class RowOrigin(IntEnum):
     DOMAIN = 0
     EVENT = 1
     ENVELOPE = 2
@@ -247,53 +247,53 @@ class Origin(IntEnum):
     COST = 9
 
 
-class Source(Protocol):
+class RowSource(Protocol):
     """Whoever can write down the rows of an origin, tangents at the file's points; a name that means nothing
     is a ValueError."""
 
     def row(self, index: int, part: int, points: FloatArray) -> Row: ...
 
 
-class Stages(Source, Protocol):
+class Stages(RowSource, Protocol):
     """A source whose rows are written in stages, each from bounds that those before it prove."""
 
     def narrowed(self, lower: FloatArray, upper: FloatArray, hints: SlabHints) -> Stages: ...
 
 
-Sources = Mapping[Origin, Source]
+Sources = Mapping[RowOrigin, RowSource]
 
 
-class Writer:
+class RowWriter:
     """Writes rows from names, sources and the file's points. What does not depend on the box is kept."""
 
     def __init__(self, space: Space, sources: Sources, points: FloatArray):
         self.space, self.points = space, points
-        self.sources: Sources = {Origin.DOMAIN: space, **sources}
+        self.sources: Sources = {RowOrigin.DOMAIN: space, **sources}
         self._known: dict[tuple[int, int, int], Numbers] = {}
 
-    def and_from(self, origin: Origin, source: Source) -> Writer:
+    def and_from(self, origin: RowOrigin, source: RowSource) -> RowWriter:
         """A writer that knows one more origin."""
-        result = Writer(self.space, {**self.sources, origin: source}, self.points)
+        result = RowWriter(self.space, {**self.sources, origin: source}, self.points)
         result._known.update(self._known)
         return result
 
-    def rows(self, names: Any, box: Box) -> Rows:
+    def rows(self, names: Any, box: Box) -> RowSystem:
         """The named rows in the given box, after its faces."""
         hold("rows of the region", 32 * (len(names) + 2 * self.space.size) * (self.space.size + 1))
         spend_terms("rows of the region", 2 * len(names), box[0], box[1])
-        return Rows.of(box, [self._numbers(tuple(name), box) for name in names.tolist()])
+        return RowSystem.of(box, [self._numbers(tuple(name), box) for name in names.tolist()])
 
     def _numbers(self, name: tuple[int, int, int], box: Box) -> Numbers:
         if name in self._known:
             return self._known[name]
         origin, index, part = name
-        if origin == Origin.ENVELOPE:
+        if origin == RowOrigin.ENVELOPE:
             linear, bound = self._envelope(index, part, box)
             spend("rows of the region", 20 * len(linear))
             return RATIONAL.array([*linear, bound])
         if origin not in self.sources:
             raise ValueError(f"rows of origin {origin} where there are none")
-        linear, bound = self.sources[Origin(origin)].row(index, part, self.points)
+        linear, bound = self.sources[RowOrigin(origin)].row(index, part, self.points)
         spend_terms("rows of the region", len(linear), linear, (bound,))
         self._known[name] = RATIONAL.array([*linear, bound])
         return self._known[name]
@@ -341,7 +341,7 @@ class Statements:
     check: Check
     sources: Sources = field(default_factory=dict)
     ends: Mapping[tuple[int, int], Fraction] = field(default_factory=dict)
-    support: Support | None = None
+    support: SupportBound | None = None
     slab: Stages | None = None
     planned: bool = False
 
@@ -358,7 +358,7 @@ ProvedEnds = dict[tuple[int, int], Fraction]
 """Proved bounds by (expression, side); side 1 is the upper one."""
 
 
-def shrunk_box(writer: Writer, names: OffsetArray, hints: RegionHints) -> Box:
+def shrunk_box(writer: RowWriter, names: OffsetArray, hints: RegionHints) -> Box:
     """The region's box after all stages, no smaller than the file wants it."""
     (lower, upper), size = writer.space.start_box(), writer.space.size
     for basis in hints.box_basis.reshape(-1, 2 * size, size):
@@ -371,7 +371,7 @@ def shrunk_box(writer: Writer, names: OffsetArray, hints: RegionHints) -> Box:
     return lower, upper
 
 
-def next_box(writer: Writer, names: OffsetArray, box: Box, basis: OffsetArray) -> Box:
+def next_box(writer: RowWriter, names: OffsetArray, box: Box, basis: OffsetArray) -> Box:
     """The box after one more stage, in doubles where it became smaller."""
     rows = writer.rows(names, box)
     best = RATIONAL.up(upper_bounds(rows, rows.matrix[: 2 * rows.size], basis)).tolist()
@@ -380,7 +380,7 @@ def next_box(writer: Writer, names: OffsetArray, box: Box, basis: OffsetArray) -
     return writer.space.with_products(lower, upper)
 
 
-def prove_by_bases(rows: Rows, space: Space, polynomials: Polynomials, hints: RegionHints) -> ProvedEnds:
+def prove_by_bases(rows: RowSystem, space: Space, polynomials: Polynomials, hints: RegionHints) -> ProvedEnds:
     """The bounds that the listed bases prove."""
     ends = ProvedEnds()
     names = list(zip(hints.bound_expression.tolist(), hints.bound_side.tolist(), strict=True))
@@ -401,7 +401,7 @@ def prove_by_bases(rows: Rows, space: Space, polynomials: Polynomials, hints: Re
 
 
 @dataclass(frozen=True, eq=False)
-class Bounds:
+class ExpressionBounds:
     """What is proved of the ends of expressions: by events, by bases of a region, within its box."""
 
     space: Space

@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tightrope.certificate.nature import Vector, can_be_positive, moves_always, signs_of_sums
+from tightrope.certificate.nature import BoundVector, can_be_positive, moves_always, signs_of_sums
 from tightrope.certificate.numbers import Arithmetic, Numbers
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 if TYPE_CHECKING:
-    from tightrope.certificate.problem import Problem
+    from tightrope.certificate.problem import CertifiedProblem
     from tightrope.certificate.theorem import Game, Play
 
 
@@ -51,7 +51,7 @@ def moves_willingly(
     lower: Numbers,
     upper: Numbers,
     good: BoolArray,
-    values: Vector,
+    values: BoundVector,
     strict: BoolArray,
     owner: str,
 ) -> BoolArray:
@@ -120,7 +120,7 @@ def bounds_average(play: Play, bias_of: FloatArray) -> BoolArray:
     """
     game, upward, sign = play.game, play.upward, 1 if play.upward else -1
     n, gain = game.n, play.value
-    bias = Vector.of(n, bias_of, game.used)
+    bias = BoundVector.of(n, bias_of, game.used)
     total = gain.number + bias.number
     total = total - sign * n.error(2, abs(gain.number) + abs(bias.number))
     anyway = replace(game, objective=replace(game.objective, nature="ANY"))
@@ -133,7 +133,7 @@ def bounds_average(play: Play, bias_of: FloatArray) -> BoolArray:
     return play.by_state(holds & n.finite(total)[play.state], np.zeros(len(holds), dtype=np.bool_))
 
 
-def misfit_of_steps(problem: Problem, earlier: OffsetArray) -> str | None:
+def misfit_of_steps(problem: CertifiedProblem, earlier: OffsetArray) -> str | None:
     """Why the choices of earlier steps do not fit the problem."""
     step, state, choice = earlier.T
     steps = problem.objective.steps or problem.objective.lower_steps

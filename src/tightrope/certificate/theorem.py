@@ -28,9 +28,9 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from tightrope.certificate.nature import Boxes, Vector, moves_always, rows_of
+from tightrope.certificate.nature import BoundVector, Boxes, moves_always, rows_of
 from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers
-from tightrope.certificate.problem import Claim, Objective, Problem, ValueHints
+from tightrope.certificate.problem import CertifiedObjective, CertifiedProblem, Claim, ValueHints
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
@@ -43,7 +43,7 @@ class Game:
     """
 
     n: Arithmetic
-    objective: Objective
+    objective: CertifiedObjective
     state: OffsetArray
     choice_start: OffsetArray
     boxes: Boxes
@@ -52,7 +52,7 @@ class Game:
     witness: OffsetArray | None = None
 
     @staticmethod
-    def of(problem: Problem, boxes: Boxes) -> Game:
+    def of(problem: CertifiedProblem, boxes: Boxes) -> Game:
         """The game in which the agent is free."""
         n, objective, graph = boxes.n, problem.objective, problem.graph
         reward = n.zeros(graph.choices) if objective.reward is None else n.array(objective.reward)
@@ -89,7 +89,7 @@ class Game:
         """Whether it is the agent's witness that counts."""
         return self.weight is None and self.objective.agent == owner
 
-    def choices(self, values: Vector, upward: bool) -> Vector:
+    def choices(self, values: BoundVector, upward: bool) -> BoundVector:
         """Φ_c(values) for every choice: not below it if `upward`, not above it otherwise."""
         maximise = upward if self.objective.nature == "ANY" else self.objective.nature == "MAX"
         expected = self.boxes.bound(values, maximise, upward)
@@ -100,16 +100,18 @@ class Game:
         value = self.reward + scaled
         rounded = (self.reward != 0) | (discount != 1)
         slack = np.where(rounded, self.n.error(4, abs(self.reward) + abs(scaled)), 0)
-        return Vector(value + slack if upward else value - slack, expected.infinite).within(self.n, upward)
+        return BoundVector(value + slack if upward else value - slack, expected.infinite).within(
+            self.n, upward
+        )
 
-    def owners_choice(self, per_choice: Vector, owner: str, upward: bool) -> Vector:
+    def owners_choice(self, per_choice: BoundVector, owner: str, upward: bool) -> BoundVector:
         """What states come to where `owner` wants the bound: the agent's witness alone where he is one."""
         if self.agent_owns(owner):
             assert self.witness is not None
             return per_choice.take(self.witness)
         return self.best(per_choice, upward)
 
-    def best(self, per_choice: Vector, upward: bool) -> Vector:
+    def best(self, per_choice: BoundVector, upward: bool) -> BoundVector:
         """What states come to: the agent's optimum, or his mixture."""
         if self.weight is not None:
             return self.mix(per_choice, upward)
@@ -120,9 +122,9 @@ class Game:
         hidden = number.min() if most else np.where(infinite, number.min(), number).max()
         optimum, reached = (np.maximum, np.logical_or) if most else (np.minimum, np.logical_and)
         best = optimum.reduceat(np.where(infinite, hidden, number), starts)
-        return Vector(best, reached.reduceat(infinite, starts))
+        return BoundVector(best, reached.reduceat(infinite, starts))
 
-    def mix(self, per_choice: Vector, upward: bool) -> Vector:
+    def mix(self, per_choice: BoundVector, upward: bool) -> BoundVector:
         """Σ weight·value / Σ weight over the choices of positive weight; exact where there is only one."""
         assert self.weight is not None
         n, starts = self.n, self.choice_start[:-1]
@@ -139,7 +141,7 @@ class Game:
             mean = np.minimum(mean, np.maximum.reduceat(np.where(used, value, value.min()), starts))
         else:
             mean = np.maximum(mean, np.minimum.reduceat(np.where(used, value, value.max()), starts))
-        return Vector(mean, np.logical_or.reduceat(used & per_choice.infinite, starts)).within(n, upward)
+        return BoundVector(mean, np.logical_or.reduceat(used & per_choice.infinite, starts)).within(n, upward)
 
 
 class Play:
@@ -151,12 +153,12 @@ class Play:
         self.state = np.repeat(game.state, np.diff(game.choice_start))
 
     @cached_property
-    def value(self) -> Vector:
+    def value(self) -> BoundVector:
         """The bound, as far as it is used here."""
-        return Vector.of(self.game.n, self.bound, self.game.used)
+        return BoundVector.of(self.game.n, self.bound, self.game.used)
 
     @cached_property
-    def per_choice(self) -> Vector:
+    def per_choice(self) -> BoundVector:
         """What choices come to under the bound."""
         return self.game.choices(self.value, self.upward)
 
@@ -213,8 +215,8 @@ GameAt = Callable[[int], Game]
 
 
 def prove(
-    problem: Problem, boxes: Boxes, claim: Claim, hints: ValueHints, upward: bool
-) -> tuple[list[Check], Vector]:
+    problem: CertifiedProblem, boxes: Boxes, claim: Claim, hints: ValueHints, upward: bool
+) -> tuple[list[Check], BoundVector]:
     """The checks behind one of the two bounds, and the bound of every state if they pass."""
     whole = Game.of(problem, boxes)
     if claim.choice is not None:
@@ -229,7 +231,7 @@ def prove(
     objective = problem.objective
     if objective.steps is not None:
         counted = np.zeros(game.states) if objective.target is None else objective.target.astype(np.float64)
-        return [], _back_up(at, Vector.of(game.n, counted), objective.steps, upward)
+        return [], _back_up(at, BoundVector.of(game.n, counted), objective.steps, upward)
     bound = hints.upper if upward else hints.lower
     ranking = hints.lower_ranking if not upward or hints.upper_ranking is None else hints.upper_ranking
     assert bound is not None
@@ -238,7 +240,7 @@ def prove(
     owner, side = ("MIN", "upper") if upward else ("MAX", "lower")
     if ranking is None or (game.agent_owns(owner) and game.witness is None):
         missing = Check("hints", False, "a ranking or the agent's witness is missing")
-        return [missing], Vector.of(game.n, bound)
+        return [missing], BoundVector.of(game.n, bound)
     play, bias = Play(game, bound, ranking, upward), hints.upper_bias if upward else hints.lower_bias
     if bias is not None:
         from tightrope.certificate.special import bounds_average
@@ -303,7 +305,7 @@ def _stops(play: Play) -> list[Check]:
     return checks
 
 
-def _back_up(at: GameAt, value: Vector, steps: int, upward: bool, counted: bool = True) -> Vector:
+def _back_up(at: GameAt, value: BoundVector, steps: int, upward: bool, counted: bool = True) -> BoundVector:
     """So many backups, each in the game `at` its step; a state visited after `step` steps counts as a target
     from lower_steps on."""
     for step in range(steps - 1, -1, -1):
@@ -316,11 +318,11 @@ def _back_up(at: GameAt, value: Vector, steps: int, upward: bool, counted: bool 
                 number, infinite = np.where(objective.allowed, number, 0), infinite & objective.allowed
             if counted and step >= objective.lower_steps and objective.target is not None:
                 number = np.where(objective.target, 1, number)
-        value = Vector(number, infinite)
+        value = BoundVector(number, infinite)
     return value
 
 
-def boundary_of(objective: Objective, states: int) -> tuple[BoolArray, FloatArray]:
+def boundary_of(objective: CertifiedObjective, states: int) -> tuple[BoolArray, FloatArray]:
     """The states whose value is given, and that value."""
     value = np.zeros(states)
     if objective.target is None:

@@ -18,7 +18,7 @@ from copy import copy
 import numpy as np
 
 from tightrope.certificate.numbers import RATIONAL
-from tightrope.certificate.rows import Rows
+from tightrope.certificate.rows import RowSystem
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 _VIOLATED = 1e-15
@@ -33,7 +33,7 @@ _PARALLEL = 1e-11
 class BasisFinder:
     """Optimal bases for many directions over one system."""
 
-    def __init__(self, rows: Rows):
+    def __init__(self, rows: RowSystem):
         self.size = rows.size
         lower, upper = RATIONAL.floats(rows.lower), RATIONAL.floats(rows.upper)
         self.centre, self.half = (lower + upper) / 2, np.maximum((upper - lower) / 2, 1e-200)

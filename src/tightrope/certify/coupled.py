@@ -26,8 +26,8 @@ from tightrope.certificate.coupled_hints import CoupledHints, packed_size
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.problem import Certificate, Claim
-from tightrope.certificate.rows import Origin as Kind
-from tightrope.certificate.rows import Rows, Statements
+from tightrope.certificate.rows import RowOrigin as Kind
+from tightrope.certificate.rows import RowSystem, Statements
 from tightrope.certify.region import Name, with_region
 from tightrope.coupled import Cell, CoupledValue
 from tightrope.coupled.cells import Frame, affine_at, frame_of
@@ -103,7 +103,7 @@ def _with_cuts(
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _CellProof:
     """One node's proof; models and occupancies are the result's."""
 
     node: int
@@ -125,7 +125,7 @@ def _proof(
     blank = _blank(claim, size, state, tree)
     finder = HullFinder(CoupledCheck(link, blank).cells, names, tree)
     parts = [
-        _Part(node, cell, hull)
+        _CellProof(node, cell, hull)
         for node, cell in tree.nodes
         if (hull := finder.find(node, value.cells[cell])) is not None
     ]
@@ -201,7 +201,7 @@ def _blank(claim: int, size: int, state: OffsetArray, tree: PrunedTree) -> Coupl
 
 def _write(
     blank: CoupledHints,
-    parts: Sequence[_Part],
+    parts: Sequence[_CellProof],
     value: CoupledValue,
     row: OffsetArray,
     without_duals: bool,
@@ -246,7 +246,7 @@ def _write(
 
 
 def _model(
-    value: CoupledValue, part: _Part, row: OffsetArray
+    value: CoupledValue, part: _CellProof, row: OffsetArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """(value, slope, curve, error) of the open states on the ball of the hull; nothing for an empty cell."""
     size, count, hull = len(part.hull.centre), len(row), part.hull
@@ -429,7 +429,7 @@ class HullFinder:
         weights = np.array([weight for _, weight in pairs])
         return Hull(names, weights, nothing.astype(np.int64), nothing, centre, axes)
 
-    def _vertices(self, rows: Rows, frame: Frame) -> tuple[OffsetArray, FloatArray] | None:
+    def _vertices(self, rows: RowSystem, frame: Frame) -> tuple[OffsetArray, FloatArray] | None:
         """(simplices in the certificate's codes, points in the frame)."""
         number = np.roll(np.arange(len(rows.bound)), -2 * self.size)  # the faces of the box come last
         matrix, bound = RATIONAL.floats(rows.matrix[number]), RATIONAL.floats(rows.bound[number])

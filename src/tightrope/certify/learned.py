@@ -31,7 +31,7 @@ from tightrope.certificate import evidence
 from tightrope.certificate import problem as certified
 from tightrope.certificate.checker import check
 from tightrope.certificate.evidence import LearnedHints, RegionHints
-from tightrope.certificate.learned import Learned, Projection
+from tightrope.certificate.learned import Learned, ProjectedRegion
 from tightrope.certificate.nature import Boxes
 from tightrope.certificate.numbers import FLOAT64
 from tightrope.certificate.problem import Certificate, Claim, ValueHints
@@ -243,7 +243,7 @@ def _expression_bounds(result: LearningResult, sets: Sets) -> Wanted:
 
 
 def _widen(
-    link: Learned, projected: Projection, sets: Sets, wanted: Wanted, expressions: IndexArray
+    link: Learned, projected: ProjectedRegion, sets: Sets, wanted: Wanted, expressions: IndexArray
 ) -> Sets | None:
     """Sets moved outward to what is proved, or None where everything is proved as it is."""
     wrong = [] if sets.kind is SetsKind.UNTIED else open_ends(link, projected.bounds, wanted)
@@ -286,7 +286,7 @@ def _evaluate_again(
 
 
 def _claim(
-    initial: int, name: str, value: PolicyValue, objective: certified.Objective
+    initial: int, name: str, value: PolicyValue, objective: certified.CertifiedObjective
 ) -> tuple[Claim, ValueHints]:
     """Nature against the value gives its lower vector, nature for it the upper one."""
     ends = {solution.objective.nature: solution for solution in value.solutions}

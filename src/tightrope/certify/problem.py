@@ -17,7 +17,7 @@ from tightrope.certificate import evidence
 from tightrope.certificate import problem as certified
 from tightrope.certificate.fields import Polynomial
 from tightrope.certificate.nature import Graph
-from tightrope.certificate.product import Automaton as CertifiedAutomaton
+from tightrope.certificate.product import RabinAutomaton as CertifiedAutomaton
 from tightrope.errors import InputError
 from tightrope.logic.hoa import translate
 from tightrope.logic.long_run import read_average
@@ -48,7 +48,7 @@ def to_problem(
     theta: Sequence[Fraction] | None = None,
     assumed_support: float | None = None,
     data: evidence.Data | None = None,
-) -> certified.Problem:
+) -> certified.CertifiedProblem:
     """The problem of a plain or interval model, of a parametric one at `theta` or over its domain.
 
     Of an interval model with independent factors (`tightrope.model.mdp`) it is the game that they make,
@@ -78,7 +78,7 @@ def to_problem(
         if theta is not None:
             point = tuple(Fraction(value) for value in theta)
             point += tuple(1 / g.evaluate(point) for g in model.expressions.denominators)
-            return certified.Problem(
+            return certified.CertifiedProblem(
                 graph,
                 question,
                 expression=expression,
@@ -86,7 +86,7 @@ def to_problem(
                 theta=point,
                 automaton=automaton,
             )
-        return certified.Problem(
+        return certified.CertifiedProblem(
             graph,
             question,
             expression=expression,
@@ -100,9 +100,9 @@ def to_problem(
     kernel = IntervalOperator.of(model)  # rows that decimals brought off 1 are scaled
     if isinstance(model, MDP):
         probability = np.asarray(kernel.lower, dtype=np.float64)
-        return certified.Problem(graph, question, probability=probability, automaton=automaton)
+        return certified.CertifiedProblem(graph, question, probability=probability, automaton=automaton)
     lower, upper = (np.asarray(bound, dtype=np.float64) for bound in (kernel.lower, kernel.upper))
-    return certified.Problem(
+    return certified.CertifiedProblem(
         graph, question, lower=lower, upper=upper, assumed_support=assumed_support, automaton=automaton
     )
 
@@ -129,7 +129,9 @@ def to_graph(structure: Structure) -> Graph:
     )
 
 
-def to_objective(objective: Objective, model: MDP | IntervalMDP | ParametricMDP) -> certified.Objective:
+def to_objective(
+    objective: Objective, model: MDP | IntervalMDP | ParametricMDP
+) -> certified.CertifiedObjective:
     """What has no meaning for the kind is left out; nature has a say in interval models alone."""
     kind = objective.kind
     if kind is ObjectiveKind.CUMULATIVE and objective.terminal is not None:
@@ -141,7 +143,7 @@ def to_objective(objective: Objective, model: MDP | IntervalMDP | ParametricMDP)
         earned = len(model.expressions) + reward.expression.astype(np.int64)
     has_target = kind in (ObjectiveKind.UNTIL, ObjectiveKind.NEXT, ObjectiveKind.REACH_REWARD)
     steps = kind in (ObjectiveKind.UNTIL, ObjectiveKind.CUMULATIVE)
-    return certified.Objective(
+    return certified.CertifiedObjective(
         kind=kind.name,
         agent=objective.agent.name,
         nature=objective.nature.name if isinstance(model, IntervalMDP) else "ANY",
@@ -198,7 +200,7 @@ class Asked:
     a path was read, `sides` how one direction was read where agent and nature both decide; `limit` is the
     comparison and the threshold, where there is one."""
 
-    objective: certified.Objective
+    objective: certified.CertifiedObjective
     automaton: CertifiedAutomaton | None = None
     reading: str | None = None
     sides: DirectionReading | None = None
@@ -220,7 +222,7 @@ def asked_of(query: Query, translator: str | None = None) -> Asked:
     structure, options = query.structure, query.options
     if query.kind is QueryKind.LONG_RUN:
         reward, (agent, nature) = read_average(query)
-        average = certified.Objective(
+        average = certified.CertifiedObjective(
             kind="AVERAGE",
             agent=agent.name,
             nature=nature.name if options.is_interval else "ANY",
@@ -244,7 +246,7 @@ def asked_of(query: Query, translator: str | None = None) -> Asked:
     else:
         automaton, pairs = whole_automaton(sought.formula, letters.bits)
     agent, nature = opposite(directions) if sought.complement else directions
-    objective = certified.Objective(
+    objective = certified.CertifiedObjective(
         kind="TEMPORAL",
         agent=agent.name,
         nature=nature.name if options.is_interval else "ANY",

@@ -37,13 +37,13 @@ import numpy as np
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.certificate.coordinates import Box, Space, add, key, polynomial_range
 from tightrope.certificate.evidence import RegionHints, SlabHints
-from tightrope.certificate.learned import Learned, Projection
+from tightrope.certificate.learned import Learned, ProjectedRegion
 from tightrope.certificate.nature import Graph
 from tightrope.certificate.numbers import FLOAT64
 from tightrope.certificate.problem import Certificate, Claim, ValueHints
-from tightrope.certificate.rows import Bounds, Rows, next_box, shrunk_box
-from tightrope.certificate.rows import Origin as Kind
-from tightrope.certificate.statistics.intervals import Events
+from tightrope.certificate.rows import ExpressionBounds, RowSystem, next_box, shrunk_box
+from tightrope.certificate.rows import RowOrigin as Kind
+from tightrope.certificate.statistics.intervals import EventCounts
 from tightrope.certify.bases import BasisFinder
 from tightrope.certify.problem import to_graph, to_polynomials
 from tightrope.errors import CannotCertify, InputError
@@ -100,7 +100,7 @@ def prove_region(
     return with_bases(proof, ends, BasisFinder(rows).find(directions.reshape(-1, rows.size)))
 
 
-def write_rows(link: Learned, proof: RegionHints) -> Rows:
+def write_rows(link: Learned, proof: RegionHints) -> RowSystem:
     """The rows of these hints, in the box that follows from them."""
     writer = link.writer(proof)
     return writer.rows(proof.row, shrunk_box(writer, proof.row, proof))
@@ -129,7 +129,7 @@ def with_region(draft: Certificate, proof: RegionHints | None) -> Certificate:
 
 
 def open_ends(
-    link: Learned, bounds: Bounds, wanted: Wanted, without_region: bool = False
+    link: Learned, bounds: ExpressionBounds, wanted: Wanted, without_region: bool = False
 ) -> list[tuple[int, int]]:
     """(expression, side) of the bounds that the checker does not derive; side 1 is the upper one."""
     missing = []
@@ -197,7 +197,7 @@ def _contains(outer: Wanted, box: Box) -> bool:
 
 
 def prove_choices(
-    link: Learned, projected: Projection, draft: Certificate, result: LearningResult
+    link: Learned, projected: ProjectedRegion, draft: Certificate, result: LearningResult
 ) -> Certificate:
     """The draft with bases for the choices of rectangular sets, over the rows of what was found and the
     bounds that cut into them."""
@@ -334,7 +334,7 @@ class EventMap:
 
     def __init__(self, intervals: EventIntervals, link: Learned):
         data = link.problem.data
-        certified = Events(link, data is not None and data.shared_by == "events")
+        certified = EventCounts(link, data is not None and data.shared_by == "events")
         events = intervals.events
         direct = {key(polynomial): i for i, polynomial in enumerate(certified.polynomials)}
         pairs = zip(events.expression.tolist(), events.multiplicity.tolist(), strict=True)
@@ -468,7 +468,7 @@ class Choices:
 
 
 def find_choice_bases(
-    rows: Rows, choices: Choices, claims: Sequence[Claim], values: Sequence[ValueHints]
+    rows: RowSystem, choices: Choices, claims: Sequence[Claim], values: Sequence[ValueHints]
 ) -> tuple[OffsetArray, list[ValueHints]]:
     """(distinct bases, the hints of every claim with a basis for each of its joint choices)."""
     directions: list[tuple[int, bool, OffsetArray, FloatArray]] = []
@@ -491,7 +491,7 @@ def find_choice_bases(
 
 
 def with_expression_rows(
-    proof: RegionHints, rows: Rows, choices: Choices, lower: FloatArray, upper: FloatArray
+    proof: RegionHints, rows: RowSystem, choices: Choices, lower: FloatArray, upper: FloatArray
 ) -> RegionHints:
     """The proof with rows for the bounds of expressions that the region exceeds."""
     used = np.unique(choices.expression)

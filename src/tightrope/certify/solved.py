@@ -27,8 +27,8 @@ from tightrope.certificate import problem as certified
 from tightrope.certificate.laws import boxes_of
 from tightrope.certificate.nature import Boxes
 from tightrope.certificate.numbers import FLOAT64
-from tightrope.certificate.problem import Certificate, Claim, Problem, ValueHints
-from tightrope.certificate.product import MOST_PAIRS, Product, product_of
+from tightrope.certificate.problem import Certificate, CertifiedProblem, Claim, ValueHints
+from tightrope.certificate.product import MOST_PAIRS, AutomatonProduct, product_of
 from tightrope.certificate.theorem import prove
 from tightrope.certify.problem import Asked, to_problem
 from tightrope.errors import CannotCertify, InputError
@@ -59,7 +59,10 @@ Solve = Callable[[MDP | IntervalMDP, Objective, Policy | None], Solution]
 
 
 def to_certificate(
-    problem: Problem, solution: Solution, policy: Policy | None = None, about: Mapping[str, Any] | None = None
+    problem: CertifiedProblem,
+    solution: Solution,
+    policy: Policy | None = None,
+    about: Mapping[str, Any] | None = None,
 ) -> Certificate:
     """The certificate of a solution of this problem; `policy` is the one given to the solve.
 
@@ -76,7 +79,7 @@ def to_certificate(
 
 
 def to_claim(
-    name: str, bounds: tuple[float, float], policy: Policy | None, objective: certified.Objective
+    name: str, bounds: tuple[float, float], policy: Policy | None, objective: certified.CertifiedObjective
 ) -> Claim:
     """Bounds at the initial state, within the quantity's own range, of a policy or of the best one."""
     least, most = objective.range
@@ -104,7 +107,7 @@ def refuse_steps(policy: Policy | None, objective: Objective) -> None:
 
 
 def choices_by_step(
-    steps: TimeVaryingChoices, objective: certified.Objective
+    steps: TimeVaryingChoices, objective: certified.CertifiedObjective
 ) -> tuple[OffsetArray, OffsetArray]:
     """The choices at the last step that counts, and those of earlier steps as claims list them: (step, state,
     choice), the last step first, none that says nothing new."""
@@ -210,7 +213,7 @@ def composed_certificate(
 
 
 def _temporal_certificate(
-    problem: Problem, model: MDP | IntervalMDP, solve: Solve, about: Mapping[str, str]
+    problem: CertifiedProblem, model: MDP | IntervalMDP, solve: Solve, about: Mapping[str, str]
 ) -> Certificate:
     """The certificate of a temporal problem; `model` is what is solved, over the states of the problem."""
     product = derive_product(problem, boxes_of(problem, FLOAT64)[0])
@@ -226,13 +229,13 @@ def _temporal_certificate(
     return Certificate(problem, (claim,), (value_hints(solution, None),), about=about)
 
 
-def derive_product(problem: Problem, boxes: Boxes) -> Product:
+def derive_product(problem: CertifiedProblem, boxes: Boxes) -> AutomatonProduct:
     """The product as the checker derives it."""
     assert problem.automaton is not None
     return product_of(problem.graph, problem.automaton, problem.objective.agent, boxes, MOST_PAIRS)
 
 
-def structure_of(product: Product) -> Structure:
+def structure_of(product: AutomatonProduct) -> Structure:
     """The graph of the product, as the solver takes it."""
     graph = product.graph
     return Structure(
@@ -244,7 +247,7 @@ def structure_of(product: Product) -> Structure:
     )
 
 
-def objective_of(problem: Problem, product: Product) -> Objective:
+def objective_of(problem: CertifiedProblem, product: AutomatonProduct) -> Objective:
     """Reaching what is won there."""
     objective = problem.objective
     nature = "MAX" if objective.nature == "ANY" else objective.nature
@@ -257,7 +260,7 @@ def objective_of(problem: Problem, product: Product) -> Objective:
     )
 
 
-def _model_of(product: Product, model: MDP | IntervalMDP) -> MDP | IntervalMDP:
+def _model_of(product: AutomatonProduct, model: MDP | IntervalMDP) -> MDP | IntervalMDP:
     structure, which = structure_of(product), product.transition
     if isinstance(model, MDP):
         return MDP(structure, model.probability[which])
@@ -265,7 +268,7 @@ def _model_of(product: Product, model: MDP | IntervalMDP) -> MDP | IntervalMDP:
 
 
 def _average_certificate(
-    problem: Problem,
+    problem: CertifiedProblem,
     model: MDP | IntervalMDP,
     precision: float,
     solve: Solve,
@@ -277,7 +280,7 @@ def _average_certificate(
     flipped = objective.agent == "MIN"
     nature = Direction["MAX" if objective.nature == "ANY" else objective.nature]
     reward = -objective.reward if flipped else objective.reward
-    search = _Search(model, reward, nature.opposite if flipped else nature, precision, solve)
+    search = _AverageSearch(model, reward, nature.opposite if flipped else nature, precision, solve)
     choice = search.policy()
     sides = (search.from_below(choice), search.from_above())
     if flipped:
@@ -321,7 +324,7 @@ class _Side:
         return replace(hints, lower=gain, lower_bias=self.bias)
 
 
-class _Search:
+class _AverageSearch:
     """Averages of a maximiser: components, what they are worth, what it is worth to reach them."""
 
     def __init__(

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tightrope.certificate.archive import load
-from tightrope.certificate.budget import Budget
+from tightrope.certificate.budget import WorkBudget
 from tightrope.certificate.checker import check, unbound
 from tightrope.certificate.fields import list_fields
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
-from tightrope.certificate.problem import Certificate, Problem
+from tightrope.certificate.problem import Certificate, CertifiedProblem
 from tightrope.certificate.verdict import MEANING, Verdict
 from tightrope.errors import CannotCertify, InputError, ReadingWarning, check_type
 from tightrope.model.mdp import JOINT_BOUNDS
@@ -98,7 +98,7 @@ def verify(
             "a property, data, a point or a policy can only be compared beside a model", hint="add `model`"
         )
     check_type("certificate", certificate, str | Path, "the name of a file")
-    allowed = Budget.of(budget, exact)
+    allowed = WorkBudget.of(budget, exact)
     loaded = load(certificate, allowed).certificate
     if at is not None and loaded.problem.law != "point":
         raise InputError("`at` goes with certificates about a point, this one is about none")
@@ -280,7 +280,7 @@ def _compare(certificate: Certificate, own: Own) -> Iterator[tuple[str, str | No
         yield "policy", _policy_difference(certificate, own.policy)
 
 
-def _data_difference(problem: Problem, counts: Counts) -> str | None:
+def _data_difference(problem: CertifiedProblem, counts: Counts) -> str | None:
     from tightrope.certify.learned import to_data
     from tightrope.statistics.costs import CostModel
 
@@ -335,7 +335,7 @@ def _differs(what: str, field: str | None) -> str | None:
     return None if field is None else f"{what}: '{field}' differs"
 
 
-def _problem(certificate: Certificate, own: Own) -> Problem:
+def _problem(certificate: Certificate, own: Own) -> CertifiedProblem:
     """The problem of the user's own model and question; data are compared apart."""
     from tightrope.certify.problem import to_problem
     from tightrope.model.mdp import IntervalMDP

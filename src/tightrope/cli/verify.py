@@ -16,10 +16,10 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from tightrope.certificate.archive import Loaded, load
-from tightrope.certificate.budget import Budget, OverBudget
+from tightrope.certificate.budget import OverBudget, WorkBudget
 from tightrope.certificate.checker import check
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
-from tightrope.certificate.problem import Certificate, Problem
+from tightrope.certificate.problem import Certificate, CertifiedProblem
 from tightrope.certificate.verdict import Verdict
 from tightrope.certify.verification import Own, compare, confidence_text, headline, tie_verdict, worth
 from tightrope.cli import options
@@ -109,14 +109,14 @@ def verify(asked: Request) -> None:
     if asked.data is None and (given := list_given(asked.reading)):
         raise InputError(f"{given[0]} goes with --data: it says how data are read")
     try:
-        _verify(asked, Budget.of(asked.budget, asked.exact), begin)
+        _verify(asked, WorkBudget.of(asked.budget, asked.exact), begin)
     except OverBudget as error:
         if asked.json:
             print_json(_refused(Worth.of([], limit=str(error)), f"NOT CHECKED: {error}", begin))
         raise
 
 
-def _verify(asked: Request, budget: Budget, begin: float) -> None:
+def _verify(asked: Request, budget: WorkBudget, begin: float) -> None:
     loaded = load(asked.certificate, budget)
     certificate, own, bound = loaded.certificate, None, None
     if asked.model is not None:
@@ -224,7 +224,7 @@ def _print(path: Path, verdict: Verdict, loaded: Loaded) -> None:
     print_table(f"{shown(str(path))}: {title}", ("check", "", ""), rows, numeric=False)
 
 
-def own_problem(asked: Request, model_name: str, problem: Problem) -> Own:
+def own_problem(asked: Request, model_name: str, problem: CertifiedProblem) -> Own:
     """All that is compared with the problem of a certificate."""
     from tightrope.cli.sources import LogRequest
     from tightrope.loading import is_continuous

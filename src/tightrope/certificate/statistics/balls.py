@@ -16,7 +16,7 @@ from tightrope.certificate.budget import spend_terms
 from tightrope.certificate.coordinates import Row, Terms, add
 from tightrope.certificate.logarithms import log_below, log_up, root_up
 from tightrope.certificate.numbers import RATIONAL
-from tightrope.certificate.rows import Origin, Statements
+from tightrope.certificate.rows import RowOrigin, Statements
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray
 
@@ -28,7 +28,7 @@ def prove(about: Learned, delta: Fraction) -> Statements:
     """A ball around what was seen of every group, which share δ."""
     balls = Balls(about, delta)
     words = f"{balls.statements} balls, δ = {float(delta):g}"
-    return Statements(Check("L1 balls are those of the model", True, words), {Origin.L1: balls})
+    return Statements(Check("L1 balls are those of the model", True, words), {RowOrigin.L1: balls})
 
 
 class Balls:

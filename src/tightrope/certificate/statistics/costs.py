@@ -28,8 +28,8 @@ from tightrope.certificate.evidence import Costs, Data
 from tightrope.certificate.fields import Polynomial
 from tightrope.certificate.logarithms import log_below
 from tightrope.certificate.numbers import as_fraction, bits_of
-from tightrope.certificate.problem import Problem
-from tightrope.certificate.rows import IntervalRows, Origin, Statements
+from tightrope.certificate.problem import CertifiedProblem
+from tightrope.certificate.rows import IntervalRows, RowOrigin, Statements
 from tightrope.certificate.verdict import Check
 
 if TYPE_CHECKING:
@@ -59,14 +59,14 @@ def prove_costs(about: Learned, costs: Costs, delta: Fraction, statements: State
         return statements
     if hints.cost_lower is None or hints.cost_upper is None:
         raise ValueError("costs without intervals")
-    events = CostEvents(about.problem, costs)
+    events = CostStatements(about.problem, costs)
     wrong = events.unproved(delta, hints.cost_lower, hints.cost_upper)
     check = Check.everywhere("rewards' intervals follow from the costs", wrong, "reward")
     if check.passed:
         words = f"{len(wrong)} rewards share δ = {float(delta):g}, {int(events.costs.count.sum())} costs"
         check = replace(statements.check, detail=f"{statements.check.detail}; {words}")
     ends = IntervalRows(about.space, events.polynomials, hints.cost_lower, hints.cost_upper)
-    return replace(statements, check=check, sources={**statements.sources, Origin.COST: ends})
+    return replace(statements, check=check, sources={**statements.sources, RowOrigin.COST: ends})
 
 
 def are_possible(costs: Costs, count: int, total: Fraction, square: Fraction) -> bool:
@@ -78,10 +78,10 @@ def are_possible(costs: Costs, count: int, total: Fraction, square: Fraction) ->
     return square * count >= total * total
 
 
-class CostEvents:
+class CostStatements:
     """The events of the rewards, in the order of their polynomials, and the costs that speak of each."""
 
-    def __init__(self, problem: Problem, costs: Costs):
+    def __init__(self, problem: CertifiedProblem, costs: Costs):
         assert problem.polynomial is not None and problem.domain is not None
         earned, graph = problem.objective.earned, problem.graph
         if earned is None:

@@ -20,7 +20,7 @@ from tightrope.certificate.budget import longest, spend_on, spend_sums, spend_te
 from tightrope.certificate.coordinates import ZERO, Row, add
 from tightrope.certificate.logarithms import log_below, log_down, log_up, root_up
 from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers, as_fraction
-from tightrope.certificate.rows import Origin, Statements, point_of
+from tightrope.certificate.rows import RowOrigin, Statements, point_of
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray
 
@@ -34,13 +34,13 @@ _NO_WIDTH = Fraction(1, 2**600)
 
 def prove(about: Learned, delta: Fraction) -> Statements:
     """The ellipsoid of all visits."""
-    ellipsoid = Ellipsoid(about, delta)
+    ellipsoid = EllipsoidRows(about, delta)
     words = f"{ellipsoid.size} coordinates, β = {float(ellipsoid.beta):.6f}, δ = {float(delta):g}"
     check = Check("the ellipsoid follows from the counts", True, words)
-    return Statements(check, {Origin.TANGENT: ellipsoid}, support=ellipsoid)
+    return Statements(check, {RowOrigin.TANGENT: ellipsoid}, support=ellipsoid)
 
 
-class Ellipsoid:
+class EllipsoidRows:
     """{ x : ‖(x − origin)/half − centre‖_V ≤ β }: g·x ≤ g·middle + ‖image·g‖ in every direction g.
 
     All is rational; `within` float64 the bounds at the choices of a model have their rounding added.
@@ -65,7 +65,7 @@ class Ellipsoid:
         exact = RATIONAL.array(point_of(points, index, part).reshape(1, -1))
         return RATIONAL.fractions(exact), RATIONAL.fractions(self.upper_bounds(exact, None))[0]
 
-    def within(self, n: Arithmetic) -> Ellipsoid:
+    def within(self, n: Arithmetic) -> EllipsoidRows:
         """The same, with bounds in an arithmetic."""
         copied = copy(self)
         copied.n, copied.middle, copied.image = n, n.array(self.middle), n.array(self.image)

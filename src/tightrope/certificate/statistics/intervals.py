@@ -30,9 +30,9 @@ import numpy as np
 
 from tightrope.certificate.budget import spend
 from tightrope.certificate.coordinates import Key, Terms, add, key
-from tightrope.certificate.learned import Ints, Outcomes, totals
+from tightrope.certificate.learned import Ints, SeenOutcomes, totals
 from tightrope.certificate.logarithms import log_ratio
-from tightrope.certificate.rows import IntervalRows, Origin, ProvedEnds, Statements
+from tightrope.certificate.rows import IntervalRows, ProvedEnds, RowOrigin, Statements
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import BoolArray, FloatArray
 
@@ -50,7 +50,7 @@ _ENOUGH = 10**13
 _MOST_TERMS = 100_000
 
 
-class Events:
+class EventCounts:
     """The events of a model, in the order of their first expression, with successes and trials."""
 
     def __init__(self, about: Learned, paired: bool):
@@ -90,7 +90,7 @@ class Events:
                 result[e, side] = min(known, end) if side else max(known, end)
         return result
 
-    def _count(self, outcomes: Outcomes, event: Ints, flipped: BoolArray) -> None:
+    def _count(self, outcomes: SeenOutcomes, event: Ints, flipped: BoolArray) -> None:
         """One trial a visit and event: by an outcome of probability g where there is one, else 1 − g."""
         owner = outcomes.owner
         order = np.lexsort((outcomes.expression, flipped, event, owner))
@@ -109,12 +109,12 @@ def prove(about: Learned, delta: Fraction) -> Statements:
     data, hints, problem = about.data, about.hints, about.problem
     assert data is not None and hints.lower is not None and hints.upper is not None
     if not data.is_untied:
-        events, ends = Events(about, data.shared_by == "events"), (hints.lower, hints.upper)
+        events, ends = EventCounts(about, data.shared_by == "events"), (hints.lower, hints.upper)
         if len(hints.lower) != len(events):
             raise ValueError("the intervals do not fit the model's events")
         check = _prove(data.method, "event", (events.successes, events.trials, *ends), delta)
         rows = IntervalRows(about.space, events.polynomials, *ends)
-        return Statements(check, {Origin.EVENT: rows}, events.ends_of_expressions(*ends))
+        return Statements(check, {RowOrigin.EVENT: rows}, events.ends_of_expressions(*ends))
     start, size = problem.graph.transition_start, problem.graph.transitions
     if len(hints.lower) != size:
         raise ValueError("the intervals do not fit the model's transitions")

@@ -29,7 +29,7 @@ from tightrope.certificate.evidence import Data
 from tightrope.certificate.learned import Ints, totals
 from tightrope.certificate.logarithms import log_below, log_units, of_units, over_common
 from tightrope.certificate.numbers import RATIONAL, Numbers, as_fraction
-from tightrope.certificate.rows import Origin, Statements, point_of
+from tightrope.certificate.rows import RowOrigin, Statements, point_of
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.smoothed_likelihood import SmoothedLikelihood
@@ -81,7 +81,7 @@ def prove(about: Learned, delta: Fraction) -> Statements:
     pilots = " and ".join(map(str, likelihood.pilots))
     words = f"{data.batches} batches, a pilot of {pilots}, δ = {float(delta):g}"
     check = Check("every batch is predicted by those before it", True, words)
-    return Statements(check, {Origin.CUT: likelihood}, planned=likelihood.planned)
+    return Statements(check, {RowOrigin.CUT: likelihood}, planned=likelihood.planned)
 
 
 class Forms:

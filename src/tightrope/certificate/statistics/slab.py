@@ -44,11 +44,11 @@ import numpy as np
 from tightrope.certificate.budget import spend
 from tightrope.certificate.coordinates import Row
 from tightrope.certificate.evidence import Data, SlabHints
-from tightrope.certificate.learned import Outcomes, totals
+from tightrope.certificate.learned import SeenOutcomes, totals
 from tightrope.certificate.logarithms import log_below, log_units, log_up
 from tightrope.certificate.numbers import RATIONAL, Numbers, as_fraction
-from tightrope.certificate.problem import Problem
-from tightrope.certificate.rows import Origin, Statements
+from tightrope.certificate.problem import CertifiedProblem
+from tightrope.certificate.rows import RowOrigin, Statements
 from tightrope.certificate.statistics.likelihood import Forms, Likelihood, Predictor, planned_ends
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray
@@ -74,7 +74,7 @@ def weight_of(j: int) -> Fraction:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class BetSchedule:
     """Bets are placed before batches `placed`, after so much data. `planned` is what a plan leaves after the
     pilot: None where there is none, or where data are looked at while they come; then `middle` is the plan.
     """
@@ -85,7 +85,7 @@ class Schedule:
     middle: float | None
 
     @staticmethod
-    def of(data: Data, sizes: list[int]) -> Schedule:
+    def of(data: Data, sizes: list[int]) -> BetSchedule:
         """Amounts are episodes by a plan, and visits without one; each decision looks at earlier batches."""
         plan, ends, pilot, planned, middle = None, np.cumsum(sizes).tolist(), OPEN_PILOT, None, None
         if data.episodes is not None and len(own := planned_ends(data.episodes)) == len(sizes):
@@ -102,7 +102,7 @@ class Schedule:
             before = ends[batch - 1]
             if before > 0 and (not placed or before >= RENEWED_AFTER * ends[placed[-1] - 1]):
                 placed.append(batch)
-        return Schedule(tuple(placed), tuple(float(ends[batch - 1]) for batch in placed), planned, middle)
+        return BetSchedule(tuple(placed), tuple(float(ends[batch - 1]) for batch in placed), planned, middle)
 
     @property
     def scales(self) -> list[tuple[float, Fraction]]:
@@ -126,7 +126,7 @@ def levels(delta: Fraction, both: bool, free: int) -> tuple[Fraction, Fraction]:
     return delta * percent / 100, delta * (100 - percent) / 100
 
 
-class Bets:
+class PlacedBets:
     """stake[side, scale, number, outcome] stood while outcomes were seen[number, outcome] times.
 
     Side 0 looks for the lower end of the reported value, side 1 for the upper one; `sides` are bet on: both
@@ -140,7 +140,7 @@ class Bets:
         question = _question(problem)
         self.given = given is not None
         self.sides = (0, 1) if self.given else (int(question.maximises == question.complement),)
-        self.schedule = Schedule.of(data, data.sizes)
+        self.schedule = BetSchedule.of(data, data.sizes)
         placed, scales = self.schedule.placed, self.schedule.scales
         self.guard, self.side = levels(Fraction(data.delta), self.given, len(space.free))
         shape = len(self.sides), len(scales), len(placed), len(outcomes.expression)
@@ -172,7 +172,7 @@ class Bets:
             end = placed[number + 1] if number + 1 < len(placed) else data.batches
             self.seen[number] = totals(data, of_transition, len(outcomes.expression), batch, end)
 
-    def unfair(self, outcomes: Outcomes) -> bool:
+    def unfair(self, outcomes: SeenOutcomes) -> bool:
         """Whether some group's stakes are better than fair, or are no whole multiples: asked in integers."""
         units = np.clip(self.stake / GRID, -(2.0**50), 2.0**50)
         if np.any(units * GRID != self.stake) or np.any(units != np.floor(units)):
@@ -183,7 +183,7 @@ class Bets:
         return bool(np.any(total > 0) or np.any(wins[..., many]))
 
 
-def _question(problem: Problem) -> Question:
+def _question(problem: CertifiedProblem) -> Question:
     objective = dict(vars(problem.objective))
     del objective["nature"], objective["earned"]  # bets are not placed on rewards with parameters
     return Question(**vars(problem.graph), maximises=objective.pop("agent") == "MAX", **objective)
@@ -194,19 +194,19 @@ def prove(about: Learned, delta: Fraction) -> Statements:
     data, choices, forms = about.data, about.problem.graph.choices, Forms(about)
     assert data is not None
     given = [claim.weights(choices) for claim in about.certificate.claims if claim.name == "given policy"]
-    bets = Bets(forms, data, given[0] if given else None)
-    guard, slab = Likelihood(forms, data, bets.guard), Slab(forms, bets)
+    bets = PlacedBets(forms, data, given[0] if given else None)
+    guard, slab = Likelihood(forms, data, bets.guard), SlabRows(forms, bets)
     fair, whose = not bets.unfair(about.outcomes), "the given" if bets.given else "the best"
     words = f"placed {len(bets.schedule.placed)} times on {whose} policy, δ = {data.delta:g}"
     name = "every bet follows from the batches before it, and is no better than fair"
     check = Check(name, fair, words if fair else "stakes of a group of outcomes win on average")
-    return Statements(check, {Origin.CUT: guard, Origin.SLAB: slab}, slab=slab, planned=guard.planned)
+    return Statements(check, {RowOrigin.CUT: guard, RowOrigin.SLAB: slab}, slab=slab, planned=guard.planned)
 
 
-class Slab:
+class SlabRows:
     """Rows by (stage, side), as far as bounds were proved."""
 
-    def __init__(self, forms: Forms, bets: Bets, rows: Sequence[Sequence[Row]] = ()):
+    def __init__(self, forms: Forms, bets: PlacedBets, rows: Sequence[Sequence[Row]] = ()):
         self.forms, self.bets, self.rows = forms, bets, rows
 
     def row(self, index: int, part: int, points: FloatArray) -> Row:
@@ -214,7 +214,7 @@ class Slab:
             raise ValueError("no such row of a slab")
         return self.rows[index][part]
 
-    def narrowed(self, lower: FloatArray, upper: FloatArray, hints: SlabHints) -> Slab:
+    def narrowed(self, lower: FloatArray, upper: FloatArray, hints: SlabHints) -> SlabRows:
         """With the rows of one more stage, at which the expressions are within these bounds."""
         sides, scales = len(self.bets.sides), self.bets.schedule.scales
         if hints.point.shape != (sides, self.forms.space.size) or hints.share.shape != (sides, len(scales)):
@@ -223,7 +223,7 @@ class Slab:
             self._row(place, lower, upper, hints.point[place], hints.share[place].tolist())
             for place in range(sides)
         ]
-        return Slab(self.forms, self.bets, [*self.rows, rows])
+        return SlabRows(self.forms, self.bets, [*self.rows, rows])
 
     def _row(
         self, place: int, lower: FloatArray, upper: FloatArray, point: FloatArray, share: list[int]

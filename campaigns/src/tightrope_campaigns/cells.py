@@ -211,10 +211,10 @@ def choose_instances(names: Sequence[str]) -> tuple[Instance, ...]:
     for name in names or tuple(FAMILIES):
         if name.removeprefix("bench:") in FAMILIES:
             family = name.removeprefix("bench:")
-            found = [i for i in list_instances() if i.family == family and results_of(i)]
+            result = [i for i in list_instances() if i.family == family and results_of(i)]
         else:
-            found = [parse_bench(name)]
-        chosen.update((instance.name, instance) for instance in found)
+            result = [parse_bench(name)]
+        chosen.update((instance.name, instance) for instance in result)
     return tuple(chosen.values())
 
 

@@ -95,7 +95,7 @@ class Request:
 
 
 @takes(Request)
-def bench(asked: Request) -> None:
+def bench(request: Request) -> None:
     """Run the paper's tables, beside the paper's figures.
 
     A cell is an instance, a method and a seed: the certified interval of the true-optimal policy from
@@ -106,27 +106,27 @@ def bench(asked: Request) -> None:
 
     Example: tightrope bench --quick -o quick
     """
-    if asked.tables is not None:
-        show_tables(asked.tables, asked.output, asked.json, asked.overwrite)
+    if request.tables is not None:
+        show_tables(request.tables, request.output, request.json, request.overwrite)
         return
-    if asked.output is None:
+    if request.output is None:
         raise InputError("-o DIR is missing: where the data and the records of the campaign are kept")
-    if asked.online:
+    if request.online:
         if (
-            asked.quick
-            or asked.engine != "local"
-            or asked.scheduler
-            or (asked.time_limit, asked.memory_limit) != (TIME_LIMIT, MEMORY_LIMIT)
+            request.quick
+            or request.engine != "local"
+            or request.scheduler
+            or (request.time_limit, request.memory_limit) != (TIME_LIMIT, MEMORY_LIMIT)
         ):
             raise InputError(
                 "--online goes neither with --quick nor with limits or another engine than local",
                 hint="choose instances, --methods, --seeds and --episodes instead",
             )
-        _run_curves(asked, asked.output)
+        _run_curves(request, request.output)
         return
-    campaign = _build_campaign(asked, asked.output)
+    campaign = _build_campaign(request, request.output)
     records = campaign.run(_show_cell)
-    print_records(records, asked.json)
+    print_records(records, request.json)
     failed = [record for record in records if record.status == "error"]
     if failed:
         first = failed[0]
@@ -134,7 +134,7 @@ def bench(asked: Request) -> None:
         raise typer.Exit(1)
 
 
-def _build_campaign(asked: Request, output: Path) -> Campaign:
+def _build_campaign(request: Request, output: Path) -> Campaign:
     from tightrope_campaigns.campaign import Campaign, parse_engine
     from tightrope_campaigns.cells import (
         CellLimits,
@@ -149,26 +149,28 @@ def _build_campaign(asked: Request, output: Path) -> Campaign:
     )
 
     quick_instances, quick_methods = quick_selection()
-    instances = quick_instances if asked.quick and not asked.names else choose_instances(asked.names or ())
-    if asked.methods is not None:
-        chosen = choose_methods(asked.methods)
+    instances = (
+        quick_instances if request.quick and not request.names else choose_instances(request.names or ())
+    )
+    if request.methods is not None:
+        chosen = choose_methods(request.methods)
     else:
-        chosen = quick_methods if asked.quick else choose_methods("all")
-    protocol = Protocol(asked.episodes or 100_000, asked.delta)
-    cells = campaign_cells(instances, chosen, parse_seeds(asked.seeds), protocol)
-    limits = CellLimits(parse_duration(asked.time_limit), parse_size(asked.memory_limit))
-    return Campaign(cells, limits, parse_engine(asked.engine, asked.jobs, asked.scheduler), output)
+        chosen = quick_methods if request.quick else choose_methods("all")
+    protocol = Protocol(request.episodes or 100_000, request.delta)
+    cells = campaign_cells(instances, chosen, parse_seeds(request.seeds), protocol)
+    limits = CellLimits(parse_duration(request.time_limit), parse_size(request.memory_limit))
+    return Campaign(cells, limits, parse_engine(request.engine, request.jobs, request.scheduler), output)
 
 
-def _run_curves(asked: Request, output: Path) -> None:
+def _run_curves(request: Request, output: Path) -> None:
     """Run the learning curves that have no record yet, and print the tables."""
     from tightrope_campaigns.campaign import run_online_campaign
     from tightrope_campaigns.cells import online_cells, parse_seeds
 
-    seeds = parse_seeds(asked.seeds)
-    cells = online_cells(asked.names or (), asked.methods, seeds, asked.episodes, asked.delta)
-    records = run_online_campaign(cells, output, asked.jobs, _show_curve)
-    if asked.json:
+    seeds = parse_seeds(request.seeds)
+    cells = online_cells(request.names or (), request.methods, seeds, request.episodes, request.delta)
+    records = run_online_campaign(cells, output, request.jobs, _show_curve)
+    if request.json:
         print_json({"online": [record.to_json() for record in records]})
     else:
         print_online(records)

@@ -191,13 +191,13 @@ def disagreements() -> tuple[Disagreement, ...]:
     cells: dict[tuple[str, tuple[int, ...], str], list[PublishedResult]] = {}
     for result in read_published_results():
         cells.setdefault((result.family, result.arguments, result.method), []).append(result)
-    found: list[Disagreement] = []
+    answer: list[Disagreement] = []
     for (family, arguments, method), results in cells.items():
         for quantity in ("lower", "upper", "relative_gap"):
             values = tuple((r.table, getattr(r, quantity)) for r in results)
             if len({value for _, value in values}) > 1:
-                found.append(Disagreement(family, arguments, method, quantity, values))
-    return tuple(found)
+                answer.append(Disagreement(family, arguments, method, quantity, values))
+    return tuple(answer)
 
 
 def _lines(name: str) -> Iterator[dict[str, str]]:

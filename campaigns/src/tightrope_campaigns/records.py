@@ -100,13 +100,13 @@ def versions() -> dict[str, str]:
     """Versions of Python, of tightrope and of what its numbers depend on."""
     import tightrope
 
-    found = {"python": platform.python_version(), "tightrope": tightrope.__version__}
+    result = {"python": platform.python_version(), "tightrope": tightrope.__version__}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            result[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return result
 
 
 def describe(facts: Mapping[str, Any]) -> str:
@@ -383,12 +383,12 @@ class OnlineRecord:
 
 def thin(records: Sequence[Mapping[str, Any]]) -> dict[str, FloatArray]:
     """The columns of the records that are kept: the first one, and the last one of every cell."""
-    kept: dict[int, Mapping[str, Any]] = {}
+    retained: dict[int, Mapping[str, Any]] = {}
     for record in records:
         episode = record["episode"]
-        kept[-1 if episode == 0 else math.floor(CELLS_PER_DECADE * math.log10(episode))] = record
+        retained[-1 if episode == 0 else math.floor(CELLS_PER_DECADE * math.log10(episode))] = record
     return {
-        name: np.array([float(kept[cell][name]) for cell in sorted(kept)], dtype=np.float64)
+        name: np.array([float(retained[cell][name]) for cell in sorted(retained)], dtype=np.float64)
         for name in COLUMNS
     }
 

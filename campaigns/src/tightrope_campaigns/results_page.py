@@ -61,21 +61,21 @@ class Group:
 
     def median(self, method: str, value: Callable[[OnlineRecord], float]) -> float:
         """The lower median over the seeds (the worse one of guarantees), NaN where there are none."""
-        found = sorted(value(record) for record in self.by_method.get(method, []))
-        return found[(len(found) - 1) // 2] if found else math.nan
+        result = sorted(value(record) for record in self.by_method.get(method, []))
+        return result[(len(result) - 1) // 2] if result else math.nan
 
 
 def groups(records: Iterable[OnlineRecord]) -> list[Group]:
     """The records in the order of the paper."""
-    found: dict[tuple[str, int, float], dict[str, list[OnlineRecord]]] = {}
+    result: dict[tuple[str, int, float], dict[str, list[OnlineRecord]]] = {}
     for record in records:
         cell = record.cell
-        methods = found.setdefault((cell.instance, cell.episodes, cell.delta), {})
+        methods = result.setdefault((cell.instance, cell.episodes, cell.delta), {})
         methods.setdefault(cell.method, []).append(record)
     order = {name: number for number, name in enumerate(ONLINE_INSTANCES)}
     return [
-        Group(*key, {name: found[key][name] for name in ONLINE_METHODS if name in found[key]})
-        for key in sorted(found, key=lambda key: (order.get(key[0], len(order)), key))
+        Group(*key, {name: result[key][name] for name in ONLINE_METHODS if name in result[key]})
+        for key in sorted(result, key=lambda key: (order.get(key[0], len(order)), key))
     ]
 
 
@@ -236,8 +236,8 @@ def _circumstances(records: Sequence[Record]) -> list[str]:
         if line not in lines:
             lines.append(line)
     limits = sorted({(record.limits.seconds, record.limits.memory) for record in records})
-    told = "; ".join(f"{seconds:g} s, {memory / (1 << 30):.3g} GiB" for seconds, memory in limits)
-    return [*lines, f"limits of a cell: {told}", f"seeds: {_seeds(records)}"]
+    message = "; ".join(f"{seconds:g} s, {memory / (1 << 30):.3g} GiB" for seconds, memory in limits)
+    return [*lines, f"limits of a cell: {message}", f"seeds: {_seeds(records)}"]
 
 
 def _seeds(records: Sequence[Record]) -> str:

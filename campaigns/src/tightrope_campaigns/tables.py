@@ -150,15 +150,17 @@ class InstanceTable:
 
 def instance_tables(records: Iterable[Record], with_missing: bool = False) -> list[InstanceTable]:
     """Tables in the order of the paper; `with_missing` adds rows of the paper that nobody has run yet."""
-    found: dict[tuple[str, Protocol], dict[str, list[Record]]] = {}
+    result: dict[tuple[str, Protocol], dict[str, list[Record]]] = {}
     for record in records:
         cell = record.cell
-        methods = found.setdefault((cell.instance, cell.protocol), {})
+        methods = result.setdefault((cell.instance, cell.protocol), {})
         methods.setdefault(cell.method, []).append(record)
     order = {instance.name: k for k, instance in enumerate(list_instances())}
     tables = []
-    for name, protocol in sorted(found, key=lambda key: (order.get(key[0], len(order)), key[0], str(key[1]))):
-        by_method = found[name, protocol]
+    for name, protocol in sorted(
+        result, key=lambda key: (order.get(key[0], len(order)), key[0], str(key[1]))
+    ):
+        by_method = result[name, protocol]
         instance = parse_bench(name)
         published = papers_cells(instance) if protocol == Protocol() else {}
         rows = [
@@ -540,14 +542,14 @@ def verdicts(tables: list[InstanceTable]) -> list[Verdicts]:
 
 def ratios(tables: list[InstanceTable]) -> list[Ratios]:
     """Every other method's gap beside the baseline's."""
-    found: dict[str, dict[str, float]] = {}
+    result: dict[str, dict[str, float]] = {}
     for table in tables:
         gaps = {row.method.name: row.record.relative_gap for row in table.rows if row.record is not None}
         base = gaps.get(BASELINE, math.nan)
         for name, gap in gaps.items():
             if name != BASELINE and 0 < base < math.inf and 0 < gap < math.inf:
-                found.setdefault(name, {})[table.instance.name] = gap / base
-    return [Ratios(METHODS[name], found[name]) for name in METHODS if name in found]
+                result.setdefault(name, {})[table.instance.name] = gap / base
+    return [Ratios(METHODS[name], result[name]) for name in METHODS if name in result]
 
 
 def summary(tables: list[InstanceTable]) -> list[str]:
@@ -590,13 +592,13 @@ def _counts(tables: list[InstanceTable]) -> list[str]:
     if not records:
         return ["No cell has been run."]
     statuses = Counter(record.status for record in records)
-    told = ", ".join(f"{number} {status}" for status, number in statuses.most_common())
+    message = ", ".join(f"{number} {status}" for status, number in statuses.most_common())
     good = [record for record in records if record.status == OK]
     inside = sum(bool(record.values.get("covers")) for record in good)
     sound = [record for record in good if record.values.get("holds")]
     sound_inside = sum(bool(record.values.get("covers")) for record in sound)
     return [
-        f"{len(records)} cells shown: {told}.",
+        f"{len(records)} cells shown: {message}.",
         f"The true value lies within {inside} of {len(good)} intervals, and within {sound_inside} of the "
         f"{len(sound)} whose assumption holds of the data.",
     ]

@@ -175,10 +175,10 @@ def _check(family: Family, arguments: Arguments) -> None:
             )
 
 
-def _hint_at_renamed(family: Family, asked: Arguments) -> str | None:
+def _hint_at_renamed(family: Family, request: Arguments) -> str | None:
     """A hint for those who ask for an instance by the name it has in the paper."""
     for arguments, row in _LISTED[family.name].items():
-        if len(row) == 5 and row[4] == _spell(family, asked):
+        if len(row) == 5 and row[4] == _spell(family, request):
             return f"the instance that the paper calls {row[4]} is bench:{_spell(family, arguments)}"
     return None
 

@@ -176,7 +176,7 @@ NOT_TIMED = "policy_out policy discount terminal_reward assume_support coupled_g
 
 @takes(Request)
 @interpreting()
-def check(asked: Request) -> None:
+def check(request: Request) -> None:
     """Certified bounds on the value of a plain or interval model, or of a parametric one at a point.
 
     The lower and the upper bound are verified, not residuals: the value lies between them. With --sets,
@@ -186,41 +186,43 @@ def check(asked: Request) -> None:
 
     Example: tightrope check model.prism --domain '0.1<=p<=0.4' --policy policy.json --sets coupled
     """
-    _check_options(asked.precision, asked.assume_support, asked.time_limit)
-    require_coupled(asked.coupled_gap, asked.sets is DomainSets.COUPLED)
-    certificate, policy_out = asked.certificate, asked.policy_out
-    refuse_same((certificate, policy_out, asked.figure))
-    proof_file = None if certificate is None else claim_file(certificate, CERTIFICATE, asked.overwrite)
-    policy_file = None if policy_out is None else claim_file(policy_out, POLICY, asked.overwrite)
-    drawn_file = None if asked.figure is None else claim_figure(asked.figure, asked.overwrite)
-    require_device(asked.device)
-    constants = parse_constants(asked.const)
-    properties = read_properties(asked.prop) if asked.prop else read_own_properties(asked.model)
-    how = asked.solve_options()
-    timed, at = is_continuous(asked.model), asked.at
+    _check_options(request.precision, request.assume_support, request.time_limit)
+    require_coupled(request.coupled_gap, request.sets is DomainSets.COUPLED)
+    certificate, policy_out = request.certificate, request.policy_out
+    refuse_same((certificate, policy_out, request.figure))
+    proof_file = None if certificate is None else claim_file(certificate, CERTIFICATE, request.overwrite)
+    policy_file = None if policy_out is None else claim_file(policy_out, POLICY, request.overwrite)
+    drawn_file = None if request.figure is None else claim_figure(request.figure, request.overwrite)
+    require_device(request.device)
+    constants = parse_constants(request.const)
+    properties = read_properties(request.prop) if request.prop else read_own_properties(request.model)
+    how = request.solve_options()
+    timed, at = is_continuous(request.model), request.at
     if timed:
-        refuse_options(asked, NOT_TIMED)
-        if certificate and asked.sets:
+        refuse_options(request, NOT_TIMED)
+        if certificate and request.sets:
             refuse("--certificate with --sets")
     if timed and certificate is None:
-        check_timed(asked, properties, how)
+        check_timed(request, properties, how)
         return
-    untimed = is_markov_automaton(asked.model)
+    untimed = is_markov_automaton(request.model)
     if untimed:
-        refuse_options(asked, "certificate discount", "it does not go with Markov automata")
+        refuse_options(request, "certificate discount", "it does not go with Markov automata")
         for file in properties.files:
             refuse_time(file)
-    everything = asked.build_all or any((asked.sets, asked.policy, certificate, policy_out))
+    everything = request.build_all or any((request.sets, request.policy, certificate, policy_out))
     boundary = None if everything else properties.boundary(constants)
     given_constants = properties.model_constants(constants)
     if timed:
-        request = ModelRequest(asked.model, parse_constants(given_constants), asked.param, asked.domain)
-        loaded, at = load_embedded(request, at, properties.files), None
+        embedded = ModelRequest(
+            request.model, parse_constants(given_constants), request.param, request.domain
+        )
+        loaded, at = load_embedded(embedded, at, properties.files), None
     else:
-        loaded = load_model(asked.model, given_constants, asked.param, asked.domain, boundary, untimed)
-    queries = properties.queries(loaded, constants, asked.discount, asked.terminal_reward)
-    refuse_composed(queries, list_given(asked, "certificate policy_out policy sets"))
-    if asked.figure is not None:
+        loaded = load_model(request.model, given_constants, request.param, request.domain, boundary, untimed)
+    queries = properties.queries(loaded, constants, request.discount, request.terminal_reward)
+    refuse_composed(queries, list_given(request, "certificate policy_out policy sets"))
+    if request.figure is not None:
         require_curve(queries)
     structure = loaded.model.structure
     for query in queries:
@@ -228,25 +230,25 @@ def check(asked: Request) -> None:
             warn(query.reading.warning)
     if len(queries) > 1 and (certificate or policy_out):
         raise InputError(f"--certificate and --policy-out go with one property, not {len(queries)}")
-    given = None if asked.policy is None else Policy(loaded.model, asked.policy)
-    if asked.sets is not None:
-        if asked.absolute or asked.all_states:
+    given = None if request.policy is None else Policy(loaded.model, request.policy)
+    if request.sets is not None:
+        if request.absolute or request.all_states:
             raise InputError("--absolute and --all-states do not go with --sets: leave them out")
         stop_interpreting()
         from tightrope.ambiguity.sets import SetsKind
         from tightrope.learning.options import COUPLED_GAP, LearnOptions
 
         wanted = LearnOptions(
-            sets=SetsKind(asked.sets.value),
-            precision=asked.precision,
-            assume_support=asked.assume_support,
-            seconds=float("inf") if asked.time_limit is None else asked.time_limit,
-            device=asked.device.value,
-            threads=asked.threads,
-            coupled_gap=COUPLED_GAP if asked.coupled_gap is None else asked.coupled_gap,
+            sets=SetsKind(request.sets.value),
+            precision=request.precision,
+            assume_support=request.assume_support,
+            seconds=float("inf") if request.time_limit is None else request.time_limit,
+            device=request.device.value,
+            threads=request.threads,
+            coupled_gap=COUPLED_GAP if request.coupled_gap is None else request.coupled_gap,
         )
-        over = DomainQuestion(asked.model, loaded, queries, asked.sets, given, at)
-        check_domain(over, wanted, constants, proof_file, policy_file, asked.json)
+        over = DomainQuestion(request.model, loaded, queries, request.sets, given, at)
+        check_domain(over, wanted, constants, proof_file, policy_file, request.json)
         return
     subject, point = _subject(loaded, at)
     if certificate is not None and len(structure.initial_states) > 1:
@@ -266,10 +268,10 @@ def check(asked: Request) -> None:
             progress("solve")
             if not query.is_plain:
                 controlled = policy_file is not None
-                answers.append(answer_composed(query, subject, how, asked.all_states, controlled))
+                answers.append(answer_composed(query, subject, how, request.all_states, controlled))
                 continue
             solution = solve(
-                _provable(subject, query, certificate, asked.assume_support),
+                _provable(subject, query, certificate, request.assume_support),
                 query.objective,
                 policy=given,
                 precision=how.precision,
@@ -280,8 +282,8 @@ def check(asked: Request) -> None:
             )
         seconds = time.perf_counter() - begin
         factors = isinstance(subject, IntervalMDP) and subject.factored is not None
-        assumed = support_assumed(asked.assume_support)
-        answers.append(PlainAnswer(query, solution, seconds, asked.all_states, factors, assumed))
+        assumed = support_assumed(request.assume_support)
+        answers.append(PlainAnswer(query, solution, seconds, request.all_states, factors, assumed))
     for answered in answers:
         if isinstance(answered, ComposedAnswer):
             for reading in answered.answer.readings:
@@ -289,18 +291,18 @@ def check(asked: Request) -> None:
         else:
             for note in answered.notes:
                 warn(note)
-    report_answers(asked.model, loaded, answers, asked.json)
+    report_answers(request.model, loaded, answers, request.json)
     sys.stdout.flush()  # the answer comes before files, which may fail
     first = answers[0]
     if proof_file is not None:
         about = {
             "tightrope": __version__,
-            "model": asked.model,
+            "model": request.model,
             "model_hash": loaded.model.hash(),
             "constants": constants,
             "property": first.text,
             "at": [str(value) for value in point or ()],
-            "assume_support": asked.assume_support,
+            "assume_support": request.assume_support,
         }
         at_point = point if isinstance(loaded.model, ParametricMDP) else None
         if isinstance(first, ComposedAnswer):
@@ -311,7 +313,7 @@ def check(asked: Request) -> None:
         from tightrope.certify.problem import to_problem
         from tightrope.certify.solved import to_certificate
 
-        support = asked.assume_support if isinstance(loaded.model, IntervalMDP) else None
+        support = request.assume_support if isinstance(loaded.model, IntervalMDP) else None
         problem = to_problem(loaded.model, first.query.objective, theta=at_point, assumed_support=support)
         proof = to_certificate(problem, first.solution, given, about)
         proof_file.check()
@@ -366,13 +368,13 @@ def _write_policy(
 
     solution = answer.solution
     chosen = given or solution.policy
-    found = attained(solution, chosen, workspace)
+    result = attained(solution, chosen, workspace)
     certified = CertifiedFacts(
         question=answer.query.text,
-        lower=found.lower,
-        upper=found.upper,
+        lower=result.lower,
+        upper=result.upper,
         over="the interval model" if isinstance(loaded.model, IntervalMDP) else "the model",
-        status=found.status.name.lower().replace("_", "-"),
+        status=result.status.name.lower().replace("_", "-"),
     )
     target.check()
     chosen.save(target.path, loaded.model.hash(), to_plain(certified))
@@ -391,7 +393,7 @@ class DomainQuestion:
 
 
 def check_domain(
-    asked: DomainQuestion,
+    request: DomainQuestion,
     options: LearnOptions,
     constants: Mapping[str, str],
     certificate: OutputFile | None,
@@ -407,23 +409,23 @@ def check_domain(
     from tightrope.learning.solve import solve_over_domain
     from tightrope.logic.product_problem import ProductProblem
 
-    model, problem = _domain_subject(asked)
+    model, problem = _domain_subject(request)
     query = problem.query
     if certificate is not None and isinstance(problem, ProductProblem):
         raise InputError(
             "--certificate does not go with a temporal formula over a domain", hint="leave --certificate out"
         )
     if certificate is not None:
-        refuse_uncertified(model, SetsKind(asked.sets.value))
+        refuse_uncertified(model, SetsKind(request.sets.value))
     with phase_progress() as progress:
-        fixed, whose = _domain_policy(asked, problem)
+        fixed, whose = _domain_policy(request, problem)
         result = solve_over_domain(problem, options, fixed, progress)
         proof = None
         if certificate is not None:
             progress("the certificate")
             about = {
                 "tightrope": __version__,
-                "model": asked.source,
+                "model": request.source,
                 "model_hash": model.hash(),
                 "constants": dict(constants),
                 "property": query.text,
@@ -431,7 +433,7 @@ def check_domain(
             }
             proof = as_file(certificate_of(result, about=about))
     _report_domain(
-        asked, query, result, whose, None if proof is None else next(iter(proof.values.values())), json
+        request, query, result, whose, None if proof is None else next(iter(proof.values.values())), json
     )
     sys.stdout.flush()  # the answer comes before files, which may fail
     if proof is not None and certificate is not None:
@@ -440,34 +442,34 @@ def check_domain(
     if policy_out is not None:
         from tightrope.learning.result_files import robust_policy
 
-        found = robust_policy(result)
+        answer = robust_policy(result)
         policy_out.check()
-        certified = to_plain(found.certified(result, query.text))
-        policy = asked.policy or found.policy
+        certified = to_plain(answer.certified(result, query.text))
+        policy = request.policy or answer.policy
         if isinstance(problem, ProductProblem):
-            policy = problem.controller(found.policy)
+            policy = problem.controller(answer.policy)
         policy.save(policy_out.path, model.hash(), certified)
     leave(result.verdict, about=query.text)
 
 
-def _domain_subject(asked: DomainQuestion) -> tuple[ParametricMDP, Problem]:
+def _domain_subject(request: DomainQuestion) -> tuple[ParametricMDP, Problem]:
     """The model that was named, and the problem: of a temporal formula one about a product."""
     from tightrope.logic.product_problem import product_problem
 
-    model = asked.loaded.model
+    model = request.loaded.model
     if not isinstance(model, ParametricMDP) or not model.parameters.names:
         raise InputError(
-            f"--sets speaks of a domain of parameters, and {asked.source} has none",
+            f"--sets speaks of a domain of parameters, and {request.source} has none",
             hint="leave --sets out: plain and interval models have one value",
         )
-    if len(asked.queries) != 1:
-        raise InputError(f"--sets goes with one property, not {len(asked.queries)}")
-    first = asked.queries[0]
+    if len(request.queries) != 1:
+        raise InputError(f"--sets goes with one property, not {len(request.queries)}")
+    first = request.queries[0]
     problem: Problem
     if first.is_plain:
         problem = Problem(model, first)
     else:
-        if asked.policy is not None:
+        if request.policy is not None:
             raise InputError(
                 f"--policy does not go with {first.text} over a domain: a policy with memory is wanted",
                 hint="leave --policy out, or ask at a point",
@@ -483,24 +485,24 @@ def _domain_subject(asked: DomainQuestion) -> tuple[ParametricMDP, Problem]:
     return model, problem
 
 
-def _domain_policy(asked: DomainQuestion, problem: Problem) -> tuple[Policy | None, str]:
+def _domain_policy(request: DomainQuestion, problem: Problem) -> tuple[Policy | None, str]:
     """The policy to evaluate (None: find one), and what it is in words."""
     from tightrope.solver.solve import solve
 
-    if asked.policy is not None:
-        if asked.at is not None:
+    if request.policy is not None:
+        if request.at is not None:
             raise InputError("--policy and --at each name a policy here", hint="leave one of them out")
-        return asked.policy, "the given policy"
-    if asked.at is None:
+        return request.policy, "the given policy"
+    if request.at is None:
         return None, "the most robust policy found"
     model = problem.model
     assert isinstance(model, ParametricMDP)
-    best = solve(model.instantiate(asked.loaded.point(asked.at)), problem.objective)
-    return best.policy, f"the optimal policy at {asked.at}"
+    best = solve(model.instantiate(request.loaded.point(request.at)), problem.objective)
+    return best.policy, f"the optimal policy at {request.at}"
 
 
 def _report_domain(
-    asked: DomainQuestion,
+    request: DomainQuestion,
     query: Query,
     result: LearningResult,
     whose: str,
@@ -518,12 +520,12 @@ def _report_domain(
     if json:
         synthesis = result.synthesis
         answer = DomainAnswer(
-            model=asked.source,
+            model=request.source,
             question=query.text,
             verdict=verdict.word,
             why=verdict.why,
             assumptions=list(verdict.assumptions),
-            sets=asked.sets.value,
+            sets=request.sets.value,
             policy=whose,
             lower=interval.lower,
             upper=interval.upper,
@@ -537,7 +539,7 @@ def _report_domain(
             notes=list(result.notes),
             peak_memory=peak_memory(),
             seconds={
-                "build": round(asked.loaded.seconds, 6),
+                "build": round(request.loaded.seconds, 6),
                 **{phase: round(seconds, 6) for phase, seconds in result.seconds.items()},
             },
         )
@@ -546,27 +548,29 @@ def _report_domain(
     print_verdict(verdict, verdict.headline(str(interval), "over the domain"))
     shown = [
         ("policy", whose),
-        ("value", f"{interval} over the domain ({asked.sets.value} sets)"),
+        ("value", f"{interval} over the domain ({request.sets.value} sets)"),
         *list_coupled_facts(result),
     ]
     if proved is not None:
         shown.append(("certificate", f"proves {interval_text(*proved)}"))
     shown += [("note", note) for note in result.notes]
-    spent = f"{asked.loaded.seconds:.3g} to build, {sum(result.seconds.values()):.3g} to solve"
+    spent = f"{request.loaded.seconds:.3g} to build, {sum(result.seconds.values()):.3g} to solve"
     print_facts(query.text, [*shown, ("seconds", spent), ("memory", memory_text())])
 
 
-def check_timed(asked: Request, properties: PropertyTexts, how: SolveOptions) -> None:
+def check_timed(request: Request, properties: PropertyTexts, how: SolveOptions) -> None:
     """Compute and print."""
     if not properties.files:
         raise InputError(
             "no property is given", hint="say what to compute with --prop 'P=? [ F<=10 \"goal\" ]'"
         )
-    constants = parse_constants(asked.const)
-    over_domain = asked.sets is not None
-    stop = None if asked.build_all or over_domain else properties.boundary(constants)
+    constants = parse_constants(request.const)
+    over_domain = request.sets is not None
+    stop = None if request.build_all or over_domain else properties.boundary(constants)
     given = properties.model_constants(constants)
-    loaded = load_timed(asked.model, given, asked.param, asked.domain, stop, quiet=asked.at is not None)
+    loaded = load_timed(
+        request.model, given, request.param, request.domain, stop, quiet=request.at is not None
+    )
     options, structure = PropertyOptions(constants=constants, is_timed=True), loaded.model.structure
     queries = [
         read_query(one, file, structure, options) for file in properties.files for one in file.properties
@@ -574,24 +578,24 @@ def check_timed(asked: Request, properties: PropertyTexts, how: SolveOptions) ->
     if not queries:
         raise InputError("there is no property to check")
     if over_domain:
-        _check_rate_domain(asked, loaded, queries, how)
+        _check_rate_domain(request, loaded, queries, how)
         return
-    chain = loaded.model.instantiate(loaded.point(asked.at))
+    chain = loaded.model.instantiate(loaded.point(request.at))
     answers: list[ComposedAnswer] = []
     for query in queries:
         with phase_progress() as progress:
             progress("solve")
-            answers.append(answer_composed(query, chain, how, asked.all_states))
+            answers.append(answer_composed(query, chain, how, request.all_states))
     for answered in answers:
         for reading in answered.answer.readings:
             warn(reading)
-    report_answers(loaded.source, loaded, answers, asked.json)
+    report_answers(loaded.source, loaded, answers, request.json)
     sys.stdout.flush()
     leave(Verdict.worst([answer.verdict for answer in answers]))
 
 
 def _check_rate_domain(
-    asked: Request, loaded: TimedModel, queries: Sequence[Query], how: SolveOptions
+    request: Request, loaded: TimedModel, queries: Sequence[Query], how: SolveOptions
 ) -> None:
     """Bounds that hold for every point of the domain: rates in intervals, picked anew at every moment."""
     from tightrope.logic.timed import bound_over_rates
@@ -600,9 +604,9 @@ def _check_rate_domain(
     if len(queries) != 1:
         raise InputError(f"--sets goes with one property, not {len(queries)}")
     parameters = loaded.model.parameters
-    if asked.sets not in (None, DomainSets.EXPRESSION):
+    if request.sets not in (None, DomainSets.EXPRESSION):
         raise InputError(
-            f"--sets {asked.sets.value} is not there for continuous time", hint="write --sets expression"
+            f"--sets {request.sets.value} is not there for continuous time", hint="write --sets expression"
         )
     if parameters.constraints:
         raise InputError(
@@ -614,10 +618,10 @@ def _check_rate_domain(
     chain = over_box(loaded.model, parameters.lower, parameters.upper)
     with phase_progress() as progress:
         progress("solve")
-        found = bound_over_rates(chain, queries[0], how)
+        result = bound_over_rates(chain, queries[0], how)
     seconds = {"build": round(loaded.seconds, 6), "solve": round(time.perf_counter() - begin, 6)}
-    verdict = Verdict.of(limit="; ".join(found.missed) or None)
-    if asked.json:
+    verdict = Verdict.of(limit="; ".join(result.missed) or None)
+    if request.json:
         print_json(
             DomainAnswer(
                 model=loaded.source,
@@ -627,8 +631,8 @@ def _check_rate_domain(
                 assumptions=[],
                 sets="expression",
                 policy="none: a chain has no choices",
-                lower=found.lower,
-                upper=found.upper,
+                lower=result.lower,
+                upper=result.upper,
                 status="certified" if verdict.is_proved else "limit",
                 witness=None,
                 gap=None,
@@ -636,15 +640,15 @@ def _check_rate_domain(
                 limit=None,
                 optimality_gap=None,
                 certificate=None,
-                notes=list(found.notes),
+                notes=list(result.notes),
                 peak_memory=peak_memory(),
                 seconds=seconds,
             )
         )
     else:
-        print_verdict(verdict, verdict.headline(interval_text(found.lower, found.upper), "over the domain"))
-        facts = [("value", f"{interval_text(found.lower, found.upper)} over the domain (expression sets)")]
-        facts += [("note", note) for note in found.notes]
+        print_verdict(verdict, verdict.headline(interval_text(result.lower, result.upper), "over the domain"))
+        facts = [("value", f"{interval_text(result.lower, result.upper)} over the domain (expression sets)")]
+        facts += [("note", note) for note in result.notes]
         facts.append(("seconds", f"{seconds['build']:.3g} to build, {seconds['solve']:.3g} to solve"))
         print_facts(queries[0].text, facts)
     sys.stdout.flush()

@@ -188,19 +188,19 @@ def require_curve(queries: Sequence[Query]) -> None:
         )
 
 
-def write_figure(target: OutputFile, found: PlainAnswer | ComposedAnswer) -> None:
+def write_figure(target: OutputFile, result: PlainAnswer | ComposedAnswer) -> None:
     """The curve of two objectives."""
     from tightrope.report.draw_curve import write_curve
 
-    assert isinstance(found, ComposedAnswer)
-    write_curve(found.answer, target)
+    assert isinstance(result, ComposedAnswer)
+    write_curve(result.answer, target)
 
 
-def write_controller(target: OutputFile, found: ComposedAnswer, model_hash: str, over: str) -> None:
+def write_controller(target: OutputFile, result: ComposedAnswer, model_hash: str, over: str) -> None:
     """The policy of a temporal formula, with the interval that it attains."""
     from tightrope.io.results import CertifiedFacts
 
-    answer = found.answer
+    answer = result.answer
     if answer.controller is None or answer.attained is None:
         raise InputError(
             f"--policy-out does not go with {answer.text}: its automaton is another program's",
@@ -216,7 +216,7 @@ def write_controller(target: OutputFile, found: ComposedAnswer, model_hash: str,
 
 def certify_composed(
     target: OutputFile,
-    found: ComposedAnswer,
+    result: ComposedAnswer,
     query: Query,
     whole: Model,
     theta: Sequence[Fraction] | None,
@@ -228,9 +228,9 @@ def certify_composed(
     from tightrope.certify.problem import asked_of
     from tightrope.certify.solved import composed_certificate
 
-    asked = asked_of(query, options.translator)
-    proof = composed_certificate(whole, asked, theta, options, options.assume_support, about)
-    claim, bounds = proof.claims[0], found.answer.bounds
+    request = asked_of(query, options.translator)
+    proof = composed_certificate(whole, request, theta, options, options.assume_support, about)
+    claim, bounds = proof.claims[0], result.answer.bounds
     if bounds is not None and (claim.lower < bounds[0] or claim.upper > bounds[1]):
         low, high = text_below(claim.lower), text_above(claim.upper)
         warn(f"the certificate proves [{low}, {high}], a little less than the answer says")
@@ -249,9 +249,9 @@ def answer_composed(
     from tightrope.logic.model_checking import check_query
 
     chosen = replace(options, controller=controller)
-    found = check_query(query, model, chosen, options.assume_support, all_states)
-    shown = np.ones(model.states, np.bool_) if all_states else found.listed
-    return ComposedAnswer(found, query.name, shown, support_assumed(options.assume_support))
+    result = check_query(query, model, chosen, options.assume_support, all_states)
+    shown = np.ones(model.states, np.bool_) if all_states else result.listed
+    return ComposedAnswer(result, query.name, shown, support_assumed(options.assume_support))
 
 
 def support_assumed(least: float | None) -> tuple[Assumed, ...]:

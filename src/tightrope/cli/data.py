@@ -60,7 +60,7 @@ class Request:
 
 
 @takes(Request)
-def data(asked: Request) -> None:
+def data(request: Request) -> None:
     """Say how a log is read for a model, and what it holds.
 
     Rows, episodes, how each column was read, values that the model does not know, which choices were visited
@@ -70,54 +70,54 @@ def data(asked: Request) -> None:
 
     Example: tightrope data 'runs/*.csv' --model model.prism --param p=0.1:0.9 --plot log.png
     """
-    check_delta(asked.delta)
+    check_delta(request.delta)
     figure = None
-    if asked.plot is not None:
+    if request.plot is not None:
         from tightrope.report.log_figure import check_figure
 
-        check_figure(asked.plot)
-        figure = claim_file(asked.plot, FIGURE, asked.overwrite)
-    saved = None if asked.output is None else claim_file(asked.output, READING, asked.overwrite)
-    log = LogRequest.of(asked.reading, asked.logs)
+        check_figure(request.plot)
+        figure = claim_file(request.plot, FIGURE, request.overwrite)
+    saved = None if request.output is None else claim_file(request.output, READING, request.overwrite)
+    log = LogRequest.of(request.reading, request.logs)
     files = log.files()
-    model = load_model(asked.model, asked.const, asked.param, asked.domain).model
+    model = load_model(request.model, request.const, request.param, request.domain).model
     begin = time.perf_counter()
     if log.minari is not None:
-        description = describe_reading(log.read(model, files), model, asked.delta)
+        description = describe_reading(log.read(model, files), model, request.delta)
     else:
         with reading_progress() as progress:
-            description = describe_log(files, model, log.options, asked.delta, progress)
+            description = describe_log(files, model, log.options, request.delta, progress)
     seconds = time.perf_counter() - begin
     _warn_about(description)
-    if asked.json:
-        plot = None if asked.plot is None else str(asked.plot)
+    if request.json:
+        plot = None if request.plot is None else str(request.plot)
         facts = {**description.to_json(), "plot": plot, "seconds": round(seconds, 6)}
         print_json(from_plain(to_plain(facts), DataAnswer))
     else:
-        print_description(_title(asked), description)
+        print_description(_title(request), description)
     if saved is not None:
         saved.check()
         with atomic_write(saved.path) as file:
             file.write(reading_text(log.options.saved(description.columns, description.states)))
-        if not asked.json:
-            _say_next(asked)
+        if not request.json:
+            _say_next(request)
     if figure is not None:
         from tightrope.report.log_figure import write_log_figure
 
         sys.stdout.flush()  # the answer comes before files, which may fail
         figure.check()
-        write_log_figure(figure.path, _title(asked), description)
+        write_log_figure(figure.path, _title(request), description)
 
 
-def _say_next(asked: Request) -> None:
+def _say_next(request: Request) -> None:
     """The command that comes next."""
-    data = " ".join(f"--data {shlex.quote(log)}" for log in asked.logs)
-    reading = shlex.quote(str(asked.output))
-    typer.echo(f"next: tightrope learn {shlex.quote(asked.model)} --prop P {data} --reading {reading}")
+    data = " ".join(f"--data {shlex.quote(log)}" for log in request.logs)
+    reading = shlex.quote(str(request.output))
+    typer.echo(f"next: tightrope learn {shlex.quote(request.model)} --prop P {data} --reading {reading}")
 
 
-def _title(asked: Request) -> str:
-    return f"{', '.join(asked.logs)} for {asked.model}"
+def _title(request: Request) -> str:
+    return f"{', '.join(request.logs)} for {request.model}"
 
 
 def _warn_about(description: LogDescription) -> None:
@@ -239,9 +239,9 @@ def _print_estimates(estimates: PointEstimates) -> None:
     if rows:
         columns = ("", "seen of visits", "estimate", "0 to 1")
         print_table("expressions, the least visited first", columns, rows)
-    said = [("intervals", estimates.label)]
-    said += [("contradiction", text) for text in estimates.conflict]
-    print_facts("", said)
+    words = [("intervals", estimates.label)]
+    words += [("contradiction", text) for text in estimates.conflict]
+    print_facts("", words)
 
 
 def _bar(estimate: float | None, interval: tuple[float, float], scale: tuple[float, float]) -> str:

@@ -62,21 +62,21 @@ def demo(
         progress("building the model")
         instance = parse_bench(MODEL)
         model = load(instance)
-        asked = question(instance, model.structure)
+        request = question(instance, model.structure)
         progress("driving around")
         truth = model.instantiate(instance.truth)
-        stop = find_decided_states(asked.objective, model.states)
+        stop = find_decided_states(request.objective, model.states)
         counts = Simulator(truth, None, stop, instance.episode_cap, model.hash()).episodes(episodes, seed)
         about: dict[str, object] = {"source": MODEL, "seed": seed, "policy": "uniform"}
-        results = learn_all(Problem(model, asked), counts, delta=DELTA, kinds=kinds, progress=progress)
-        best = solve(truth, asked.objective)
+        results = learn_all(Problem(model, request), counts, delta=DELTA, kinds=kinds, progress=progress)
+        best = solve(truth, request.objective)
         initial = model.initial
         optimum = Interval(float(best.lower[initial]), float(best.upper[initial]))
         tightest = list(results.values())[-1]
-        earned = solve(truth, asked.objective, policy=tightest.robust.policy)
+        earned = solve(truth, request.objective, policy=tightest.robust.policy)
         setting = Setting(
             model=MODEL,
-            property=asked.text,
+            property=request.text,
             delta=DELTA,
             data={"file": str(data), "sampled": about},
             command=["tightrope", *sys.argv[1:]],
@@ -88,7 +88,7 @@ def demo(
         content.regions += regions_beside(content.regions, model, counts, DELTA)
         progress("the certificate")
         certificate = output / "rover.cert"
-        about_it = {"model": MODEL, "model_hash": model.hash(), "property": asked.text}
+        about_it = {"model": MODEL, "model_hash": model.hash(), "property": request.text}
         proof = as_file(certificate_of(tightest, counts, about_it))
         content.certificate = CertificateFacts(proof.digest, str(certificate))
     report = output / "report.html"
@@ -114,7 +114,7 @@ def demo(
             f"model      {MODEL}: {group(model.states)} states, {group(model.transitions)} transitions, "
             f"{len(model.parameters.names)} unknown weights\n"
             f"data       {group(episodes)} random drives, {group(counts.steps)} steps (seed {seed})\n"
-            f"question   {asked.text}\n"
+            f"question   {request.text}\n"
         )
         print_comparison("How safe is the robust policy?", ordered, optimum, str(results_at))
         typer.echo(

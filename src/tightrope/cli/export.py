@@ -128,8 +128,8 @@ def _export_rates(
             )
         )
         return
-    told = f"{group(model.states)}, {group(model.transitions)}"
-    print_facts(source, [("states, transitions", told), *(("written", str(file)) for file in written)])
+    message = f"{group(model.states)}, {group(model.transitions)}"
+    print_facts(source, [("states, transitions", message), *(("written", str(file)) for file in written)])
 
 
 def _find_learned(model: str) -> str:

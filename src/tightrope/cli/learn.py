@@ -143,7 +143,7 @@ class Request(SubjectOptions):
 
 
 @takes(Request, {"data": READING, "check": SOLVING})
-def learn(asked: Request) -> None:
+def learn(request: Request) -> None:
     """Learn a robust policy and its certified interval from data.
 
     With probability at least 1 - delta the policy's true value lies in its interval. What is not given is
@@ -160,4 +160,4 @@ def learn(asked: Request) -> None:
     """
     from tightrope.cli.learn_run import run
 
-    run(asked)
+    run(request)

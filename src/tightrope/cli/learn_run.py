@@ -105,40 +105,40 @@ NOT_TIMED_LOG = "design planned_episodes since window chosen_at skip_invalid ord
 OPTIMAL_AT_TRUTH = "optimal-at-truth"
 
 
-def run(asked: Request) -> None:
+def run(request: Request) -> None:
     """Learn, write what is wanted, print the result."""
-    if is_continuous(asked.model):
-        refuse_options(asked, NOT_TIMED)
-        refuse_options(asked.reading, NOT_TIMED_LOG)
-        if asked.sets is not None and asked.sets.value != "expression":
+    if is_continuous(request.model):
+        refuse_options(request, NOT_TIMED)
+        refuse_options(request.reading, NOT_TIMED_LOG)
+        if request.sets is not None and request.sets.value != "expression":
             raise InputError(
-                f"--sets {asked.sets.value} is not there for continuous time",
+                f"--sets {request.sets.value} is not there for continuous time",
                 hint="leave --sets out: it is expression",
             )
-        learn_timed(asked)
+        learn_timed(request)
         return
-    require_device(asked.device)
-    check_delta(asked.delta)
-    require_coupled(asked.coupled_gap, asked.is_coupled)
-    if asked.compares and asked.certificate is not None:
+    require_device(request.device)
+    check_delta(request.delta)
+    require_coupled(request.coupled_gap, request.is_coupled)
+    if request.compares and request.certificate is not None:
         raise InputError("--certificate goes with one kind of sets, not with --sets all")
-    if asked.certificate is not None and asked.ellipsoid is EllipsoidVersion.PAPER:
+    if request.certificate is not None and request.ellipsoid is EllipsoidVersion.PAPER:
         raise InputError(
             "--certificate has nothing to prove: the published ellipsoid is unsound and guarantees nothing",
             hint="leave --ellipsoid paper out: the sound ellipsoid (--region ellipsoid) has certificates",
         )
-    if asks_average(asked.prop):
-        run_average(asked)
+    if asks_average(request.prop):
+        run_average(request)
         return
-    options = asked.learn_options()
-    exports = parse_exports(asked.export)
-    if exports and asked.output is None:
+    options = request.learn_options()
+    exports = parse_exports(request.export)
+    if exports and request.output is None:
         raise InputError("--export writes the learned model into the output directory", hint="add -o DIR")
-    outputs = Outputs.claimed(asked.output, asked.certificate, asked.overwrite)
-    files = asked.log.files()
-    constants = parse_constants(asked.const)
-    subject = load_subject(asked, temporal=True)
-    if asked.certificate is not None:
+    outputs = Outputs.claimed(request.output, request.certificate, request.overwrite)
+    files = request.log.files()
+    constants = parse_constants(request.const)
+    subject = load_subject(request, temporal=True)
+    if request.certificate is not None:
         _refuse_uncertified(subject, options)
         for words in _not_covered(subject):
             warn(words)
@@ -150,65 +150,65 @@ def run(asked: Request) -> None:
         )
     loaded, question = subject.loaded, subject.query
     with phase_progress() as progress:
-        given = _read_given_policy(subject, asked.policy, asked.at, progress)
+        given = _read_given_policy(subject, request.policy, request.at, progress)
         steering = None if given is None else given.policy
-        if steering is not None and steering.has_memory and asked.certificate is not None:
+        if steering is not None and steering.has_memory and request.certificate is not None:
             raise InputError(
                 "--certificate is about policies without memory, and --policy is one with a memory",
                 hint="leave --certificate or --policy out",
             )
-        if steering is not None and asked.certificate is not None:
+        if steering is not None and request.certificate is not None:
             from tightrope.certify.solved import refuse_steps
 
             refuse_steps(steering, question.objective)
         true_value = given.true_value if given is not None else None
-    reading = asked.log.read(subject.model, files)
-    if asked.certificate is not None and reading.counts.design.censored:
+    reading = request.log.read(subject.model, files)
+    if request.certificate is not None and reading.counts.design.censored:
         raise InputError(
             "--certificate has nothing to prove, because outcomes are missing from the data: "
             f"{'; '.join(reading.counts.design.censored)}",
             hint="leave --certificate out, or complete the data",
         )
-    if asked.certificate is not None:
+    if request.certificate is not None:
         _refuse_uncertified(subject, options, reading.counts)
     with phase_progress() as progress:
         learner = Pipeline.start(
             subject.problem,
             reading.counts,
-            asked.delta,
+            request.delta,
             options=options,
             policy=given.policy if given is not None else None,
             progress=progress,
-            together=asked.compares,
+            together=request.compares,
         )
         try:
-            results = _results(learner, options, asked.compares)
+            results = _results(learner, options, request.compares)
         except EmptyRegion as error:
-            if asked.json:
+            if request.json:
                 print_json(_empty(error, loaded))
             else:
                 print_verdict(error.verdict, error.verdict.headline(""))
             raise
-        proof = _proof(results[0], reading.counts, subject, progress) if asked.certificate else None
+        proof = _proof(results[0], reading.counts, subject, progress) if request.certificate else None
     _warn_about(results, reading)
-    _print(asked, results, subject, true_value, proof, reading)
+    _print(request, results, subject, true_value, proof, reading)
     content = None
-    if asked.output is not None:
+    if request.output is not None:
         setting = Setting(
-            model=asked.model,
+            model=request.model,
             property=question.text,
-            delta=asked.delta,
+            delta=request.delta,
             constants=constants,
-            data=about_log(asked.log, files, reading),
+            data=about_log(request.log, files, reading),
             command=["tightrope", *sys.argv[1:]],
-            policy=asked.policy,
-            truth=subject.point_text(asked.at),
+            policy=request.policy,
+            truth=subject.point_text(request.at),
             true_value=true_value,
         )
         content = document(results, reading.counts, options, setting)
     with phase_progress() as progress, outputs.writing(progress) as writer:
         writer.write(proof, results, content, exports=exports)
-    leave_with(results, asked.accept_nominal)
+    leave_with(results, request.accept_nominal)
 
 
 def leave_with(results: Sequence[LearningResult], accept_nominal: bool) -> None:
@@ -293,7 +293,7 @@ def _proof(
 
 
 def _print(
-    asked: Request,
+    request: Request,
     results: list[LearningResult],
     subject: Subject,
     true_value: Interval | None,
@@ -302,21 +302,21 @@ def _print(
 ) -> None:
     """The answer; it is on the screen before anything is written, which may fail."""
     proved = {} if proof is None else {name: Interval(*ends) for name, ends in proof.values.items()}
-    written = None if asked.output is None else str(asked.output)
-    if asked.json:
-        answer = _answer(results, subject.loaded, asked.compares, written, reading)
+    written = None if request.output is None else str(request.output)
+    if request.json:
+        answer = _answer(results, subject.loaded, request.compares, written, reading)
         answer.true_value = true_value
         if proof is not None:
             policies = dict(proved)
             answer.certificate = ProvedFacts(
-                proof.digest, str(asked.certificate), policies, _not_covered(subject) or UNSET
+                proof.digest, str(request.certificate), policies, _not_covered(subject) or UNSET
             )
         print_json(answer)
         sys.stdout.flush()
         return
     print_verdict(results[-1].verdict, results[-1].headline())
     print_reading(reading)
-    if asked.compares:
+    if request.compares:
         print_comparison(subject.query.text, results, true_value, written)
     else:
         print_result(subject.query.text, results[0], true_value, written, proved)
@@ -470,102 +470,102 @@ def asks_average(prop: str | None) -> bool:
     return kinds == [QueryKind.LONG_RUN]
 
 
-def run_average(asked: Request) -> None:
+def run_average(request: Request) -> None:
     """Learn, print, write the policy where a file is named."""
     refused = {
-        "--certificate": asked.certificate,
-        "--policy": asked.policy,
-        "--export": asked.export,
-        "--sets all": asked.compares or None,
-        "--discount": asked.discount,
-        "--terminal-reward": asked.terminal_reward,
+        "--certificate": request.certificate,
+        "--policy": request.policy,
+        "--export": request.export,
+        "--sets all": request.compares or None,
+        "--discount": request.discount,
+        "--terminal-reward": request.terminal_reward,
     }
     for flag, value in refused.items():
         if value is not None:
             raise InputError(
-                f"{flag} does not go with {asked.prop}: learning about long-run averages finds one policy "
+                f"{flag} does not go with {request.prop}: learning about long-run averages finds one policy "
                 "and its interval",
                 hint=f"leave {flag} out",
             )
-    if asked.output is not None and asked.output.suffix != ".json":
+    if request.output is not None and request.output.suffix != ".json":
         raise InputError("of a long-run average the policy is written, as one file", hint="-o policy.json")
-    claimed = None if asked.output is None else claim_file(asked.output, POLICY, asked.overwrite)
-    files, constants = asked.log.files(), parse_constants(asked.const)
-    properties = read_properties([] if asked.prop is None else [asked.prop])
-    loaded = load_model(asked.model, properties.model_constants(constants), asked.param, asked.domain)
+    claimed = None if request.output is None else claim_file(request.output, POLICY, request.overwrite)
+    files, constants = request.log.files(), parse_constants(request.const)
+    properties = read_properties([] if request.prop is None else [request.prop])
+    loaded = load_model(request.model, properties.model_constants(constants), request.param, request.domain)
     if not isinstance(loaded.model, ParametricMDP) or not loaded.model.parameters.names:
         raise InputError(
-            f"{asked.model} has no parameters: there is nothing to learn about it",
+            f"{request.model} has no parameters: there is nothing to learn about it",
             hint="'tightrope check' computes the values of such a model",
         )
     (query,) = properties.queries(loaded, constants)
-    reading = asked.log.read(loaded.model, files)
+    reading = request.log.read(loaded.model, files)
     with phase_progress() as progress:
         progress("solve")
-        found: LearnedAverage = learn_about(
-            Problem(loaded.model, query), reading.counts, delta=asked.delta, **asked.learn_options().words
+        learned: LearnedAverage = learn_about(
+            Problem(loaded.model, query), reading.counts, delta=request.delta, **request.learn_options().words
         )
-    if asked.json:
-        print_json(_average_answer(asked.model, found))
+    if request.json:
+        print_json(_average_answer(request.model, learned))
     else:
-        print_verdict(found.verdict, found.headline())
+        print_verdict(learned.verdict, learned.headline())
         print_reading(reading)
-        _print_average(found)
+        _print_average(learned)
     sys.stdout.flush()
     if claimed is not None:
         claimed.check()
-        found.policy.save(claimed.path, loaded.model.hash(), to_plain(_certified_facts(found)))
-    leave(found.verdict, asked.accept_nominal, found.text)
+        learned.policy.save(claimed.path, loaded.model.hash(), to_plain(_certified_facts(learned)))
+    leave(learned.verdict, request.accept_nominal, learned.text)
 
 
-def _average_status(found: LearnedAverage) -> str:
-    return CLOSE if found.is_close else "limit"
+def _average_status(learned: LearnedAverage) -> str:
+    return CLOSE if learned.is_close else "limit"
 
 
-def _certified_facts(found: LearnedAverage) -> CertifiedFacts:
+def _certified_facts(learned: LearnedAverage) -> CertifiedFacts:
     return CertifiedFacts(
-        question=found.text,
-        lower=found.interval.lower,
-        upper=found.interval.upper,
-        over=f"the hull of {found.sets.kind.value} sets",
-        confidence=1 - found.ledger.delta,
-        holds=found.ledger.holds,
-        status=_average_status(found),
+        question=learned.text,
+        lower=learned.interval.lower,
+        upper=learned.interval.upper,
+        over=f"the hull of {learned.sets.kind.value} sets",
+        confidence=1 - learned.ledger.delta,
+        holds=learned.ledger.holds,
+        status=_average_status(learned),
     )
 
 
-def _average_answer(source: str, found: LearnedAverage) -> AverageAnswer:
-    verdict = found.verdict
+def _average_answer(source: str, learned: LearnedAverage) -> AverageAnswer:
+    verdict = learned.verdict
     return AverageAnswer(
         model=source,
-        question=found.text,
+        question=learned.text,
         verdict=verdict.word,
         why=verdict.why,
         assumptions=list(verdict.assumptions),
-        robust_policy=Interval(found.interval.lower, found.interval.upper),
-        guarantee=found.guarantee,
-        optimistic=found.optimistic,
-        sets=found.sets.kind.value,
-        ledger=ledger_facts(found.ledger),
-        status=_average_status(found),
-        notes=list(found.sets.notes),
+        robust_policy=Interval(learned.interval.lower, learned.interval.upper),
+        guarantee=learned.guarantee,
+        optimistic=learned.optimistic,
+        sets=learned.sets.kind.value,
+        ledger=ledger_facts(learned.ledger),
+        status=_average_status(learned),
+        notes=list(learned.sets.notes),
         peak_memory=peak_memory(),
-        seconds={"solve": round(found.seconds, 6)},
+        seconds={"solve": round(learned.seconds, 6)},
     )
 
 
-def _print_average(found: LearnedAverage) -> None:
+def _print_average(learned: LearnedAverage) -> None:
     facts = [
-        ("guarantee", found.guarantee_text()),
-        ("robust policy", str(found.interval)),
-        ("optimistic", f"{found.optimistic_text()}: no policy does better"),
-        ("sets", f"the hull of {found.sets.kind.value} sets"),
-        *(("why", reason) for reason in found.decisions.reasons),
-        *(("ledger", line) for line in found.ledger.lines),
-        ("seconds", f"{found.seconds:.3g}"),
+        ("guarantee", learned.guarantee_text()),
+        ("robust policy", str(learned.interval)),
+        ("optimistic", f"{learned.optimistic_text()}: no policy does better"),
+        ("sets", f"the hull of {learned.sets.kind.value} sets"),
+        *(("why", reason) for reason in learned.decisions.reasons),
+        *(("ledger", line) for line in learned.ledger.lines),
+        ("seconds", f"{learned.seconds:.3g}"),
         ("memory", memory_text()),
     ]
-    print_facts(found.text, facts)
+    print_facts(learned.text, facts)
 
 
 def learn_timed(request: Request) -> None:
@@ -590,11 +590,11 @@ def learn_timed(request: Request) -> None:
         )
     claimed = None if output is None else claim_file(output, DRN_FILE, False)
     constants = parse_constants(request.const)
-    asked = read_properties([request.prop])
-    properties = [(p, file) for file in asked.files for p in file.properties]
+    wanted = read_properties([request.prop])
+    properties = [(p, file) for file in wanted.files for p in file.properties]
     if len(properties) != 1:
         raise InputError(f"learning goes with one property, not {len(properties)}")
-    loaded = load_timed(request.model, asked.model_constants(constants), request.param, request.domain)
+    loaded = load_timed(request.model, wanted.model_constants(constants), request.param, request.domain)
     reading = PropertyOptions(constants=constants, is_timed=True)
     query = read_query(*properties[0], loaded.model.structure, reading)
     with phase_progress() as progress:

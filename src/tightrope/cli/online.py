@@ -199,7 +199,7 @@ class Request(SubjectOptions):
 
 
 @takes(Request, {"check": SOLVING, "sample": "convert_obs actions states"})
-def online(asked: Request) -> None:
+def online(request: Request) -> None:
     """Explore a model, and certify a robust policy again and again.
 
     A policy that the data so far suggest collects the episodes (--explore). As they grow, everything is
@@ -215,56 +215,56 @@ def online(asked: Request) -> None:
 
     Example: tightrope online model.prism --env plant:make --episodes 5000 --on-drift restart
     """
-    require_device(asked.device)
-    if (asked.episodes is None) == (asked.until_gap is None):
+    require_device(request.device)
+    if (request.episodes is None) == (request.until_gap is None):
         raise InputError(
             "give either --episodes N or --until-gap E",
             hint="with --until-gap, --max-episodes N says when to give up",
         )
-    if asked.max_episodes is not None and asked.until_gap is None:
+    if request.max_episodes is not None and request.until_gap is None:
         raise InputError("--max-episodes goes with --until-gap; --episodes N is the number of episodes")
-    if asked.env is None and (asked.convert_obs or asked.actions or asked.states):
+    if request.env is None and (request.convert_obs or request.actions or request.states):
         raise InputError("--convert-obs, --actions and --states go with --env")
-    if asked.output is not None:
-        claim_run(asked.output)
-    subject = load_subject(asked, temporal=True)
-    if subject.product is not None and asked.env is not None:
+    if request.output is not None:
+        claim_run(request.output)
+    subject = load_subject(request, temporal=True)
+    if subject.product is not None and request.env is not None:
         raise InputError(
             f"--env does not go with temporal formulas such as {subject.query.text}: what collects "
             "has a memory",
             hint="in Python tr.online takes episodes; problem.controller(learner.policy()) says how to act",
         )
-    source, truth, cap = _source(asked, subject)
+    source, truth, cap = _source(request, subject)
     learner = learn_online(
         subject.problem,
-        delta=asked.delta,
-        explore=replace(asked.exploration, cap=cap),
-        until_gap=asked.until_gap,
-        planned_episodes=asked.episodes if asked.until_gap is None else None,
-        data=None if asked.data is None else read_data(asked.data, subject.model).counts,
-        on_drift=drift_answer(asked.drift_answer, asked.alpha),
-        **asked.learn_options().words,
+        delta=request.delta,
+        explore=replace(request.exploration, cap=cap),
+        until_gap=request.until_gap,
+        planned_episodes=request.episodes if request.until_gap is None else None,
+        data=None if request.data is None else read_data(request.data, subject.model).counts,
+        on_drift=drift_answer(request.drift_answer, request.alpha),
+        **request.learn_options().words,
     )
-    question = _question(asked, subject, learner, cap)
+    question = _question(request, subject, learner, cap)
     records: list[dict[str, Any]] = []
-    with nullcontext() if asked.output is None else Journal(asked.output, question) as journal:
-        whole = OnlineRun(learner, source, asked.most_episodes, truth, journal)
-        with RunDisplay(asked.most_episodes, wanted=not asked.json) as display:
+    with nullcontext() if request.output is None else Journal(request.output, question) as journal:
+        whole = OnlineRun(learner, source, request.most_episodes, truth, journal)
+        with RunDisplay(request.most_episodes, wanted=not request.json) as display:
             for record in whole.records():
                 records.append(record)
                 display.show(record)
-                if asked.json:
+                if request.json:
                     print_json({**record, "peak_memory": peak_memory()})
-        result = learner.result() if asked.output is not None or not asked.json else None
+        result = learner.result() if request.output is not None or not request.json else None
         _warn_about(learner)
-        if result is not None and not asked.json:
-            kept = None if asked.output is None else str(asked.output)
+        if result is not None and not request.json:
+            retained = None if request.output is None else str(request.output)
             verdict = _verdict(records, result)
-            print_verdict(verdict, headline(verdict, records[-1], asked.delta))
-            print_run(subject, records, result, _describe_exploration(asked.exploration, learner), kept)
+            print_verdict(verdict, headline(verdict, records[-1], request.delta))
+            print_run(subject, records, result, _describe_exploration(request.exploration, learner), retained)
             sys.stdout.flush()
-        if asked.output is not None and result is not None:
-            _write(asked, subject, learner, result, records)
+        if request.output is not None and result is not None:
+            _write(request, subject, learner, result, records)
     if learner.target is not None and not records[-1]["reached"]:
         last = records[-1]
         raise CannotCertify(
@@ -272,79 +272,81 @@ def online(asked: Request) -> None:
             f"{last['episode']:,} episodes\n"
             "hint: --max-episodes allows more; 'tightrope plan' forecasts how many are needed"
         )
-    leave(_verdict(records, result), asked.accept_nominal, "the last update")
+    leave(_verdict(records, result), request.accept_nominal, "the last update")
 
 
 def _verdict(records: list[dict[str, Any]], result: LearningResult | None) -> Verdict:
     """That of the last update; and of the test of the model, where it was made."""
     last = records[-1]
     facts = from_plain(last["assumptions"], list[Assumed])
-    found = read_verdict(Word(last["verdict"]), facts, last["why"])
-    return found if result is None else Verdict.worst([result.verdict, found])
+    answer = read_verdict(Word(last["verdict"]), facts, last["why"])
+    return answer if result is None else Verdict.worst([result.verdict, answer])
 
 
-def _source(asked: Request, subject: Subject) -> tuple[Source, Truth | None, int]:
+def _source(request: Request, subject: Subject) -> tuple[Source, Truth | None, int]:
     """Where episodes come from, the true model where it is known, and the cap on an episode's length."""
     model, objective = subject.problem.model, subject.query.objective
     assert isinstance(model, ParametricMDP)
     benchmark = subject.loaded.benchmark
-    cap = asked.cap or (benchmark.episode_cap if benchmark is not None else DEFAULT_CAP)
+    cap = request.cap or (benchmark.episode_cap if benchmark is not None else DEFAULT_CAP)
     steps = deciding_steps(objective)
     if steps is not None:
         cap = max(1, min(cap, steps))
     stop = find_decided_states(objective, model.states)
-    if asked.env is not None:
+    if request.env is not None:
         from tightrope.data.steps import SteppedEnvironment, load_named, make_environment
 
-        convert = load_named(asked.convert_obs, "--convert-obs") if asked.convert_obs is not None else None
-        actions = asked.actions.split(",") if asked.actions is not None else None
-        environment = SteppedEnvironment(
-            make_environment(asked.env), model, stop, cap, convert, actions, asked.states
+        convert = (
+            load_named(request.convert_obs, "--convert-obs") if request.convert_obs is not None else None
         )
-        known = asked.at is not None
-        truth = Truth(model.instantiate(subject.loaded.point(asked.at)), objective) if known else None
-        return EnvironmentEpisodes(environment, asked.seed), truth, cap
-    mdp = model.instantiate(subject.loaded.point(asked.at))
-    simulated = SimulatedEpisodes(Simulator(mdp, None, stop, cap, model.hash()), asked.seed)
+        actions = request.actions.split(",") if request.actions is not None else None
+        environment = SteppedEnvironment(
+            make_environment(request.env), model, stop, cap, convert, actions, request.states
+        )
+        known = request.at is not None
+        truth = Truth(model.instantiate(subject.loaded.point(request.at)), objective) if known else None
+        return EnvironmentEpisodes(environment, request.seed), truth, cap
+    mdp = model.instantiate(subject.loaded.point(request.at))
+    simulated = SimulatedEpisodes(Simulator(mdp, None, stop, cap, model.hash()), request.seed)
     return simulated, Truth(mdp, objective), cap
 
 
-def _question(asked: Request, subject: Subject, learner: OnlineLearner, cap: int) -> dict[str, object]:
+def _question(request: Request, subject: Subject, learner: OnlineLearner, cap: int) -> dict[str, object]:
     """Everything that the records depend on, under the names that users know; not how many there are."""
     decisions = learner.decisions
     return {
-        "model": asked.model,
+        "model": request.model,
         "model hash": subject.model.hash(),
         "property": subject.query.text,
-        "discount": asked.discount,
-        "terminal reward": asked.terminal_reward,
-        "delta": asked.delta,
+        "discount": request.discount,
+        "terminal reward": request.terminal_reward,
+        "delta": request.delta,
         "region": decisions.region.value if decisions.region else None,
         "sets": decisions.sets.value,
         "interval": decisions.interval.value,
-        "budget": asked.budget.value,
-        "assumed support": asked.assume_support,
-        "precision": asked.precision,
-        "exploration": asked.exploration.kind.value,
-        "cost": asked.exploration.price.text,
-        "states to avoid": asked.exploration.avoid,
-        "allowed probability": asked.exploration.at_most,
-        "data to begin with": None if asked.data is None else file_digest(asked.data),
+        "budget": request.budget.value,
+        "assumed support": request.assume_support,
+        "precision": request.precision,
+        "exploration": request.exploration.kind.value,
+        "cost": request.exploration.price.text,
+        "states to avoid": request.exploration.avoid,
+        "allowed probability": request.exploration.at_most,
+        "data to begin with": None if request.data is None else file_digest(request.data),
         "gap to reach": None if learner.target is None else learner.target.text,
-        "seed": asked.seed,
+        "seed": request.seed,
         "cap": cap,
-        "point": None if asked.env and not asked.at else subject.point_text(asked.at),
-        "environment": asked.env,
-        "conversion of observations": asked.convert_obs,
-        "actions": asked.actions,
-        "states": asked.states.value if asked.states else None,
-        "answer to drift": asked.drift_answer,
+        "point": None if request.env and not request.at else subject.point_text(request.at),
+        "environment": request.env,
+        "conversion of observations": request.convert_obs,
+        "actions": request.actions,
+        "states": request.states.value if request.states else None,
+        "answer to drift": request.drift_answer,
         "alpha": None if learner.guard is None else learner.guard.monitor.alpha,
     }
 
 
 def _write(
-    asked: Request,
+    request: Request,
     subject: Subject,
     learner: OnlineLearner,
     result: LearningResult,
@@ -353,45 +355,45 @@ def _write(
     """The result as `tightrope learn -o` writes it, and the figure."""
     from tightrope.report.learning_curve import write_curve
 
-    assert asked.output is not None
+    assert request.output is not None
     setting = Setting(
-        model=asked.model,
+        model=request.model,
         property=subject.query.text,
-        delta=asked.delta,
-        constants=parse_constants(asked.const),
+        delta=request.delta,
+        constants=parse_constants(request.const),
         data={
-            "source": asked.env or "simulation",
-            "seed": asked.seed,
+            "source": request.env or "simulation",
+            "seed": request.seed,
             "updates": len(records),
             **({} if learner.guard is None else {"forgotten_episodes": learner.data.before[0]}),
         },
         command=["tightrope", *sys.argv[1:]],
-        truth=subject.point_text(asked.at) if asked.env is None or asked.at else None,
+        truth=subject.point_text(request.at) if request.env is None or request.at else None,
     )
     content = document(
         [result], project_counts(learner.problem, learner.data.counts()), learner.options, setting
     )
     about = {
-        "title": f"{asked.model.removeprefix('bench:')}: {subject.query.text}",
+        "title": f"{request.model.removeprefix('bench:')}: {subject.query.text}",
         "value": "value",
         "sets": result.kind.value,
     }
-    with claim_run(asked.output).filling(RESULT, LIVE) as folder:
+    with claim_run(request.output).filling(RESULT, LIVE) as folder:
         fill_results(folder, [result], content)
         write_curve(folder, records, about)
 
 
-def _describe_exploration(asked: Explore, learner: OnlineLearner) -> str:
+def _describe_exploration(request: Explore, learner: OnlineLearner) -> str:
     """Who collected, and what is said of it."""
-    found = learner.last_design if isinstance(learner.last_design, Explored) else None
-    words = [f"{asked.kind.value} policy"]
-    if not asked.price.is_by_episode:
-        words.append(f"by cost ({asked.price.text})")
-    if found is not None and found.design is not None:
-        words.append(f"within {100 * found.design.optimality:.2g} % of the best at the estimate")
-        words += ["which the robust policy is, too"] if found.greedy_is_as_good else []
-    if found is not None and found.certified is not None:
-        words.append(f"{asked.avoid} in at most {text_above(found.certified, 4)} of episodes, certified")
+    result = learner.last_design if isinstance(learner.last_design, Explored) else None
+    words = [f"{request.kind.value} policy"]
+    if not request.price.is_by_episode:
+        words.append(f"by cost ({request.price.text})")
+    if result is not None and result.design is not None:
+        words.append(f"within {100 * result.design.optimality:.2g} % of the best at the estimate")
+        words += ["which the robust policy is, too"] if result.greedy_is_as_good else []
+    if result is not None and result.certified is not None:
+        words.append(f"{request.avoid} in at most {text_above(result.certified, 4)} of episodes, certified")
     return ", ".join(words)
 
 
@@ -515,11 +517,11 @@ def choose_records(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, An
     if len(records) <= ROWS:
         return list(records)
     last = max(records[-1]["episode"], 2)
-    kept: dict[int, Mapping[str, Any]] = {}
+    retained: dict[int, Mapping[str, Any]] = {}
     for number, record in enumerate(records):
         cell = 0 if record["episode"] == 0 else 1 + int((ROWS - 2) * _share(record["episode"], last))
-        kept[cell if number < len(records) - 1 else ROWS] = record
-    return [kept[cell] for cell in sorted(kept)]
+        retained[cell if number < len(records) - 1 else ROWS] = record
+    return [retained[cell] for cell in sorted(retained)]
 
 
 def _share(episode: int, last: int) -> float:
@@ -533,20 +535,20 @@ def _best(records: Sequence[Mapping[str, Any]], floor: bool) -> str:
 
 
 def _gap(last: Mapping[str, Any]) -> str:
-    found = f"{_bound(last['gap'], False)} after {group(last['episode'])} episodes"
-    return found if last["reached"] else f"{found}: more than was asked for"
+    result = f"{_bound(last['gap'], False)} after {group(last['episode'])} episodes"
+    return result if last["reached"] else f"{result}: more than was asked for"
 
 
 def _drift(records: Sequence[Mapping[str, Any]]) -> str:
-    found = records[-1]["drift"]
-    said = f"{found['events']:,} events, "
-    if found["alarm"]:
-        said += f"alarm at event {found['first_alarm']:,}"
+    result = records[-1]["drift"]
+    text = f"{result['events']:,} events, "
+    if result["alarm"]:
+        text += f"alarm at event {result['first_alarm']:,}"
     else:
-        said += f"no alarm (a false one has probability at most {found['alpha']:g})"
-    if found["restarts"]:
-        said += f"; {found['restarts']:,} restarts, the last after {found['since']:,} episodes"
-    return said
+        text += f"no alarm (a false one has probability at most {result['alpha']:g})"
+    if result["restarts"]:
+        text += f"; {result['restarts']:,} restarts, the last after {result['since']:,} episodes"
+    return text
 
 
 def _count_kept(records: Sequence[Mapping[str, Any]]) -> str:

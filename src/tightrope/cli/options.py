@@ -481,8 +481,8 @@ def _describe_hidden(parameters: Sequence[inspect.Parameter], homes: Mapping[str
     for each in parameters:
         if each.name in homes:
             lists.setdefault(homes[each.name], []).append(OPTIONS.get(each.name, flag_of(each.name)))
-    said = [f"{', '.join(names)} (see 'tightrope {home} --help')" for home, names in lists.items()]
-    return f"\n\nOptions beyond those listed here: {'; '.join(said)}." if said else ""
+    text = [f"{', '.join(names)} (see 'tightrope {home} --help')" for home, names in lists.items()]
+    return f"\n\nOptions beyond those listed here: {'; '.join(text)}." if text else ""
 
 
 def flag_of(name: str) -> str:
@@ -519,19 +519,19 @@ def _build(record: Any, given: Mapping[str, object]) -> Any:
     )
 
 
-def list_given(asked: Any, names: str | None = None) -> list[str]:
+def list_given(request: Any, names: str | None = None) -> list[str]:
     """The options of a record that are given, of those by these names of fields or of all."""
     given = []
-    for name in names.split() if names is not None else (field.name for field in fields(asked)):
-        value = getattr(asked, name)
+    for name in names.split() if names is not None else (field.name for field in fields(request)):
+        value = getattr(request, name)
         if not (value is None or value is False or value == []):
             given.append(OPTIONS.get(name, flag_of(name)))
     return given
 
 
-def refuse_options(asked: object, names: str, why: str = "it does not go with continuous time") -> None:
+def refuse_options(request: object, names: str, why: str = "it does not go with continuous time") -> None:
     """Refuse options of a record, by the names of its fields, that make no sense for the model given."""
-    for option in list_given(asked, names):
+    for option in list_given(request, names):
         refuse(option, why)
 
 

@@ -123,7 +123,7 @@ WORDS = """
 
 
 @takes(Request, {"data": READING, "check": SOLVING})
-def plan(asked: Request) -> None:
+def plan(request: Request) -> None:
     """Forecast how many more episodes a gap takes, and design their exploration.
 
     From the data so far: the gap now, the episodes that designed, robust, optimistic and uniform collection
@@ -133,35 +133,35 @@ def plan(asked: Request) -> None:
 
     Example: tightrope plan 'bench:rover(10,10)' --data pilot.parquet --gap 0.015 -o plan
     """
-    require_device(asked.device)
+    require_device(request.device)
     begin = time.perf_counter()
-    check_delta(asked.delta)
-    words = asked.words
+    check_delta(request.delta)
+    words = request.words
     require_coupled(words.get("coupled_gap"), words.get("sets") is SetsKind.COUPLED)
-    Target.of(asked.gap, words.get("optimality"), words.get("above"), words.get("budget"))
-    claimed = None if asked.output is None else claim_plan(asked.output)
-    log = LogRequest.of(asked.reading, asked.data)
+    Target.of(request.gap, words.get("optimality"), words.get("above"), words.get("budget"))
+    claimed = None if request.output is None else claim_plan(request.output)
+    log = LogRequest.of(request.reading, request.data)
     files = log.files()
-    subject = load_subject(asked)
-    given = None if asked.policy is None else Policy(subject.model, asked.policy)
-    cap = asked.within_cap
+    subject = load_subject(request)
+    given = None if request.policy is None else Policy(subject.model, request.policy)
+    cap = request.within_cap
     if cap is None and subject.loaded.benchmark is not None:
         cap = subject.loaded.benchmark.episode_cap
     reading = log.read(subject.model, files)
     try:
         with phase_progress() as progress:
-            found = plan_collection(
+            outcome = plan_collection(
                 subject.problem,
                 reading.counts,
-                delta=asked.delta,
-                gap=asked.gap,
+                delta=request.delta,
+                gap=request.gap,
                 policy=given,
                 progress=progress,
                 within_cap=cap,
                 **words,
             )
     except NothingToPlan as error:
-        if asked.json:
+        if request.json:
             refuted = {"verdict": error.verdict.word, "why": error.verdict.why, "strategies": []}
             print_json({**refuted, "assumptions": list(error.verdict.assumptions)})
         else:
@@ -170,23 +170,23 @@ def plan(asked: Request) -> None:
         raise
     for missing in reading.counts.design.censored:
         warn(f"{missing}: what is missing may depend on how it came out, so the confidence is nominal")
-    document = plan_document(found, asked.model)
+    document = plan_document(outcome, request.model)
     document.data = about_log(log, files, reading)
     document.seconds = round(time.perf_counter() - begin, 6)
-    if asked.output is not None:
-        document.output = str(asked.output)
-    if asked.json:
+    if request.output is not None:
+        document.output = str(request.output)
+    if request.json:
         print_json(document)
     else:
-        print_verdict(found.verdict, found.headline())
+        print_verdict(outcome.verdict, outcome.headline())
         print_reading(reading)
-        print_plan(asked.model, found, asked.output, document.seconds)
+        print_plan(request.model, outcome, request.output, document.seconds)
     sys.stdout.flush()
-    if asked.output is not None:
-        write_plan(asked.output, found, document, claimed)
-    if not found.status.is_answered:
-        raise CannotCertify(_why_not(found))
-    leave(found.verdict, asked.accept_nominal, "the gap now")
+    if request.output is not None:
+        write_plan(request.output, outcome, document, claimed)
+    if not outcome.status.is_answered:
+        raise CannotCertify(_why_not(outcome))
+    leave(outcome.verdict, request.accept_nominal, "the gap now")
 
 
 MOST_ROWS = 8
@@ -195,50 +195,50 @@ MOST_TEXT = 40
 """Characters of an expression that are shown."""
 
 
-def print_plan(title: str, found: Plan, written: Path | None, seconds: float) -> None:
+def print_plan(title: str, outcome: Plan, written: Path | None, seconds: float) -> None:
     """The plan for people."""
-    print_facts(title, _before(found))
-    if found.strategies:
-        print_table("", _columns(found), [_row(found, one) for one in found.strategies])
-    print_facts("", _after(found, written, seconds))
+    print_facts(title, _before(outcome))
+    if outcome.strategies:
+        print_table("", _columns(outcome), [_row(outcome, one) for one in outcome.strategies])
+    print_facts("", _after(outcome, written, seconds))
 
 
-def _before(found: Plan) -> list[tuple[str, str]]:
-    interval = found.interval
-    whose = "given" if any(one.name == GIVEN for one in found.strategies) else "robust"
+def _before(outcome: Plan) -> list[tuple[str, str]]:
+    interval = outcome.interval
+    whose = "given" if any(one.name == GIVEN for one in outcome.strategies) else "robust"
     span = interval_text(interval.lower, interval.upper, 4)
-    data = f"{found.episodes_so_far:,} {found.unit}"
-    data += f" ({found.steps_so_far:,} steps)" if found.unit == "episodes" else ""
-    what = "guarantee and best possible value are" if found.target.aim is Aim.OPTIMALITY else "gap"
-    apart = " apart" if found.target.aim is Aim.OPTIMALITY else ""
-    now = f"{whose} policy in {span}, {what} {found.gap_now:.4g}{apart}, after {data}"
-    asked = f"{found.target.text}, with confidence {1 - found.delta:g}"
-    if found.target.relative and found.gap_asked is not None:
-        asked += f": {found.gap_asked:.4g}, as the value at the estimate is {found.value:.4g}"
-    return [("now", now), ("asked", asked)]
+    data = f"{outcome.episodes_so_far:,} {outcome.unit}"
+    data += f" ({outcome.steps_so_far:,} steps)" if outcome.unit == "episodes" else ""
+    what = "guarantee and best possible value are" if outcome.target.aim is Aim.OPTIMALITY else "gap"
+    apart = " apart" if outcome.target.aim is Aim.OPTIMALITY else ""
+    now = f"{whose} policy in {span}, {what} {outcome.gap_now:.4g}{apart}, after {data}"
+    request = f"{outcome.target.text}, with confidence {1 - outcome.delta:g}"
+    if outcome.target.relative and outcome.gap_asked is not None:
+        request += f": {outcome.gap_asked:.4g}, as the value at the estimate is {outcome.value:.4g}"
+    return [("now", now), ("asked", request)]
 
 
-def _columns(found: Plan) -> tuple[str, ...]:
-    first = ("collect with", "gap to expect" if found.target.aim is Aim.BUDGET else found.unit, "likely")
-    if found.unit == "draws":
+def _columns(outcome: Plan) -> tuple[str, ...]:
+    first = ("collect with", "gap to expect" if outcome.target.aim is Aim.BUDGET else outcome.unit, "likely")
+    if outcome.unit == "draws":
         return first
-    return (*first, "steps", *(["cost"] if _has_prices(found) else []))
+    return (*first, "steps", *(["cost"] if _has_prices(outcome) else []))
 
 
-def _has_prices(found: Plan) -> bool:
-    return any(one.cost != 1.0 for one in found.strategies)
+def _has_prices(outcome: Plan) -> bool:
+    return any(one.cost != 1.0 for one in outcome.strategies)
 
 
-def _row(found: Plan, one: Strategy) -> tuple[str, ...]:
+def _row(outcome: Plan, one: Strategy) -> tuple[str, ...]:
     name = f"{one.name} policy" if one.name != "uniform" else one.name
-    if found.unit == "draws":
+    if outcome.unit == "draws":
         name, last = f"{one.name} draws", []
     else:
         last = [round_forecast(one.total_steps) if math.isfinite(one.total_steps) else "–"]
-        if _has_prices(found):
+        if _has_prices(outcome):
             last.append(round_forecast(one.total_cost) if math.isfinite(one.total_cost) else "–")
-    if found.target.aim is Aim.BUDGET:
-        gap = one.curve(found.target.amount)
+    if outcome.target.aim is Aim.BUDGET:
+        gap = one.curve(outcome.target.amount)
         return name, f"{gap.expected:.4g}", f"{gap.low:.3g} – {gap.high:.3g}", *last
     if not math.isfinite(one.low):
         return name, "beyond 10⁹", "", *last
@@ -246,18 +246,18 @@ def _row(found: Plan, one: Strategy) -> tuple[str, ...]:
     return name, round_forecast(one.episodes), f"{round_forecast(one.low)} – {high}", *last
 
 
-def _after(found: Plan, written: Path | None, seconds: float) -> list[tuple[str, str]]:
+def _after(outcome: Plan, written: Path | None, seconds: float) -> list[tuple[str, str]]:
     facts: list[tuple[str, str]] = []
-    if found.hangs_on:
-        shares = [f"{one.text} ({one.share:.0%})" for one in found.hangs_on]
+    if outcome.hangs_on:
+        shares = [f"{one.text} ({one.share:.0%})" for one in outcome.hangs_on]
         facts.append(("the gap hangs on", "; ".join(shares)))
-    if found.unidentifiable:
-        facts.append(("no data tell", "; ".join(found.unidentifiable)))
-    if found.draws is not None:
-        facts += [("draw", _describe_draw(row)) for row in found.draws.table[:MOST_ROWS]]
+    if outcome.unidentifiable:
+        facts.append(("no data tell", "; ".join(outcome.unidentifiable)))
+    if outcome.draws is not None:
+        facts += [("draw", _describe_draw(row)) for row in outcome.draws.table[:MOST_ROWS]]
         file = "these" if written is None else f"those of {written}/{DRAWS_FILE}"
-        facts.append(("next", f"make {found.next_episodes:,} draws, {file}: sample --draws"))
-    made = found.exploration
+        facts.append(("next", f"make {outcome.next_episodes:,} draws, {file}: sample --draws"))
+    made = outcome.exploration
     if made is not None:
         several = "1 policy" if len(made.shares) == 1 else f"{len(made.shares)} policies, mixed into one"
         near = f"within {made.optimality:.1%} of the best exploration at the estimate ({made.solves} solves)"
@@ -269,10 +269,10 @@ def _after(found: Plan, written: Path | None, seconds: float) -> list[tuple[str,
                 ("to avoid", f"in at most {text_above(made.certified, 4)} of its episodes, certified")
             )
         file = "it" if written is None else f"{written}/{POLICY_FILE}"
-        facts.append(("next", f"explore with {file} for {found.next_episodes:,} episodes, then plan again"))
-    if found.status is not PlanStatus.PLANNED:
-        facts.append(("status", found.status.value))
-    facts += [("note", note) for note in found.notes]
+        facts.append(("next", f"explore with {file} for {outcome.next_episodes:,} episodes, then plan again"))
+    if outcome.status is not PlanStatus.PLANNED:
+        facts.append(("status", outcome.status.value))
+    facts += [("note", note) for note in outcome.notes]
     facts.append(("forecast", LABEL.removeprefix("a forecast, ")))
     if written is not None:
         facts.append(("written", str(written)))
@@ -285,12 +285,12 @@ def _describe_draw(row: SignatureDraws) -> str:
     return f"{row.draws:,} of the {row.choices:,} choices with {shown}, such as {row.example}"
 
 
-def _why_not(found: Plan) -> str:
-    if found.unidentifiable:
+def _why_not(outcome: Plan) -> str:
+    if outcome.unidentifiable:
         return (
-            f"{found.status.value}: under every policy the data tell nothing about "
-            f"{'; '.join(found.unidentifiable)}, which the gap depends on"
+            f"{outcome.status.value}: under every policy the data tell nothing about "
+            f"{'; '.join(outcome.unidentifiable)}, which the gap depends on"
         )
-    if found.status is PlanStatus.BEYOND:
-        return f"{found.target.text} is {found.status.value}, even with designed exploration"
-    return f"{found.target.text}: {found.status.value}; {'; '.join(found.notes)}"
+    if outcome.status is PlanStatus.BEYOND:
+        return f"{outcome.target.text} is {outcome.status.value}, even with designed exploration"
+    return f"{outcome.target.text}: {outcome.status.value}; {'; '.join(outcome.notes)}"

@@ -126,7 +126,7 @@ NOT_TIMED = "prop bet_on raw generative draws states env convert_obs actions app
 
 
 @takes(Request)
-def sample(asked: Request) -> None:
+def sample(request: Request) -> None:
     """Simulate a model at a point and write what was seen.
 
     An episode ends as soon as the property is decided, in an absorbing state, or at the cap. The file
@@ -134,18 +134,18 @@ def sample(asked: Request) -> None:
 
     Example: tightrope sample 'bench:betting(50)' --episodes 100000 --seed 1 -o data.parquet
     """
-    if is_continuous(asked.model):
-        refuse_options(asked, NOT_TIMED)
-        if asked.policy != UNIFORM:
-            refuse_options(asked, "policy")
-        if asked.output is None or asked.episodes is None or asked.watched is None:
+    if is_continuous(request.model):
+        refuse_options(request, NOT_TIMED)
+        if request.policy != UNIFORM:
+            refuse_options(request, "policy")
+        if request.output is None or request.episodes is None or request.watched is None:
             raise InputError(
                 "a chain in continuous time is sampled with --episodes N, --time T and -o FILE",
                 hint="such as --episodes 100 --time 50 -o log.csv",
             )
-        sample_timed(asked, asked.output, asked.episodes, asked.watched)
+        sample_timed(request, request.output, request.episodes, request.watched)
         return
-    if asked.watched is not None:
+    if request.watched is not None:
         raise InputError(
             "--time is about chains in continuous time", hint="--cap bounds the steps of an episode"
         )
@@ -155,97 +155,97 @@ def sample(asked: Request) -> None:
     from tightrope.io.output import DATA, claim_file
     from tightrope.io.table.data_table import is_parquet
 
-    output = asked.output or asked.append
+    output = request.output or request.append
     if output is None:
         raise InputError("no file is named to write to", hint="add -o FILE, such as -o data.parquet")
     is_parquet(output)
-    claimed = claim_file(output, DATA, asked.overwrite)
-    if asked.append is not None and (
-        asked.episodes is None or asked.raw or asked.env is not None or asked.bet_on
+    claimed = claim_file(output, DATA, request.overwrite)
+    if request.append is not None and (
+        request.episodes is None or request.raw or request.env is not None or request.bet_on
     ):
         raise InputError("--append goes with --episodes alone: not with --raw, --env or --bet-on")
-    if sum(given is not None for given in (asked.episodes, asked.generative, asked.draws)) != 1:
+    if sum(given is not None for given in (request.episodes, request.generative, request.draws)) != 1:
         raise InputError("give one of --episodes N, --generative N and --draws FILE")
-    if asked.raw and (asked.episodes is None or asked.env is not None):
+    if request.raw and (request.episodes is None or request.env is not None):
         raise InputError(
             "--raw goes with simulated trajectories only, not with --generative, --draws or --env"
         )
-    if asked.costs is not None and not asked.raw:
+    if request.costs is not None and not request.raw:
         raise InputError("--costs goes with --raw: a cost belongs to a step", hint="add --raw")
-    if asked.env is not None and asked.episodes is None:
+    if request.env is not None and request.episodes is None:
         raise InputError("--env goes with --episodes, not with --generative or --draws")
-    constants = parse_constants(asked.const)
-    properties = read_properties([] if asked.prop is None else [asked.prop])
-    loaded = load_model(asked.model, properties.model_constants(constants), asked.param, asked.domain)
-    mixture = None if asked.policy == UNIFORM else _read_mixture(asked.policy, loaded)
-    if mixture is not None and (asked.raw or asked.env is not None or asked.episodes is None):
+    constants = parse_constants(request.const)
+    properties = read_properties([] if request.prop is None else [request.prop])
+    loaded = load_model(request.model, properties.model_constants(constants), request.param, request.domain)
+    mixture = None if request.policy == UNIFORM else _read_mixture(request.policy, loaded)
+    if mixture is not None and (request.raw or request.env is not None or request.episodes is None):
         raise InputError(
             "--policy names a plan, one of whose policies is drawn per simulated episode: that goes with "
             "--episodes, without --raw and --env",
-            hint=f"name one policy, such as {asked.policy}/exploration-policy.json",
+            hint=f"name one policy, such as {request.policy}/exploration-policy.json",
         )
     setting = setting_of(
-        loaded, properties, constants, asked.cap, UNIFORM if mixture is not None else asked.policy
+        loaded, properties, constants, request.cap, UNIFORM if mixture is not None else request.policy
     )
-    planned = None if asked.draws is None else _read_draws(asked.draws, loaded)
+    planned = None if request.draws is None else _read_draws(request.draws, loaded)
     extra = {
-        "source": asked.model,
-        "seed": asked.seed,
-        "policy": asked.policy,
+        "source": request.model,
+        "seed": request.seed,
+        "policy": request.policy,
         "cap": setting.cap,
         "property": setting.text,
     }
     if setting.policy is not None:
         extra["policy_sha256"] = setting.policy.digest
-    _refuse_memory(setting, asked.append, asked.env)
+    _refuse_memory(setting, request.append, request.env)
     begin = time.perf_counter()
-    written = asked.states or StateForm.INDEX
-    if asked.env is not None:
-        shown = _Shown(asked.env, asked.convert_obs, asked.actions, asked.states)
+    written = request.states or StateForm.INDEX
+    if request.env is not None:
+        shown = _Shown(request.env, request.convert_obs, request.actions, request.states)
         counts = _plan_bets(
-            _step_environment(loaded, setting, shown, asked.episodes, asked.seed), loaded, asked.bet_on
+            _step_environment(loaded, setting, shown, request.episodes, request.seed), loaded, request.bet_on
         )
         claimed.check()
         write_counts(
-            output, counts, loaded.model.structure, states=written, extra={**extra, "env": asked.env}
+            output, counts, loaded.model.structure, states=written, extra={**extra, "env": request.env}
         )
     else:
-        simulator, point = simulator_at(loaded, setting, asked.at)
+        simulator, point = simulator_at(loaded, setting, request.at)
         extra["at"] = point
         walker: Simulator | SteeredSimulator | MixedEpisodes = simulator
         if mixture is not None:
             assert isinstance(simulator, Simulator)
             walker = MixedEpisodes(simulator, *mixture)
         if planned is not None:
-            counts = simulator.generative(planned.per_choice, asked.seed)
+            counts = simulator.generative(planned.per_choice, request.seed)
             counts = replace(counts, design=replace(counts.design, planned_from=planned.planned_from))
-            extra["draws"] = str(asked.draws)
-        elif asked.episodes is None:
-            counts = simulator.generative(asked.generative or 0, asked.seed)
-        elif asked.append is not None:
-            counts = _append(asked.append, loaded, walker, asked.episodes, asked.seed)
-            extra["appended_to"] = str(asked.append)
+            extra["draws"] = str(request.draws)
+        elif request.episodes is None:
+            counts = simulator.generative(request.generative or 0, request.seed)
+        elif request.append is not None:
+            counts = _append(request.append, loaded, walker, request.episodes, request.seed)
+            extra["appended_to"] = str(request.append)
         else:
-            counts = walker.episodes(asked.episodes, asked.seed)
+            counts = walker.episodes(request.episodes, request.seed)
             origin = setting.policy if mixture is None else mixture[1][0]
             if origin is not None:  # whoever chose it may have looked at data
                 counts = replace(counts, design=replace(counts.design, planned_from=origin.digest))
-        counts = _plan_bets(counts, loaded, asked.bet_on)
+        counts = _plan_bets(counts, loaded, request.bet_on)
         claimed.check()
         structure = loaded.model.structure
-        if asked.raw and asked.episodes is not None:
-            blocks = simulator.trajectories(asked.episodes, asked.seed)
+        if request.raw and request.episodes is not None:
+            blocks = simulator.trajectories(request.episodes, request.seed)
             drawn = (
                 None
-                if asked.costs is None
-                else cost_source(asked.costs, loaded, properties, constants, asked.at, asked.seed)
+                if request.costs is None
+                else cost_source(request.costs, loaded, properties, constants, request.at, request.seed)
             )
-            if asked.costs is not None:
-                extra["costs"] = asked.costs
+            if request.costs is not None:
+                extra["costs"] = request.costs
             write_trajectories(output, blocks, counts, structure, states=written, extra=extra, costs=drawn)
         else:
             write_counts(output, counts, structure, states=written, extra=extra)
-    _report(asked.model, output, counts, time.perf_counter() - begin, setting, asked.json)
+    _report(request.model, output, counts, time.perf_counter() - begin, setting, request.json)
 
 
 def _refuse_memory(setting: Setting, append: Path | None, env: str | None) -> None:
@@ -385,7 +385,7 @@ class Setting:
 
 
 def setting_of(
-    loaded: LoadedModel, asked: PropertyTexts, constants: Mapping[str, str], cap: int | None, policy: str
+    loaded: LoadedModel, request: PropertyTexts, constants: Mapping[str, str], cap: int | None, policy: str
 ) -> Setting:
     from tightrope.data.design import deciding_steps, find_decided_states
     from tightrope.model.policy import Policy
@@ -393,17 +393,17 @@ def setting_of(
     structure = loaded.model.structure
     benchmark = loaded.benchmark
     limit = cap if cap is not None else benchmark.episode_cap if benchmark is not None else DEFAULT_CAP
-    taken = None if policy == UNIFORM else Policy(structure, policy)
-    if not asked.files and benchmark is None:
-        return Setting(taken, None, limit, None)
-    questions = asked.queries(loaded, constants)
+    used = None if policy == UNIFORM else Policy(structure, policy)
+    if not request.files and benchmark is None:
+        return Setting(used, None, limit, None)
+    questions = request.queries(loaded, constants)
     if len(questions) != 1:
         raise InputError(f"one property decides when an episode ends, not {len(questions)}")
     objective = questions[0].objective
     steps = deciding_steps(objective)
     if steps is not None:
         limit = max(1, min(limit, steps))
-    return Setting(taken, find_decided_states(objective, structure.states), limit, questions[0].text)
+    return Setting(used, find_decided_states(objective, structure.states), limit, questions[0].text)
 
 
 def simulator_at(
@@ -437,7 +437,7 @@ def _at_point(loaded: LoadedModel, at: str | None) -> tuple[MDP, dict[str, str]]
 def cost_source(
     text: str,
     loaded: LoadedModel,
-    asked: PropertyTexts,
+    request: PropertyTexts,
     constants: Mapping[str, str],
     at: str | None,
     seed: int,
@@ -447,15 +447,15 @@ def cost_source(
 
     structure = loaded.model.structure
     wanted = None
-    if asked.files or loaded.benchmark is not None:
-        objective = asked.queries(loaded, constants)[0].objective
+    if request.files or loaded.benchmark is not None:
+        objective = request.queries(loaded, constants)[0].objective
         wanted = objective.reward if objective.is_reward else None
     reward = wanted if wanted is not None else reward_of(structure.rewards)
     point = list(loaded.point(at))
     return CostSource(mean_costs(reward, structure, point), CostNoise.parse(text), seed)
 
 
-def sample_timed(asked: Request, output: Path, episodes: int, duration: float) -> None:
+def sample_timed(request: Request, output: Path, episodes: int, duration: float) -> None:
     """Simulate so many episodes of this duration, and write their jumps."""
     from tightrope.benchmarks.instance import decimal_text
     from tightrope.data.exposure import simulate_times
@@ -466,13 +466,13 @@ def sample_timed(asked: Request, output: Path, episodes: int, duration: float) -
     is_parquet(output)
     if not 0 < duration < float("inf"):
         raise InputError(f"--time is {duration}, not a positive time")
-    claimed = claim_file(output, DATA, asked.overwrite)
-    loaded = load_timed(asked.model, asked.const, asked.param, asked.domain, quiet=True)
-    point = loaded.point(asked.at)
+    claimed = claim_file(output, DATA, request.overwrite)
+    loaded = load_timed(request.model, request.const, request.param, request.domain, quiet=True)
+    point = loaded.point(request.at)
     chain = loaded.model.instantiate(point)
     begin = time.perf_counter()
-    cap = TIMED_CAP if asked.cap is None else asked.cap
-    rows = simulate_times(chain, episodes, asked.seed, duration, cap)
+    cap = TIMED_CAP if request.cap is None else request.cap
+    rows = simulate_times(chain, episodes, request.seed, duration, cap)
     types, columns = _state_columns(loaded.model.structure)
     table = {
         "episode": rows.episode,
@@ -482,8 +482,8 @@ def sample_timed(asked: Request, output: Path, episodes: int, duration: float) -
     names = loaded.model.parameters.names
     metadata = {
         "rows": "times",
-        "source": asked.model,
-        "seed": asked.seed,
+        "source": request.model,
+        "seed": request.seed,
         "time": duration,
         "cap": cap,
         "at": {name: decimal_text(value) for name, value in zip(names, point, strict=True)},
@@ -491,7 +491,7 @@ def sample_timed(asked: Request, output: Path, episodes: int, duration: float) -
     claimed.check()
     write_table(output, {"episode": int, "time": float, **types}, [table], metadata)
     seconds = time.perf_counter() - begin
-    if asked.json:
+    if request.json:
         print_json(
             SampleAnswer(
                 episodes=episodes,
@@ -511,7 +511,7 @@ def sample_timed(asked: Request, output: Path, episodes: int, duration: float) -
         ("file", str(output)),
         ("seconds", f"{seconds:.3g}"),
     ]
-    print_facts(asked.model, facts)
+    print_facts(request.model, facts)
 
 
 def _state_columns(structure: Structure) -> tuple[dict[str, type], dict[str, Any]]:

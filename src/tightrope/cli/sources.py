@@ -218,10 +218,10 @@ class LogRequest:
             if self.options.recent is not None:
                 raise InputError("`since` and `window` go with data files, not with Minari datasets")
             return ()
-        found = find_files(self.places, self.options.format)
-        for file in found:
+        result = find_files(self.places, self.options.format)
+        for file in result:
             open_table(file)
-        return found
+        return result
 
     def read(self, model: Model, files: tuple[DataFile, ...]) -> Reading:
         """The counts, with a sign of life while they are read."""
@@ -342,12 +342,12 @@ def read_own_properties(source: str) -> PropertyTexts:
     from tightrope.io.jani.read import read_properties as read_jani_properties
 
     files = []
-    for found in read_jani_properties(source):
-        if found.text is None:
-            warn(f"the property '{found.name}' of {source} is left out: {found.reason}")
+    for result in read_jani_properties(source):
+        if result.text is None:
+            warn(f"the property '{result.name}' of {source} is left out: {result.reason}")
             continue
-        warn(f"the property '{found.name}' of {source} is read as  {found.text}")
-        files.append(parse_properties(found.text, f"property '{found.name}'"))
+        warn(f"the property '{result.name}' of {source} is read as  {result.text}")
+        files.append(parse_properties(result.text, f"property '{result.name}'"))
     return PropertyTexts(tuple(files))
 
 
@@ -400,16 +400,16 @@ class Subject:
         return {n: decimal_text(v) for n, v in zip(self.model.parameters.names, point, strict=True)}
 
 
-def load_subject(asked: SubjectOptions, temporal: bool = False) -> Subject:
+def load_subject(request: SubjectOptions, temporal: bool = False) -> Subject:
     """Load the model and the question; refuse models without parameters and questions without a value.
 
     `temporal`: formulas of LTL are wanted as well."""
     from tightrope.logic.product_problem import product_problem
 
-    constants = parse_constants(asked.const)
-    properties = read_properties([] if asked.prop is None else [asked.prop])
-    loaded = load_model(asked.model, properties.model_constants(constants), asked.param, asked.domain)
-    queries = properties.queries(loaded, constants, asked.discount, asked.terminal_reward)
+    constants = parse_constants(request.const)
+    properties = read_properties([] if request.prop is None else [request.prop])
+    loaded = load_model(request.model, properties.model_constants(constants), request.param, request.domain)
+    queries = properties.queries(loaded, constants, request.discount, request.terminal_reward)
     if len(queries) != 1:
         raise InputError(f"learning goes with one property, not {len(queries)}")
     query, product = queries[0], None
@@ -426,7 +426,7 @@ def load_subject(asked: SubjectOptions, temporal: bool = False) -> Subject:
         )
     if not isinstance(loaded.model, ParametricMDP) or not loaded.model.parameters.names:
         raise InputError(
-            f"{asked.model} has no parameters: there is nothing to learn about it",
+            f"{request.model} has no parameters: there is nothing to learn about it",
             hint="'tightrope check' computes the values of such a model",
         )
-    return Subject(asked.model, loaded, loaded.model, query, product)
+    return Subject(request.model, loaded, loaded.model, query, product)

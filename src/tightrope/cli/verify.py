@@ -86,7 +86,7 @@ MODEL_WORDS = "prop data policy at const param domain discount terminal_reward l
 
 
 @takes(Request, {"data": READING})
-def verify(asked: Request) -> None:
+def verify(request: Request) -> None:
     """Re-check a certificate, by a program that shares no code with the solver or with learning.
 
     Of a value, every inequality behind the bounds is checked again. Of a learned result, also the way from
@@ -104,42 +104,42 @@ def verify(asked: Request) -> None:
     Example: tightrope verify betting.cert --model 'bench:betting(50)' --data data.parquet
     """
     begin = time.perf_counter()
-    if asked.model is None and (given := list_given(asked, MODEL_WORDS)):
+    if request.model is None and (given := list_given(request, MODEL_WORDS)):
         raise InputError(f"{given[0]} goes with --model: it says something about a model of yours")
-    if asked.data is None and (given := list_given(asked.reading)):
+    if request.data is None and (given := list_given(request.reading)):
         raise InputError(f"{given[0]} goes with --data: it says how data are read")
     try:
-        _verify(asked, WorkBudget.of(asked.budget, asked.exact), begin)
+        _verify(request, WorkBudget.of(request.budget, request.exact), begin)
     except OverBudget as error:
-        if asked.json:
+        if request.json:
             print_json(_refused(Worth.of([], limit=str(error)), f"NOT CHECKED: {error}", begin))
         raise
 
 
-def _verify(asked: Request, budget: WorkBudget, begin: float) -> None:
-    loaded = load(asked.certificate, budget)
+def _verify(request: Request, budget: WorkBudget, begin: float) -> None:
+    loaded = load(request.certificate, budget)
     certificate, own, bound = loaded.certificate, None, None
-    if asked.model is not None:
-        own = own_problem(asked, asked.model, certificate.problem)
+    if request.model is not None:
+        own = own_problem(request, request.model, certificate.problem)
         bound, trouble = compare(certificate, own)
         if trouble is not None:
-            if asked.json:
+            if request.json:
                 other = Worth.of([Assumed("binding", Kept.NO, trouble)])
                 failed = CheckedFacts("it is about what was given", False, trouble)
                 refused = _refused(other, f"NOT VALID for what you gave: {trouble}", begin, failed)
                 print_json(replace(refused, bound=bound, digest=loaded.digest))
             raise CannotCertify(trouble)
-    verdict = check(certificate, RATIONAL if asked.exact else FLOAT64, budget)
+    verdict = check(certificate, RATIONAL if request.exact else FLOAT64, budget)
     if own is not None and bound is not None:
         verdict = tie_verdict(verdict, certificate, own, bound)
-    if asked.json:
+    if request.json:
         print_json(_answer(verdict, loaded, time.perf_counter() - begin))
     else:
-        _print(asked.certificate, verdict, loaded)
+        _print(request.certificate, verdict, loaded)
     if not verdict.valid:
-        raise CannotCertify(f"{shown(str(asked.certificate))} does not prove its claim")
+        raise CannotCertify(f"{shown(str(request.certificate))} does not prove its claim")
     if verdict.answer in (None, "true"):
-        leave(worth(verdict), asked.accept_nominal)
+        leave(worth(verdict), request.accept_nominal)
     else:
         raise CannotCertify(f"the property is {verdict.answer}")
 
@@ -148,15 +148,15 @@ def _answer(verdict: Verdict, loaded: Loaded, seconds: float) -> VerifyAnswer:
     """DESIGN's keys; the first policy's bounds are the head."""
     values = {name: Interval(low, high) for name, (low, high) in verdict.values.items()}
     first, data = next(iter(values.values())), loaded.certificate.problem.data
-    found = worth(verdict)
+    result = worth(verdict)
     return VerifyAnswer(
-        verdict=found.word.value,
+        verdict=result.word.value,
         headline=headline(verdict, loaded.certificate),
         valid=verdict.valid,
         bound=dict(verdict.bound),
         answer=UNSET if verdict.answer is None else verdict.answer,
         assumes=list(verdict.assumes),
-        assumptions=[one.to_json() for one in found.assumptions],
+        assumptions=[one.to_json() for one in result.assumptions],
         nominal=verdict.nominal,
         checked=[CheckedFacts(one.name, one.passed, one.detail) for one in verdict.checks],
         lower=first.lower,
@@ -224,7 +224,7 @@ def _print(path: Path, verdict: Verdict, loaded: Loaded) -> None:
     print_table(f"{shown(str(path))}: {title}", ("check", "", ""), rows, numeric=False)
 
 
-def own_problem(asked: Request, model_name: str, problem: CertifiedProblem) -> Own:
+def own_problem(request: Request, model_name: str, problem: CertifiedProblem) -> Own:
     """All that is compared with the problem of a certificate."""
     from tightrope.cli.sources import LogRequest
     from tightrope.loading import is_continuous
@@ -232,59 +232,59 @@ def own_problem(asked: Request, model_name: str, problem: CertifiedProblem) -> O
     from tightrope.model.policy import Policy
 
     at_point = problem.law == "point"
-    if asked.policy is not None and problem.automaton is not None:
+    if request.policy is not None and problem.automaton is not None:
         raise CannotCertify(
             "this certificate is about a temporal formula, and policies with the memory of its automaton: "
             "--policy is not compared with them"
         )
-    log = None if asked.data is None else LogRequest.of(asked.reading, asked.data)
+    log = None if request.data is None else LogRequest.of(request.reading, request.data)
     files = () if log is None else log.files()
     timed = is_continuous(model_name)  # certificates are then about the jumps of the chain
-    loaded, objective, limit = _load(asked, model_name, timed)
+    loaded, objective, limit = _load(request, model_name, timed)
     model, theta, counts = loaded.model, None, None
     if isinstance(model, ParametricMDP) and at_point:
-        theta = loaded.point(asked.at)
-    elif asked.at is not None and not timed:
+        theta = loaded.point(request.at)
+    elif request.at is not None and not timed:
         raise InputError("--at goes with certificates about a point, this one is about none")
     if log is not None:
         if not isinstance(model, ParametricMDP):
             raise InputError(f"--data goes with parametric models, {model_name} is none")
         counts = log.read(model, files).counts
-    given = None if asked.policy is None else Policy(model, asked.policy)
+    given = None if request.policy is None else Policy(model, request.policy)
     return Own(model, objective, theta, counts, given, limit)
 
 
 def _load(
-    asked: Request, model_name: str, timed: bool
+    wanted: Request, model_name: str, timed: bool
 ) -> tuple[LoadedModel, Objective | Asked | None, tuple[str, Fraction] | None]:
     """The model, the objective where a property is given or a benchmark has one, and its threshold."""
     from tightrope.certify.problem import asked_of
     from tightrope.cli.sources import load_embedded, load_model, read_properties
     from tightrope.loading import ModelRequest
 
-    constants = parse_constants(asked.const)
-    properties = read_properties([] if asked.prop is None else [asked.prop])
+    constants = parse_constants(wanted.const)
+    properties = read_properties([] if wanted.prop is None else [wanted.prop])
     given = properties.model_constants(constants)
     if timed:
-        refuse_options(asked, "discount terminal_reward")
-        request = ModelRequest(model_name, parse_constants(given), asked.param, asked.domain)
-        loaded = load_embedded(request, asked.at, properties.files)
+        refuse_options(wanted, "discount terminal_reward")
+        request = ModelRequest(model_name, parse_constants(given), wanted.param, wanted.domain)
+        loaded = load_embedded(request, wanted.at, properties.files)
     else:
-        loaded = load_model(model_name, given, asked.param, asked.domain)
-    if asked.prop is None and loaded.benchmark is None:
+        loaded = load_model(model_name, given, wanted.param, wanted.domain)
+    if wanted.prop is None and loaded.benchmark is None:
         return loaded, None, None
-    queries = properties.queries(loaded, constants, asked.discount, asked.terminal_reward)
+    queries = properties.queries(loaded, constants, wanted.discount, wanted.terminal_reward)
     if len(queries) != 1:
         raise InputError(f"a certificate is about one property, not {len(queries)}")
     query = queries[0]
     if not query.is_plain:
-        temporal = asked_of(query, asked.ltl_translator)
+        temporal = asked_of(query, wanted.ltl_translator)
         if temporal.reading is not None:
             warn(temporal.reading)
         if temporal.sides is not None:
             warn(temporal.sides.warning)
         return loaded, temporal, temporal.limit
-    if asked.ltl_translator is not None:
+    if wanted.ltl_translator is not None:
         raise InputError("--ltl-translator goes with temporal formulas: leave it out")
     if query.reading is not None:
         warn(query.reading.warning)

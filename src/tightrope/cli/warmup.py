@@ -138,18 +138,18 @@ def run_example(name: str) -> int:
     from tightrope.cli.app import run
 
     before = os.getcwd()
-    said = io.StringIO()
+    words = io.StringIO()
     with event.install_recorder("numba:compile") as compiled, tempfile.TemporaryDirectory() as folder:
         try:
             os.chdir(folder)
             for file, text in FILES.items():
                 Path(file).write_text(text, encoding="utf-8")
             for command in EXAMPLES[name]:
-                with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+                with contextlib.redirect_stdout(words), contextlib.redirect_stderr(words):
                     code = run(command)
                 if code not in (0, 1):
                     raise CannotCertify(
-                        f"the example 'tightrope {' '.join(command)}' failed: {said.getvalue()}"
+                        f"the example 'tightrope {' '.join(command)}' failed: {words.getvalue()}"
                     )
         finally:
             os.chdir(before)

@@ -99,7 +99,7 @@ class Request(ModelOptions):
 
 
 @takes(Request, {"data": READING})
-def watch(asked: Request) -> None:
+def watch(request: Request) -> None:
     """Say whether data still fit a model, while they come in, and what has changed where they do not.
 
     The evidence is an e-value: under the model, whatever its parameters are and whatever policy collects the
@@ -114,39 +114,41 @@ def watch(asked: Request) -> None:
 
     Example: tightrope watch model.prism --data runs/ --follow --every 10000 --checkpoint watch.npz
     """
-    if asked.result is None and (asked.policy is not None or asked.terminal_reward is not None):
+    if request.result is None and (request.policy is not None or request.terminal_reward is not None):
         raise InputError(
             "--policy and --terminal-reward say whose returns are watched, but there is no promise",
             hint="add --result DIR, a result of 'tightrope learn … -o DIR'",
         )
-    request = LogRequest.of(asked.reading, asked.data)
-    places, options = request.places, request.options
+    log_request = LogRequest.of(request.reading, request.data)
+    places, options = log_request.places, log_request.options
     options.check()
-    loaded = load_model(asked.model, asked.const, asked.param, asked.domain)
+    loaded = load_model(request.model, request.const, request.param, request.domain)
     model = loaded.model
     if not isinstance(model, ParametricMDP):
         raise InputError(
             "watch needs a model with parameters",
             hint="declare what is not known as an undefined constant: const double p;",
         )
-    promised = None if asked.result is None else read_promise(asked, asked.result, loaded)
-    monitor = Monitor(model, alpha=asked.alpha if promised is None else 0.5 * asked.alpha)
-    returns = None if promised is None else PromiseWatch(model.structure, promised.promise, 0.5 * asked.alpha)
-    log = Following(places, model.structure, options, asked.strict, promised is not None)
-    if "-" in places and (len(places) > 1 or asked.checkpoint is not None):
+    promised = None if request.result is None else read_promise(request, request.result, loaded)
+    monitor = Monitor(model, alpha=request.alpha if promised is None else 0.5 * request.alpha)
+    returns = (
+        None if promised is None else PromiseWatch(model.structure, promised.promise, 0.5 * request.alpha)
+    )
+    log = Following(places, model.structure, options, request.strict, promised is not None)
+    if "-" in places and (len(places) > 1 or request.checkpoint is not None):
         raise InputError("standard input stands alone: it can neither be joined with files nor read again")
-    if asked.checkpoint is not None:
-        check_target(asked.checkpoint)
-    if asked.checkpoint is not None and asked.checkpoint.exists():
-        log.read.update(load_monitor(asked.checkpoint, monitor, returns))
-    watching = _Watching(asked, monitor, log, promised, returns)
+    if request.checkpoint is not None:
+        check_target(request.checkpoint)
+    if request.checkpoint is not None and request.checkpoint.exists():
+        log.read.update(load_monitor(request.checkpoint, monitor, returns))
+    watching = _Watching(request, monitor, log, promised, returns)
     with _interruptible(), suppress(AlarmRaised):
         watching.run()
     watching.report(final=True)
     watching.keep()
     if watching.alarm:
         raise typer.Exit(ALARM)
-    leave(watching.verdict, asked.accept_nominal)
+    leave(watching.verdict, request.accept_nominal)
 
 
 def describe_dropped(log: Following) -> str:
@@ -241,13 +243,13 @@ class _Watching:
 
     def __init__(
         self,
-        asked: Request,
+        request: Request,
         monitor: Monitor,
         log: Following,
         promised: Promised | None = None,
         returns: PromiseWatch | None = None,
     ):
-        self.asked = asked
+        self.asked = request
         self.monitor = monitor
         self.log = log
         self.promised = promised
@@ -255,7 +257,7 @@ class _Watching:
         self.told = False
         self.said, self.tabled, self.state = "", "", ""
         self.alarmed = self.alarm
-        self.due = monitor.events + asked.every if asked.every else math.inf
+        self.due = monitor.events + request.every if request.every else math.inf
         self.begin = time.perf_counter()
 
     @property
@@ -266,8 +268,8 @@ class _Watching:
     @property
     def first_alarm(self) -> int | None:
         """The event of the first of them."""
-        found = [self.monitor.first_alarm, None if self.returns is None else self.returns.first_alarm]
-        return min((event for event in found if event is not None), default=None)
+        result = [self.monitor.first_alarm, None if self.returns is None else self.returns.first_alarm]
+        return min((event for event in result if event is not None), default=None)
 
     @property
     def is_live(self) -> bool:
@@ -280,15 +282,15 @@ class _Watching:
         assumed = [self.log.order, self.log.ends]
         if self.log.dropped:
             assumed.append(Assumed(COMPLETE, Kept.NO, describe_dropped(self.log)))
-        found = self.monitor.judge(assumed)
+        result = self.monitor.judge(assumed)
         if self.returns is None or self.promised is None:
-            return found
+            return result
         if self.promised.nominal:
             promise = Assumed("promise", Kept.NO, "the result that promises it is not proved itself")
-            found = Verdict.worst([found, Verdict.of([promise])])
-        if self.returns.alarm and found.is_proved:
-            return Verdict.of(found.assumptions, contradicted="the returns contradict the promise")
-        return found
+            result = Verdict.worst([result, Verdict.of([promise])])
+        if self.returns.alarm and result.is_proved:
+            return Verdict.of(result.assumptions, contradicted="the returns contradict the promise")
+        return result
 
     def run(self) -> None:
         if self.log.is_stream:
@@ -317,7 +319,7 @@ class _Watching:
                     self.returns.observe(*part, self.monitor.events)
             if self.alarm and not self.alarmed:
                 self.alarmed = is_new = True
-                self.report(told=self.is_live)
+                self.report(with_table=self.is_live)
         if self.alarmed and self.asked.stop:
             raise AlarmRaised
         if self.is_live and not self.asked.every:
@@ -343,8 +345,8 @@ class _Watching:
             if self.promised is not None:
                 typer.echo(self.promised.words, err=self.asked.json)
 
-    def report(self, final: bool = False, told: bool = False) -> None:
-        """One line of JSON, or a line for people; in the end, or with `told`, also a table of suspects."""
+    def report(self, final: bool = False, with_table: bool = False) -> None:
+        """One line of JSON, or a line for people; in the end, or if wanted, also a table of anomalies."""
         self.monitor.look()
         monitor, returns = self.monitor, self.returns
         suspects = monitor.explain(SHOWN) if final or monitor.alarm else []
@@ -355,16 +357,18 @@ class _Watching:
             self.say_how_read()
             print_json(self._record(suspects, final))
             return
-        found = self.verdict
-        words = f"{found.word.name}: {describe(monitor)}"
+        result = self.verdict
+        words = f"{result.word.name}: {describe(monitor)}"
         words += "" if returns is None else f"\n{returns_verdict(returns)}"
         if words != self.said:
             self.said = words
             typer.echo(words)
         self.say_how_read()
-        if final and found.doubts:
-            typer.echo("\n".join(f"  {doubt}: the rate of false alarms is nominal" for doubt in found.doubts))
-        if (final or told) and suspects and self.tabled != words:
+        if final and result.doubts:
+            typer.echo(
+                "\n".join(f"  {doubt}: the rate of false alarms is nominal" for doubt in result.doubts)
+            )
+        if (final or with_table) and suspects and self.tabled != words:
             self.tabled = words
             print_anomalies(suspects, self.alarm)
 
@@ -373,11 +377,11 @@ class _Watching:
         returns = None
         if self.returns is not None and self.promised is not None:
             returns = ReturnsFacts(**self.returns.facts(), nominal=self.promised.nominal)
-        found = self.verdict
+        result = self.verdict
         return WatchRecord(
-            verdict=found.word,
-            why=found.why,
-            assumptions=list(found.assumptions),
+            verdict=result.word,
+            why=result.why,
+            assumptions=list(result.assumptions),
             alarm=self.alarm,
             e_value=monitor.evidence,
             log_e_value=monitor.log_evidence,
@@ -391,7 +395,7 @@ class _Watching:
             returns=returns,
             read=dict(self.log.read),
             dropped=dict(self.log.dropped),
-            nominal=bool(found.doubts),
+            nominal=bool(result.doubts),
             final=final,
             seconds=round(time.perf_counter() - self.begin, 6),
         )
@@ -417,7 +421,7 @@ class Promised:
     nominal: bool
 
 
-def read_promise(asked: Request, directory: Path, loaded: LoadedModel) -> Promised:
+def read_promise(request: Request, directory: Path, loaded: LoadedModel) -> Promised:
     """The promise that a result makes about its robust policy, or about the policy that it was given."""
     from tightrope.saved import load_result
 
@@ -426,19 +430,19 @@ def read_promise(asked: Request, directory: Path, loaded: LoadedModel) -> Promis
     result = load_result(directory, model=model)
     document = result.document
     span, name = result.interval, "the robust policy"
-    policy = result.policy if asked.policy is None else Policy(model, asked.policy)
-    if asked.policy is not None:
+    policy = result.policy if request.policy is None else Policy(model, request.policy)
+    if request.policy is not None:
         if result.value is None:
             raise InputError(
                 "the result promises nothing about a given policy, only about its own",
                 Location(str(result.file)),
                 "leave --policy out, or learn with --policy and the same file",
             )
-        span, name = result.value, f"the policy {asked.policy}"
+        span, name = result.value, f"the policy {request.policy}"
         _refuse_another_policy(document.policy, policy.digest, result, model)
     maximises = document.maximises
     bound = span.lower if maximises else span.upper
-    question = _question(asked, loaded, result)
+    question = _question(request, loaded, result)
     promise = Promise(question.objective, policy, bound, maximises, name)
     side = "at least" if maximises else "at most"
     verdict = result.verdict
@@ -451,11 +455,11 @@ def read_promise(asked: Request, directory: Path, loaded: LoadedModel) -> Promis
     return Promised(promise, words, not verdict.is_proved)
 
 
-def _question(asked: Request, loaded: LoadedModel, result: SavedResult) -> Query:
+def _question(request: Request, loaded: LoadedModel, result: SavedResult) -> Query:
     """The result's property on the model."""
     document = result.document
     own = loaded.benchmark is not None and loaded.benchmark.property_text == document.question
-    if asked.terminal_reward is None and "--terminal-reward" in document.command and not own:
+    if request.terminal_reward is None and "--terminal-reward" in document.command and not own:
         raise InputError(
             "the result was learned with a terminal reward",
             Location(str(result.file)),
@@ -466,7 +470,7 @@ def _question(asked: Request, loaded: LoadedModel, result: SavedResult) -> Query
             "discounted rewards never show in full within an episode", Location(str(result.file))
         )
     questions = read_properties(None if own else [document.question]).queries(
-        loaded, parse_constants(asked.const), None, asked.terminal_reward
+        loaded, parse_constants(request.const), None, request.terminal_reward
     )
     return questions[0]
 

@@ -57,14 +57,14 @@ class Anomaly:
     def to_json(self) -> dict[str, Any]:
         """Plain data; infinite evidence is None."""
         log_e = self.log_e_value if math.isfinite(self.log_e_value) else None
-        found: dict[str, Any] = {"kind": self.kind, "text": self.text, "log_e_value": log_e}
+        result: dict[str, Any] = {"kind": self.kind, "text": self.text, "log_e_value": log_e}
         if self.outcomes:
-            found["outcomes"] = [vars(seen) for seen in self.outcomes]
+            result["outcomes"] = [vars(seen) for seen in self.outcomes]
         if self.since is not None:
-            found["since"] = self.since
+            result["since"] = self.since
             names = ("parameter", "before", "after", "standard_errors")
-            found["moved"] = [dict(zip(names, row, strict=True)) for row in self.moved]
-        return found
+            result["moved"] = [dict(zip(names, row, strict=True)) for row in self.moved]
+        return result
 
 
 def moved_parameters(

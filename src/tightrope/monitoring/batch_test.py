@@ -132,8 +132,8 @@ class BatchTest(EProcess):
 
     def expression_departures(self) -> FloatArray:
         """A lower bound on log of (free prediction / the model's own) of each signature."""
-        found = self._free(self.pooled) - self.own - SPARE * self.own_size
-        return np.where(self.outcomes.width > 1, found, -math.inf)
+        result = self._free(self.pooled) - self.own - SPARE * self.own_size
+        return np.where(self.outcomes.width > 1, result, -math.inf)
 
     def free_of_signatures(self) -> FloatArray:
         """The logarithm of the free prediction of each signature."""
@@ -141,8 +141,8 @@ class BatchTest(EProcess):
 
     def strongest_change(self) -> tuple[float, Change] | None:
         """The change with the most evidence, and the logarithm of what it has by itself."""
-        found = [(log_e - change.log_weight, change) for log_e, change in self._weigh()]
-        return max(found, key=lambda each: each[0], default=None)
+        result = [(log_e - change.log_weight, change) for log_e, change in self._weigh()]
+        return max(result, key=lambda each: each[0], default=None)
 
     def _weigh(self) -> list[tuple[float, Change]]:
         return self.changes.weigh_candidates(self.log_chance, self.best)
@@ -165,8 +165,8 @@ class BatchTest(EProcess):
         alike = np.bincount(
             outcomes.signature, weights=pooled * np.log(outcomes.multiplicity), minlength=size
         )
-        found: FloatArray = free - alike * (1.0 + SPARE)
-        return found
+        result: FloatArray = free - alike * (1.0 + SPARE)
+        return result
 
 
 def weigh_batches(test: BatchTest, counts: Counts) -> list[tuple[int, float]]:
@@ -250,16 +250,16 @@ class ChoiceEvidence:
             return
         outcomes = self.outcomes
         place = self._place[transition]
-        kept = (self.part[place] >= 0) & is_free[self.signature[self.part[place]]]
-        number, outcome = count[kept], outcomes.of_transition[transition[kept]]
-        met, part = np.unique(self.part[place[kept]], return_inverse=True)
+        retained = (self.part[place] >= 0) & is_free[self.signature[self.part[place]]]
+        number, outcome = count[retained], outcomes.of_transition[transition[retained]]
+        met, part = np.unique(self.part[place[retained]], return_inverse=True)
         pooled, signature, size = outcomes.pooled_part(transition, count), self.signature[met], len(met)
         key, group = np.unique(part * len(outcomes) + outcome, return_inverse=True)
-        taken = np.bincount(group, weights=number, minlength=len(key))
+        used = np.bincount(group, weights=number, minlength=len(key))
         owner, outcome = key // len(outcomes), key % len(outcomes)
         every = pooled[outcome].astype(np.float64)
-        less, more = gammaln(every - taken + 0.5), gammaln(every + 0.5)
-        alike = taken * np.log(outcomes.multiplicity[outcome])
+        less, more = gammaln(every - used + 0.5), gammaln(every + 0.5)
+        alike = used * np.log(outcomes.multiplicity[outcome])
         visits, mine = outcomes.visits(pooled)[signature].astype(np.float64), self.visits[met]
         half, own_half = 0.5 * outcomes.width[signature], 0.5 * self.width[met]
         before, after = gammaln(visits + half), gammaln(visits - mine + half)
@@ -279,8 +279,8 @@ class ChoiceEvidence:
 @cache
 def _table() -> FloatArray:
     """log Γ at 0, ½, 1, …; the first one is not used."""
-    found: FloatArray = np.append(0.0, gammaln(0.5 * np.arange(1, _TABLED)))
-    return found
+    result: FloatArray = np.append(0.0, gammaln(0.5 * np.arange(1, _TABLED)))
+    return result
 
 
 @kernel
@@ -380,8 +380,8 @@ class Change:
     @property
     def leaning(self) -> FloatArray:
         """What the next estimate is made from."""
-        found: FloatArray = self.seen + self.past * min(1.0, TEMPERED / max(float(self.past.sum()), 1.0))
-        return found
+        result: FloatArray = self.seen + self.past * min(1.0, TEMPERED / max(float(self.past.sum()), 1.0))
+        return result
 
     def promise(self, log_chance: FloatArray) -> float:
         """About an upper bound on the logarithm of its part of the sum, from predictions that fit well."""
@@ -428,11 +428,11 @@ class Changes:
         points = np.stack([candidate.point for candidate in due])[:, None, :]
         weight = np.stack([candidate.leaning for candidate in due])
         refit(self.fit, weight, points, np.array([0]), np.array([points.shape[2]]))
-        inside, found = log_chances_of(self.fit, points[:, 0])
+        inside, result = log_chances_of(self.fit, points[:, 0])
         for number, candidate in enumerate(due):
             candidate.estimated_at = float(candidate.seen.sum())
             if inside[number]:
-                candidate.point, candidate.log_chance = points[number, 0], found[number]
+                candidate.point, candidate.log_chance = points[number, 0], result[number]
 
     def weigh_candidates(self, log_chance: FloatArray, start: FloatArray) -> list[tuple[float, Change]]:
         """log(w·E) of the candidates that promise something."""
@@ -443,11 +443,11 @@ class Changes:
         ]
 
     def _thin(self, event: int, log_chance: FloatArray) -> None:
-        kept: list[Change] = []
+        retained: list[Change] = []
         for change in reversed(self.candidates):
-            if kept and event - change.event < SPACING * (event - kept[-1].event):
-                if len(kept) > 1 and change.promise(log_chance) > kept[-1].promise(log_chance):
-                    kept[-1] = change
+            if retained and event - change.event < SPACING * (event - retained[-1].event):
+                if len(retained) > 1 and change.promise(log_chance) > retained[-1].promise(log_chance):
+                    retained[-1] = change
                 continue
-            kept.append(change)
-        self.candidates = kept[::-1]
+            retained.append(change)
+        self.candidates = retained[::-1]

@@ -46,8 +46,8 @@ HOPELESS = -1e250
 
 def log_chances(fit: BestFit, point: FloatArray) -> FloatArray | None:
     """A lower bound on log f per expression at the free parameters `point`; None outside the domain."""
-    inside, found = log_chances_of(fit, point[None, :])
-    return found[0] if inside[0] else None
+    inside, result = log_chances_of(fit, point[None, :])
+    return result[0] if inside[0] else None
 
 
 def log_chances_of(fit: BestFit, points: FloatArray) -> tuple[BoolArray, FloatArray]:
@@ -60,9 +60,9 @@ def log_chances_of(fit: BestFit, points: FloatArray) -> tuple[BoolArray, FloatAr
     if fit.coordinates.denominators:
         value = value - 1.01 * fit.coordinates.reciprocal_error(points)[:, None] * size
     logs = np.log(np.where(value > 0.0, value, 1.0))
-    found: FloatArray = np.where(value > 0.0, logs - 4.0 * UNIT * np.abs(logs), HOPELESS)
-    found[~inside] = HOPELESS
-    return inside, found
+    result: FloatArray = np.where(value > 0.0, logs - 4.0 * UNIT * np.abs(logs), HOPELESS)
+    result[~inside] = HOPELESS
+    return inside, result
 
 
 BARRIER = 1e-4
@@ -106,8 +106,8 @@ class BestFit:
     @cached_property
     def informative(self) -> FloatArray:
         """1 for expressions that depend on the parameters, 0 for constants."""
-        found: FloatArray = (np.abs(self.functions.linear).max(axis=1, initial=0.0) > 0.0).astype(np.float64)
-        return found
+        result: FloatArray = (np.abs(self.functions.linear).max(axis=1, initial=0.0) > 0.0).astype(np.float64)
+        return result
 
     @cached_property
     def rows(self) -> tuple[FloatArray, FloatArray]:
@@ -133,8 +133,8 @@ class BestFit:
         size = np.abs(points) @ np.abs(rows).T + np.abs(bound)
         within = np.all((lower < points) & (points < upper), axis=1)
         room = np.all(points @ rows.T < bound - 1e-10 * (1.0 + size), axis=1)
-        found: BoolArray = np.asarray(within & room, dtype=np.bool_)
-        return found
+        result: BoolArray = np.asarray(within & room, dtype=np.bool_)
+        return result
 
     def lift(self, points: FloatArray) -> FloatArray:
         """All coordinates [n, size] at free parameters [n, free], in plain float64."""
@@ -192,10 +192,10 @@ class BestFit:
 
 def solve_step(matrix: FloatArray, right: FloatArray) -> FloatArray:
     try:
-        found = np.linalg.solve(matrix, right)
+        result = np.linalg.solve(matrix, right)
     except np.linalg.LinAlgError:
-        found = np.linalg.lstsq(matrix, right, rcond=None)[0]
-    return found.astype(np.float64, copy=False)
+        result = np.linalg.lstsq(matrix, right, rcond=None)[0]
+    return result.astype(np.float64, copy=False)
 
 
 def longest_step(chance: FloatArray, slope: FloatArray, room: FloatArray, narrowing: FloatArray) -> float:
@@ -215,8 +215,8 @@ def estimate(fit: BestFit, weight: FloatArray, start: FloatArray) -> FloatArray:
     """All parameters for the events in `weight`, from `start` on."""
     points = start.copy()[None, None, :]
     refit(fit, weight[None, :], points, np.array([0]), np.array([len(start)]))
-    found: FloatArray = points[0, 0]
-    return found
+    result: FloatArray = points[0, 0]
+    return result
 
 
 def refit(

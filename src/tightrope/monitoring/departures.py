@@ -34,8 +34,8 @@ _TABLED = 1 << 17
 @cache
 def _table() -> FloatArray:
     """The logarithm of the gamma function at 0, ½, 1, … (∞ at 0)."""
-    found: FloatArray = gammaln(0.5 * np.arange(_TABLED))
-    return found
+    result: FloatArray = gammaln(0.5 * np.arange(_TABLED))
+    return result
 
 
 def log_gamma_halves(halves: OffsetArray) -> FloatArray:
@@ -54,8 +54,8 @@ def free_prediction(seen: FloatArray, part: IndexArray, parts: int, width: Offse
     begin, end = log_gamma_halves(width), log_gamma_halves((2.0 * total).astype(np.int64) + width)
     value = np.bincount(part, weights=terms, minlength=parts) + (begin - end)
     spread = size + np.abs(end) + np.abs(begin)
-    found: FloatArray = np.minimum(value - _SPARE * (spread + 1.0), 0.0)
-    return found
+    result: FloatArray = np.minimum(value - _SPARE * (spread + 1.0), 0.0)
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,14 +81,14 @@ class Parts:
         """One part per distribution that choices of the model have, where more than one thing can happen."""
         wide = outcomes.width > 1
         number = np.cumsum(wide) - 1
-        kept = wide[outcomes.signature]
-        place = np.where(kept, np.cumsum(kept) - 1, -1)
+        retained = wide[outcomes.signature]
+        place = np.where(retained, np.cumsum(retained) - 1, -1)
         _, first = np.unique(outcomes.model.signatures.of_choice, return_index=True)
         return Parts(
-            number[outcomes.signature[kept]].astype(np.int32),
+            number[outcomes.signature[retained]].astype(np.int32),
             outcomes.width[wide],
-            outcomes.multiplicity[kept].astype(np.float64),
-            outcomes.expression[kept],
+            outcomes.multiplicity[retained].astype(np.float64),
+            outcomes.expression[retained],
             place[outcomes.of_transition],
             first[wide].astype(np.int64),
         )
@@ -107,13 +107,13 @@ class Parts:
         number = np.full(model.choices, -1, dtype=np.int64)
         number[own] = np.arange(len(own))
         part = np.repeat(number, length)
-        kept = part >= 0
+        retained = part >= 0
         return Parts(
-            part[kept].astype(np.int32),
+            part[retained].astype(np.int32),
             length[own],
-            np.ones(int(kept.sum())),
-            outcomes.expression[outcomes.of_transition[kept]],
-            np.where(kept, np.cumsum(kept) - 1, -1),
+            np.ones(int(retained.sum())),
+            outcomes.expression[outcomes.of_transition[retained]],
+            np.where(retained, np.cumsum(retained) - 1, -1),
             own.astype(np.int64),
         )
 
@@ -135,8 +135,8 @@ class PartEvidence:
     def add(self, transition: OffsetArray, count: OffsetArray, log_chance: FloatArray) -> None:
         """Count transitions, predicted with these logarithms of the probability per expression."""
         place = self.parts.outcome[transition]
-        kept = place >= 0
-        place, number = place[kept], count[kept].astype(np.float64)
+        retained = place >= 0
+        place, number = place[retained], count[retained].astype(np.float64)
         np.add.at(self.seen, place, number)
         term = number * log_chance[self.parts.expression[place]]
         owner = self.parts.part[place]

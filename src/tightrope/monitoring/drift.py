@@ -104,15 +104,15 @@ class Compensation:
 
     def __init__(self, fit: BestFit, outcomes: Outcomes):
         depends = fit.informative[outcomes.expression] > 0.0
-        kept = np.logical_or.reduceat(depends, outcomes.start[:-1])
-        number = np.where(kept, np.cumsum(kept) - 1, -1)
-        chosen = np.flatnonzero(kept[outcomes.signature])
+        retained = np.logical_or.reduceat(depends, outcomes.start[:-1])
+        number = np.where(retained, np.cumsum(retained) - 1, -1)
+        chosen = np.flatnonzero(retained[outcomes.signature])
         self.expression = outcomes.expression[chosen].astype(np.int64)
         self.multiplicity = outcomes.multiplicity[chosen].astype(np.float64)
-        self.start = np.r_[0, np.cumsum(outcomes.width[kept])].astype(np.int64)
+        self.start = np.r_[0, np.cumsum(outcomes.width[retained])].astype(np.int64)
         self.expressions = len(fit.functions)
         self._part = number[outcomes.signature[outcomes.of_transition]]
-        self.visits = np.zeros(int(kept.sum()))
+        self.visits = np.zeros(int(retained.sum()))
         self.closed = 0
         self.seen = np.zeros((0, len(self.visits)))
         self.roots = np.zeros((0, len(self.expression)))
@@ -120,8 +120,8 @@ class Compensation:
     def add(self, transition: OffsetArray, count: OffsetArray) -> None:
         """Count transitions of the period that is not over yet."""
         part = self._part[transition]
-        kept = part >= 0
-        np.add.at(self.visits, part[kept], count[kept].astype(np.float64))
+        retained = part >= 0
+        np.add.at(self.visits, part[retained], count[retained].astype(np.float64))
 
     def close(self, log_chance: FloatArray) -> None:
         """End a period, all of which was predicted with these logarithms of the probabilities."""
@@ -134,18 +134,18 @@ class Compensation:
 
     def given_back(self, chance: FloatArray) -> FloatArray:
         """S of the first 0, 1, 2, … periods at these probabilities per expression, for every power, about."""
-        found = np.zeros((self.closed + 1, len(POWERS)))
+        result = np.zeros((self.closed + 1, len(POWERS)))
         if len(self.seen):
             each = _give_back(*self._arrays(chance))
-            found[self.closed + 1 - len(each) :] = np.cumsum(each, axis=0)
-        return found
+            result[self.closed + 1 - len(each) :] = np.cumsum(each, axis=0)
+        return result
 
     def shares(self, closed: OffsetArray, share: FloatArray) -> FloatArray:
         """How much of each period there is, if share[j] per power is of the first closed[j] periods."""
         first = self.closed - len(self.seen)
         within = np.arange(first, self.closed)[:, None] < closed[None, :]
-        found: FloatArray = within.astype(np.float64) @ share
-        return found
+        result: FloatArray = within.astype(np.float64) @ share
+        return result
 
     def tangent(self, chance: FloatArray, share: FloatArray) -> Tangent:
         """The tangent of Σ share·S at these probabilities per expression, on the safe side."""
@@ -198,7 +198,7 @@ def _averages(
 def _give_back(
     seen: FloatArray, roots: FloatArray, start: OffsetArray, multiplicity: FloatArray, root: FloatArray
 ) -> FloatArray:
-    found = np.zeros((len(seen), 3))
+    result = np.zeros((len(seen), 3))
     for e in range(len(seen)):
         for s in range(len(start) - 1):
             visits = seen[e, s]
@@ -206,8 +206,8 @@ def _give_back(
                 averages = _averages(roots[e], multiplicity, root, start[s], start[s + 1])
                 for k in range(3):
                     if averages[k] > 0.0:
-                        found[e, k] -= visits * np.log(averages[k])
-    return found
+                        result[e, k] -= visits * np.log(averages[k])
+    return result
 
 
 @kernel
@@ -311,8 +311,8 @@ class JointTerms:
         chance = functions.linear @ x + functions.constant
         logs = np.log(np.where(chance > 0.0, chance, 1.0))
         given = self.compensation.given_back(chance)[self.closed]
-        found: FloatArray = POWERS * (self.past @ logs)[:, None] + (self.since @ logs)[:, None] - given
-        return found
+        result: FloatArray = POWERS * (self.past @ logs)[:, None] + (self.since @ logs)[:, None] - given
+        return result
 
     def _search(self, weight: FloatArray, periods: FloatArray, start: FloatArray) -> FloatArray:
         """Where weight·log f − S with a barrier is largest, nearly, by damped Newton steps from `start`."""
@@ -371,10 +371,10 @@ def weigh_terms(shares: FloatArray, base: FloatArray, most: float) -> float:
 
 def _shares(logits: FloatArray) -> FloatArray:
     """Shares in proportion to exp(logits); tiny ones are left out."""
-    found: FloatArray = np.exp(logits - logits.max())
-    found[found < 1e-6] = 0.0
-    found /= found.sum()
-    return found
+    result: FloatArray = np.exp(logits - logits.max())
+    result[result < 1e-6] = 0.0
+    result /= result.sum()
+    return result
 
 
 TEMPERED = (16.0, 1.0 / 512.0)
@@ -408,8 +408,8 @@ def log_weight(number: FloatArray) -> FloatArray:
     w = ¼·128.5^¼·k^(−5/4) for k = number + 128, a convex function, so that their sum is at most the integral
     from 128.5 on, which is 1.
     """
-    found: FloatArray = math.log(0.25) + 0.25 * math.log(128.5) - 1.25 * np.log(number + 128.0) - 1e-12
-    return found
+    result: FloatArray = math.log(0.25) + 0.25 * math.log(128.5) - 1.25 * np.log(number + 128.0) - 1e-12
+    return result
 
 
 class DriftEvidence:
@@ -474,8 +474,8 @@ class DriftEvidence:
         spare = _SPARE + len(self.total) * 2.0**-52
         terms = self.own * (1.0 + spare) + self._log_share
         largest = terms.max(axis=1)
-        found: FloatArray = largest + np.log(np.exp(terms - largest[:, None]).sum(axis=1)) - 1e-9
-        return found
+        result: FloatArray = largest + np.log(np.exp(terms - largest[:, None]).sum(axis=1)) - 1e-9
+        return result
 
     def close(self, log_chance: FloatArray) -> None:
         """The model's own predictions, so far with these logarithms, are about to change."""
@@ -495,17 +495,17 @@ class DriftEvidence:
         ahead = (self._since() - since)[:, None]
         events = (self.total.sum() - self.length)[:, None]
         regained = np.maximum(ahead, 0.0) * (events / (self.length[:, None] * FIRMNESS + events + 1.0))
-        found: FloatArray = (self.before - explained)[:, None] * POWERS + ahead - regained
-        found += self._given[self.closed.astype(np.int64)]
-        unused = np.ones(len(found), dtype=np.bool_)
+        result: FloatArray = (self.before - explained)[:, None] * POWERS + ahead - regained
+        result += self._given[self.closed.astype(np.int64)]
+        unused = np.ones(len(result), dtype=np.bool_)
         unused[self.order] = False
-        found[unused] = -math.inf
-        return found
+        result[unused] = -math.inf
+        return result
 
     def promise(self, log_chance: FloatArray) -> tuple[float, float]:
         """A guess of what `weigh` finds."""
-        found = self._promises(log_chance) - math.log(len(POWERS))
-        both = (found + log_weight(np.maximum(self.number, 1.0))[:, None], found)
+        result = self._promises(log_chance) - math.log(len(POWERS))
+        both = (result + log_weight(np.maximum(self.number, 1.0))[:, None], result)
         return log_sum(both[0]), log_sum(both[1])
 
     def weigh(self, log_chance: FloatArray, start: FloatArray) -> tuple[float, float]:
@@ -534,13 +534,13 @@ class DriftEvidence:
     def best(self, log_chance: FloatArray, start: FloatArray) -> tuple[int, float] | None:
         """The slot with the most evidence of its own, and that evidence."""
         promised = self._promises(log_chance)
-        found: tuple[int, float] | None = None
+        result: tuple[int, float] | None = None
         for slot in sorted(self.order, key=lambda slot: -float(promised[slot].max()))[:NAMED]:
             shares, most, base = self._bound_terms(np.array([slot]), promised[[slot]], start)
             value = weigh_terms(shares, base, most)
-            if found is None or value > found[1]:
-                found = (slot, value)
-        return found
+            if result is None or value > result[1]:
+                result = (slot, value)
+        return result
 
     def moved_alone(self, slot: int) -> int | None:
         """The parameter, by its place among the free ones, that explains a candidate best; None: several."""
@@ -578,28 +578,28 @@ class DriftEvidence:
         points = self.points[due]
         refit(self.fit, weight, points, self.first, self.last)
         rows, kinds, free = points.shape
-        inside, found = log_chances_of(self.fit, points.reshape(rows * kinds, free))
+        inside, result = log_chances_of(self.fit, points.reshape(rows * kinds, free))
         row, kind = np.nonzero(inside.reshape(rows, kinds))
         self.points[due[row], kind] = points[row, kind]
-        self.log_chance[due[row], kind] = found[inside]
+        self.log_chance[due[row], kind] = result[inside]
 
     def _thin(self, event: int, promise: FloatArray) -> None:
-        kept: list[int] = []
+        retained: list[int] = []
         for slot in reversed(self.order):
-            if kept and event - self.event[slot] < SPACING * (event - self.event[kept[-1]]):
-                if len(kept) > 1 and promise[slot] > promise[kept[-1]]:
-                    kept[-1] = slot
+            if retained and event - self.event[slot] < SPACING * (event - self.event[retained[-1]]):
+                if len(retained) > 1 and promise[slot] > promise[retained[-1]]:
+                    retained[-1] = slot
                 continue
-            kept.append(slot)
-        self.order = kept[::-1]
+            retained.append(slot)
+        self.order = retained[::-1]
 
     def state(self) -> dict[str, Any]:
         """Everything, slot by slot: the arithmetic of a monitor that goes on is the same to the last bit."""
-        found: dict[str, Any] = {f"drift_{name}": np.array(getattr(self, name)) for name in _KEPT}
-        found |= self.compensation.state()
-        found["drift_total"] = self.total.copy()
-        found["drift_order"] = np.array([self.made, *self.order], dtype=np.int64)
-        return found
+        result: dict[str, Any] = {f"drift_{name}": np.array(getattr(self, name)) for name in _KEPT}
+        result |= self.compensation.state()
+        result["drift_total"] = self.total.copy()
+        result["drift_order"] = np.array([self.made, *self.order], dtype=np.int64)
+        return result
 
     def restore(self, state: Mapping[str, Any]) -> None:
         for name in _KEPT:

@@ -41,13 +41,13 @@ class Extremes:
 def can_reach(structure: Structure, target: BoolArray, allowed: BoolArray) -> BoolArray:
     """States from which some path leads to the target through allowed states."""
     source = structure.choice_state[structure.transition_choice]
-    found: BoolArray = target.copy()
+    result: BoolArray = target.copy()
     while True:
-        more = found.copy()
-        more[source[found[structure.successor] & allowed[source]]] = True
-        if np.array_equal(more, found):
-            return found
-        found = more
+        more = result.copy()
+        more[source[result[structure.successor] & allowed[source]]] = True
+        if np.array_equal(more, result):
+            return result
+        result = more
 
 
 def extreme_rests(
@@ -62,12 +62,12 @@ def extreme_rests(
         followed[policy.steps.choice] = True
     else:
         followed = policy.probability > 0.0
-    kept = followed[structure.transition_choice]
-    choice = structure.transition_choice[kept]
-    source, successor = structure.choice_state[choice], structure.successor[kept]
+    retained = followed[structure.transition_choice]
+    choice = structure.transition_choice[retained]
+    source, successor = structure.choice_state[choice], structure.successor[retained]
     _refuse_traps(structure, target, source, successor)
     gain = reward[choice]
-    found = []
+    result = []
     for sign in (-1.0, 1.0):
         value = np.where(target, sign * worth, -np.inf)
         rises: BoolArray = np.ones(structure.states, dtype=np.bool_)
@@ -81,8 +81,8 @@ def extreme_rests(
                 break
         if rises.any():  # longer than any path without a cycle, and still growing
             value[_leads_to(structure, rises, source, successor)] = np.inf
-        found.append(sign * value)
-    return Extremes(found[0], found[1])
+        result.append(sign * value)
+    return Extremes(result[0], result[1])
 
 
 def _refuse_traps(structure: Structure, target: BoolArray, source: IndexArray, successor: IndexArray) -> None:
@@ -105,13 +105,13 @@ def _refuse_traps(structure: Structure, target: BoolArray, source: IndexArray, s
 
 
 def _leads_to(structure: Structure, goal: BoolArray, source: IndexArray, successor: IndexArray) -> BoolArray:
-    found: BoolArray = goal.copy()
+    result: BoolArray = goal.copy()
     while True:
-        more = found.copy()
-        more[source[found[successor]]] = True
-        if np.array_equal(more, found):
-            return found
-        found = more
+        more = result.copy()
+        more[source[result[successor]]] = True
+        if np.array_equal(more, result):
+            return result
+        result = more
 
 
 SHOWN, LEFT, CUT, ELSEWHERE = range(4)
@@ -203,7 +203,7 @@ class EpisodeReturns:
         """Events in order, and which of them begin an episode: returns, and how each episode ended."""
         value, ending = np.empty(2 * len(transition) + 1), np.empty(2 * len(transition) + 1, dtype=np.int64)
         limits = (self.scoring.structure.initial, self.scoring.first, self.scoring.last)
-        found = _follow(
+        result = _follow(
             self._model,
             self._policy,
             self._worth,
@@ -212,7 +212,7 @@ class EpisodeReturns:
             self.carry,
             (value, ending),
         )
-        return value[:found], ending[:found]
+        return value[:result], ending[:result]
 
     def interrupt(self) -> tuple[FloatArray, OffsetArray]:
         """The model does not know how the episode goes on: it is cut off."""
@@ -231,14 +231,14 @@ def _follow(
     limits: tuple[int, int, int],
     events: tuple[OffsetArray, BoolArray],
     carry: FloatArray,
-    found: tuple[FloatArray, OffsetArray],
+    result: tuple[FloatArray, OffsetArray],
 ) -> int:
     choice_of, source_of, successor_of = model
     followed, run_start, run_step, run_choice = policy
     reward, decided, early, rest = worth
     initial, first, last = limits
     transition, begins = events
-    value, ending = found
+    value, ending = result
     number = 0
     is_open, state, step, total = carry[_OPEN] != 0.0, int(carry[_STATE]), int(carry[_STEP]), carry[_SUM]
     for i in range(len(transition)):
@@ -262,13 +262,13 @@ def _follow(
                 is_open = False
         if not is_open:
             continue
-        taken = followed[choice]
+        used = followed[choice]
         run = run_start[source + 1] - 1
         while run_step[run] > step:
             run -= 1
         if run_choice[run] >= 0:
-            taken = run_choice[run] == choice
-        if not taken:
+            used = run_choice[run] == choice
+        if not used:
             value[number], ending[number] = total + rest[source], LEFT
             number += 1
             is_open = False

@@ -88,12 +88,12 @@ class ModelFit(Record):
         if self.verdict == UNTESTED:
             return f"{UNTESTED}: {self.reason}"
         how = "" if self.ordered else " of counts without order"
-        said = f"e-value {power(self.log_e_value)} after {self.events:,} events{how}"
+        text = f"e-value {power(self.log_e_value)} after {self.events:,} events{how}"
         rate = f"a right model reaches {1.0 / self.alpha:,.0f} with probability at most {self.alpha:g}"
         if self.nominal:
             rate += ", nominally: data are missing, or their order or ends are not known"
         when = f", alarm after {self.first_alarm:,}" if self.alarm else ""
-        return f"{self.verdict}: {said}{when} ({rate})"
+        return f"{self.verdict}: {text}{when} ({rate})"
 
     @property
     def misfit(self) -> str | None:
@@ -166,12 +166,12 @@ def worst_fits(test: BatchTest, most: int) -> list[Anomaly]:
         return []
     fitted = test.fitted_probabilities()
     surplus = test.surplus()
-    found = _expressions(test, fitted, surplus, most) + _ties(test, fitted, surplus, most)
+    result = _expressions(test, fitted, surplus, most) + _ties(test, fitted, surplus, most)
     change = test.strongest_change()
     if change is not None:
-        found.append((change[0], math.inf, _change(test, *change)))
-    found.sort(key=lambda each: (-each[0], -each[1]))
-    return [anomaly for _, _, anomaly in found[:most]]
+        result.append((change[0], math.inf, _change(test, *change)))
+    result.sort(key=lambda each: (-each[0], -each[1]))
+    return [anomaly for _, _, anomaly in result[:most]]
 
 
 Ranked = list[tuple[float, float, Anomaly]]
@@ -252,8 +252,8 @@ def _gain(
 ) -> FloatArray:
     """Minus the log-likelihood of each part at the best fit."""
     logs = number * np.log(np.maximum(fitted[expression], 1e-300))
-    found: FloatArray = -np.bincount(part, weights=logs, minlength=parts).astype(np.float64)
-    return found
+    result: FloatArray = -np.bincount(part, weights=logs, minlength=parts).astype(np.float64)
+    return result
 
 
 def _describe_seen(text: str, number: float, total: float, expected: float) -> Seen:

@@ -71,12 +71,12 @@ class Monitor(EProcess):
     """
 
     def __init__(self, model: Any, *, alpha: float = DEFAULT_ALPHA):
-        found = getattr(model, "model", model)
-        if not isinstance(found, ParametricMDP):
+        result = getattr(model, "model", model)
+        if not isinstance(result, ParametricMDP):
             raise InputError("a monitor watches a model with parameters", hint="tr.load reads one")
         if not 0.0 < alpha < 1.0:
             raise InputError(f"`alpha` is {alpha:g}, but it is a probability between 0 and 1")
-        super().__init__(found)
+        super().__init__(result)
         self.alpha = float(alpha)
         self.first_alarm: int | None = None
         self.first_warning: int | None = None
@@ -303,8 +303,8 @@ class Monitor(EProcess):
 
     def state(self) -> dict[str, Any]:
         """Everything that the monitor has learned, as arrays and numbers; `restore` puts it back."""
-        found = self.impossible
-        told = [] if found is None else [str(found.event), found.text]
+        result = self.impossible
+        message = [] if result is None else [str(result.event), result.text]
         parts = {
             f"{kind}_{name}": array
             for kind, evidence in (("signature", self._by_signature), ("choice", self._by_choice))
@@ -317,7 +317,7 @@ class Monitor(EProcess):
             ),
             "largest": np.array(self.largest),
             "waiting": np.concatenate([_NOTHING, *self._waiting]),
-            "impossible": np.array(told),
+            "impossible": np.array(message),
             **parts,
             **self._drift.state(),
         }
@@ -332,8 +332,8 @@ class Monitor(EProcess):
         self.first_alarm, self.first_warning = alarm or None, warning or None
         self.largest = float(state["largest"])
         self._waiting = [np.array(state["waiting"], dtype=np.int64)] if len(state["waiting"]) else []
-        told = [str(text) for text in state["impossible"]]
-        self.impossible = Impossible(int(told[0]), told[1]) if told else None
+        message = [str(text) for text in state["impossible"]]
+        self.impossible = Impossible(int(message[0]), message[1]) if message else None
         for kind, evidence in (("signature", self._by_signature), ("choice", self._by_choice)):
             names = ("seen", "model", "model_size")
             evidence.restore({name: np.array(state[f"{kind}_{name}"]) for name in names})
@@ -376,8 +376,8 @@ class Monitor(EProcess):
         return same and all(np.array_equal(mine[name], theirs[name]) for name in mine)
 
     def __repr__(self) -> str:
-        found = f"alarm at event {self.first_alarm}" if self.alarm else "no alarm"
-        return f"Monitor({self.events} events, alpha={self.alpha:g}, {found})"
+        result = f"alarm at event {self.first_alarm}" if self.alarm else "no alarm"
+        return f"Monitor({self.events} events, alpha={self.alpha:g}, {result})"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Monitor:
         copied = Monitor(self.model, alpha=self.alpha)
@@ -387,9 +387,9 @@ class Monitor(EProcess):
     def __getstate__(self) -> dict[str, Any]:
         return {"model": self.model, "alpha": self.alpha, "state": self.state()}
 
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        Monitor.__init__(self, kept["model"], alpha=kept["alpha"])
-        self.restore(kept["state"])
+    def __setstate__(self, retained: dict[str, Any]) -> None:
+        Monitor.__init__(self, retained["model"], alpha=retained["alpha"])
+        self.restore(retained["state"])
 
 
 def _count(transition: OffsetArray, transitions: int) -> tuple[OffsetArray, OffsetArray]:

@@ -73,8 +73,15 @@ class ReturnsWatch:
 
     def state(self) -> FloatArray:
         """Everything that it has learned, as numbers; `restore` puts it back."""
-        kept = (self.episodes, self.first_alarm or 0, self.log_capital, self._sum, self._squares, self._mean)
-        return np.array(kept, dtype=np.float64)
+        retained = (
+            self.episodes,
+            self.first_alarm or 0,
+            self.log_capital,
+            self._sum,
+            self._squares,
+            self._mean,
+        )
+        return np.array(retained, dtype=np.float64)
 
     def restore(self, state: FloatArray) -> None:
         """Go on from what `state` said of a watch of the same promise."""

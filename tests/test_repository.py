@@ -92,10 +92,8 @@ def test_no_file_is_too_long_and_nothing_is_left_open() -> None:
 MOST_PARAMETERS = 8
 
 MORE_PARAMETERS = {
-    "ambiguity/pouring.py": "innermost steps of sweeps: with records these take 1.1 to 1.3 times as long",
-    "ambiguity/exact_pouring.py": "as pouring",
-    "ambiguity/both_bounds.py": "as pouring",
-    "ambiguity/rectangular_inner.py": "as pouring",
+    "ambiguity/o_maximization.py": "innermost steps: with records these take 1.1 to 1.3 times as long",
+    "ambiguity/rectangular_inner.py": "as o-maximization",
     "solver/solve.py: solve": "options of a public function, by keyword",
     "solver/solve.py: solve_sets": "options of a public function, by keyword",
     "model/builder.py: build_from_rows": "options of a public function, by keyword",

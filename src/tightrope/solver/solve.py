@@ -327,18 +327,13 @@ class _Solve:
             return _finite_horizon(self.backend.backups, self.objective, self.progress, policy)
         if isinstance(policy, TimeVaryingChoices):
             return self._by_step(policy)
-        enabled = np.ones(structure.choices, np.bool_)
-        if policy is None:
-            return self._free(enabled)
-        if np.issubdtype(policy.dtype, np.floating):
+        if policy is not None and np.issubdtype(policy.dtype, np.floating):
             return self._solve_randomised(check_weights(structure, policy.astype(np.float64)))
-        enabled[:] = False
-        enabled[check_choices(structure, policy.astype(np.int64))] = True
-        return self._free(enabled)
-
-    def _free(self, enabled: BoolArray) -> Fixpoint:
-        structure, objective = self.kernel.structure, self.objective
-        support = self.backend.support
+        enabled = np.ones(structure.choices, np.bool_)
+        if policy is not None:
+            enabled[:] = False
+            enabled[check_choices(structure, policy.astype(np.int64))] = True
+        objective, support = self.objective, self.backend.support
         equations = self._in_steps(equations_of(objective, structure, support, enabled))
         fixpoint = solve_equations(self.backend, equations, self.options, self.progress)
         if objective.lower_steps == 0:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 
-from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.syntax import Constant, Expression, LabelDefinition, Position
 
@@ -168,29 +167,29 @@ class PropertyFile:
 # (`F "a" & (G "b")` is `F ("a" & (G "b"))`, as in PRISM).
 
 
-def spell(expression: syntax.Expression, file: formulas.PropertyFile) -> str:
+def spell(expression: syntax.Expression, file: PropertyFile) -> str:
     """The text of a formula of a file; its operators P and R as they stand there."""
     return _Speller(file).text(expression)
 
 
 class _Speller:
-    def __init__(self, file: formulas.PropertyFile):
+    def __init__(self, file: PropertyFile):
         self._file = file
 
     def text(self, expression: syntax.Expression) -> str:
         match expression:
-            case formulas.ValueOperator():
+            case ValueOperator():
                 return self._file.text_of(expression)
-            case formulas.Branching(is_universal, path):
+            case Branching(is_universal, path):
                 return f"{'A' if is_universal else 'E'} [ {self.text(path)} ]"
-            case formulas.Filter(kind, operand, states):
+            case Filter(kind, operand, states):
                 parts = [kind, self.text(operand), *([] if states is None else [self.text(states)])]
                 return f"filter({', '.join(parts)})"
-            case formulas.Multi(objectives):
+            case Multi(objectives):
                 return f"multi({', '.join(self.text(part) for part in objectives)})"
-            case formulas.Quantile(is_least, variable, operand):
+            case Quantile(is_least, variable, operand):
                 return f"quantile({'min' if is_least else 'max'} {variable}, {self.text(operand)})"
-            case formulas.PathFormula(operator, left, right, bound):
+            case PathFormula(operator, left, right, bound):
                 begin = "" if left is None else f"{self.inner(left)} "
                 return f"{begin}{operator.value}{self._bound(bound)} {self.inner(right)}"
             case syntax.Literal(value):
@@ -214,7 +213,7 @@ class _Speller:
         text = self.text(expression)
         return (
             f"({text})"
-            if isinstance(expression, formulas.PathFormula | syntax.Binary | syntax.Conditional)
+            if isinstance(expression, PathFormula | syntax.Binary | syntax.Conditional)
             else text
         )
 
@@ -224,7 +223,7 @@ class _Speller:
         is_clear = isinstance(expression, syntax.Binary) and expression.operator in tight
         return self.text(expression) if is_clear else self.inner(expression)
 
-    def _bound(self, bound: formulas.StepBound | None) -> str:
+    def _bound(self, bound: StepBound | None) -> str:
         if bound is None:
             return ""
         if bound.reward is not None:

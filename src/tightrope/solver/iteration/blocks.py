@@ -36,8 +36,8 @@ from tightrope.solver.iteration.backend import (
 from tightrope.solver.iteration.budget import Progress, SolveOptions
 from tightrope.solver.iteration.modified_policy_iteration import (
     Measure,
+    ModifiedPolicyIteration,
     PolicyIteration,
-    Rounds,
     find_margins,
 )
 from tightrope.solver.solution import Status
@@ -106,7 +106,7 @@ class BlockSolver:
         boundary = block.read_boundary(lower, upper, self.goal.relative and self.system.unit == 0)
         policies = PolicyIteration(block, self.equations, progress, not self.is_plain)
         patience = progress.patience_for(block.groups)
-        rounds = Rounds(block, self.system, measure, progress, policies, patience)
+        rounds = ModifiedPolicyIteration(block, self.system, measure, progress, policies, patience)
         ends = block.state_vector(lower), block.state_vector(upper)
         return _Refinement(self, block, measure, rounds, boundary, *ends).run(bounds, goal)
 
@@ -131,7 +131,7 @@ class _Refinement:
     solver: BlockSolver
     block: BlockBackend
     measure: Measure
-    rounds: Rounds
+    rounds: ModifiedPolicyIteration
     boundary: BoundaryValues
     low: StateVector
     high: StateVector

@@ -245,7 +245,8 @@ class HostBlock:
     def improve(self, values: FloatArray, shift: FloatArray, unit: float, backwards: bool) -> Improvement:
         before = self.rows.choice.copy()
         block = self._backwards if backwards else self.block
-        change = self._sweep(self.shared.bounded, block, values, shift, unit)
+        bounded, workspace = self.shared.bounded, self.scratch.workspace
+        change = self.shared.kernel.sweep(bounded, block, values, shift, unit, self.rows, workspace)
         structure = self.shared.system.structure
         is_chain = structure.choices == structure.states
         changed = 0 if is_chain else int(np.count_nonzero(before != self.rows.choice))
@@ -280,15 +281,10 @@ class HostBlock:
     def _follow(self, policy: OffsetArray, values: FloatArray, shift: FloatArray, unit: float) -> float:
         mode, bounded = self.scratch.closed, self.shared.bounded
         mode[policy] = bounded.mode[policy]
-        change = self._sweep(replace(bounded, mode=mode), self.block, values, shift, unit)
+        closed, workspace = replace(bounded, mode=mode), self.scratch.workspace
+        change = self.shared.kernel.sweep(closed, self.block, values, shift, unit, self.rows, workspace)
         mode[policy] = CLOSED
         return change
-
-    def _sweep(
-        self, system: System, block: Block, values: FloatArray, shift: FloatArray, unit: float
-    ) -> float:
-        workspace = self.scratch.workspace
-        return self.shared.kernel.sweep(system, block, values, shift, unit, self.rows, workspace)
 
     def factorise(self, values: FloatArray, shift: FloatArray) -> float:
         factors = self._factors()

@@ -61,7 +61,7 @@ MOST_RESTARTS = 3
 
 
 @dataclass(eq=False)
-class Rounds:
+class ModifiedPolicyIteration:
     """Rounds of sweeps over one block; `patience`: sweeps until it is factorised, 0 once it has been."""
 
     block: BlockBackend

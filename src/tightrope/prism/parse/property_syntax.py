@@ -212,9 +212,7 @@ class _Speller:
         """The same as part of something larger."""
         text = self.text(expression)
         return (
-            f"({text})"
-            if isinstance(expression, PathFormula | syntax.Binary | syntax.Conditional)
-            else text
+            f"({text})" if isinstance(expression, PathFormula | syntax.Binary | syntax.Conditional) else text
         )
 
     def _operand(self, expression: syntax.Expression, operator: str) -> str:

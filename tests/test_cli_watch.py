@@ -16,7 +16,7 @@ import pytest
 
 from tightrope.cli import watch as watch_command
 from tightrope.cli.app import run
-from tightrope.data.event_stream import Events
+from tightrope.data.event_stream import LogEvents
 from tightrope.data.read_options import ReadOptions
 from tightrope.errors import InputError
 from tightrope.monitoring.following import Following
@@ -212,7 +212,7 @@ def test_a_growing_file_is_followed_line_by_line(ending: str) -> None:
     name = f"log.{ending}"
     seen: list[int] = []
 
-    def take(events: Events) -> None:
+    def take(events: LogEvents) -> None:
         seen.extend(structure.successor[events.transition].tolist())
 
     log = Following((name,), structure, ReadOptions())

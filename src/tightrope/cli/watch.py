@@ -17,7 +17,7 @@ from tightrope.cli import options
 from tightrope.cli.options import READING, LogOptions, ModelOptions, option, parse_constants, takes
 from tightrope.cli.output import leave, print_json, print_table
 from tightrope.cli.sources import LoadedModel, LogRequest, load_model, read_properties
-from tightrope.data.event_stream import Events, Excluded, split_at_excluded
+from tightrope.data.event_stream import Excluded, LogEvents, split_at_excluded
 from tightrope.errors import InputError, Location, shown
 from tightrope.io.answers import ReturnsFacts, WatchRecord
 from tightrope.io.results import MovedFacts, SeenFacts, SuspectFacts
@@ -305,7 +305,7 @@ class _Watching:
                 self.keep()
             time.sleep(PAUSE)
 
-    def take(self, events: Events) -> None:
+    def take(self, events: LogEvents) -> None:
         """Weigh a chunk; say so where a report is due or an alarm is new."""
         is_new = False
         for part in split_at_excluded(events):

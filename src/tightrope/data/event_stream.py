@@ -44,11 +44,11 @@ from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.partial_counts import PartCounter, locate_known
 from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.data.row_sequence import HOLES, MISSING, OUT_OF_ORDER, Marks
-from tightrope.data.row_validation import Intake
+from tightrope.data.row_validation import RowValidation
 from tightrope.data.rows import Rows
 from tightrope.data.time_order import Placed, Strands, are_in_time
 from tightrope.errors import InputError, Location
-from tightrope.io.table.columns import Problem
+from tightrope.io.table.columns import RowProblem
 from tightrope.io.table.data_table import Chunk
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.numerics.record import Record
@@ -56,7 +56,7 @@ from tightrope.numerics.record import Record
 BLOCK = 1 << 18
 """Events that are handed over at once."""
 
-EXCLUDED = (Problem.IMPOSSIBLE_TRANSITION, Problem.UNKNOWN_NEXT_STATE)
+EXCLUDED = (RowProblem.IMPOSSIBLE_TRANSITION, RowProblem.UNKNOWN_NEXT_STATE)
 """What is wrong with an outcome that the model does not know."""
 
 
@@ -70,7 +70,7 @@ class Excluded:
 
 
 @dataclass(frozen=True)
-class Events:
+class LogEvents:
     """Transitions in the order in which they happened, by rows of a chunk, and what happened beside them.
 
     `begins` says which of them are the first of an episode; that of the first row of a log that grows may be
@@ -84,16 +84,18 @@ class Events:
     rows: int
     time: OffsetArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
-    def since(self, row: int) -> Events:
+    def since(self, row: int) -> LogEvents:
         """Those from a row on."""
-        kept = self.row >= row
+        later = self.row >= row
         excluded = tuple(one for one in self.excluded if one.row >= row)
-        time = self.time[kept] if len(self.time) else self.time
-        return Events(self.transition[kept], self.row[kept], self.begins[kept], excluded, self.rows, time)
+        time = self.time[later] if len(self.time) else self.time
+        return LogEvents(
+            self.transition[later], self.row[later], self.begins[later], excluded, self.rows, time
+        )
 
 
 def follow_events(
-    plan: ReadPlan, table: int, take: Callable[[Events], None], strict: bool = False
+    plan: ReadPlan, table: int, take: Callable[[LogEvents], None], strict: bool = False
 ) -> tuple[int, Counter[str]]:
     """Hand over the events of one table as they are read; how many rows it has, and what is left out of it.
 
@@ -105,21 +107,21 @@ def follow_events(
     if {EPISODE, TIME} & set(plan.columns[table].roles):
         follower = _ByName(plan, table, take, strict)
         follower.follow_all()
-        notes, rows, dropped = follower.strands.notes, follower.rows, follower.intake.dropped
+        notes, rows, dropped = follower.strands.notes, follower.rows, follower.validation.dropped
     else:
         follower = _Follower(plan, Part(table, None, 0, None), take, strict)
         follower.count(None)
-        notes, rows, dropped = follower.state.notes, follower.intake.rows, follower.intake.dropped
+        notes, rows, dropped = follower.state.notes, follower.validation.rows, follower.validation.dropped
     missing = int(notes[MISSING] + notes[HOLES])
     if missing:
-        dropped[Problem.MISSING_STEP.words] += missing
+        dropped[RowProblem.MISSING_STEP.words] += missing
     return rows, dropped
 
 
 def follow_in_time(
     plan: ReadPlan,
-    tables: Mapping[int, Callable[[Events], Events]],
-    take: Callable[[Events], None],
+    tables: Mapping[int, Callable[[LogEvents], LogEvents]],
+    take: Callable[[LogEvents], None],
     strict: bool,
 ) -> tuple[list[int], Counter[str]]:
     """The events of all tables in the order of their times, however rows stand; the rows of each, and what is
@@ -127,12 +129,12 @@ def follow_in_time(
 
     `tables` say for each table which of its events are taken. Events are gathered first: about 32 bytes each.
     """
-    found: list[Events] = []
+    found: list[LogEvents] = []
     rows: list[int] = []
     dropped: Counter[str] = Counter()
     for table, keep in tables.items():
 
-        def gather(events: Events, keep: Callable[[Events], Events] = keep) -> None:
+        def gather(events: LogEvents, keep: Callable[[LogEvents], LogEvents] = keep) -> None:
             found.append(keep(events))
 
         read, left_out = follow_events(plan, table, gather, strict)
@@ -153,19 +155,19 @@ def follow_in_time(
         excluded = excluded[len(at) :]
         place = np.arange(len(order[part]), dtype=np.int64)
         shown = tuple(Excluded(int(np.searchsorted(time[part], one.time)), one.text, one.time) for one in at)
-        take(Events(transition[part], place, begins[part], shown, 0, time[part]))
+        take(LogEvents(transition[part], place, begins[part], shown, 0, time[part]))
     return rows, dropped
 
 
 class _ByName:
     """Follows the episodes of one table by their names; events are handed over in the order of their rows."""
 
-    def __init__(self, plan: ReadPlan, table: int, take: Callable[[Events], None], strict: bool):
+    def __init__(self, plan: ReadPlan, table: int, take: Callable[[LogEvents], None], strict: bool):
         self.plan, self.table, self.take = plan, table, take
         self.strands = Strands(plan)
         self.lenient = _LenientIntake(plan, Part(table, None, 0, None))
         decoder = plan.decoder(table)
-        self.intake = Intake(plan.tables[table], decoder, plan.skip) if strict else self.lenient
+        self.validation = RowValidation(plan.tables[table], decoder, plan.skip) if strict else self.lenient
         self.decoder, self.rows = decoder, 0
         self._held: list[tuple[OffsetArray, OffsetArray, BoolArray, OffsetArray]] = []
         self._excluded: list[tuple[int, str, int]] = []
@@ -193,9 +195,9 @@ class _ByName:
     def _check_values(self, rows: Rows, chunk: Chunk) -> None:
         """Refuse values that cannot be read; what the model excludes is looked at later."""
         wrong = rows.problems.copy()
-        wrong[np.isin(wrong, EXCLUDED)] = Problem.NONE
+        wrong[np.isin(wrong, EXCLUDED)] = RowProblem.NONE
         if wrong.any():
-            self.intake.admit(replace(rows, problems=wrong), chunk)
+            self.validation.admit(replace(rows, problems=wrong), chunk)
 
     def _hold(self, settled: Placed, chunk: Chunk) -> None:
         order = np.argsort(settled.rows.number, kind="stable")
@@ -205,7 +207,7 @@ class _ByName:
         if self.strands.from_next:
             transition, _ = locate_known(self.plan, rows)
         times = {int(number): int(time) for number, time in zip(rows.number, rows.time, strict=True)}
-        kept = self.intake.admit(rows, chunk) & (transition >= 0)
+        kept = self.validation.admit(rows, chunk) & (transition >= 0)
         self._excluded += [(number, text, times[number]) for number, text in self.lenient.excluded]
         self.lenient.excluded.clear()
         self._held.append((rows.number[kept], transition[kept], settled.begins[kept], rows.time[kept]))
@@ -229,7 +231,9 @@ class _ByName:
         self._excluded = [one for one in self._excluded if one[0] >= before]
         excluded = tuple(Excluded(row - first_row, text, at) for row, text, at in sorted(shown))
         self.take(
-            Events(transition[ready], number[ready] - first_row, begins[ready], excluded, size, time[ready])
+            LogEvents(
+                transition[ready], number[ready] - first_row, begins[ready], excluded, size, time[ready]
+            )
         )
 
 
@@ -248,7 +252,7 @@ class _Collector(BatchAccumulator):
         return []
 
 
-class _LenientIntake(Intake):
+class _LenientIntake(RowValidation):
     """Lets outcomes that the model excludes pass by, and remembers them."""
 
     def __init__(self, plan: ReadPlan, part: Part):
@@ -259,26 +263,26 @@ class _LenientIntake(Intake):
     def admit(self, rows: Rows, chunk: Chunk | None = None, before: int = 0) -> BoolArray:
         outside: BoolArray = np.isin(rows.problems, EXCLUDED)
         for row in np.flatnonzero(outside).tolist():
-            problem, number = Problem(rows.problems[row]), int(rows.number[row])
+            problem, number = RowProblem(rows.problems[row]), int(rows.number[row])
             error = self.error_of(
                 number, problem, int(rows.state[row]), int(rows.next_state[row]), before, chunk
             )
             self.excluded.append((number, str(error).split("\n")[0]))
-        rows.problems[outside] = Problem.NONE
+        rows.problems[outside] = RowProblem.NONE
         return super().admit(rows, chunk, before) & ~outside
 
 
 class _Follower(PartCounter):
     """Follows one table and hands over every chunk."""
 
-    def __init__(self, plan: ReadPlan, part: Part, take: Callable[[Events], None], strict: bool):
+    def __init__(self, plan: ReadPlan, part: Part, take: Callable[[LogEvents], None], strict: bool):
         super().__init__(plan, part, 0)
         self.collector = _Collector()
         self.accumulator = self.collector
         self.take = take
         self.lenient = _LenientIntake(plan, part)
         if not strict:
-            self.intake = self.lenient
+            self.validation = self.lenient
         self.beginning: OffsetArray = np.empty(0, dtype=np.int64)
         self.tail_begins = False
 
@@ -306,10 +310,10 @@ class _Follower(PartCounter):
         self.lenient.excluded.clear()
         flags: BoolArray = np.zeros(chunk.rows + 1, dtype=np.bool_)
         flags[self.beginning - chunk.first_row + 1] = True  # row −1 waited for this chunk
-        self.take(Events(self.collector.transition, row, flags[row + 1], excluded, chunk.rows))
+        self.take(LogEvents(self.collector.transition, row, flags[row + 1], excluded, chunk.rows))
 
 
-def split_at_excluded(events: Events) -> Iterator[tuple[OffsetArray, BoolArray] | Excluded]:
+def split_at_excluded(events: LogEvents) -> Iterator[tuple[OffsetArray, BoolArray] | Excluded]:
     """Transitions (with which of them begin an episode) and what the model excludes, one after the other."""
     first = 0
     for excluded in events.excluded:
@@ -348,7 +352,7 @@ class Recent:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Kept(Record):
+class KeptEvents(Record):
     """The events that were kept, `first` to `last`; `chosen_at` had been seen when that was decided."""
 
     first: int
@@ -422,7 +426,7 @@ class RecentEvents:
         )
         self._counted += len(transition)
 
-    def finish(self, whole: Counts) -> tuple[Counts, Kept]:
+    def finish(self, whole: Counts) -> tuple[Counts, KeptEvents]:
         """The counts of what is kept; `whole` are those of the whole log, whose flaws they have, too."""
         recent, last = self.recent, self.events
         first = recent.since if recent.since is not None else max(1, last - (recent.window or 0) + 1)
@@ -435,7 +439,7 @@ class RecentEvents:
             raise InputError(f"`chosen_at` is event {recent.chosen_at:,}, but the data have {last:,} events")
         if recent.window is not None:
             self._count(np.concatenate(self._last)[-recent.window :])
-        kept = Kept(first, last, recent.chosen_at)
+        kept = KeptEvents(first, last, recent.chosen_at)
         held = whole.design
         design = SamplingDesign(
             SamplingKind.ADAPTIVE,
@@ -452,7 +456,7 @@ class RecentEvents:
 
 def keep_recent(
     plan: ReadPlan, whole: Counts, recent: Recent, *, dropped: int, is_sorted: bool
-) -> tuple[Counts, Kept]:
+) -> tuple[Counts, KeptEvents]:
     """Read the tables of a log once more, event by event, and count those that are kept.
 
     `whole` are the counts of all rows but the `dropped` ones; `is_sorted`: as they are in the log.
@@ -478,7 +482,7 @@ def keep_recent(
         )
     found = RecentEvents(recent, plan.structure.transitions)
 
-    def take(events: Events) -> None:
+    def take(events: LogEvents) -> None:
         found.add(events.transition)
 
     in_time = all(TIME in columns.roles for columns in plan.columns) and not are_in_time(plan)

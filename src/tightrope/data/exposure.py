@@ -64,7 +64,7 @@ from tightrope.data.columns import (
 from tightrope.data.design import ENDS, KNOWN_ENDS
 from tightrope.data.model_index import ModelIndex
 from tightrope.data.read_options import COMPLETE, ReadOptions
-from tightrope.data.row_validation import Intake
+from tightrope.data.row_validation import RowValidation
 from tightrope.data.rows import RowDecoder, TimeFormat, parse_maps
 from tightrope.errors import InputError, Location, check_keywords, check_number, describe
 from tightrope.io.table.columns import ProblemCodes, describe_column, look, some_values, times_of
@@ -159,10 +159,10 @@ def read_exposure(data: Any, model: Structured | Structure, **words: Unpack[Time
     return exposure_of(data, structure, ReadOptions(**given).resolved())
 
 
-def exposure_of(data: Any, structure: Structure, asked: ReadOptions) -> Exposure:
+def exposure_of(data: Any, structure: Structure, options: ReadOptions) -> Exposure:
     """The same, with all that is said about the log."""
-    asked.check()
-    words = [f"`{name}`" for name in DISCRETE_WORDS if getattr(asked, name)]
+    options.check()
+    words = [f"`{name}`" for name in DISCRETE_WORDS if getattr(options, name)]
     if words:
         raise InputError(
             f"{' and '.join(words)} {'goes' if len(words) == 1 else 'go'} with logs of steps, not with logs "
@@ -170,25 +170,25 @@ def exposure_of(data: Any, structure: Structure, asked: ReadOptions) -> Exposure
             hint="leave that out",
         )
     is_own = isinstance(data, TimedRows)
-    tables = open_tables(data.table() if isinstance(data, TimedRows) else data, asked.format)
+    tables = open_tables(data.table() if isinstance(data, TimedRows) else data, options.format)
     if not tables:
         raise InputError("there is no data")
-    counter = _Counter(structure, asked)
+    counter = _ExposureCounter(structure, options)
     forms, unread = set(), dict[str, None]()
     for table in tables:
-        form = _form(table, structure, asked)
+        form = _form(table, structure, options)
         forms.add(form.text)
         unread |= dict.fromkeys(name for name in table.names if name not in form.names)
         counter.add_table(table, form)
     if len(forms) > 1:
         raise InputError(f"the files are not of one form: {' and '.join(sorted(forms))}")
-    found = counter.finish()
+    ends = counter.finish()
     text = forms.pop() + (f"; not read: {', '.join(unread)}" if unread else "")
     for role, value_map in counter.maps.items():
         text += f"; values mapped: {role}: {value_map.text}"
     files = tuple(table.path for table in tables)
     about = (counter.jumps, counter.waited, counter.rows, counter.episodes, counter.censored, text, files)
-    return Exposure(*about, KNOWN_ENDS if is_own else found)
+    return Exposure(*about, KNOWN_ENDS if is_own else ends)
 
 
 @dataclass(frozen=True)
@@ -209,36 +209,37 @@ class _Form:
     @property
     def text(self) -> str:
         episode = self.columns.roles.get(EPISODE)
-        told = "one episode" if episode is None else f"episodes by '{episode}'"
+        episodes = "one episode" if episode is None else f"episodes by '{episode}'"
         meaning = "the moment a state is seen" if self.kind == TIME else "how long a state lasts"
-        return f"'{self.clock}' is {meaning}, states by {', '.join(self.columns.state)}, {told}"
+        return f"'{self.clock}' is {meaning}, states by {', '.join(self.columns.state)}, {episodes}"
 
 
-def _form(table: DataTable, structure: Structure, asked: ReadOptions) -> _Form:
+def _form(table: DataTable, structure: Structure, options: ReadOptions) -> _Form:
     where, variables = Location(table.path), tuple(structure.valuations)
-    given = parse_columns(asked.columns, variables, (DURATION,))
+    given = parse_columns(options.columns, variables, (DURATION,))
     clocks = {role: given.get(role, role) for role in (TIME, DURATION)}
     clocks = {role: name for role, name in clocks.items() if name and (role in given or name in table.names)}
     if len(clocks) > 1 and len(given.keys() & {TIME, DURATION}) == 1:
         clocks = {role: name for role, name in clocks.items() if role in given}
     if len(clocks) != 1:
-        found = "both 'time' and 'duration'" if clocks else f"neither ({', '.join(table.names)})"
+        present = "both 'time' and 'duration'" if clocks else f"neither ({', '.join(table.names)})"
         raise InputError(
-            f"a log in continuous time has a column 'time' or a column 'duration', and this one has {found}",
+            f"a log in continuous time has a column 'time' or a column 'duration', and this one has "
+            f"{present}",
             where,
             "keep one of them: the moment at which a state is entered, or how long it lasts; "
             '`columns="time=…"` says which column that is',
         )
     ((kind, clock),) = clocks.items()
     finder = ColumnFinder(table.path, table.names, variables, given)
-    by, names = _state_columns(table, structure, asked, finder)
+    by, names = _state_columns(table, structure, options, finder)
     roles = {
         role: given.get(role, role)
         for role in (EPISODE, TERMINATED, TRUNCATED, DONE)
         if given.get(role, role if role in table.names else "")
     }
     _refuse_transitions(table, names, {clock, *names, *roles.values()}, EPISODE in roles)
-    until = str(asked.watched_until) if asked.watched_until in table.names else None
+    until = str(options.watched_until) if options.watched_until in table.names else None
     if until is not None and kind == DURATION:
         raise InputError(
             f"`watched_until` names the column '{until}', which goes with a column 'time'", where
@@ -249,10 +250,10 @@ def _form(table: DataTable, structure: Structure, asked: ReadOptions) -> _Form:
 
 
 def _state_columns(
-    table: DataTable, structure: Structure, asked: ReadOptions, finder: ColumnFinder
+    table: DataTable, structure: Structure, options: ReadOptions, finder: ColumnFinder
 ) -> tuple[StateNames, tuple[str, ...]]:
     """The columns of states: the model's variables, or `state` by index or by its author's names."""
-    variables, wanted = tuple(structure.valuations), asked.state_names
+    variables, wanted = tuple(structure.valuations), options.state_names
     own = structure.own_states is not None and wanted is not StateNames.INDEX
     if wanted in (None, StateNames.VARIABLES) and not (STATE in finder.given and STATE not in variables):
         present = [finder.variable(name) for name in variables]
@@ -299,7 +300,7 @@ def _refuse_transitions(
 
 
 @dataclass(frozen=True)
-class _Part:
+class _TimedPart:
     """The rows of one table."""
 
     table: DataTable
@@ -311,13 +312,13 @@ class _Part:
     until: FloatArray
 
 
-class _Counter:
+class _ExposureCounter:
     """Adds up the rows of all tables."""
 
-    def __init__(self, structure: Structure, asked: ReadOptions):
-        self._structure, self._asked = structure, asked
+    def __init__(self, structure: Structure, options: ReadOptions):
+        self._structure, self._asked = structure, options
         self._index = ModelIndex(structure)
-        self.maps = parse_maps(asked.maps, tuple(structure.valuations), (TIME, DURATION))
+        self.maps = parse_maps(options.maps, tuple(structure.valuations), (TIME, DURATION))
         self._origin: int | None = None
         self.jumps: OffsetArray = np.zeros(structure.transitions, dtype=np.int64)
         self._waited: list[float] = [0.0] * structure.states
@@ -329,7 +330,7 @@ class _Counter:
         leaves = structure.successor != structure.choice_state[structure.transition_choice]
         self._left = np.zeros(structure.states, dtype=np.bool_)
         self._left[structure.choice_state[structure.transition_choice[leaves]]] = True
-        self._parts: list[_Part] = []
+        self._parts: list[_TimedPart] = []
 
     @property
     def waited(self) -> FloatArray:
@@ -345,7 +346,7 @@ class _Counter:
 
     def add_table(self, table: DataTable, form: _Form) -> None:
         decoder = RowDecoder(form.columns, self.maps, self._index, table.path)
-        validation = Intake(table, decoder, skip=False)
+        validation = RowValidation(table, decoder, skip=False)
         parts: list[tuple[Any, ...]] = []
         for chunk in table.chunks(list(form.names)):
             clock = self._numbers(chunk, form, form.clock, table)
@@ -358,7 +359,7 @@ class _Counter:
         if not parts or not sum(len(part[0]) for part in parts):
             raise InputError("the log has no rows", Location(table.path))
         clock, states, episode, ended, until = (np.concatenate([p[i] for p in parts]) for i in range(5))
-        self._parts.append(_Part(table, form, clock, states, episode, ended, until))
+        self._parts.append(_TimedPart(table, form, clock, states, episode, ended, until))
 
     def _numbers(self, chunk: Chunk, form: _Form, name: str, table: DataTable) -> FloatArray:
         """Times or durations as numbers, in the unit of the model's rates."""
@@ -431,9 +432,9 @@ class _Counter:
                     f"`watched_until` is {value!r}, which is neither a time nor a column of the log"
                 ) from None
         with suppress(InputError):
-            found = self._in_seconds(pa.array([str(value)]), form, form.clock, table)
-            if found is not None and np.isfinite(found[0]):
-                return float(found[0]) * self._factor(TIME)
+            seconds = self._in_seconds(pa.array([str(value)]), form, form.clock, table)
+            if seconds is not None and np.isfinite(seconds[0]):
+                return float(seconds[0]) * self._factor(TIME)
         raise InputError(f"`watched_until` is {value!r}, and the log's times are dates")
 
     def finish(self) -> Assumed:
@@ -461,10 +462,10 @@ class _Counter:
         if form.kind == TIME:
             still = same & (clock[1:] == clock[:-1])
             if self._asked.drop_duplicates:
-                kept = np.r_[True, ~(still & (state[1:] == state[:-1]))]
+                fresh = np.r_[True, ~(still & (state[1:] == state[:-1]))]
                 columns: tuple[Any, ...] = (clock, state, episode, ended, until, source, number)
-                clock, state, episode, ended, until, source, number = (c[kept] for c in columns)
-                same = np.r_[False, same][kept][1:]
+                clock, state, episode, ended, until, source, number = (c[fresh] for c in columns)
+                same = np.r_[False, same][fresh][1:]
                 still = same & (clock[1:] == clock[:-1])
             if still.any():
                 hint = "`drop_duplicates=True` drops rows that were logged twice"
@@ -497,35 +498,35 @@ class _Counter:
         wrong: Callable[..., InputError],
     ) -> Assumed:
         """Count the last sojourns up to the ends that are known or stated."""
-        asked, open_ = self._asked, last[~known]
-        if form.until is not None or asked.until_now or asked.watched_until is not None:
+        options, open_ = self._asked, last[~known]
+        if form.until is not None or options.until_now or options.watched_until is not None:
             if form.kind == DURATION:
                 raise InputError("durations have no instants: `ends` says how episodes of such a log ended")
             if form.until is not None:
                 end = until[open_]
-                found = Assumed(ENDS, Kept.YES, f"the column {form.until} says until when each was watched")
-            elif asked.until_now:
+                ends = Assumed(ENDS, Kept.YES, f"the column {form.until} says until when each was watched")
+            elif options.until_now:
                 end = np.full(len(open_), clock.max())
-                said = "--until-now: episodes that are not over were watched until the log's last instant"
-                found = Assumed(ENDS, Kept.STATED, said)
+                rule = "--until-now: episodes that are not over were watched until the log's last instant"
+                ends = Assumed(ENDS, Kept.STATED, rule)
             else:
                 end = np.full(len(open_), self._moment(form))
-                said = f"--watched-until {asked.watched_until}: all episodes were watched until then"
-                found = Assumed(ENDS, Kept.STATED, said)
+                rule = f"--watched-until {options.watched_until}: all episodes were watched until then"
+                ends = Assumed(ENDS, Kept.STATED, rule)
             early = end < clock[open_]
             if early.any():
                 row = int(open_[np.argmax(early)])
                 raise wrong(row, f"an episode goes on at {clock[row]:g}, after it was watched")
             self._wait(state[open_], end - clock[open_])
             self.censored += len(open_)
-            return found
+            return ends
         if not len(open_):
             return Assumed(ENDS, Kept.YES, "the log says how each episode ended")
         if self.episodes == 1:
             return Assumed(ENDS, Kept.YES, "the log is one episode: all that came before some moment")
-        if asked.ends == COMPLETE:
-            said = "--ends complete: watching an episode stopped with its last row, by a rule"
-            return Assumed(ENDS, Kept.STATED, said)
+        if options.ends == COMPLETE:
+            rule = "--ends complete: watching an episode stopped with its last row, by a rule"
+            return Assumed(ENDS, Kept.STATED, rule)
         why = (
             f"of {len(open_):,} of {self.episodes:,} episodes nobody knows how long their last state lasted; "
             "--watched-until says until when they were watched, --until-now that it was until the log's last "
@@ -558,16 +559,16 @@ class _Counter:
                     "has no such transition",
                     "add up the durations of rows with the same state",
                 )
-        found = self._locate(before[moved], after[moved])
-        if (found < 0).any():
-            row = int(np.flatnonzero(moved)[np.argmax(found < 0)]) + 1
+        transition = self._locate(before[moved], after[moved])
+        if (transition < 0).any():
+            row = int(np.flatnonzero(moved)[np.argmax(transition < 0)]) + 1
             name = self._structure.state_name
             raise wrong(
                 row,
                 f"the model has no transition from {name(int(states[row - 1]))} to {name(int(states[row]))}",
                 "every change of the state has a row of its own; is the log of this model, and complete?",
             )
-        np.add.at(self.jumps, found, 1)
+        np.add.at(self.jumps, transition, 1)
 
     def _locate(self, source: OffsetArray, target: OffsetArray) -> OffsetArray:
         """The transition between two states, −1 where there is none."""
@@ -637,8 +638,8 @@ class TimedRows(Record):
         """A log for `learn_rates`: states by the model's variables, or by their index in `state`."""
         import pyarrow as pa
 
-        found = self.structure.valuations.items()
-        columns = {name: column[self.state] for name, column in found} or {"state": self.state}
+        variables = self.structure.valuations.items()
+        columns = {name: column[self.state] for name, column in variables} or {"state": self.state}
         return pa.table({"episode": self.episode, "time": self.time, **columns})
 
 
@@ -665,7 +666,7 @@ def simulate_times(chain: CTMC, episodes: int, seed: int, time: float, cap: int 
     now = np.full(episodes, structure.initial, dtype=np.int64)
     clock = np.zeros(episodes)
     number = np.arange(episodes)
-    found: list[tuple[OffsetArray, FloatArray, OffsetArray]] = [(number, clock.copy(), now.copy())]
+    parts: list[tuple[OffsetArray, FloatArray, OffsetArray]] = [(number, clock.copy(), now.copy())]
     jumps = 0
     for _ in range(cap):
         if not len(number):
@@ -674,7 +675,7 @@ def simulate_times(chain: CTMC, episodes: int, seed: int, time: float, cap: int 
         later = clock + waited
         ends = (later >= time) | ~leaves[now]
         if ends.any():
-            found.append((number[ends], np.full(int(ends.sum()), time), now[ends]))
+            parts.append((number[ends], np.full(int(ends.sum()), time), now[ends]))
         going = ~ends
         number, now, clock = number[going], now[going], later[going]
         place = before[now] + rng.random(len(now)) * chain.exit_rate[now]
@@ -684,7 +685,7 @@ def simulate_times(chain: CTMC, episodes: int, seed: int, time: float, cap: int 
         )
         now = chain.successor[transition].astype(np.int64)
         jumps += len(now)
-        found.append((number, clock.copy(), now.copy()))
-    episode, times, state = (np.concatenate([part[i] for part in found]) for i in range(3))
+        parts.append((number, clock.copy(), now.copy()))
+    episode, times, state = (np.concatenate([part[i] for part in parts]) for i in range(3))
     order: npt.NDArray[np.intp] = np.lexsort((np.arange(len(episode)), episode))
     return TimedRows(episode[order], times[order], state[order], jumps, structure)

@@ -70,7 +70,7 @@ from tightrope.data.row_sequence import (
     no_notes,
 )
 from tightrope.data.row_sequence import OUT_OF_ORDER as DISORDER
-from tightrope.data.row_validation import Intake
+from tightrope.data.row_validation import RowValidation
 from tightrope.data.time_order import (
     Watched,
     batch_instants,
@@ -82,7 +82,7 @@ from tightrope.data.time_order import (
     times_fall,
 )
 from tightrope.errors import InputError, Location
-from tightrope.io.table.columns import Problem, mark, whole_numbers
+from tightrope.io.table.columns import RowProblem, mark, whole_numbers
 from tightrope.io.table.data_table import DataTable
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.verdict import Assumed, Kept
@@ -92,25 +92,25 @@ def describe_missing(
     dropped: Mapping[str, int], notes: OffsetArray, lost: int, late_starts: int = 0, outages: bool = False
 ) -> tuple[str, ...]:
     """What is missing, one phrase each; nothing where nothing is, or where outages are stated."""
-    found = []
+    lines = []
     if dropped:
         rows = sum(dropped.values())
         reasons = ", ".join(f"{times} {reason}" for reason, times in sorted(dropped.items()))
-        found.append(f"{rows:,} {_plural(rows, 'row was', 'rows were')} dropped ({reasons})")
+        lines.append(f"{rows:,} {_plural(rows, 'row was', 'rows were')} dropped ({reasons})")
     if notes[HOLES] and not outages:
         holes = int(notes[HOLES])
-        found.append(
+        lines.append(
             f"{holes:,} {_plural(holes, 'silence is', 'silences are')} longer than the clock's usual step: "
             "rows are missing there (--gaps outage states that this had nothing to do with what happened)"
         )
     if notes[GAPS] and not outages:
         steps = int(notes[MISSING])
-        found.append(f"{steps:,} {_plural(steps, 'step is', 'steps are')} missing within episodes")
+        lines.append(f"{steps:,} {_plural(steps, 'step is', 'steps are')} missing within episodes")
     if late_starts:
-        found.append(f"{late_starts:,} {_plural(late_starts, 'episode begins', 'episodes begin')} late")
+        lines.append(f"{late_starts:,} {_plural(late_starts, 'episode begins', 'episodes begin')} late")
     if lost:
-        found.append(f"{lost:,} {_plural(lost, 'action has', 'actions have')} no outcome in the log")
-    return tuple(found)
+        lines.append(f"{lost:,} {_plural(lost, 'action has', 'actions have')} no outcome in the log")
+    return tuple(lines)
 
 
 def _plural(number: int, one: str, many: str) -> str:
@@ -169,7 +169,7 @@ class _NotInTime(Exception):
 
 
 def count_log(
-    plan: ReadPlan, stated: SamplingDesign | None, asked: ReadOptions, watch: ReadProgress
+    plan: ReadPlan, stated: SamplingDesign | None, options: ReadOptions, watch: ReadProgress
 ) -> LogCounts:
     """Count a whole log, in batches that follow its times where it has some.
 
@@ -178,59 +178,63 @@ def count_log(
     """
     watched = WATCHED_UNTIL in plan.columns[0].roles
     if plan.drop_copies or watched or (plan.by_episodes and stated is None):
-        return _followed_by_name(plan, asked)
+        return _followed_by_name(plan, options)
     try:
         try:
-            return finish(plan, join(plan, count_parts(plan, asked.threads, watch), asked), stated, asked)
+            return finish(
+                plan, join(plan, count_parts(plan, options.threads, watch), options), stated, options
+            )
         except _NotInTime:
-            plan = replace(plan, boundaries=batch_instants(plan, asked.threads))
-            return finish(plan, join(plan, count_parts(plan, asked.threads, watch), asked), stated, asked)
+            plan = replace(plan, boundaries=batch_instants(plan, options.threads))
+            return finish(
+                plan, join(plan, count_parts(plan, options.threads, watch), options), stated, options
+            )
         except InputError:
             if stated is None and times_fall(plan):
-                return _count_sorted(plan, asked)
+                return _count_sorted(plan, options)
             raise
     except InputError as error:
         raise explain(plan, error) from error.__cause__
 
 
-def _followed_by_name(plan: ReadPlan, asked: ReadOptions) -> LogCounts:
+def _followed_by_name(plan: ReadPlan, options: ReadOptions) -> LogCounts:
     """Count a log whose episodes interleave, or by numbers of episodes."""
     roles = plan.columns[0].roles
-    in_time = TIME in roles and asked.order != AS_READ
+    in_time = TIME in roles and options.order != AS_READ
     if in_time and plan.by_episodes:
         begins = begin_times(plan)
         plan = replace(plan, boundaries=episode_instants(begins))
     elif in_time and plan.boundaries is None:
-        plan = replace(plan, boundaries=batch_instants(plan, asked.threads))
+        plan = replace(plan, boundaries=batch_instants(plan, options.threads))
     try:
-        found = count_strands(plan)
+        strands = count_strands(plan)
     except InputError as error:
         if times_fall(plan):
-            return _count_sorted(plan, asked)
+            return _count_sorted(plan, options)
         raise explain(plan, error) from error.__cause__
-    notes = found.notes
+    notes = strands.notes
     if notes[DISORDER] or notes[START_LOW] < notes[START_HIGH]:
-        return _count_sorted(plan, asked)
-    missing = describe_missing(found.dropped, notes, found.lost, outages=asked.gaps is not None)
-    told: tuple[str, ...] = (
+        return _count_sorted(plan, options)
+    missing = describe_missing(strands.dropped, notes, strands.lost, outages=options.gaps is not None)
+    remarks: tuple[str, ...] = (
         ("several episodes at once, each followed by its name",) if not plan.by_episodes else ()
     )
-    if found.copies:
-        told += (f"{found.copies:,} rows that were logged twice were dropped, as was asked",)
+    if strands.copies:
+        remarks += (f"{strands.copies:,} rows that were logged twice were dropped, as was asked",)
     episodes = int(notes[EPISODES])
-    order = order_of(plan, notes, asked, interleaved=found.shows_one_clock)
-    ends = ends_of(plan, notes, found.last_is_open, order, asked, found.watched)
-    count = found.batches.total(plan.structure.transitions)
-    about = (count, found.batches, found.rows, found.dropped, episodes, missing, told)
-    return LogCounts(*about, found.open_end, found.costs, order, ends)
+    order = order_of(plan, notes, options, interleaved=strands.shows_one_clock)
+    ends = ends_of(plan, notes, strands.last_is_open, order, options, strands.watched)
+    count = strands.batches.total(plan.structure.transitions)
+    about = (count, strands.batches, strands.rows, strands.dropped, episodes, missing, remarks)
+    return LogCounts(*about, strands.open_end, strands.costs, order, ends)
 
 
 def order_of(
-    plan: ReadPlan, notes: OffsetArray, asked: ReadOptions, interleaved: bool = False, sorted_: bool = False
+    plan: ReadPlan, notes: OffsetArray, options: ReadOptions, interleaved: bool = False, sorted_: bool = False
 ) -> Assumed:
     """Whether batches follow the order in which rows happened, and how that is known."""
-    if TIME in plan.columns[0].roles and asked.order != AS_READ:
-        if asked.order == BY_TIME:
+    if TIME in plan.columns[0].roles and options.order != AS_READ:
+        if options.order == BY_TIME:
             return Assumed(ORDER, Kept.STATED, "--order time: one clock runs for all episodes")
         alike = notes[EPISODES] > 1 and notes[FIRST_LOW] == notes[FIRST_HIGH]
         if alike and plan.has_number_times and not interleaved:
@@ -242,7 +246,7 @@ def order_of(
         return Assumed(ORDER, Kept.YES, "batches follow the times of rows, over all files and episodes")
     if notes[EPISODES] == 1 and len(plan.tables) == 1 and not sorted_:
         return Assumed(ORDER, Kept.YES, "all rows are of one episode, in its order")
-    if asked.order == AS_READ:
+    if options.order == AS_READ:
         return Assumed(ORDER, Kept.STATED, "--order as-read: rows stand in the order in which they happened")
     why = (
         "no column holds the time of rows, so nothing says in which order episodes happened; --order as-read "
@@ -256,12 +260,12 @@ def ends_of(
     notes: OffsetArray,
     last_is_open: bool,
     order: Assumed,
-    asked: ReadOptions,
+    options: ReadOptions,
     watched: Watched | None = None,
 ) -> Assumed:
     """Whether episodes stop where they were over or cut by a rule, and how that is known."""
-    ends = _ends_of(plan, notes, last_is_open, order, asked, watched)
-    if asked.gaps is None or not (notes[HOLES] or notes[GAPS]):
+    ends = _ends_of(plan, notes, last_is_open, order, options, watched)
+    if options.gaps is None or not (notes[HOLES] or notes[GAPS]):
         return ends
     why = "--gaps outage: where rows are missing within episodes, logging stopped for reasons of its own"
     return worse(ends, Assumed(ENDS, Kept.STATED, why))
@@ -272,7 +276,7 @@ def _ends_of(
     notes: OffsetArray,
     last_is_open: bool,
     order: Assumed,
-    asked: ReadOptions,
+    options: ReadOptions,
     watched: Watched | None,
 ) -> Assumed:
     others, episodes = int(notes[OPEN_ENDS]), int(notes[EPISODES])
@@ -282,12 +286,12 @@ def _ends_of(
         return Assumed(ENDS, Kept.YES, why)
     if not may_lack and not others and (episodes == 1 or order.holds):
         return Assumed(ENDS, Kept.YES, "all episodes are over but the last, which the end of the log cuts")
-    if asked.ends == COMPLETE:
+    if options.ends == COMPLETE:
         return Assumed(ENDS, Kept.STATED, "--ends complete: every episode is whole, no row of it is missing")
     if watched is not None:
         return _watched(plan, watched)
-    if asked.until_now or asked.watched_until is not None:
-        return _cut(plan, notes, asked)
+    if options.until_now or options.watched_until is not None:
+        return _cut(plan, notes, options)
     if may_lack:
         why = (
             "next states are those of the next rows, and neither step numbers nor a regular clock show "
@@ -319,40 +323,40 @@ _STATED = "no row is missing until then, and how long an outcome takes does not 
 def _watched(plan: ReadPlan, watched: Watched) -> Assumed:
     """A column says until when each episode was watched."""
     name = plan.columns[0].roles[WATCHED_UNTIL]
-    told = f"the column {name} says until when each episode was watched"
+    how = f"the column {name} says until when each episode was watched"
     if watched.unknown:
         some = f"{watched.unknown:,} {_plural(watched.unknown, 'episode', 'episodes')}"
-        return Assumed(ENDS, Kept.UNKNOWN, f"{told}, but nothing of {some} that can go on")
+        return Assumed(ENDS, Kept.UNKNOWN, f"{how}, but nothing of {some} that can go on")
     if not plan.tick.step:
-        return Assumed(ENDS, Kept.STATED, f"{told}; {_STATED}")
+        return Assumed(ENDS, Kept.STATED, f"{how}; {_STATED}")
     if watched.longest > (PARTS - 2 if watched.has_rows_at_ends else PARTS + 2):
-        return Assumed(ENDS, Kept.NO, f"{told}; but some stop before, and rows are missing there")
-    return Assumed(ENDS, Kept.YES, f"{told}, as their last rows show")
+        return Assumed(ENDS, Kept.NO, f"{how}; but some stop before, and rows are missing there")
+    return Assumed(ENDS, Kept.YES, f"{how}, as their last rows show")
 
 
-def _cut(plan: ReadPlan, notes: OffsetArray, asked: ReadOptions) -> Assumed:
+def _cut(plan: ReadPlan, notes: OffsetArray, options: ReadOptions) -> Assumed:
     """Episodes that are not over are said to have gone on until one instant."""
     where = Location(plan.tables[0].path)
     if TIME not in plan.columns[0].roles:
-        word = "`until_now`" if asked.until_now else "`watched_until`"
+        word = "`until_now`" if options.until_now else "`watched_until`"
         raise InputError(
             f"{word} speaks of times, and the log has none", where, 'name them: `columns="time=…"`'
         )
     last, tick = int(notes[LAST_TIME]), plan.tick
-    said = "--until-now: episodes that are not over went on until the log's last instant"
-    if asked.watched_until is not None:
-        end = moment_of(asked.watched_until, plan)
+    how = "--until-now: episodes that are not over went on until the log's last instant"
+    if options.watched_until is not None:
+        end = moment_of(options.watched_until, plan)
         if end < last:
-            raise InputError(f"`watched_until` is {asked.watched_until}, but the log has later rows", where)
+            raise InputError(f"`watched_until` is {options.watched_until}, but the log has later rows", where)
         last = end
-        said = f"--watched-until {asked.watched_until}: episodes that are not over were watched until then"
+        how = f"--watched-until {options.watched_until}: episodes that are not over were watched until then"
     earliest, latest = (int(part) for part in tick.parts(np.array([notes[OPEN_EARLIEST], last])))
     inclusive = last == int(notes[LAST_TIME])  # rows at the very end: each open episode needs its own
     if tick.step and latest - earliest > (PARTS - 2 if inclusive else PARTS + 2):
-        return Assumed(ENDS, Kept.NO, f"{said}; but some stop before, and rows are missing there")
+        return Assumed(ENDS, Kept.NO, f"{how}; but some stop before, and rows are missing there")
     if tick.step:
-        return Assumed(ENDS, Kept.YES, f"{said}, as their last rows show")
-    return Assumed(ENDS, Kept.STATED, f"{said}; {_STATED}")
+        return Assumed(ENDS, Kept.YES, f"{how}, as their last rows show")
+    return Assumed(ENDS, Kept.STATED, f"{how}; {_STATED}")
 
 
 def count_parts(plan: ReadPlan, threads: int | None, watch: ReadProgress) -> Iterator[Partial]:
@@ -374,10 +378,10 @@ def count_parts(plan: ReadPlan, threads: int | None, watch: ReadProgress) -> Ite
     yield from in_threads(workers, lambda part: count_part(plan, part, None, watch.add), parts)
 
 
-def join(plan: ReadPlan, partials: Iterator[Partial], asked: ReadOptions) -> Joined:
+def join(plan: ReadPlan, partials: Iterator[Partial], options: ReadOptions) -> Joined:
     """The sum of partial counts in their order; not in time is an error unless batches end at instants."""
     joined = Joined(plan, BatchAccumulator(plan.structure.transitions))
-    in_time = TIME in plan.columns[0].roles and asked.order != AS_READ
+    in_time = TIME in plan.columns[0].roles and options.order != AS_READ
     for partial in partials:
         joined.add(partial)
         if in_time and joined.notes[TIME_FALLS] and plan.boundaries is None:
@@ -392,11 +396,11 @@ def _refuse_bad(plan: ReadPlan, joined: Joined) -> None:
     """A row that turned out to be wrong when parts were joined."""
     if joined.bad:
         edge = joined.bad[0]
-        intake = Intake(plan.tables[edge.table], plan.decoder(edge.table), False)
-        raise intake.error_of(edge.row, edge.problem, edge.state, edge.before, edge.before)
+        validation = RowValidation(plan.tables[edge.table], plan.decoder(edge.table), False)
+        raise validation.error_of(edge.row, edge.problem, edge.state, edge.before, edge.before)
 
 
-def finish(plan: ReadPlan, joined: Joined, stated: SamplingDesign | None, asked: ReadOptions) -> LogCounts:
+def finish(plan: ReadPlan, joined: Joined, stated: SamplingDesign | None, options: ReadOptions) -> LogCounts:
     """The counts of a log whose parts have been joined."""
     roles = plan.columns[0].roles
     if joined.is_out_of_order and stated is not None:
@@ -406,9 +410,9 @@ def finish(plan: ReadPlan, joined: Joined, stated: SamplingDesign | None, asked:
             "it was edited after it was written",
         )
     if joined.is_out_of_order and EPISODE in roles:
-        return _followed_by_name(plan, asked)
+        return _followed_by_name(plan, options)
     if joined.is_out_of_order and TIME in roles:
-        return _count_sorted(plan, asked)
+        return _count_sorted(plan, options)
     if joined.is_out_of_order and STEP in plan.columns[0].roles:
         joined.notes[GAPS] += int(joined.notes[START_LOW] < joined.notes[START_HIGH])
     if joined.last_is_open:
@@ -416,12 +420,12 @@ def finish(plan: ReadPlan, joined: Joined, stated: SamplingDesign | None, asked:
     batches = joined.accumulator.finish(_batches_of_episodes(plan, stated))
     count = batches.total(plan.structure.transitions)
     episodes = joined.episodes if _follows_episodes(plan) else None
-    missing = describe_missing(joined.dropped, joined.notes, joined.lost, outages=asked.gaps is not None)
+    missing = describe_missing(joined.dropped, joined.notes, joined.lost, outages=options.gaps is not None)
     costs = joined.costs.sums() if COST in roles else None
-    order = order_of(plan, joined.notes, asked)
-    ends = ends_of(plan, joined.notes, joined.last_is_open, order, asked)
-    found = (count, batches, joined.rows, joined.dropped, episodes, missing)
-    return LogCounts(*found, open_end=joined.open_end, costs=costs, order=order, ends=ends)
+    order = order_of(plan, joined.notes, options)
+    ends = ends_of(plan, joined.notes, joined.last_is_open, order, options)
+    about = (count, batches, joined.rows, joined.dropped, episodes, missing)
+    return LogCounts(*about, open_end=joined.open_end, costs=costs, order=order, ends=ends)
 
 
 def explain(plan: ReadPlan, error: InputError) -> InputError:
@@ -438,8 +442,8 @@ def _table_of(plan: ReadPlan, location: Location | None) -> int:
     return names.index(location.file) if location is not None and location.file in names else 0
 
 
-def _count_sorted(plan: ReadPlan, asked: ReadOptions) -> LogCounts:
-    if asked.order == AS_READ:
+def _count_sorted(plan: ReadPlan, options: ReadOptions) -> LogCounts:
+    if options.order == AS_READ:
         raise InputError(
             "`order` says that rows stand as they happened, but those of an episode are not in order in time",
             Location(plan.tables[0].path),
@@ -452,15 +456,15 @@ def _count_sorted(plan: ReadPlan, asked: ReadOptions) -> LogCounts:
             Location(plan.tables[0].path),
             "sort the log by time",
         )
-    found = count_sorted(plan)
-    late, outages = found.late_starts, asked.gaps is not None
-    missing = describe_missing(found.dropped, found.notes, found.lost, late, outages)
-    episodes = int(found.notes[EPISODES])
-    how = f"{OUT_OF_ORDER}: {found.how}"
-    order = order_of(plan, found.notes, asked, sorted_=True)
-    ends = ends_of(plan, found.notes, found.last_is_open, order, asked)
-    about = (found.count, found.batches, found.rows, found.dropped, episodes, missing)
-    return LogCounts(*about, (how,), costs=found.costs, order=order, ends=ends)
+    counted = count_sorted(plan)
+    late, outages = counted.late_starts, options.gaps is not None
+    missing = describe_missing(counted.dropped, counted.notes, counted.lost, late, outages)
+    episodes = int(counted.notes[EPISODES])
+    how = f"{OUT_OF_ORDER}: {counted.how}"
+    order = order_of(plan, counted.notes, options, sorted_=True)
+    ends = ends_of(plan, counted.notes, counted.last_is_open, order, options)
+    about = (counted.count, counted.batches, counted.rows, counted.dropped, episodes, missing)
+    return LogCounts(*about, (how,), costs=counted.costs, order=order, ends=ends)
 
 
 def _follows_episodes(plan: ReadPlan) -> bool:
@@ -483,37 +487,37 @@ MOST_BATCHES = 1 << 20
 
 
 def count_table(
-    plan: ReadPlan, stated: SamplingDesign | None, asked: ReadOptions, watch: ReadProgress
+    plan: ReadPlan, stated: SamplingDesign | None, options: ReadOptions, watch: ReadProgress
 ) -> LogCounts:
     """Add up one table; batch numbers order the batches in time."""
     try:
-        found = _count_table(plan, watch)
-        return replace(found, order=_order(plan, asked), ends=_ends(plan, found, asked))
+        counted = _count_table(plan, watch)
+        return replace(counted, order=_order(plan, options), ends=_ends(plan, counted, options))
     except InputError as error:
         raise explain(plan, error) from error.__cause__
 
 
 def _count_table(plan: ReadPlan, watch: ReadProgress) -> LogCounts:
     table, columns, decoder = plan.tables[0], plan.columns[0], plan.decoder(0)
-    intake = Intake(table, decoder, plan.skip)
+    validation = RowValidation(table, decoder, plan.skip)
     parts: list[tuple[OffsetArray, OffsetArray, OffsetArray]] = []
     total = 0.0
     read = 0
-    for chunk in table.chunks(columns.names, intake.ragged if plan.skip else None):
+    for chunk in table.chunks(columns.names, validation.ragged if plan.skip else None):
         rows = decoder.decode(chunk)
-        intake.rows += chunk.rows
+        validation.rows += chunk.rows
         count = whole_numbers(
             chunk.columns[columns.roles[COUNT]], columns.roles[COUNT], table.path, rows.problems
         )
-        mark(rows.problems, count < 0, Problem.NEGATIVE_COUNT)
+        mark(rows.problems, count < 0, RowProblem.NEGATIVE_COUNT)
         batch = np.zeros(chunk.rows, dtype=np.int64)
         if BATCH in columns.roles:
             name = columns.roles[BATCH]
             batch = whole_numbers(chunk.columns[name], name, table.path, rows.problems)
-            mark(rows.problems, batch < 0, Problem.NEGATIVE_BATCH)
+            mark(rows.problems, batch < 0, RowProblem.NEGATIVE_BATCH)
         transition = plan.index.transitions(rows.state, rows.taken, rows.next_state, rows.problems)
-        kept = intake.admit(rows, chunk)
-        parts.append((transition[kept], count[kept], batch[kept]))
+        valid = validation.admit(rows, chunk)
+        parts.append((transition[valid], count[valid], batch[valid]))
         total += float(parts[-1][1].astype(np.float64).sum())
         watch.add(chunk.rows, max(0, chunk.bytes_read - read))
         read = chunk.bytes_read
@@ -530,22 +534,22 @@ def _count_table(plan: ReadPlan, watch: ReadProgress) -> LogCounts:
         batch if batched else None,
         batches=_read_stated_batches(table, batch) if batched else None,
     )
-    missing = describe_missing(intake.dropped, no_notes(), 0)
-    return LogCounts(counts.transition, counts.batches, intake.rows, intake.dropped, None, missing)
+    missing = describe_missing(validation.dropped, no_notes(), 0)
+    return LogCounts(counts.transition, counts.batches, validation.rows, validation.dropped, None, missing)
 
 
-def _order(plan: ReadPlan, asked: ReadOptions) -> Assumed:
+def _order(plan: ReadPlan, options: ReadOptions) -> Assumed:
     if BATCH not in plan.columns[0].roles:
         return Assumed(ORDER, Kept.UNKNOWN, "a table of counts without a column batch has no order")
-    if asked.order is not None:
-        return Assumed(ORDER, Kept.STATED, f"--order {asked.order}: batches are numbered as they came")
+    if options.order is not None:
+        return Assumed(ORDER, Kept.STATED, f"--order {options.order}: batches are numbered as they came")
     return Assumed(ORDER, Kept.STATED, "the column batch numbers batches in the order in which they came")
 
 
-def _ends(plan: ReadPlan, found: LogCounts, asked: ReadOptions) -> Assumed:
-    if plan.absorbing[plan.structure.successor[found.count > 0]].all():
+def _ends(plan: ReadPlan, counted: LogCounts, options: ReadOptions) -> Assumed:
+    if plan.absorbing[plan.structure.successor[counted.count > 0]].all():
         return Assumed(ENDS, Kept.YES, "what is counted leads to states that nothing leaves")
-    if asked.ends == COMPLETE:
+    if options.ends == COMPLETE:
         return Assumed(ENDS, Kept.STATED, "--ends complete: what is counted is all that was seen")
     why = "a table of counts does not say how episodes ended; --ends complete states that it counts all rows"
     return Assumed(ENDS, Kept.UNKNOWN, why)

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
-from tightrope.io.table.columns import Problem, ProblemCodes, distinct, holds_text, mark, whole_numbers
+from tightrope.io.table.columns import ProblemCodes, RowProblem, distinct, holds_text, mark, whole_numbers
 from tightrope.model.structure import UNLABELLED, Structure, frozen_array
 from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
@@ -46,14 +46,14 @@ NO_SUCH_ACTION = -2
 NUMBERED = -4
 """In place of a name: the choice's number comes from a column of actions."""
 
-_NONE = int(Problem.NONE)
-_UNKNOWN_STATE = int(Problem.UNKNOWN_STATE)
-_UNKNOWN_NEXT_STATE = int(Problem.UNKNOWN_NEXT_STATE)
-_DISABLED_ACTION = int(Problem.DISABLED_ACTION)
-_AMBIGUOUS_ACTION = int(Problem.AMBIGUOUS_ACTION)
-_CONTRADICTING_ACTION = int(Problem.CONTRADICTING_ACTION)
-_IMPOSSIBLE_TRANSITION = int(Problem.IMPOSSIBLE_TRANSITION)
-_AMBIGUOUS_NUMBER = int(Problem.AMBIGUOUS_NUMBER)
+_NONE = int(RowProblem.NONE)
+_UNKNOWN_STATE = int(RowProblem.UNKNOWN_STATE)
+_UNKNOWN_NEXT_STATE = int(RowProblem.UNKNOWN_NEXT_STATE)
+_DISABLED_ACTION = int(RowProblem.DISABLED_ACTION)
+_AMBIGUOUS_ACTION = int(RowProblem.AMBIGUOUS_ACTION)
+_CONTRADICTING_ACTION = int(RowProblem.CONTRADICTING_ACTION)
+_IMPOSSIBLE_TRANSITION = int(RowProblem.IMPOSSIBLE_TRANSITION)
+_AMBIGUOUS_NUMBER = int(RowProblem.AMBIGUOUS_NUMBER)
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class ModelIndex:
         local = np.full(rows, NOT_GIVEN, dtype=np.int64)
         if choice is not None:
             local = whole_numbers(choice, "choice", file, problems)
-            mark(problems, local < 0, Problem.DISABLED_ACTION)
+            mark(problems, local < 0, RowProblem.DISABLED_ACTION)
         if action is None:
             if choice is None:
                 local[:] = 0
@@ -109,21 +109,21 @@ class ModelIndex:
             action = action.cast("string")
         if not holds_text(action):
             numbers = whole_numbers(action, "action", file, problems)
-            mark(problems, numbers < 0, Problem.DISABLED_ACTION)
+            mark(problems, numbers < 0, RowProblem.DISABLED_ACTION)
             if choice is None:
                 names[:] = NUMBERED
                 return Taken(names, numbers)
-            mark(problems, numbers != local, Problem.CONTRADICTING_ACTION)
+            mark(problems, numbers != local, RowProblem.CONTRADICTING_ACTION)
             return Taken(names, local)
         values, codes = distinct(action)
         meanings = [self._meaning(value) for value in values] + [(NOT_GIVEN, NOT_GIVEN)]
         by_name, by_number = np.array(meanings, dtype=np.int64).T
         missing = codes < 0
         if choice is None:
-            mark(problems, missing, Problem.MISSING_VALUE)
+            mark(problems, missing, RowProblem.MISSING_VALUE)
             return Taken(by_name[codes], by_number[codes])
         numbers = by_number[codes]
-        mark(problems, (numbers >= 0) & (numbers != local), Problem.CONTRADICTING_ACTION)
+        mark(problems, (numbers >= 0) & (numbers != local), RowProblem.CONTRADICTING_ACTION)
         return Taken(np.where(numbers >= 0, NOT_GIVEN, by_name[codes]), local)
 
     def _meaning(self, value: str | None) -> tuple[int, int]:

@@ -51,9 +51,9 @@ from tightrope.data.row_sequence import (
     follow,
     no_notes,
 )
-from tightrope.data.row_validation import Intake
+from tightrope.data.row_validation import RowValidation
 from tightrope.data.rows import NO_ACTION, Rows
-from tightrope.io.table.columns import Problem
+from tightrope.io.table.columns import RowProblem
 from tightrope.io.table.data_table import Chunk
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
@@ -88,7 +88,7 @@ class BadEdge:
 
     table: int
     row: int
-    problem: Problem
+    problem: RowProblem
     state: int
     before: int
 
@@ -125,7 +125,7 @@ class Joined:
         if part.head is None:
             self._broken = True
             if self.plan.columns[part.table].from_next_row:
-                self.dropped[Problem(part.tail.problems[0]).words] += 1
+                self.dropped[RowProblem(part.tail.problems[0]).words] += 1
             return
         bits = self.plan.bits(part.table)
         continues = self._meet(part, part.head, bits)
@@ -192,13 +192,13 @@ class Joined:
         notes, problems = state.notes, row.problems
         add_notes(self.notes, _only_relation(notes))
         goes_on = not marks.is_new[0]
-        if problems[0] != Problem.NONE and head.problems[0] == Problem.NONE:
-            self._refuse_head(part, head, Problem(problems[0]), int(last.after.carry[AT_NEXT]))
+        if problems[0] != RowProblem.NONE and head.problems[0] == RowProblem.NONE:
+            self._refuse_head(part, head, RowProblem(problems[0]), int(last.after.carry[AT_NEXT]))
         follows = bool(marks.continues[0])
         self._settle_tail(int(head.state[0]) if follows else None)
         return goes_on
 
-    def _refuse_head(self, part: Partial, head: Rows, problem: Problem, before: int) -> None:
+    def _refuse_head(self, part: Partial, head: Rows, problem: RowProblem, before: int) -> None:
         """The first row of a part turns out to be wrong: an error, or its count is taken back."""
         if not self.plan.skip:
             self.bad.append(BadEdge(part.table, int(head.number[0]), problem, int(head.state[0]), before))
@@ -230,8 +230,8 @@ class Joined:
         assert last is not None and last.tail is not None
         if not self.plan.columns[last.table].from_next_row:
             return
-        if last.tail.problems[0] != Problem.NONE:
-            self.dropped[Problem(last.tail.problems[0]).words] += 1
+        if last.tail.problems[0] != RowProblem.NONE:
+            self.dropped[RowProblem(last.tail.problems[0]).words] += 1
             return
         tail = last.tail[:]
         tail.next_state = np.array([UNKNOWN if next_state is None else next_state], dtype=np.int64)
@@ -239,10 +239,10 @@ class Joined:
         if next_state is None:
             self.lost += 0 if is_last else lost
             self.open_end = is_last and lost > 0
-        elif tail.problems[0] != Problem.NONE and self.plan.skip:
-            self.dropped[Problem(tail.problems[0]).words] += 1
-        elif tail.problems[0] != Problem.NONE:
-            problem, state = Problem(tail.problems[0]), int(tail.state[0])
+        elif tail.problems[0] != RowProblem.NONE and self.plan.skip:
+            self.dropped[RowProblem(tail.problems[0]).words] += 1
+        elif tail.problems[0] != RowProblem.NONE:
+            problem, state = RowProblem(tail.problems[0]), int(tail.state[0])
             self.bad.append(BadEdge(last.table, int(tail.number[0]), problem, state, next_state))
         else:
             self._count_one(int(transition[0]), last.tail_position)
@@ -259,14 +259,14 @@ def locate_known(plan: ReadPlan, rows: Rows) -> tuple[OffsetArray, int]:
     known = rows.next_state != UNKNOWN
     blank = (rows.action == NO_ACTION) | (rows.local == NO_ACTION) | np.isnan(rows.cost)
     missing = known & blank & (rows.problems == 0)
-    rows.problems[missing] = Problem.MISSING_VALUE
+    rows.problems[missing] = RowProblem.MISSING_VALUE
     transition = np.full(len(rows), UNKNOWN, dtype=np.int64)
     if known.all():
         return plan.index.transitions(rows.state, rows.taken, rows.next_state, rows.problems), 0
     part = rows[known]
     transition[known] = plan.index.transitions(part.state, part.taken, part.next_state, part.problems)
     rows.problems[known] = part.problems
-    waiting = ~known & (rows.problems == Problem.NONE) & (rows.local != NO_ACTION)
+    waiting = ~known & (rows.problems == RowProblem.NONE) & (rows.local != NO_ACTION)
     if plan.until_now:  # what is still under way at the log's last instant is left out by rule
         waiting &= rows.ended
     left = np.flatnonzero(waiting)
@@ -311,7 +311,7 @@ class PartCounter:
         self.columns = plan.columns[part.table]
         self.bits = plan.bits(part.table)
         self.decoder = plan.decoder(part.table)
-        self.intake = Intake(self.table, self.decoder, plan.skip)
+        self.validation = RowValidation(self.table, self.decoder, plan.skip)
         self.first = first
         self.accumulator: BatchAccumulator | BatchCounter
         if plan.boundaries is None:
@@ -332,7 +332,7 @@ class PartCounter:
         skips_ragged = self.plan.skip and not self.columns.from_next_row
         read = 0
         for chunk in self.table.chunks(
-            self.columns.names, self.intake.ragged if skips_ragged else None, self.part.groups
+            self.columns.names, self.validation.ragged if skips_ragged else None, self.part.groups
         ):
             if self.first_row is None:
                 self.first_row = chunk.first_row
@@ -341,12 +341,12 @@ class PartCounter:
                 watch(chunk.rows, max(0, chunk.bytes_read - read))
                 read = chunk.bytes_read
         if self.tail is not None and self.columns.from_next_row and not self.plan.skip:
-            self.intake.check(self.tail)
+            self.validation.check(self.tail)
         return Partial(
             self.part.table,
-            self.intake.rows,
+            self.validation.rows,
             self.accumulator.parts(),
-            Counter(self.intake.dropped),
+            Counter(self.validation.dropped),
             self.head,
             self.tail,
             int(self._position(self.head)[0]) if self.head is not None else 0,
@@ -360,7 +360,7 @@ class PartCounter:
 
     def _count_chunk(self, chunk: Chunk) -> None:
         rows = self.decoder.decode(chunk)
-        self.intake.rows += chunk.rows
+        self.validation.rows += chunk.rows
         if self.columns.from_next_row:
             waiting = self.tail
             if waiting is not None:
@@ -369,13 +369,13 @@ class PartCounter:
             self.tail, rows = rows[-1:], rows[:-1]
             transition, lost = locate_known(self.plan, rows)
             self.lost += lost
-            kept = self.intake.admit(rows, chunk) & (transition >= 0)
+            kept = self.validation.admit(rows, chunk) & (transition >= 0)
         else:
             before = int(self.state.carry[AT_NEXT])
             transition = self.plan.index.transitions(rows.state, rows.taken, rows.next_state, rows.problems)
             self._follow(rows, 0)
             self.tail = rows[-1:]
-            kept = self.intake.admit(rows, chunk, before)
+            kept = self.validation.admit(rows, chunk, before)
         if self.costs is not None:
             self.costs.add(transition[kept], rows.cost[kept])
         position = self._position(rows)

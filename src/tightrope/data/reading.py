@@ -38,8 +38,7 @@ from tightrope.data.columns import (
 )
 from tightrope.data.counts import Counts
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind, worse
-from tightrope.data.event_stream import Kept as KeptEvents
-from tightrope.data.event_stream import keep_recent
+from tightrope.data.event_stream import KeptEvents, keep_recent
 from tightrope.data.log_counts import OUT_OF_ORDER, LogCounts, ReadProgress, count_log, count_table
 from tightrope.data.model_index import Model
 from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, ROW_WORDS, ReadOptions
@@ -130,8 +129,8 @@ class Reading(Record):
         more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
         files = f"{self.files[0]}{more}" if self.files else ""
         dropped = [("dropped", f"{number:,} {reason}") for reason, number in self.dropped.items()]
-        said = [("read as", line) for line in self.read_as] + [("note", note) for note in self.notes]
-        return [*([("files", files)] if files else []), *said, *dropped, *self.counts._facts_()]
+        lines = [("read as", line) for line in self.read_as] + [("note", note) for note in self.notes]
+        return [*([("files", files)] if files else []), *lines, *dropped, *self.counts._facts_()]
 
 
 def read_data(
@@ -167,92 +166,92 @@ def read_data(
     """
     if not hasattr(model, "structure"):
         raise InputError(f"`model` is {describe(model)}, not a model", hint="tr.load reads one")
-    asked = ReadOptions(**check_keywords("read_data", ReadWords, words)).resolved()
-    asked.check()
+    options = ReadOptions(**check_keywords("read_data", ReadWords, words)).resolved()
+    options.check()
     batches = False
     if isinstance(data, Iterator) and not is_table(data):
         data, batches = _look_at(data)
     if not isinstance(data, str | Path | bytes) and not is_table(data) and not (batches or _are_places(data)):
-        return _of_episodes(*count_episodes(data, model.structure, model.hash(), asked), asked)
-    return _of_tables(open_tables(data, asked.format), model, asked, progress)
+        return _of_episodes(*count_episodes(data, model.structure, model.hash(), options), options)
+    return _of_tables(open_tables(data, options.format), model, options, progress)
 
 
 def read_files(
-    files: Sequence[DataFile], model: Model, asked: ReadOptions, progress: Progress | None = None
+    files: Sequence[DataFile], model: Model, options: ReadOptions, progress: Progress | None = None
 ) -> Reading:
     """The same for files that were found already."""
-    return _of_tables([open_table(file) for file in files], model, asked, progress)
+    return _of_tables([open_table(file) for file in files], model, options, progress)
 
 
 def _of_tables(
-    tables: Sequence[DataTable], model: Model, asked: ReadOptions, progress: Progress | None
+    tables: Sequence[DataTable], model: Model, options: ReadOptions, progress: Progress | None
 ) -> Reading:
-    plan = plan_reading(tables, model.structure, asked)
-    with counting_at(asked.place) as counting:
-        whole = _whole(replace(plan, counting=counting), model.hash(), asked, progress)
-    if asked.recent is None:
+    plan = plan_reading(tables, model.structure, options)
+    with counting_at(options.place) as counting:
+        whole = _whole(replace(plan, counting=counting), model.hash(), options, progress)
+    if options.recent is None:
         return whole
-    counts, kept = keep_recent(
+    counts, recent = keep_recent(
         plan,
         whole.counts,
-        asked.recent,
+        options.recent,
         dropped=sum(whole.dropped.values()),
         is_sorted=not any(note.startswith(OUT_OF_ORDER) for note in whole.notes),
     )
-    return replace(whole, counts=counts, notes=(*whole.notes, kept.note), kept=kept)
+    return replace(whole, counts=counts, notes=(*whole.notes, recent.note), kept=recent)
 
 
-def plan_reading(tables: Sequence[DataTable], structure: Structure, asked: ReadOptions) -> ReadPlan:
+def plan_reading(tables: Sequence[DataTable], structure: Structure, options: ReadOptions) -> ReadPlan:
     """What every table's columns mean; tables of one shape are read alike."""
     variables = tuple(structure.valuations)
-    given = parse_columns(asked.columns, variables)
-    maps = parse_maps(asked.maps, variables)
+    given = parse_columns(options.columns, variables)
+    maps = parse_maps(options.maps, variables)
     if given.time_format is not None:
         maps[TIME] = TimeFormat(format=given.time_format)
-    columns = [find_columns(table, structure, asked.state_names, given) for table in tables]
-    if any(asked.watched_until in table.names for table in tables):
-        columns = [_with_watched(table, c, asked) for table, c in zip(tables, columns, strict=True)]
-    for table, found in zip(tables, columns, strict=True):
-        _check_maps(table, found, maps)
-    if columns and all(found.is_counted for found in columns):
-        _refuse_words_about_rows(tables[0], columns[0], asked, given)
+    columns = [find_columns(table, structure, options.state_names, given) for table in tables]
+    if any(options.watched_until in table.names for table in tables):
+        columns = [_with_watched(table, c, options) for table, c in zip(tables, columns, strict=True)]
+    for table, own in zip(tables, columns, strict=True):
+        _check_maps(table, own, maps)
+    if columns and all(own.is_counted for own in columns):
+        _refuse_words_about_rows(tables[0], columns[0], options, given)
     plan = ReadPlan(
         structure,
         tuple(tables),
         tuple(columns),
         maps,
-        asked.skip_invalid,
-        until_now=asked.until_now or asked.watched_until is not None or asked.gaps is not None,
-        drop_copies=asked.drop_duplicates,
+        options.skip_invalid,
+        until_now=options.until_now or options.watched_until is not None or options.gaps is not None,
+        drop_copies=options.drop_duplicates,
     )
     if not tables:
         return plan
     plan = replace(plan, **clock_of(plan))
-    if asked.ends == COMPLETE and not plan.tick.is_regular:  # then nothing happened between
+    if options.ends == COMPLETE and not plan.tick.is_regular:  # then nothing happened between
         plan = replace(plan, tick=replace(plan.tick, step=0.0))
     return plan
 
 
-def describe_design(plan: ReadPlan, asked: ReadOptions) -> SamplingDesign:
+def describe_design(plan: ReadPlan, options: ReadOptions) -> SamplingDesign:
     """What is known of how a log came about, whatever the model says to its rows."""
-    return _whole(replace(plan, skip=True), "", asked, None).counts.design
+    return _whole(replace(plan, skip=True), "", options, None).counts.design
 
 
-def _whole(plan: ReadPlan, model_hash: str, asked: ReadOptions, progress: Progress | None) -> Reading:
+def _whole(plan: ReadPlan, model_hash: str, options: ReadOptions, progress: Progress | None) -> Reading:
     """All segments of the log, one after the other."""
     total: Counts | None = None
     dropped: Counter[str] = Counter()
     rows = 0
     notes: list[str] = []
     watch = ReadProgress.over(plan.tables, progress)
-    segments = _segments(plan, asked)
+    segments = _segments(plan, options)
     for segment in segments:
-        counts, found = _segment(segment, model_hash, asked, watch)
-        rows += found.rows
-        dropped += found.dropped
-        notes += found.notes
+        counts, log = _segment(segment, model_hash, options, watch)
+        rows += log.rows
+        dropped += log.dropped
+        notes += log.notes
         if total is not None:
-            counts = replace(counts, design=_after(total.design, counts.design, asked))
+            counts = replace(counts, design=_after(total.design, counts.design, options))
         total = counts if total is None else total + counts
     assert total is not None
     names = tuple(table.path for table in plan.tables)
@@ -262,14 +261,14 @@ def _whole(plan: ReadPlan, model_hash: str, asked: ReadOptions, progress: Progre
     if rows == 0 and metadata is None:
         what = "the file has a header but no rows" if len(names) == 1 else "none of the files has a row"
         raise InputError(what, Location(names[0]))
-    total = _with_design(total, asked)
-    notes += _about_plan(total.design, asked)
+    total = _with_design(total, options)
+    notes += _about_plan(total.design, options)
     columns = plan.columns[0]
-    notes += [*asked.said, *unused_columns(plan.tables[0], columns.names, list(columns.roles))]
+    notes += [*options.said, *unused_columns(plan.tables[0], columns.names, list(columns.roles))]
     return Reading(total, rows, dict(dropped), metadata, _read_as(plan), tuple(dict.fromkeys(notes)), names)
 
 
-def _after(earlier: SamplingDesign, later: SamplingDesign, asked: ReadOptions) -> SamplingDesign:
+def _after(earlier: SamplingDesign, later: SamplingDesign, options: ReadOptions) -> SamplingDesign:
     """The later of two data sets that are read one after the other: nothing says that it came later.
 
     Where neither policy looked at outcomes the two are independent, and any order is theirs.
@@ -277,7 +276,7 @@ def _after(earlier: SamplingDesign, later: SamplingDesign, asked: ReadOptions) -
     adaptive = SamplingKind.ADAPTIVE in (earlier.kind, later.kind) or later.planned_from is not None
     if not adaptive:
         return later
-    if asked.order == AS_READ:
+    if options.order == AS_READ:
         order = Assumed(ORDER, Kept.STATED, "--order as-read: files stand in the order in which they came")
     else:
         why = "nothing says that these files came one after the other; --order as-read states it"
@@ -285,7 +284,7 @@ def _after(earlier: SamplingDesign, later: SamplingDesign, asked: ReadOptions) -
     return replace(later, order=worse(later.order, order))
 
 
-def _segments(plan: ReadPlan, asked: ReadOptions) -> list[ReadPlan]:
+def _segments(plan: ReadPlan, options: ReadOptions) -> list[ReadPlan]:
     """Files of our own and tables of counts stand for themselves; other files in a row are one log."""
     groups: list[list[int]] = []
     for number, table in enumerate(plan.tables):
@@ -304,7 +303,7 @@ def _segments(plan: ReadPlan, asked: ReadOptions) -> list[ReadPlan]:
             plan,
             tables=tuple(plan.tables[n] for n in group),
             columns=tuple(plan.columns[n] for n in group),
-            by_episodes=_by_episodes(plan.tables[group[0]], plan.columns[group[0]], asked),
+            by_episodes=_by_episodes(plan.tables[group[0]], plan.columns[group[0]], options),
         )
         for group in groups
     ]
@@ -318,54 +317,54 @@ def _same_log(plan: ReadPlan, one: int, other: int) -> bool:
     return plan.bits(one) == plan.bits(other)
 
 
-def _by_episodes(table: DataTable, columns: RowColumns, asked: ReadOptions) -> bool:
+def _by_episodes(table: DataTable, columns: RowColumns, options: ReadOptions) -> bool:
     """Whether batches end after numbers of episodes: in files of ours, and under a plan of episodes."""
     if "episode" not in columns.roles:
         return False
     if (table.metadata or {}).get("batching") == "episodes" and _stated_design(table) is not None:
         return True
-    fixed = asked.stated_design
+    fixed = options.stated_design
     kind = fixed.kind if isinstance(fixed, SamplingDesign) else fixed
-    return asked.planned_episodes is not None or kind is SamplingKind.TRAJECTORIES
+    return options.planned_episodes is not None or kind is SamplingKind.TRAJECTORIES
 
 
 def _segment(
-    plan: ReadPlan, model_hash: str, asked: ReadOptions, watch: ReadProgress
+    plan: ReadPlan, model_hash: str, options: ReadOptions, watch: ReadProgress
 ) -> tuple[Counts, LogCounts]:
     table = plan.tables[0]
     stated = _stated_design(table)
     read = count_table if plan.columns[0].is_counted else count_log
-    found = read(plan, stated, asked, watch)
+    log = read(plan, stated, options, watch)
     design = stated or SamplingDesign(
         SamplingKind.ADAPTIVE,
-        found.episodes,
-        int(found.count.sum()),
+        log.episodes,
+        int(log.count.sum()),
         by_episodes=plan.by_episodes,
-        order=found.order,
-        ends=found.ends,
+        order=log.order,
+        ends=log.ends,
     )
-    if stated is not None and not found.dropped and int(found.count.sum()) != stated.steps:
+    if stated is not None and not log.dropped and int(log.count.sum()) != stated.steps:
         raise InputError(
-            f"the file was written with {stated.steps} steps, but holds {int(found.count.sum())}",
+            f"the file was written with {stated.steps} steps, but holds {int(log.count.sum())}",
             Location(table.path),
             "it was cut off or edited after it was written",
         )
-    if found.dropped:
+    if log.dropped:
         design = replace(
-            design, kind=SamplingKind.ADAPTIVE, steps=int(found.count.sum()), planned=None, repeats=True
+            design, kind=SamplingKind.ADAPTIVE, steps=int(log.count.sum()), planned=None, repeats=True
         )
-    if found.censored:
-        design = replace(design, censored=tuple(dict.fromkeys(design.censored + found.censored)))
-    if found.open_end:
+    if log.censored:
+        design = replace(design, censored=tuple(dict.fromkeys(design.censored + log.censored)))
+    if log.open_end:
         design = replace(design, open_end=True)
     start = plan.structure.transition_start
-    counts = Counts(found.count, start, design, model_hash, found.batches, found.costs)
-    return counts, found
+    counts = Counts(log.count, start, design, model_hash, log.batches, log.costs)
+    return counts, log
 
 
-def _with_design(counts: Counts, asked: ReadOptions) -> Counts:
+def _with_design(counts: Counts, options: ReadOptions) -> Counts:
     """The counts under the design that the user states, with what is missing from them."""
-    held, stated = counts.design, asked.stated_design
+    held, stated = counts.design, options.stated_design
     if isinstance(stated, SamplingDesign):
         missing = tuple(dict.fromkeys(stated.censored + held.censored))
         held = replace(
@@ -381,9 +380,9 @@ def _with_design(counts: Counts, asked: ReadOptions) -> Counts:
     if stated is not None and held.kind is SamplingKind.GENERATIVE_FIXED and not held.ends.holds:
         drawn = "--design generative: rows are draws of single choices, whose number was fixed in advance"
         held = replace(held, ends=Assumed(ENDS, Kept.STATED, drawn))
-    if asked.planned_episodes is not None:
+    if options.planned_episodes is not None:
         missing = held.censored
-        plan, seen = asked.planned_episodes, held.episodes
+        plan, seen = options.planned_episodes, held.episodes
         went_on = seen is not None and seen > plan and held.kind is SamplingKind.ADAPTIVE
         if seen is not None and seen != plan and not went_on:
             missing += (f"{plan:,} episodes were planned, the log has {seen:,}",)
@@ -395,9 +394,9 @@ def _with_design(counts: Counts, asked: ReadOptions) -> Counts:
     return replace(counts, design=held)
 
 
-def _about_plan(design: SamplingDesign, asked: ReadOptions) -> list[str]:
+def _about_plan(design: SamplingDesign, options: ReadOptions) -> list[str]:
     """What was planned, what came, and what that means."""
-    plan, came = asked.planned_episodes, design.episodes
+    plan, came = options.planned_episodes, design.episodes
     if plan is None:
         return []
     if came is None:
@@ -415,12 +414,12 @@ def _about_plan(design: SamplingDesign, asked: ReadOptions) -> list[str]:
     return [f"{plan:,} episodes were planned, {came:,} came: pilot and bets follow the plan{more}"]
 
 
-def _of_episodes(counts: Counts, kept: KeptEvents | None, asked: ReadOptions) -> Reading:
-    counts = _with_design(counts, asked)
-    notes = () if kept is None else (kept.note,)
-    rows = counts.steps if kept is None else kept.last
+def _of_episodes(counts: Counts, recent: KeptEvents | None, options: ReadOptions) -> Reading:
+    counts = _with_design(counts, options)
+    notes = () if recent is None else (recent.note,)
+    rows = counts.steps if recent is None else recent.last
     read_as = ("episodes of steps (state, action, next state)",)
-    return Reading(counts, rows, {}, None, read_as, notes, kept=kept)
+    return Reading(counts, rows, {}, None, read_as, notes, kept=recent)
 
 
 def _look_at(data: Iterator[Any]) -> tuple[Iterator[Any], bool]:
@@ -474,9 +473,9 @@ def _check_maps(table: DataTable, columns: RowColumns, maps: Mapping[str, ValueM
         )
 
 
-def _with_watched(table: DataTable, columns: RowColumns, asked: ReadOptions) -> RowColumns:
+def _with_watched(table: DataTable, columns: RowColumns, options: ReadOptions) -> RowColumns:
     """The columns of a log of steps, one of which says until when each episode was watched."""
-    name = str(asked.watched_until)
+    name = str(options.watched_until)
     if name not in table.names:
         raise InputError(
             f"`watched_until` names the column '{name}', which other files have and this one has not",
@@ -495,11 +494,11 @@ def _with_watched(table: DataTable, columns: RowColumns, asked: ReadOptions) -> 
 
 
 def _refuse_words_about_rows(
-    table: DataTable, columns: RowColumns, asked: ReadOptions, given: Mapping[str, str]
+    table: DataTable, columns: RowColumns, options: ReadOptions, given: Mapping[str, str]
 ) -> None:
     """A table of counts has neither rows in time nor ends of episodes: words about them would do nothing."""
-    words = [f"`{name}`" for name in ROW_WORDS if getattr(asked, name)]
-    if asked.order == BY_TIME:
+    words = [f"`{name}`" for name in ROW_WORDS if getattr(options, name)]
+    if options.order == BY_TIME:
         words.append('`order="time"`')
     used = {**columns.state_roles, **columns.roles}
     unread = [role for role, column in given.items() if column and role not in used]

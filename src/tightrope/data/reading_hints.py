@@ -28,8 +28,8 @@ from tightrope.data.read_plan import ReadPlan
 from tightrope.data.rows import NO_ACTION, RowDecoder, Rows
 from tightrope.errors import InputError
 from tightrope.io.table.columns import (
-    Problem,
     ProblemCodes,
+    RowProblem,
     describe_column,
     look,
     some_values,
@@ -182,9 +182,9 @@ class _Looker:
         if not self.columns.from_next_row:
             roles = list(self.columns.state_roles)
             columns = [*self.columns.next_state, *self.columns.state]
-            said = ", ".join(f"{role}={column}" for role, column in zip(roles, columns, strict=True))
+            naming = ", ".join(f"{role}={column}" for role, column in zip(roles, columns, strict=True))
             yield _Other(
-                f'state and next state the other way round: say `columns="{said}"`', current, swapped=True
+                f'state and next state the other way round: say `columns="{naming}"`', current, swapped=True
             )
         if ACTION in self.columns.roles:
             column = f"`columns='choice={self.columns.action}'`"
@@ -202,18 +202,18 @@ class _Looker:
         same = tuple(range(len(variables)))
         for shift, words in ((-1, "counted from one more"), (1, "counted from one less")):
             maps = ", ".join(f"'{name}: {shift:+d}'" for name in variables)
-            said = f"variables {words} than in the model: say `maps=[{maps}]`"
-            yield _Other(said, self._variables(same, shift))
+            naming = f"variables {words} than in the model: say `maps=[{maps}]`"
+            yield _Other(naming, self._variables(same, shift))
         if 2 <= len(variables) <= 4:
             for order in permutations(same):
                 if order != same:
-                    said = ", ".join(
+                    naming = ", ".join(
                         f"{variables[i]}{mark}={names[k]}"
                         for mark, names in (("", self.columns.state), ("'", self.columns.next_state))
                         for i, k in enumerate(order)
                         if names
                     )
-                    words = f'columns of variables in another order: say `columns="{said}"`'
+                    words = f'columns of variables in another order: say `columns="{naming}"`'
                     yield _Other(words, self._variables(order))
 
     def _current(self) -> Callable[[Values], OffsetArray]:
@@ -311,10 +311,10 @@ def _find_transitions(plan: ReadPlan, rows: Rows, from_next_row: bool) -> None:
         plan.index.transitions(rows.state, rows.taken, rows.next_state, rows.problems)
         return
     # where a row led stands elsewhere: any known state will do to look at its action
-    acting = (rows.action != NO_ACTION) & (rows.local != NO_ACTION) & (rows.problems == Problem.NONE)
+    acting = (rows.action != NO_ACTION) & (rows.local != NO_ACTION) & (rows.problems == RowProblem.NONE)
     some = rows[acting]
     plan.index.transitions(some.state, some.taken, some.state, some.problems)
-    some.problems[some.problems == Problem.IMPOSSIBLE_TRANSITION] = Problem.NONE
+    some.problems[some.problems == RowProblem.IMPOSSIBLE_TRANSITION] = RowProblem.NONE
     rows.problems[acting] = some.problems
 
 
@@ -329,14 +329,14 @@ def _kinds(
     before = {role: column for role, column in state_roles.items() if column in state}
     after = {role: column for role, column in state_roles.items() if column not in state}
     action = {role: roles[role] for role in (ACTION, CHOICE) if role in roles}
-    disabled = problems == Problem.DISABLED_ACTION
+    disabled = problems == RowProblem.DISABLED_ACTION
     nameless = disabled & (rows.action == NO_SUCH_ACTION)
     return [
-        (STATES, problems == Problem.UNKNOWN_STATE, before),
-        (STATES, problems == Problem.UNKNOWN_NEXT_STATE, after),
+        (STATES, problems == RowProblem.UNKNOWN_STATE, before),
+        (STATES, problems == RowProblem.UNKNOWN_NEXT_STATE, after),
         (ACTIONS, nameless, action),
         (NOT_ENABLED, disabled & ~nameless, {**before, **action}),
-        (IMPOSSIBLE, problems == Problem.IMPOSSIBLE_TRANSITION, {**before, **action, **after}),
+        (IMPOSSIBLE, problems == RowProblem.IMPOSSIBLE_TRANSITION, {**before, **action, **after}),
     ]
 
 
@@ -345,7 +345,9 @@ def _unreadable(decoder: RowDecoder, chunk: Chunk, rows: Rows, shown: dict[str, 
     three values, and what they look like."""
     import pyarrow as pa
 
-    wanted = [int(code) for code in (Problem.NOT_A_NUMBER, Problem.FRACTIONAL, Problem.UNMAPPED_VALUE)]
+    wanted = [
+        int(code) for code in (RowProblem.NOT_A_NUMBER, RowProblem.FRACTIONAL, RowProblem.UNMAPPED_VALUE)
+    ]
     bad, columns = np.isin(rows.problems, wanted), decoder.columns
     found: Counter[str] = Counter()
     for role, name in [*columns.state_roles.items(), *columns.roles.items()] if bad.any() else ():
@@ -358,8 +360,8 @@ def _unreadable(decoder: RowDecoder, chunk: Chunk, rows: Rows, shown: dict[str, 
             whole_numbers(column, name, decoder.file, flags)
         failed = bad & np.isin(flags, wanted)
         if failed.any():
-            said = "" if role == name else f", read as {describe_role(role)}"
-            text = f"column '{name}'{said}: {describe_column(chunk.columns[name].filter(pa.array(failed)))}"
+            naming = "" if role == name else f", read as {describe_role(role)}"
+            text = f"column '{name}'{naming}: {describe_column(chunk.columns[name].filter(pa.array(failed)))}"
             found[shown.setdefault(name, text)] += int(failed.sum())
     return found
 

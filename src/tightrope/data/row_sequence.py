@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from tightrope.data.model_index import UNKNOWN
 from tightrope.data.rows import Rows
-from tightrope.io.table.columns import Problem
+from tightrope.io.table.columns import RowProblem
 from tightrope.model.structure import frozen_array
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel
@@ -53,11 +53,11 @@ BEGUN, AT_EPISODE, AT_STEP, AT_TIME, AT_CLOCK, AT_NEXT, ENDED, CLOSED, SOUND, RO
 
 LATEST, EARLIEST = 2**63 - 1, -(2**63)
 
-_NONE = int(Problem.NONE)
-_AFTER_THE_END = int(Problem.AFTER_THE_END)
-_BROKEN_CHAIN = int(Problem.BROKEN_CHAIN)
-_REPEATED_STEP = int(Problem.REPEATED_STEP)
-_REPEATED_TIME = int(Problem.REPEATED_TIME)
+_NONE = int(RowProblem.NONE)
+_AFTER_THE_END = int(RowProblem.AFTER_THE_END)
+_BROKEN_CHAIN = int(RowProblem.BROKEN_CHAIN)
+_REPEATED_STEP = int(RowProblem.REPEATED_STEP)
+_REPEATED_TIME = int(RowProblem.REPEATED_TIME)
 
 PARTS = 1024
 SILENCE = 1536

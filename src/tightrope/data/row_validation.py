@@ -28,8 +28,8 @@ from tightrope.data.columns import (
 from tightrope.data.rows import RowDecoder, Rows
 from tightrope.errors import InputError
 from tightrope.io.table.columns import (
-    Problem,
     ProblemCodes,
+    RowProblem,
     describe_column,
     look,
     some_values,
@@ -43,7 +43,7 @@ SHOWN_SUCCESSORS = 6
 SKIP_HINT = "`skip_invalid=True` drops such rows; the confidence is then nominal"
 
 
-class Intake:
+class RowValidation:
     """Lets rows of one table pass, counts the dropped ones, or raises the error of the first bad row."""
 
     def __init__(self, table: DataTable, decoder: RowDecoder, skip: bool):
@@ -58,26 +58,26 @@ class Intake:
     def ragged(self) -> None:
         """A row that has too few or too many fields was dropped."""
         self.rows += 1
-        self.dropped[Problem.RAGGED_ROW.words] += 1
+        self.dropped[RowProblem.RAGGED_ROW.words] += 1
 
     def admit(self, rows: Rows, chunk: Chunk | None = None, before: int = 0) -> BoolArray:
         """Which rows may be counted; the first bad one is an error unless such are skipped.
 
         `chunk` is where (most of) the rows come from, `before` where the row before the first led.
         """
-        kept: BoolArray = rows.problems == Problem.NONE
+        kept: BoolArray = rows.problems == RowProblem.NONE
         if kept.all():
             return kept
         bad = np.flatnonzero(~kept)
         if not self.skip:
             row = int(bad[0])
             led = int(rows.next_state[row - 1]) if row else before
-            problem = Problem(rows.problems[row])
+            problem = RowProblem(rows.problems[row])
             raise self.error_of(
                 int(rows.number[row]), problem, int(rows.state[row]), int(rows.next_state[row]), led, chunk
             )
         for code, times in zip(*np.unique(rows.problems[bad], return_counts=True), strict=True):
-            self.dropped[Problem(code).words] += int(times)
+            self.dropped[RowProblem(code).words] += int(times)
         return kept
 
     def check(self, rows: Rows) -> None:
@@ -85,7 +85,13 @@ class Intake:
         self.admit(rows)
 
     def error_of(
-        self, number: int, problem: Problem, state: int, next_state: int, led: int, chunk: Chunk | None = None
+        self,
+        number: int,
+        problem: RowProblem,
+        state: int,
+        next_state: int,
+        led: int,
+        chunk: Chunk | None = None,
     ) -> InputError:
         """The error about row `number` of the table, which is looked up again where it is not in `chunk`."""
         if chunk is None or not chunk.first_row <= number < chunk.first_row + chunk.rows:
@@ -102,37 +108,37 @@ class Intake:
         return InputError(f"row {number}: {message}", self.table.location(number), hint)
 
     def _error(
-        self, chunk: Chunk, row: int, problem: Problem, state: int, next_state: int, led: int
+        self, chunk: Chunk, row: int, problem: RowProblem, state: int, next_state: int, led: int
     ) -> InputError:
         structure = self.structure
         here = structure.state_name(state) if 0 <= state < structure.states else "?"
         match problem:
-            case Problem.MISSING_VALUE | Problem.NOT_A_NUMBER | Problem.FRACTIONAL:
+            case RowProblem.MISSING_VALUE | RowProblem.NOT_A_NUMBER | RowProblem.FRACTIONAL:
                 return self.error(chunk, row, self._bad_value(chunk, row), self._value_hint(chunk, row))
-            case Problem.UNMAPPED_VALUE:
+            case RowProblem.UNMAPPED_VALUE:
                 hint = "list every value of the column in `maps`; what is not listed means nothing"
                 return self.error(chunk, row, self._describe_unmapped(chunk, row), hint)
-            case Problem.UNKNOWN_STATE:
+            case RowProblem.UNKNOWN_STATE:
                 names = self.columns.state
                 return self.error(chunk, row, self._unknown_state(chunk, row, names), self._state_hint())
-            case Problem.UNKNOWN_NEXT_STATE:
+            case RowProblem.UNKNOWN_NEXT_STATE:
                 names = self.columns.next_state
                 return self.error(chunk, row, self._unknown_state(chunk, row, names), self._state_hint())
-            case Problem.DISABLED_ACTION:
+            case RowProblem.DISABLED_ACTION:
                 return self._refuse_disabled(chunk, row, state, here)
-            case Problem.AMBIGUOUS_ACTION:
+            case RowProblem.AMBIGUOUS_ACTION:
                 message = (
                     f"several choices of state {here} have the action {self._describe_action(chunk, row)}"
                 )
                 hint = "say which was taken in a column 'choice': its number within the state, from 0"
                 return self.error(chunk, row, message, hint)
-            case Problem.AMBIGUOUS_NUMBER:
+            case RowProblem.AMBIGUOUS_NUMBER:
                 return self._ambiguous_number(chunk, row, state, here)
-            case Problem.CONTRADICTING_ACTION:
+            case RowProblem.CONTRADICTING_ACTION:
                 local = show_value(chunk, self.columns.choice or "", row)
                 message = f"choice {local} of state {here} is not {self._describe_action(chunk, row)}; "
                 return self.error(chunk, row, message + f"enabled are {self._list_enabled(state)}")
-            case Problem.IMPOSSIBLE_TRANSITION:
+            case RowProblem.IMPOSSIBLE_TRANSITION:
                 there = structure.state_name(next_state)
                 message = f"the model has no transition from state {here} under "
                 message += f"{self._describe_action(chunk, row)} to state {there}"
@@ -141,8 +147,8 @@ class Intake:
                 )
                 hint += f"evidence of a wrong model, not of noise ({SKIP_HINT})"
                 return self.error(chunk, row, message, self._with_unused(hint))
-            case Problem.NEGATIVE_COUNT | Problem.NEGATIVE_BATCH:
-                role = COUNT if problem is Problem.NEGATIVE_COUNT else BATCH
+            case RowProblem.NEGATIVE_COUNT | RowProblem.NEGATIVE_BATCH:
+                role = COUNT if problem is RowProblem.NEGATIVE_COUNT else BATCH
                 value = show_value(chunk, self.columns.roles[role], row)
                 return self.error(chunk, row, f"the {role} {value} is negative")
         return self._order_error(chunk, row, problem, here, led)
@@ -195,25 +201,25 @@ class Intake:
         )
         return f"in the model's states there are {ranges}; `maps` converts other units and names"
 
-    def _order_error(self, chunk: Chunk, row: int, problem: Problem, here: str, led: int) -> InputError:
+    def _order_error(self, chunk: Chunk, row: int, problem: RowProblem, here: str, led: int) -> InputError:
         """A row that does not follow the one before."""
         roles = self.columns.roles
         episode = show_value(chunk, roles[EPISODE], row) if EPISODE in roles else "?"
-        if problem is Problem.BROKEN_CHAIN:
+        if problem is RowProblem.BROKEN_CHAIN:
             there = self.structure.state_name(led) if 0 <= led < self.structure.states else "?"
             message = f"episode {episode} goes on in state {here}, but the row before led to state {there}"
             hint = "rows are missing between, or they belong to different episodes: name episodes in a "
             hint += "column 'episode', or number their rows in 'step'"
             return self.error(chunk, row, message, self._with_unused(hint))
-        if problem is Problem.AFTER_THE_END:
+        if problem is RowProblem.AFTER_THE_END:
             message = f"episode {episode} goes on after the row before said that it ended"
             return self.error(chunk, row, message, "give each episode its own name in the column 'episode'")
-        if problem is Problem.REPEATED_STEP:
+        if problem is RowProblem.REPEATED_STEP:
             step = show_value(chunk, roles[STEP], row)
             message = f"step {step} of episode {episode} is given twice"
             hint = "remove rows that were logged twice, or give each episode a name of its own in 'episode'"
             return self.error(chunk, row, message, hint)
-        if problem is Problem.REPEATED_TIME:
+        if problem is RowProblem.REPEATED_TIME:
             instant = show_value(chunk, roles[TIME], row)
             message = f"episode {episode} has two rows at one instant, {instant}"
             hint = "`drop_duplicates=True` drops rows that were logged twice; rows of a coarse clock need a "
@@ -244,9 +250,9 @@ class Intake:
             if variable in self.decoder.maps:
                 column = self.decoder.maps[variable].apply(column, flag)
             whole_numbers(column, name, self.table.path, flag)
-            if flag[0] == Problem.MISSING_VALUE:
+            if flag[0] == RowProblem.MISSING_VALUE:
                 return f"column '{name}' has no value"
-            if flag[0] == Problem.FRACTIONAL:
+            if flag[0] == RowProblem.FRACTIONAL:
                 meant = f" ({column[0].as_py()} after `maps`)" if variable in self.decoder.maps else ""
                 return f"column '{name}' holds {value}{meant}, which is not a whole number"
             if flag[0]:

@@ -47,8 +47,8 @@ from tightrope.data.costs import cost_values
 from tightrope.data.model_index import UNKNOWN, ModelIndex, Taken
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import (
-    Problem,
     ProblemCodes,
+    RowProblem,
     distinct,
     holds_text,
     mark,
@@ -140,11 +140,11 @@ class RowDecoder:
                 name = columns.roles[role]
                 ended |= truth_values(chunk.columns[name], name, self.file, problems)
         state = self._states(chunk, columns.state, problems)
-        taken = self._taken(chunk, problems)
+        choice = self._taken(chunk, problems)
         next_state: OffsetArray = np.full(rows, UNKNOWN, dtype=np.int64)
         if columns.from_next_row:
-            mark(problems, (state < 0) | (state >= self.index.structure.states), Problem.UNKNOWN_STATE)
-            taken = self._without_ends(chunk, state, taken)
+            mark(problems, (state < 0) | (state >= self.index.structure.states), RowProblem.UNKNOWN_STATE)
+            choice = self._without_ends(chunk, state, choice)
         else:
             next_state = self._states(chunk, columns.next_state, problems)
         episode = step = time = nothing
@@ -160,11 +160,11 @@ class RowDecoder:
         if COST in columns.roles:
             cost = cost_values(chunk.columns[columns.roles[COST]], columns.roles[COST], self.file)
             if not columns.from_next_row:  # else a row may have done nothing, and cost nothing
-                mark(problems, np.isnan(cost), Problem.MISSING_VALUE)
-        placed: BoolArray = unplaced == Problem.NONE
-        np.copyto(problems, unplaced, where=problems == Problem.NONE)
+                mark(problems, np.isnan(cost), RowProblem.MISSING_VALUE)
+        placed: BoolArray = unplaced == RowProblem.NONE
+        np.copyto(problems, unplaced, where=problems == RowProblem.NONE)
         number = np.arange(chunk.first_row, chunk.first_row + rows, dtype=np.int64)
-        action, local = taken.action, taken.local
+        action, local = choice.action, choice.local
         place = (episode, step, time, placed, ended)
         return Rows(number, state, action, local, next_state, *place, problems, cost)
 
@@ -199,27 +199,27 @@ class RowDecoder:
         if not columns.from_next_row:
             return self.index.taken(action, choice, self.file, problems)
         own: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
-        taken = self.index.taken(action, choice, self.file, own)
-        missing = own == Problem.MISSING_VALUE
+        read = self.index.taken(action, choice, self.file, own)
+        missing = own == RowProblem.MISSING_VALUE
         if action is not None and holds_text(action):
             missing |= empty_texts(action)
-            own[missing] = Problem.MISSING_VALUE
-        for problem in np.unique(own[~missing & (own != Problem.NONE)]):
-            mark(problems, own == problem, Problem(problem))
-        return Taken(np.where(missing, NO_ACTION, taken.action), np.where(missing, NO_ACTION, taken.local))
+            own[missing] = RowProblem.MISSING_VALUE
+        for problem in np.unique(own[~missing & (own != RowProblem.NONE)]):
+            mark(problems, own == problem, RowProblem(problem))
+        return Taken(np.where(missing, NO_ACTION, read.action), np.where(missing, NO_ACTION, read.local))
 
-    def _without_ends(self, chunk: Chunk, state: OffsetArray, taken: Taken) -> Taken:
+    def _without_ends(self, chunk: Chunk, state: OffsetArray, choice: Taken) -> Taken:
         """Empty cells that a map reads as an action are none in states that lack it: there logs end."""
         name = self.columns.action
         if name is None or ACTION not in self.maps or not self.maps[ACTION].reads_blanks:
-            return taken
+            return choice
         known = empty_texts(chunk.columns[name]) & (state >= 0) & (state < self.index.structure.states)
         flags: ProblemCodes = np.zeros(int(known.sum()), dtype=np.int8)
-        some = Taken(taken.action[known], taken.local[known])
+        some = Taken(choice.action[known], choice.local[known])
         self.index.transitions(state[known], some, state[known], flags)
         ends: BoolArray = np.zeros(chunk.rows, dtype=np.bool_)
-        ends[known] = flags == Problem.DISABLED_ACTION
-        return Taken(np.where(ends, NO_ACTION, taken.action), np.where(ends, NO_ACTION, taken.local))
+        ends[known] = flags == RowProblem.DISABLED_ACTION
+        return Taken(np.where(ends, NO_ACTION, choice.action), np.where(ends, NO_ACTION, choice.local))
 
     def _states(self, chunk: Chunk, names: tuple[str, ...], problems: ProblemCodes) -> OffsetArray:
         index = self.index
@@ -243,14 +243,14 @@ def own_states(column: Any, name: str, file: str, index: ModelIndex, problems: P
         return own.find_numbers(whole_numbers(column, name, file, problems))
     if _is_nested(column):
         values: list[Any] = column.to_pylist()
-        mark(problems, np.array([value is None for value in values]), Problem.MISSING_VALUE)
+        mark(problems, np.array([value is None for value in values]), RowProblem.MISSING_VALUE)
         return np.array([own.find(value) for value in values], dtype=np.int64)
     listed, codes = distinct(column)
-    mark(problems, codes < 0, Problem.MISSING_VALUE)
+    mark(problems, codes < 0, RowProblem.MISSING_VALUE)
     if not own.are_texts:
         listed = [_literal(value) for value in listed]
-    found = np.array([*(own.find(value) for value in listed), UNKNOWN], dtype=np.int64)
-    return found[codes]
+    states = np.array([*(own.find(value) for value in listed), UNKNOWN], dtype=np.int64)
+    return states[codes]
 
 
 def identities(column: Any, problems: ProblemCodes) -> OffsetArray:
@@ -269,7 +269,7 @@ def identities(column: Any, problems: ProblemCodes) -> OffsetArray:
     missing = codes < 0
     if "" in values:
         missing = missing | (codes == values.index(""))
-    mark(problems, missing, Problem.MISSING_VALUE)
+    mark(problems, missing, RowProblem.MISSING_VALUE)
     return numbers[codes]
 
 
@@ -331,7 +331,7 @@ def moments(
     if wanted is not None:
         column = _of_one_kind(column, wanted, name, file)
     if column.null_count:
-        mark(problems, column.is_null().to_numpy(zero_copy_only=False), Problem.MISSING_VALUE)
+        mark(problems, column.is_null().to_numpy(zero_copy_only=False), RowProblem.MISSING_VALUE)
     kind = column.type
     if pa.types.is_temporal(kind):
         if not pa.types.is_time32(kind) and not pa.types.is_time64(kind):
@@ -413,7 +413,7 @@ class ValueMap:
             text, problem = self._meaning(value)
             texts.append(text)
             wrong[i] = problem
-        for problem in (Problem.UNMAPPED_VALUE, Problem.NOT_A_NUMBER):
+        for problem in (RowProblem.UNMAPPED_VALUE, RowProblem.NOT_A_NUMBER):
             mark(problems, wrong[codes] == problem, problem)
         if self.reads_blanks:
             codes = np.where(codes < 0, len(texts), codes)
@@ -421,18 +421,18 @@ class ValueMap:
         indices = pa.array(codes.astype(np.int32), mask=codes < 0)
         return pa.DictionaryArray.from_arrays(indices, pa.array(texts, type=pa.string())).dictionary_decode()
 
-    def _meaning(self, value: Any) -> tuple[str | None, Problem]:
+    def _meaning(self, value: Any) -> tuple[str | None, RowProblem]:
         text = plain_text(value)
         if self.names is not None:
             if text in self.names:
-                return self.names[text], Problem.NONE
-            return (text, Problem.UNMAPPED_VALUE) if text else (None, Problem.NONE)
+                return self.names[text], RowProblem.NONE
+            return (text, RowProblem.UNMAPPED_VALUE) if text else (None, RowProblem.NONE)
         if not text:
-            return None, Problem.NONE
+            return None, RowProblem.NONE
         try:
             number = Fraction(text)
         except (ValueError, ZeroDivisionError):
-            return text, Problem.NOT_A_NUMBER
+            return text, RowProblem.NOT_A_NUMBER
         for sign, by in self.steps:
             match sign:
                 case "*":
@@ -447,7 +447,7 @@ class ValueMap:
                     number = Fraction(round(number))
                 case _:
                     number = Fraction(math.floor(number))
-        return str(number.numerator if number.denominator == 1 else float(number)), Problem.NONE
+        return str(number.numerator if number.denominator == 1 else float(number)), RowProblem.NONE
 
     @property
     def reads_blanks(self) -> bool:
@@ -481,7 +481,7 @@ class TimeFormat(ValueMap):
         except pa.ArrowException as error:
             raise InputError(f"'{self.format}' is no format of times: {error}") from error
         unread = pc.and_(pc.is_null(read), pc.is_valid(column)).to_numpy(zero_copy_only=False)
-        mark(problems, unread, Problem.NOT_A_NUMBER)
+        mark(problems, unread, RowProblem.NOT_A_NUMBER)
         return read
 
     @property
@@ -567,14 +567,14 @@ def _steps(meaning: str, text: str) -> tuple[tuple[str, Fraction], ...]:
     steps: list[tuple[str, Fraction]] = []
     at = 0
     while at < len(meaning):
-        found = _STEP.match(meaning, at)
+        match = _STEP.match(meaning, at)
         try:
-            number = Fraction(found[3]) if found and found[3] else Fraction(0)
-            if found is None or (found[2] in ("*", "/") and number == 0):
+            number = Fraction(match[3]) if match and match[3] else Fraction(0)
+            if match is None or (match[2] in ("*", "/") and number == 0):
                 raise ValueError
         except (ValueError, ZeroDivisionError):
             problem = f"{meaning[at:].strip()!r} is no arithmetic with a number"
             raise InputError(problem, Location("`maps`", 1, None, text), HINT) from None
-        steps.append((found[1] or found[2], number))
-        at = found.end()
+        steps.append((match[1] or match[2], number))
+        at = match.end()
     return tuple(steps)

@@ -49,8 +49,7 @@ from tightrope.data.design import (
     absorbing_states,
     can_repeat_choice,
 )
-from tightrope.data.event_stream import Kept as KeptEvents
-from tightrope.data.event_stream import RecentEvents
+from tightrope.data.event_stream import KeptEvents, RecentEvents
 from tightrope.data.model_index import Model, ModelIndex
 from tightrope.data.read_options import ReadOptions
 from tightrope.data.simulator import DEFAULT_CAP
@@ -80,11 +79,13 @@ class StepReader:
             return np.empty(0, dtype=np.int64)
         steps = np.asarray(episode) if not isinstance(episode[0], Sequence) else None
         if steps is not None and steps.ndim == 1 and np.issubdtype(steps.dtype, np.integer):
-            found = steps.astype(np.int64)
+            transition = steps.astype(np.int64)
         else:
-            found = np.array([self._transition(step, f"{name}, step {i}") for i, step in enumerate(episode)])
-        self._check(found, name)
-        return found
+            transition = np.array(
+                [self._transition(step, f"{name}, step {i}") for i, step in enumerate(episode)]
+            )
+        self._check(transition, name)
+        return transition
 
     def _transition(self, step: Any, where: str) -> int:
         try:
@@ -98,17 +99,17 @@ class StepReader:
         choice = find_choice(self.structure, state, action, where)
         return self._shown.transition(choice, self._shown.state(next_shown, where), where)
 
-    def _check(self, found: OffsetArray, name: str) -> None:
+    def _check(self, transition: OffsetArray, name: str) -> None:
         """Each step begins where the one before ended, the first in the initial state."""
         structure = self.structure
-        wrong = np.flatnonzero((found < 0) | (found >= structure.transitions))
+        wrong = np.flatnonzero((transition < 0) | (transition >= structure.transitions))
         if len(wrong):
             raise InputError(
-                f"{name}, step {wrong[0]}: there is no transition {found[wrong[0]]}; "
+                f"{name}, step {wrong[0]}: there is no transition {transition[wrong[0]]}; "
                 f"they are 0..{structure.transitions - 1}"
             )
-        source = structure.choice_state[structure.transition_choice[found]]
-        before = np.r_[structure.initial, structure.successor[found[:-1]]]
+        source = structure.choice_state[structure.transition_choice[transition]]
+        before = np.r_[structure.initial, structure.successor[transition[:-1]]]
         wrong = np.flatnonzero(source != before)
         if len(wrong):
             step = int(wrong[0])
@@ -119,7 +120,7 @@ class StepReader:
 
 
 def count_episodes(
-    episodes: Any, structure: Structure, model_hash: str, asked: ReadOptions
+    episodes: Any, structure: Structure, model_hash: str, options: ReadOptions
 ) -> tuple[Counts, KeptEvents | None]:
     """One batch position per step, in the order in which the episodes come; and what is kept of them."""
     if not isinstance(episodes, Iterable) or isinstance(episodes, str | bytes):
@@ -127,24 +128,26 @@ def count_episodes(
             f"data of the type {type(episodes).__name__} cannot be read",
             hint="give paths or patterns, a table (pandas, polars, pyarrow) or an iterable of episodes",
         )
-    if asked.columns or asked.maps or asked.skip_invalid:
+    if options.columns or options.maps or options.skip_invalid:
         raise InputError("columns, maps and skip_invalid go with files and tables, not with episodes")
     form = {StateNames.INDEX: StateForm.INDEX, StateNames.VARIABLES: StateForm.VARIABLES}
-    names = asked.state_names
+    names = options.state_names
     reader = StepReader(structure, None if names is None else form.get(names))
     accumulator = BatchAccumulator(structure.transitions)
-    recent = None if asked.recent is None else RecentEvents(asked.recent, structure.transitions)
+    recent = None if options.recent is None else RecentEvents(options.recent, structure.transitions)
     number = steps = 0
-    stated = asked.stated_design
+    stated = options.stated_design
     kind = stated.kind if isinstance(stated, SamplingDesign) else stated
-    by_episodes = asked.planned_episodes is not None or kind is SamplingKind.TRAJECTORIES
+    by_episodes = options.planned_episodes is not None or kind is SamplingKind.TRAJECTORIES
     for number, episode in enumerate(episodes, start=1):
-        found = reader.transitions(episode, f"episode {number - 1}")
-        place = np.full(len(found), number - 1) if by_episodes else np.arange(steps, steps + len(found))
-        accumulator.add(found, place.astype(np.int64))
-        steps += len(found)
+        transition = reader.transitions(episode, f"episode {number - 1}")
+        place = (
+            np.full(len(transition), number - 1) if by_episodes else np.arange(steps, steps + len(transition))
+        )
+        accumulator.add(transition, place.astype(np.int64))
+        steps += len(transition)
         if recent is not None:
-            recent.add(found)
+            recent.add(transition)
     if number == 0:
         raise InputError("there are no episodes: the iterable is empty")
     design = SamplingDesign(
@@ -389,13 +392,13 @@ def count_environment(
     """
     structure = model.structure
     stepped = SteppedEnvironment(environment, model, stop, cap, convert_obs, actions, states)
-    taken = as_policy(model, policy) or Policy.uniform(structure)
+    own_policy = as_policy(model, policy) or Policy.uniform(structure)
     # A child of the seed: environments seed numpy's generator with the number itself, and a policy that
     # draws the same numbers as the environment would choose by the outcome.
     random = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
 
     def choose(state: int, step: int) -> int:
-        return taken.draw(state, step, random)
+        return own_policy.draw(state, step, random)
 
     accumulator = BatchAccumulator(structure.transitions)
     steps = 0

@@ -69,10 +69,10 @@ from tightrope.data.row_sequence import (
     find_tick,
     follow,
 )
-from tightrope.data.row_validation import Intake
+from tightrope.data.row_validation import RowValidation
 from tightrope.data.rows import Rows, TimeKind, identities
 from tightrope.errors import InputError
-from tightrope.io.table.columns import Problem, ProblemCodes
+from tightrope.io.table.columns import ProblemCodes, RowProblem
 from tightrope.io.table.data_table import Chunk, DataTable
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
@@ -135,10 +135,10 @@ def moment_of(value: str | float, plan: ReadPlan) -> int:
         except pa.ArrowInvalid:
             raise InputError(f"`watched_until` is {value!r}, and the log's times are {kind}") from None
     flags: ProblemCodes = np.zeros(1, dtype=np.int8)
-    found = decoder.times(Chunk(1, 1, {name: wanted}), flags)
+    moment = decoder.times(Chunk(1, 1, {name: wanted}), flags)
     if flags[0]:
         raise InputError(f"`watched_until` is {value!r}, which is no time")
-    return int(found[0])
+    return int(moment[0])
 
 
 class Clock(TypedDict):
@@ -163,8 +163,8 @@ def clock_of(plan: ReadPlan) -> Clock:
         episode = np.zeros(chunk.rows, dtype=np.int64)
         if EPISODE in columns.roles:
             episode = identities(chunk.columns[columns.roles[EPISODE]], flags)
-        times.append(time[flags == Problem.NONE])
-        names.append(episode[flags == Problem.NONE])
+        times.append(time[flags == RowProblem.NONE])
+        names.append(episode[flags == RowProblem.NONE])
         if (kind := decoder.time_kind_of(chunk)) is not None:
             kinds.add(kind)
         looked += chunk.rows
@@ -185,7 +185,7 @@ def are_in_time(plan: ReadPlan) -> bool:
         decoder, name = plan.decoder(table), plan.columns[table].roles[TIME]
         for chunk in plan.tables[table].chunks((name,)):
             flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
-            times = decoder.times(chunk, flags)[flags == Problem.NONE]
+            times = decoder.times(chunk, flags)[flags == RowProblem.NONE]
             if not len(times):
                 continue
             if (last is not None and times[0] < last) or bool(np.any(np.diff(times) < 0)):
@@ -293,7 +293,7 @@ class _Times:
         for chunk in table.chunks((columns.roles[TIME],), None, part.groups):
             flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
             times = decoder.times(chunk, flags)
-            waiting.append(times if not flags.any() else times[flags == Problem.NONE])
+            waiting.append(times if not flags.any() else times[flags == RowProblem.NONE])
             rows += chunk.rows
             if rows >= PIECE:
                 yield np.concatenate(waiting)
@@ -521,8 +521,8 @@ class Strands:
             return
         rest = np.ones(len(self.tails.rows), dtype=np.bool_)
         rest[waiting] = False
-        kept = Placed.joined([self.tails[rest], lasts])
-        self.tails = kept[np.argsort(kept.rows.episode, kind="stable")] if self.named else kept
+        tails = Placed.joined([self.tails[rest], lasts])
+        self.tails = tails[np.argsort(tails.rows.episode, kind="stable")] if self.named else tails
 
     def _without_copies(self, both: Placed, known: BoolArray) -> tuple[Placed, BoolArray]:
         """Rows that say the same as the row of their episode before, at the same place, are left out."""
@@ -553,7 +553,7 @@ class StrandCounts:
 def count_strands(plan: ReadPlan) -> StrandCounts:
     """Count a whole log, each episode followed by its name."""
     strands = Strands(plan)
-    counter = _Counter(plan, strands)
+    counter = _StrandCounter(plan, strands)
     for table, chunk, rows in _decoded(plan):
         counter.add(table, chunk, rows)
     return counter.finish()
@@ -572,12 +572,12 @@ def _decoded(plan: ReadPlan) -> Iterator[tuple[int, Chunk, Rows]]:
     source = chunks()
     with ThreadPoolExecutor(1) as pool:
         ahead = pool.submit(next, source, None)
-        while (found := ahead.result()) is not None:
+        while (decoded := ahead.result()) is not None:
             ahead = pool.submit(next, source, None)
-            yield found
+            yield decoded
 
 
-class _Counter:
+class _StrandCounter:
     """Gives settled rows to their batches."""
 
     def __init__(self, plan: ReadPlan, strands: Strands):
@@ -594,12 +594,12 @@ class _Counter:
     def add(self, table: int, chunk: Chunk, rows: Rows) -> None:
         self.rows += chunk.rows
         if not self.plan.skip and rows.problems.any():
-            Intake(self.plan.tables[table], self.plan.decoder(table), False).admit(rows, chunk)
+            RowValidation(self.plan.tables[table], self.plan.decoder(table), False).admit(rows, chunk)
         until: OffsetArray | None = None
         if self.strands.watched is not None:
             flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
             until = self.plan.decoder(table).ends_of_watching(chunk, flags)
-            until = np.where(flags == Problem.NONE, until, UNWATCHED)
+            until = np.where(flags == RowProblem.NONE, until, UNWATCHED)
         self._count(self.strands.follow(rows, table, self._batch(rows, chunk), until))
 
     def _batch(self, rows: Rows, chunk: Chunk) -> OffsetArray:
@@ -633,11 +633,11 @@ class _Counter:
         if len(bad) and not self.plan.skip:
             refuse(self.plan, placed, int(bad[np.argmin(placed.places[bad])]))
         for code, times in zip(*np.unique(rows.problems[bad], return_counts=True), strict=True):
-            self.dropped[Problem(code).words] += int(times)
-        kept = (rows.problems == Problem.NONE) & (transition >= 0)
-        self.counter.add(transition[kept], placed.batch[kept])
+            self.dropped[RowProblem(code).words] += int(times)
+        valid = (rows.problems == RowProblem.NONE) & (transition >= 0)
+        self.counter.add(transition[valid], placed.batch[valid])
         if self.costs is not None:
-            self.costs.add(transition[kept], rows.cost[kept])
+            self.costs.add(transition[valid], rows.cost[valid])
 
     def finish(self) -> StrandCounts:
         strands = self.strands
@@ -657,17 +657,17 @@ class _Counter:
         batches = Batches.from_parts(self.counter.parts()[:number])
         costs = None if self.costs is None else self.costs.sums()
         about = (strands.copies, strands.last_is_open, open_end, strands.shows_one_clock)
-        found = (batches, self.rows, self.dropped, strands.notes, self.lost, *about)
-        return StrandCounts(*found, costs, strands.watched)
+        counted = (batches, self.rows, self.dropped, strands.notes, self.lost, *about)
+        return StrandCounts(*counted, costs, strands.watched)
 
 
 def refuse(plan: ReadPlan, placed: Placed, row: int) -> None:
     """The error about one of the rows."""
     rows, table = placed.rows, int(placed.table[row])
-    intake = Intake(plan.tables[table], plan.decoder(table), False)
+    validation = RowValidation(plan.tables[table], plan.decoder(table), False)
     led = int(rows.next_state[row - 1]) if row else 0
     state, next_state = int(rows.state[row]), int(rows.next_state[row])
-    raise intake.error_of(int(rows.number[row]), Problem(rows.problems[row]), state, next_state, led)
+    raise validation.error_of(int(rows.number[row]), RowProblem(rows.problems[row]), state, next_state, led)
 
 
 @dataclass(frozen=True)
@@ -712,7 +712,7 @@ def count_sorted(plan: ReadPlan) -> SortedCounts:
         )
     counter = _SortedCounter(plan, in_order, table[order])
     transition, keep = counter.count()
-    dropped = counter.dropped + Counter(Problem(code).words for code in left_out.problems)
+    dropped = counter.dropped + Counter(RowProblem(code).words for code in left_out.problems)
     count = np.bincount(transition[keep], minlength=plan.structure.transitions).astype(np.int64)
     batches: Batches | None = None
     if TIME in plan.columns[0].roles:
@@ -796,15 +796,17 @@ class _SortedCounter:
         if len(bad) and not plan.skip:
             self._refuse(int(bad[0]))
         for code, times in zip(*np.unique(rows.problems[bad], return_counts=True), strict=True):
-            self.dropped[Problem(code).words] += int(times)
-        return transition, (rows.problems == Problem.NONE) & (transition >= 0)
+            self.dropped[RowProblem(code).words] += int(times)
+        return transition, (rows.problems == RowProblem.NONE) & (transition >= 0)
 
     def _refuse(self, row: int) -> None:
         rows, table = self.rows, int(self.table[row])
-        intake = Intake(self.plan.tables[table], self.plan.decoder(table), False)
+        validation = RowValidation(self.plan.tables[table], self.plan.decoder(table), False)
         led = int(rows.next_state[row - 1]) if row else 0
         state, next_state = int(rows.state[row]), int(rows.next_state[row])
-        raise intake.error_of(int(rows.number[row]), Problem(rows.problems[row]), state, next_state, led)
+        raise validation.error_of(
+            int(rows.number[row]), RowProblem(rows.problems[row]), state, next_state, led
+        )
 
 
 def _all_rows(plan: ReadPlan) -> tuple[Rows, OffsetArray]:
@@ -813,11 +815,11 @@ def _all_rows(plan: ReadPlan) -> tuple[Rows, OffsetArray]:
     table: list[OffsetArray] = []
     for number, opened in enumerate(plan.tables):
         decoder = plan.decoder(number)
-        intake = Intake(opened, decoder, plan.skip)
-        for chunk in opened.chunks(plan.columns[number].names, intake.ragged if plan.skip else None):
+        validation = RowValidation(opened, decoder, plan.skip)
+        for chunk in opened.chunks(plan.columns[number].names, validation.ragged if plan.skip else None):
             rows = decoder.decode(chunk)
             if not plan.skip:
-                intake.admit(rows, chunk)
+                validation.admit(rows, chunk)
             parts.append(rows)
             table.append(np.full(len(rows), number, dtype=np.int64))
     return Rows.joined(parts), np.concatenate(table)

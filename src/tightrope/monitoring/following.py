@@ -30,7 +30,7 @@ from typing import Any
 from tightrope.data.columns import DONE, EPISODE, STEP, TERMINATED, TIME, TRUNCATED
 from tightrope.data.design import ENDS as EPISODE_ENDS
 from tightrope.data.design import ORDER
-from tightrope.data.event_stream import Events, follow_events, follow_in_time
+from tightrope.data.event_stream import LogEvents, follow_events, follow_in_time
 from tightrope.data.read_options import ReadOptions
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.reading import describe_design, plan_reading
@@ -51,7 +51,7 @@ BLOCK_BYTES = 1 << 20
 
 ENDS = (DONE, TERMINATED, TRUNCATED)
 
-Take = Callable[[Events], None]
+Take = Callable[[LogEvents], None]
 
 _AS_THEY_COME = Assumed(ORDER, Kept.YES, "rows are taken as they come")
 _GOING_ON = Assumed(EPISODE_ENDS, Kept.YES, "what is open goes on: rows are taken as they come")
@@ -106,10 +106,10 @@ class Following:
             )
         done = {number: self.read.get(file.name, 0) for number, file in enumerate(files)}
 
-        def keep(number: int) -> Callable[[Events], Events]:
+        def keep(number: int) -> Callable[[LogEvents], LogEvents]:
             place = [0]
 
-            def since(events: Events) -> Events:
+            def since(events: LogEvents) -> LogEvents:
                 place[0] += events.rows
                 return events.since(done[number] - (place[0] - events.rows))
 
@@ -149,7 +149,7 @@ class Following:
         done = self.read.get(file.name, 0)
         self.read[file.name] = 0
 
-        def take_counted(events: Events) -> None:
+        def take_counted(events: LogEvents) -> None:
             """Rows count as read once they are handed over: a checkpoint may be written in between."""
             before = self.read[file.name]
             self.read[file.name] = before + events.rows

@@ -42,7 +42,7 @@ def whole_numbers(column: Any, name: str, file: str, problems: ProblemCodes) -> 
     valid = np.ones(len(column), dtype=np.bool_)
     if column.null_count:
         valid = column.is_valid().to_numpy(zero_copy_only=False)
-        mark(problems, ~valid, Problem.MISSING_VALUE)
+        mark(problems, ~valid, RowProblem.MISSING_VALUE)
     if pa.types.is_null(kind):
         return np.zeros(len(column), dtype=np.int64)
     if _is_text(kind):
@@ -62,7 +62,7 @@ def truth_values(column: Any, name: str, file: str, problems: ProblemCodes) -> n
     """A column of flags (true/false or 0/1); an empty one means false."""
     flags: npt.NDArray[np.int8] = np.zeros(len(column), dtype=np.int8)
     values = whole_numbers(column, name, file, flags)
-    mark(problems, (flags > Problem.MISSING_VALUE) | (values < 0) | (values > 1), Problem.NOT_A_NUMBER)
+    mark(problems, (flags > RowProblem.MISSING_VALUE) | (values < 0) | (values > 1), RowProblem.NOT_A_NUMBER)
     result: npt.NDArray[np.bool_] = values == 1
     return result
 
@@ -121,42 +121,42 @@ def _from_text(column: Any, problems: ProblemCodes) -> OffsetArray:
     numbers = np.zeros(len(texts) + 1, dtype=np.int64)
     for i, text in enumerate(texts):
         numbers[i], flags[i] = _parse(text.strip())
-    np.copyto(problems, flags[codes], where=problems == Problem.NONE)
+    np.copyto(problems, flags[codes], where=problems == RowProblem.NONE)
     return numbers[codes]
 
 
-def _parse(text: str) -> tuple[int, Problem]:
+def _parse(text: str) -> tuple[int, RowProblem]:
     """The whole number that a text stands for, or why it does not stand for any."""
     if not text:
-        return 0, Problem.MISSING_VALUE
+        return 0, RowProblem.MISSING_VALUE
     if _WHOLE.fullmatch(text):
-        return int(text), Problem.NONE
+        return int(text), RowProblem.NONE
     if text.lower() in _TRUTH:
-        return _TRUTH[text.lower()], Problem.NONE
+        return _TRUTH[text.lower()], RowProblem.NONE
     try:
         value = float(text)
     except ValueError:
-        return 0, Problem.NOT_A_NUMBER
+        return 0, RowProblem.NOT_A_NUMBER
     if not abs(value) <= _EXACT_FLOATS:
-        return 0, Problem.NOT_A_NUMBER
-    return (int(value), Problem.NONE) if value.is_integer() else (0, Problem.FRACTIONAL)
+        return 0, RowProblem.NOT_A_NUMBER
+    return (int(value), RowProblem.NONE) if value.is_integer() else (0, RowProblem.FRACTIONAL)
 
 
 def _from_floats(values: npt.NDArray[np.float64], problems: ProblemCodes) -> OffsetArray:
     finite = np.isfinite(values)
-    mark(problems, ~finite, Problem.NOT_A_NUMBER)
+    mark(problems, ~finite, RowProblem.NOT_A_NUMBER)
     usable = np.where(finite, values, 0.0)
-    mark(problems, np.rint(usable) != usable, Problem.FRACTIONAL)
-    mark(problems, np.abs(usable) > _EXACT_FLOATS, Problem.NOT_A_NUMBER)
+    mark(problems, np.rint(usable) != usable, RowProblem.FRACTIONAL)
+    mark(problems, np.abs(usable) > _EXACT_FLOATS, RowProblem.NOT_A_NUMBER)
     usable[np.abs(usable) > _EXACT_FLOATS] = 0.0
     return usable.astype(np.int64)
 
 
 ProblemCodes: TypeAlias = npt.NDArray[np.int8]
-"""One `Problem` a row."""
+"""One `RowProblem` a row."""
 
 
-class Problem(IntEnum):
+class RowProblem(IntEnum):
     """The codes; `words` is how a report of dropped rows names them."""
 
     NONE = 0
@@ -186,32 +186,32 @@ class Problem(IntEnum):
 
 
 _WORDS = {
-    Problem.NONE: "nothing",
-    Problem.MISSING_VALUE: "missing value",
-    Problem.NOT_A_NUMBER: "not a number",
-    Problem.FRACTIONAL: "not a whole number",
-    Problem.UNKNOWN_STATE: "unknown state",
-    Problem.UNKNOWN_NEXT_STATE: "unknown next state",
-    Problem.DISABLED_ACTION: "disabled action",
-    Problem.AMBIGUOUS_ACTION: "ambiguous action",
-    Problem.CONTRADICTING_ACTION: "action and choice disagree",
-    Problem.IMPOSSIBLE_TRANSITION: "impossible transition",
-    Problem.NEGATIVE_COUNT: "negative count",
-    Problem.NEGATIVE_BATCH: "negative batch number",
-    Problem.BROKEN_CHAIN: "broken chain",
-    Problem.MISSING_STEP: "missing step",
-    Problem.AFTER_THE_END: "step after the episode's end",
-    Problem.RAGGED_ROW: "wrong number of fields",
-    Problem.UNMAPPED_VALUE: "value without a meaning",
-    Problem.REPEATED_STEP: "step given twice",
-    Problem.AMBIGUOUS_NUMBER: "ambiguous number of an action",
-    Problem.REPEATED_TIME: "instant given twice",
+    RowProblem.NONE: "nothing",
+    RowProblem.MISSING_VALUE: "missing value",
+    RowProblem.NOT_A_NUMBER: "not a number",
+    RowProblem.FRACTIONAL: "not a whole number",
+    RowProblem.UNKNOWN_STATE: "unknown state",
+    RowProblem.UNKNOWN_NEXT_STATE: "unknown next state",
+    RowProblem.DISABLED_ACTION: "disabled action",
+    RowProblem.AMBIGUOUS_ACTION: "ambiguous action",
+    RowProblem.CONTRADICTING_ACTION: "action and choice disagree",
+    RowProblem.IMPOSSIBLE_TRANSITION: "impossible transition",
+    RowProblem.NEGATIVE_COUNT: "negative count",
+    RowProblem.NEGATIVE_BATCH: "negative batch number",
+    RowProblem.BROKEN_CHAIN: "broken chain",
+    RowProblem.MISSING_STEP: "missing step",
+    RowProblem.AFTER_THE_END: "step after the episode's end",
+    RowProblem.RAGGED_ROW: "wrong number of fields",
+    RowProblem.UNMAPPED_VALUE: "value without a meaning",
+    RowProblem.REPEATED_STEP: "step given twice",
+    RowProblem.AMBIGUOUS_NUMBER: "ambiguous number of an action",
+    RowProblem.REPEATED_TIME: "instant given twice",
 }
 
 
-def mark(problems: ProblemCodes, wrong: npt.NDArray[np.bool_], problem: Problem) -> None:
+def mark(problems: ProblemCodes, wrong: npt.NDArray[np.bool_], problem: RowProblem) -> None:
     """Give the rows in `wrong` this code, unless they have one already."""
-    problems[wrong & (problems == Problem.NONE)] = problem
+    problems[wrong & (problems == RowProblem.NONE)] = problem
 
 
 SHOWN = 3

@@ -12,7 +12,7 @@ import pytest
 
 from tightrope.cli.app import run
 from tightrope.errors import InputError
-from tightrope.report.learning_curve import Panel, RunCurve, Series, curves
+from tightrope.report.curves import Panel, RunCurve, Series, curves
 from tightrope_campaigns.campaign import run_online_campaign, run_online_cell
 from tightrope_campaigns.cells import ONLINE_EPISODES, ONLINE_INSTANCES, OnlineCell, online_cells
 from tightrope_campaigns.records import ONLINE_FILE, OnlineRecord, read_online, thin

@@ -35,7 +35,7 @@ from tightrope.design.plan import PlanStatus, plan_document
 from tightrope.io.coding import read_document
 from tightrope.io.plans import PlanDocument, round_forecast
 from tightrope.loading import Benchmark
-from tightrope.report.draw_forecast import forecast_figure
+from tightrope.report.plan_page import forecast_figure
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import prequential

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from report_cases import copy_stored
 from tightrope.errors import InputError
-from tightrope.report import figures
+from tightrope.report import write as figures
 from tightrope.report.draw_intervals import INTERVALS
 from tightrope.report.draw_regions import regions_figure
 from tightrope.report.write import load_policies, load_run

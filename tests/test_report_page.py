@@ -31,10 +31,9 @@ from tightrope.learning.result_files import regions_beside
 from tightrope.model.ranges import ranges_over_box
 from tightrope.report.draw_regions import pairs_of
 from tightrope.report.draw_widths import ranges_before_data
-from tightrope.report.picture import at_least, at_most, interval_text
 from tightrope.report.policy_map import MOST_BINS, PolicyMap, Variable, read_policy_map
-from tightrope.report.question_words import question_sentence
-from tightrope.report.statement import statement
+from tightrope.report.statement import question_sentence, statement
+from tightrope.report.style import at_least, at_most, interval_text
 from tightrope.report.write import load_policies, load_run, write_report
 from tightrope.solver.solve import solve
 

@@ -57,7 +57,7 @@ from .model.policy_choices import FiniteMemoryChoices as FiniteMemoryChoices
 from .model.policy_choices import TimeVaryingChoices as TimeVaryingChoices
 from .monitoring.monitor import Monitor as Monitor
 from .problem import Problem as Problem
-from .report.draw_curve import plot_curve as plot_curve
+from .report.curves import plot_curve as plot_curve
 from .report.plotting import plot_learning_curve as plot_learning_curve
 from .saved import SavedResult as SavedResult
 from .saved import load_result as load_result

@@ -292,7 +292,7 @@ def _render(records: list[Record], online: list[OnlineRecord], directory: Path, 
 
 def _draw(online: list[OnlineRecord], page: OutputFile) -> str:
     """Draw the curves into `images` beside the page; where the page finds them."""
-    from tightrope.report.learning_curve import SUFFIXES
+    from tightrope.report.curves import SUFFIXES
     from tightrope_campaigns.curves import write_campaign_curves
     from tightrope_campaigns.results_page import CURVES
 

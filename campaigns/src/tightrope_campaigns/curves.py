@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from tightrope.benchmarks.suite import parse_bench
 from tightrope.io.output import path_of
-from tightrope.report.learning_curve import Panel, RunCurve, Series, curves, draw_curves, save
-from tightrope.report.question_words import quantity_of
+from tightrope.report.curves import Panel, RunCurve, Series, curves, draw_curves, save
+from tightrope.report.statement import quantity_of
 from tightrope.report.style import PAPER, WIDTH
 from tightrope_campaigns.records import ONLINE_FILE, OnlineRecord, read_online
 from tightrope_campaigns.results_page import Group, groups

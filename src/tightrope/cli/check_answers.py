@@ -172,7 +172,7 @@ def refuse_composed(queries: Sequence[Query], given: Sequence[str]) -> None:
 
 def claim_figure(target: Path, overwrite: bool) -> OutputFile:
     """Refuse a file that no picture can be written to, before anything is computed."""
-    from tightrope.report.figures import check_picture
+    from tightrope.report.write import check_picture
 
     return check_picture(target, overwrite)
 
@@ -190,10 +190,10 @@ def require_curve(queries: Sequence[Query]) -> None:
 
 def write_figure(target: OutputFile, result: PlainAnswer | ComposedAnswer) -> None:
     """The curve of two objectives."""
-    from tightrope.report.draw_curve import write_curve
+    from tightrope.report.curves import write_pareto_curve
 
     assert isinstance(result, ComposedAnswer)
-    write_curve(result.answer, target)
+    write_pareto_curve(result.answer, target)
 
 
 def write_controller(target: OutputFile, result: ComposedAnswer, model_hash: str, over: str) -> None:

@@ -353,7 +353,7 @@ def _write(
     records: list[dict[str, Any]],
 ) -> None:
     """The result as `tightrope learn -o` writes it, and the figure."""
-    from tightrope.report.learning_curve import write_curve
+    from tightrope.report.curves import write_curve
 
     assert request.output is not None
     setting = Setting(

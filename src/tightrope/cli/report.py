@@ -59,7 +59,7 @@ def report(
     if (planned := plan_file(result)) is not None:
         refuse_beside_plans(planned, [figures, picture])
     if figures is not None or picture is not None:
-        from tightrope.report.figures import check_figures, check_picture, write_figures, write_picture
+        from tightrope.report.write import check_figures, check_picture, write_figures, write_picture
 
         if figures is not None:
             check_figures(figures, overwrite)

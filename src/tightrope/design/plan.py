@@ -358,7 +358,7 @@ def write_plan(
             with atomic_write(folder / DRAWS_FILE) as file:
                 file.write(plan.draws.to_text())
         if plan.strategies:
-            from tightrope.report.draw_forecast import write_forecast
+            from tightrope.report.plan_page import write_forecast
 
             write_forecast(written, folder)
         with atomic_write(folder / PLAN_FILE) as file:

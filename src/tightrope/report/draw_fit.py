@@ -18,8 +18,21 @@ from msgspec import UnsetType
 
 from tightrope.io.results import FitFacts, ResultDocument, SeenFacts, SuspectFacts
 from tightrope.monitoring.model_fit import FITS
-from tightrope.report.picture import Picture, Table, number, shorten
-from tightrope.report.style import FAINT, GREY, INK, SETS, TRUTH, legend_below, name_axes, plain, tell
+from tightrope.report.style import (
+    FAINT,
+    GREY,
+    INK,
+    SETS,
+    TRUTH,
+    Picture,
+    Table,
+    legend_below,
+    name_axes,
+    number,
+    plain,
+    shorten,
+    tell,
+)
 
 SUSPECTS = 5
 OUTCOMES = 3

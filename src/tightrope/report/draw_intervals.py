@@ -1,4 +1,7 @@
-"""Value intervals of all sets side by side, on one scale."""
+"""Value intervals of all sets side by side on one scale, and how long each took.
+
+Seconds are those per phase, for every kind of sets as if it had been computed alone.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,24 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from tightrope.io.results import Interval, ResultDocument, StoredOutcome
-from tightrope.report.picture import Picture, Table, at_least, at_most, interval_text, number, span_of
 from tightrope.report.statement import best_case, quantity
 from tightrope.report.style import (
     GREY,
     INK,
     OPTIMISTIC,
     PAPER_WHITE,
+    PHASES,
     SETS,
     TRUTH,
+    Picture,
+    Table,
+    at_least,
+    at_most,
+    interval_text,
     legend_below,
     name_axes,
+    number,
+    span_of,
     tell,
 )
 
@@ -146,4 +156,56 @@ INTERVALS = Picture(
     _words,
     _table,
     _caption,
+)
+
+
+def phases_of(run: ResultDocument) -> list[str]:
+    """The phases in the order in which they ran."""
+    return list(dict.fromkeys(phase for _, outcome in run.shown for phase in outcome.seconds))
+
+
+def draw_timings(run: ResultDocument, axes: Axes) -> None:
+    """Stacked bars."""
+    rows = range(len(run.shown))
+    tips = [
+        [f"{label}: {sum(outcome.seconds.values()):.3g} s"]
+        + [f"{phase} {outcome.seconds.get(phase, 0.0):.3g} s" for phase in phases_of(run)]
+        for label, outcome in run.shown
+    ]
+    done = [0.0] * len(rows)
+    for i, phase in enumerate(phases_of(run)):
+        seconds = [outcome.seconds.get(phase, 0.0) for _, outcome in run.shown]
+        bars = axes.barh(rows, seconds, 0.6, left=done, color=PHASES[i % len(PHASES)], label=phase)
+        for bar, lines in zip(bars, tips, strict=True):
+            tell(bar, *lines)
+        done = [a + b for a, b in zip(done, seconds, strict=True)]
+    axes.set_yticks(rows, [label for label, _ in run.shown])
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.grid(False, axis="y")
+    name_axes(axes, "time (seconds)", "")
+    legend_below(axes)
+
+
+def _timings_words(run: ResultDocument) -> str:
+    totals = ", ".join(f"{label} {sum(o.seconds.values()):.3g} s" for label, o in run.shown)
+    return f"Seconds by phase. In total: {totals}"
+
+
+def _timings_table(run: ResultDocument) -> Table:
+    phases = phases_of(run)
+    rows = [
+        (label, *(f"{o.seconds.get(p, 0.0):.3g}" for p in phases), f"{sum(o.seconds.values()):.3g}")
+        for label, o in run.shown
+    ]
+    return Table("Numbers: seconds", ("sets", *phases, "total"), rows)
+
+
+TIMINGS = Picture(
+    "timings",
+    "Timings",
+    draw_timings,
+    lambda run: 1.1 + 0.26 * len(run.shown),
+    _timings_words,
+    _timings_table,
+    lambda run: "Wall-clock seconds per phase, each kind of sets as if computed alone, without the build.",
 )

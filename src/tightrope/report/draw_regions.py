@@ -16,7 +16,6 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Polygon, Rectangle
 
 from tightrope.io.results import ResultDocument
-from tightrope.report.picture import Picture, Table, interval_text, number, span_of
 from tightrope.report.style import (
     GREY,
     PAPER,
@@ -24,10 +23,15 @@ from tightrope.report.style import (
     REGIONS,
     TRUTH,
     Medium,
+    Picture,
+    Table,
     columns_within,
+    interval_text,
     legend_below,
     name_axes,
+    number,
     plain,
+    span_of,
     tell,
 )
 

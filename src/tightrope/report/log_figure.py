@@ -15,8 +15,7 @@ from tightrope.atomic import atomic_path
 from tightrope.data.counts import ActionCoverage, Coverage
 from tightrope.errors import InputError
 from tightrope.io.output import figure_metadata
-from tightrope.report.picture import shorten
-from tightrope.report.style import ACTIONS, GREY, PAPER, SETS, WIDTH, name_axes, plain
+from tightrope.report.style import ACTIONS, GREY, PAPER, SETS, WIDTH, name_axes, plain, shorten
 
 SUFFIXES = (".png", ".svg", ".pdf")
 MOST_ROWS = 24

@@ -24,17 +24,13 @@ from matplotlib.lines import Line2D
 from tightrope.errors import InputError, describe
 from tightrope.io.plans import PlanDocument
 from tightrope.io.results import Interval, ResultDocument
-from tightrope.report.draw_events import EVENTS
+from tightrope.report.curves import Panel, RunCurve, Series, draw_curves
 from tightrope.report.draw_fit import EVIDENCE, WORST
-from tightrope.report.draw_forecast import HEIGHT, draw_forecast
-from tightrope.report.draw_intervals import INTERVALS, interval_keys
-from tightrope.report.draw_policy import draw_policy
+from tightrope.report.draw_intervals import INTERVALS, TIMINGS, interval_keys
 from tightrope.report.draw_regions import BOXES, draw_pair, draw_regions, pairs_of, region_keys, regions_size
-from tightrope.report.draw_timings import TIMINGS
-from tightrope.report.draw_widths import WIDTHS
-from tightrope.report.learning_curve import Panel, RunCurve, Series, draw_curves
-from tightrope.report.picture import Picture, at_least, at_most, number, span_of
-from tightrope.report.policy_map import PolicyMap
+from tightrope.report.draw_widths import EVENTS, WIDTHS
+from tightrope.report.plan_page import HEIGHT, draw_forecast
+from tightrope.report.policy_map import PolicyMap, draw_policy
 from tightrope.report.statement import statement
 from tightrope.report.style import (
     GREY,
@@ -44,9 +40,14 @@ from tightrope.report.style import (
     SETS,
     WIDTH,
     Medium,
+    Picture,
+    at_least,
+    at_most,
     legend_below,
+    number,
     plain,
     root_figure,
+    span_of,
 )
 
 

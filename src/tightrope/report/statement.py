@@ -1,4 +1,11 @@
-"""The question and the answer in words, with the guarantee and what it assumes.
+"""Question and answer in words, with the guarantee, what it assumes, and the words that a page explains.
+
+A property becomes a question for readers who do not know the notation. The common properties get their own
+sentence; of others it says that a formula is to be satisfied. The notation itself is always shown beside
+it, so nothing hangs on the wording.
+
+Words that a page explains, for people who have not read the method's paper, are those of the glossary of
+the site, as far as this report uses them.
 
 Bounds in sentences are rounded to the safe side, so that the sentence itself is true.
 """
@@ -9,10 +16,183 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 
+from tightrope.errors import TightropeError
 from tightrope.io.results import Outcome, ResultDocument
-from tightrope.report.picture import at_least, at_most, interval_text, number
-from tightrope.report.question_words import quantity_of, question_sentence
+from tightrope.prism.parse import property_syntax as formulas
+from tightrope.prism.parse.parser import parse_properties
+from tightrope.prism.parse.property_syntax import spell
+from tightrope.prism.parse.syntax import Binary, Expression, Label, Literal, Unary
+from tightrope.prism.properties.shape import is_simple_path
+from tightrope.report.style import at_least, at_most, interval_text, number
 from tightrope.verdict import Word
+
+GIVEN = "given the data, whatever the unknown parameters are"
+
+
+def quantity_of(text: str, maximises: bool) -> str:
+    """What values are, in two words at most. What is to be small is called a cost."""
+    if text.lstrip().startswith("P"):
+        return "probability"
+    return "expected reward" if maximises else "expected cost"
+
+
+def question_sentence(text: str, maximises: bool) -> str:
+    """What `text`, a property, asks of a policy that is learned from data."""
+    what = f"{quantity_of(text, maximises)}{_about(text)}"
+    if maximises:
+        article = "an" if what.startswith("e") else "a"
+        return f"How high {article} {what} can a policy guarantee, {GIVEN}?"
+    return f"How low can a policy keep the {what}, {GIVEN}?"
+
+
+def _about(text: str) -> str:
+    """Of what: ` of reaching “goal”`, ` until reaching “done”`; nothing where the text cannot be read."""
+    try:
+        file = parse_properties(text, "the property")
+    except TightropeError:
+        return ""
+    formula = file.properties[0].formula if file.properties else None
+    if not isinstance(formula, formulas.ValueOperator):
+        return ""
+    if isinstance(formula.path, formulas.RewardFormula):
+        name = f" (“{formula.reward_name}”)" if formula.reward_name else ""
+        return name + _span(formula.path, file)
+    return f" of {_path(formula.path, file)}"
+
+
+def _span(formula: formulas.RewardFormula, file: formulas.PropertyFile) -> str:
+    """Over which time a reward is added up."""
+    match formula.operator:
+        case formulas.RewardOperator.REACH if formula.target is not None:
+            return f" until reaching {_states(formula.target, file)}"
+        case formulas.RewardOperator.CUMULATIVE if formula.bound is not None:
+            extent = "in fewer than" if formula.bound_strict else "in the first"
+            return f" {extent} {spell(formula.bound, file)} steps"
+        case formulas.RewardOperator.INSTANTANEOUS if formula.bound is not None:
+            return f" in step {spell(formula.bound, file)}"
+        case formulas.RewardOperator.LONG_RUN:
+            return " per step in the long run"
+        case formulas.RewardOperator.TOTAL:
+            return " in total"
+        case formulas.RewardOperator.DISCOUNTED if formula.bound is not None:
+            return f" in total, discounted by {spell(formula.bound, file)} per step"
+    return " until a formula is satisfied"
+
+
+def _path(path: Expression, file: formulas.PropertyFile) -> str:
+    """What happens, as a noun phrase."""
+    if isinstance(path, formulas.PathFormula) and is_simple_path(path):
+        when = _steps(path.bound, file)
+        match path.operator:
+            case formulas.PathOperator.EVENTUALLY:
+                return f"reaching {_states(path.right, file)}{when}"
+            case formulas.PathOperator.GLOBALLY:
+                for_ = when.replace(" within", " for")
+                if (never := _find_negated(path.right)) is not None:
+                    return f"never meeting {_states(never, file)}{for_}"
+                return f"always staying in {_states(path.right, file)}{for_}"
+            case formulas.PathOperator.NEXT:
+                return f"being in {_states(path.right, file)} after one step"
+            case formulas.PathOperator.UNTIL if path.left is not None:
+                if isinstance(path.left, Literal) and path.left.value is True:
+                    return f"reaching {_states(path.right, file)}{when}"
+                goal = f"reaching {_states(path.right, file)}{when}"
+                if (never := _find_negated(path.left)) is not None:
+                    return f"{goal} without meeting {_states(never, file)} before"
+                return f"{goal} and being in {_states(path.left, file)} until then"
+    return "satisfying the formula"
+
+
+def _find_negated(formula: Expression) -> Expression | None:
+    """What a negation speaks of."""
+    return formula.operand if isinstance(formula, Unary) and formula.operator == "!" else None
+
+
+def _states(formula: Expression, file: formulas.PropertyFile) -> str:
+    """The states that satisfy a formula."""
+    if isinstance(formula, Label):
+        return f"“{formula.name}”"
+    if isinstance(formula, Binary) and formula.operator in "&|":
+        word = "and" if formula.operator == "&" else "or"
+        sides = (formula.left, formula.right)
+        if all(isinstance(side, Label) for side in sides):
+            return f" {word} ".join(_states(side, file) for side in sides)
+    return f"a state with {spell(formula, file)}"
+
+
+def _steps(bound: formulas.StepBound | None, file: formulas.PropertyFile) -> str:
+    if bound is None:
+        return ""
+    low = None if bound.lower is None else spell(bound.lower, file)
+    high = None if bound.upper is None else spell(bound.upper, file)
+    if low is not None and high is not None:
+        return f" after {low} to {high} steps"
+    if high is not None:
+        return f" in fewer than {high} steps" if bound.upper_strict else f" within {high} steps"
+    return f" after more than {low} steps" if bound.lower_strict else f" after {low} steps or more"
+
+
+SETS = {
+    "untied": "every transition has an interval of its own",
+    "tied": "equal formulas share one interval, from all their data",
+    "parameter": "each parameter has an interval, and formulas are computed from these",
+    "expression": "each formula has the range that the region leaves it",
+    "rectangular": "at each choice nature picks parameters from the region, another time perhaps others",
+    "coupled": "nature picks parameters from the region once, for the whole run",
+}
+
+WORDS = {
+    "policy": (
+        "robust policy",
+        "What to do in each state, chosen to do well whatever the parameters are, as far as the data leave "
+        "them open.",
+    ),
+    "guarantee": (
+        "guarantee",
+        "What the robust policy attains at {side}. It fails to hold with probability δ at most, over the "
+        "draw of the data.",
+    ),
+    "optimistic": (
+        "optimistic value",
+        "What the best policy could attain at {best} if the parameters were as kind as the data allow. The "
+        "gap between it and the guarantee is what more data could bring.",
+    ),
+    "region": (
+        "region",
+        "The parameters that are compatible with the data, at the confidence of the ledger.",
+    ),
+    "sets": (
+        "sets",
+        "What nature may pick the transition probabilities from when the guarantee is computed. Here: "
+        "{sets}.",
+    ),
+    "ledger": (
+        "ledger",
+        "How δ was spent: on which observations, how much for each, under which assumption about the "
+        "sampling.",
+    ),
+    "binding": (
+        "binding",
+        "An observation binds if it holds the region in place: more data about it would shrink the region.",
+    ),
+    "verdict": (
+        "verdict",
+        "What the answer is worth: proved, where the bounds follow from the model, the data and assumptions "
+        "that are kept or stated (verified with rounding to the safe side); nominal, where an assumption is "
+        "not kept or not known to be; contradicted, where the data refute the model; limit, where the "
+        "computation did not finish.",
+    ),
+}
+"""By the end of the anchor that links lead to."""
+
+
+def explain_words(run: ResultDocument) -> list[tuple[str, str, str]]:
+    """(anchor, word, meaning) of every word; of the kinds of sets, those that are shown."""
+    kinds = dict.fromkeys(outcome.sets for _, outcome in run.shown)
+    sets = "; ".join(f"{kind}, {SETS[kind]}" for kind in kinds if kind in SETS)
+    side, best = ("least", "most") if run.maximises else ("most", "least")
+    filled = {"sets": sets or "those named in the figures", "side": side, "best": best}
+    return [(at, word, meaning.format(**filled)) for at, (word, meaning) in WORDS.items()]
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,18 @@ from tightrope.io.output import OutputFile, figure_metadata
 from tightrope.logic.model_checking import Answer
 from tightrope.logic.multi_objective import Achieved
 from tightrope.numerics.arrays import FloatArray
-from tightrope.report.style import GREY, INK, PAPER, SETS, TRUTH, WIDTH, legend_below, name_axes, plain
-from tightrope.report.write import save_figure
+from tightrope.report.style import (
+    GREY,
+    INK,
+    PAPER,
+    SETS,
+    TRUTH,
+    WIDTH,
+    legend_below,
+    name_axes,
+    plain,
+    save_figure,
+)
 
 POINTS = 240
 """Of a curve, evenly spread over the logarithm of the episodes."""

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -25,6 +26,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from tightrope.atomic import atomic_path
+from tightrope.io.output import figure_metadata
 from tightrope.io.results import ResultDocument
 
 WIDTH = 6.2
@@ -234,3 +237,11 @@ class Picture:
             figure = Figure(figsize=size, layout="constrained")
             self.draw(run, figure.subplots())
         return figure
+
+
+def save_figure(figure: Figure, target: Path) -> Path:
+    """Write a figure whole or not at all, with the mark of ours inside."""
+    with PAPER.style(), atomic_path(target) as temporary:
+        kind = target.suffix[1:]
+        figure.savefig(temporary, format=kind, dpi=150, metadata=figure_metadata(kind))
+    return target

@@ -14,7 +14,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from msgspec import UnsetType
 
-from tightrope.atomic import atomic_path, atomic_write
+from tightrope.atomic import atomic_write
 from tightrope.certificate.archive import load
 from tightrope.errors import InputError
 from tightrope.io.output import (
@@ -23,7 +23,6 @@ from tightrope.io.output import (
     add_file,
     check_added,
     claim_file,
-    figure_metadata,
     read_manifest,
 )
 from tightrope.io.output import REPORT as REPORT_FILE
@@ -37,7 +36,7 @@ from tightrope.report.page import page
 from tightrope.report.plan_page import plan_page
 from tightrope.report.policy_map import PolicyMap, draw_policy, read_policy_map
 from tightrope.report.statement import statement
-from tightrope.report.style import PAPER, WIDTH, interval_text, plain
+from tightrope.report.style import PAPER, WIDTH, interval_text, plain, save_figure
 
 REPORT = "report.html"
 
@@ -236,11 +235,3 @@ def write_picture(
     figure = overview(run, load_policies(run))
     claimed.check()
     return save_figure(figure, claimed.path)
-
-
-def save_figure(figure: Figure, target: Path) -> Path:
-    """Write a figure whole or not at all, with the mark of ours inside."""
-    with PAPER.style(), atomic_path(target) as temporary:
-        kind = target.suffix[1:]
-        figure.savefig(temporary, format=kind, dpi=150, metadata=figure_metadata(kind))
-    return target

@@ -110,7 +110,7 @@ def _certificate_of(
     result: LearningResult, counts: Counts, about: Mapping[str, Any] | None = None
 ) -> Certificate:
     question = None
-    if isinstance(result.problem, ProductProblem) and result.problem.asked is not None:
+    if isinstance(result.problem, ProductProblem) and result.problem.temporal is not None:
         if counts.model_hash != result.problem.base.hash():
             counts = result.problem.project(counts)
         result, question = learn_again(result, counts)
@@ -301,7 +301,7 @@ def learn_again(result: LearningResult, counts: Counts) -> tuple[LearningResult,
     """The result over the product of a certificate, and what is asked in its words; `counts` are those of
     the model. Coupled sets become rectangular ones: their proofs are about policies without memory."""
     problem, decisions = result.problem, result.decisions
-    assert isinstance(problem, ProductProblem) and problem.asked is not None
+    assert isinstance(problem, ProductProblem) and problem.temporal is not None
     if result.ledger.delta == 0:
         raise InputError(
             f"certificates over a domain do not cover the automaton behind {problem.text}",
@@ -317,7 +317,7 @@ def learn_again(result: LearningResult, counts: Counts) -> tuple[LearningResult,
             "a slab bets on a policy, and certificates of temporal formulas do not cover its memory",
             hint="leave the certificate out, or take --region polytope",
         )
-    question = asked_of(problem.asked)
+    question = asked_of(problem.temporal)
     made = _certified_product(problem, question)
     options = replace(result.options, sets=decisions.sets, region=decisions.region)
     if decisions.sets is SetsKind.COUPLED:
@@ -361,7 +361,9 @@ def _certified_product(problem: ProductProblem, question: Asked) -> ProductProbl
         derived.transition,
     )
     query = problem.query.with_objective(objective_of(certified, derived), product.structure)
-    return ProductProblem(base, product, query, needs_support=problem.needs_support, asked=problem.asked)
+    return ProductProblem(
+        base, product, query, needs_support=problem.needs_support, temporal=problem.temporal
+    )
 
 
 def to_data(

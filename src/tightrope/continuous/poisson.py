@@ -92,7 +92,7 @@ def _run(rate: float, mode: int, tail: float, upwards: bool) -> FloatArray:
     """c_m, c_{m±1}, … until what is left is below `tail`, compared with a total that is at least the sum of
     those within one standard deviation."""
     enough = max(tail, LEAST_TAIL) * max(1.0, 0.6 * rate**0.5)
-    found: list[FloatArray] = [np.ones(1)]
+    result: list[FloatArray] = [np.ones(1)]
     last, k = 1.0, mode
     while True:
         size = int(2 * rate**0.5) + 16
@@ -105,10 +105,10 @@ def _run(rate: float, mode: int, tail: float, upwards: bool) -> FloatArray:
         ratio = rate / (here + 1) if upwards else here / rate
         done = np.flatnonzero((ratio < 1) & (values * ratio <= enough * (1 - ratio)))
         if len(done):
-            found.append(values[: done[0] + 1])
+            result.append(values[: done[0] + 1])
             break
-        found.append(values)
+        result.append(values)
         last, k = float(values[-1]), int(here[-1])
         if not upwards and k <= 0:
             break
-    return np.concatenate(found)
+    return np.concatenate(result)

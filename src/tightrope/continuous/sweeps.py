@@ -103,10 +103,10 @@ def run_robust_steps(
 
 
 @kernel
-def follow_back(start: OffsetArray, source: IndexArray, opened: BoolArray, found: BoolArray) -> None:
+def follow_back(start: OffsetArray, source: IndexArray, opened: BoolArray, result: BoolArray) -> None:
     """Add to `found` all opened states from which it can be reached; start, source: transitions by target."""
-    queue = np.flatnonzero(found)
-    waiting = np.empty(len(found), np.int64)
+    queue = np.flatnonzero(result)
+    waiting = np.empty(len(result), np.int64)
     size = len(queue)
     for i in range(size):
         waiting[i] = queue[i]
@@ -115,7 +115,7 @@ def follow_back(start: OffsetArray, source: IndexArray, opened: BoolArray, found
         state = waiting[size]
         for i in range(start[state], start[state + 1]):
             before = source[i]
-            if opened[before] and not found[before]:
-                found[before] = True
+            if opened[before] and not result[before]:
+                result[before] = True
                 waiting[size] = before
                 size += 1

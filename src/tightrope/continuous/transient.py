@@ -190,9 +190,9 @@ def _can_earn(chain: CTMC | IntervalCTMC, active: BoolArray, worthy: BoolArray) 
     source, target = chain.structure.transition_choice[happens], chain.successor[happens]
     order = np.argsort(target, kind="stable")
     start = np.searchsorted(target[order], np.arange(chain.states + 1))
-    found = worthy.copy()
-    follow_back(start, source[order], active, found)
-    return found
+    result = worthy.copy()
+    follow_back(start, source[order], active, result)
+    return result
 
 
 @dataclass(frozen=True)
@@ -226,10 +226,10 @@ def expect_at(
     weights = poisson_weights(clock.rate * horizon.time, horizon.tail)
     shares = np.zeros(weights.last + 1)
     shares[weights.first :] = weights.weight
-    found, relative, absolute = clock.run(np.ascontiguousarray(values[clock.active]), shares, horizon)
+    result, relative, absolute = clock.run(np.ascontiguousarray(values[clock.active]), shares, horizon)
     peak = float(max(worth[~active].max(initial=0.0), values[active].max(initial=0.0)))
     outside = (weights.left + weights.right) * peak
-    return _spread(active, worth, _bounds(found, relative, absolute * peak, outside, weights)), weights.last
+    return _spread(active, worth, _bounds(result, relative, absolute * peak, outside, weights)), weights.last
 
 
 def earn_until(chain: CTMC | IntervalCTMC, earned: FloatArray, horizon: TimeHorizon) -> tuple[Pair, int]:
@@ -246,26 +246,26 @@ def earn_until(chain: CTMC | IntervalCTMC, earned: FloatArray, horizon: TimeHori
     after = np.cumsum(weights.weight[::-1])[::-1]
     more[: weights.first] = after[0]
     more[weights.first : weights.last] = after[1:]
-    found, relative, absolute = clock.run(earned, more, horizon)
+    result, relative, absolute = clock.run(earned, more, horizon)
     rate = float(clock.rate)
     peak = float(earned.max(initial=0.0))
     missing = weights.first * weights.left + (weights.last + 1) * weights.right + weights.excess
     relative += error_factor(len(weights.weight) + 4)
     steps = float(mean) * 1.01 + 1
-    low, high = _bounds(found, relative, absolute * peak * steps, missing * peak * 1.01, weights)
+    low, high = _bounds(result, relative, absolute * peak * steps, missing * peak * 1.01, weights)
     return (low / rate * (1 - 4 * UNIT), high / rate * (1 + 4 * UNIT)), weights.last
 
 
 def _bounds(
-    found: FloatArray, relative: float, absolute: float, outside: float, weights: PoissonWeights
+    result: FloatArray, relative: float, absolute: float, outside: float, weights: PoissonWeights
 ) -> Pair:
     error = (relative + weights.error) * 1.01 + 8 * UNIT
-    low = np.maximum(found * ((1 - error) / weights.high_total) - absolute - _TINY, 0.0)
-    high = found * ((1 + error) / weights.low_total) + (absolute + outside) * (1 + 8 * UNIT) + _TINY
+    low = np.maximum(result * ((1 - error) / weights.high_total) - absolute - _TINY, 0.0)
+    high = result * ((1 + error) / weights.low_total) + (absolute + outside) * (1 + 8 * UNIT) + _TINY
     return low, high
 
 
-def _spread(active: BoolArray, worth: FloatArray, found: Pair) -> Pair:
+def _spread(active: BoolArray, worth: FloatArray, result: Pair) -> Pair:
     low, high = worth.copy(), worth.copy()
-    low[active], high[active] = found
+    low[active], high[active] = result
     return low, high

@@ -125,10 +125,10 @@ def _satisfy(
     for guess in guesses(formula):
         if not can_begin(seen, guess):
             continue
-        found = suffixes.of(formula, guess, here.bits)
-        if found is None:
+        result = suffixes.of(formula, guess, here.bits)
+        if result is None:
             continue
-        automaton, pair = found
+        automaton, pair = result
         product = product_of(support, here, automaton, np.zeros(1, np.int64))
         if states_meeting(Support.of(product.model(model)), product, here, pair).any():
             return _Met(here, automaton, pair)
@@ -208,13 +208,13 @@ def towards(structure: Structure, target: BoolArray, choices: BoolArray) -> tupl
     distance = 0
     while True:
         hits = usable & (rank[structure.successor] == distance)
-        found = np.unique(at[hits])
-        found = found[rank[owner[found]] < 0]
-        if not len(found):
+        result = np.unique(at[hits])
+        result = result[rank[owner[result]] < 0]
+        if not len(result):
             return chosen, rank
-        state, first = np.unique(owner[found], return_index=True)
+        state, first = np.unique(owner[result], return_index=True)
         distance += 1
-        chosen[state], rank[state] = found[first], distance
+        chosen[state], rank[state] = result[first], distance
 
 
 def plan_inside(won: Won) -> ComponentPlan:
@@ -243,8 +243,8 @@ def plan_inside(won: Won) -> ComponentPlan:
     approach, rank = towards(built, good, np.ones(built.choices, np.bool_))
     keeps = components.internal & good[built.choice_state]
     stay = np.full(built.states, -1, np.int64)
-    kept = np.flatnonzero(keeps)[::-1]
-    stay[built.choice_state[kept]] = kept
+    remaining = np.flatnonzero(keeps)[::-1]
+    stay[built.choice_state[remaining]] = remaining
     goals = max(len(marks), 1)
     choice = np.repeat(approach[:, None], goals, axis=1)
     goal = np.repeat(np.arange(goals)[None, :], built.states, axis=0)
@@ -285,9 +285,9 @@ def finite_memory_choices(
         steps = component.automaton.successor[inner.memory, component.letters.letter[inner.state]]
         onward = (following[members[inner.state]] * width + steps) * plan.goals
         for number in range(plan.goals):
-            taken, goal = plan.choice[:, number], plan.goal[:, number]
-            again = taken < 0
-            own = np.where(again, plan.home[inner.state], inner.choice[taken])
+            selected, goal = plan.choice[:, number], plan.goal[:, number]
+            again = selected < 0
+            own = np.where(again, plan.home[inner.state], inner.choice[selected])
             behind = np.searchsorted(numbers, onward + goal) + used
             behind = np.where(again, following[members[inner.state]], behind)
             here = np.searchsorted(numbers, node + number) + used
@@ -365,8 +365,8 @@ class AcceptingComponents:
                 walk, _ = towards(structure, aim, self.components.internal)
                 choice[members] = np.where(aim, decided, walk)[members]
                 continue
-            kept = np.flatnonzero(self.components.internal & members[structure.choice_state])[::-1]
-            choice[structure.choice_state[kept]] = kept
+            remaining = np.flatnonzero(self.components.internal & members[structure.choice_state])[::-1]
+            choice[structure.choice_state[remaining]] = remaining
             how = self.found[-1 - decided].won
             if how is not None:
                 won.append(how)
@@ -384,10 +384,10 @@ def accepting_components(
     """`model` is the product with its probabilities, `lefts` what its memories leave of every formula, and
     `free` are the choices that earn and pay nothing."""
     components = maximal_end_components(Support.of(model), choices=free)
-    found = _find_stops(model, product, formulas, lefts, letters, free, components)
-    stopping = np.array([stop.component for stop in found], np.int64)
+    stops = _find_stops(model, product, formulas, lefts, letters, free, components)
+    stopping = np.array([stop.component for stop in stops], np.int64)
     smaller, own, place = _join_components(model, components, stopping)
-    return AcceptingComponents(product, components, smaller, own, place, found)
+    return AcceptingComponents(product, components, smaller, own, place, stops)
 
 
 def _find_stops(
@@ -450,10 +450,10 @@ def _join_components(
     stops = rank[np.searchsorted(labels, stopping)]
     owner = np.concatenate([place[structure.choice_state[out]], stops, [done]])
     own = np.concatenate([out, -1 - np.arange(len(stops) + 1)])
-    taken, _ = ranges(structure.transition_start, out)
+    selected, _ = ranges(structure.transition_start, out)
     certain = np.ones(len(stops) + 1)
     sizes = np.concatenate([np.diff(structure.transition_start)[out], certain.astype(np.int64)])
-    successor = np.concatenate([place[structure.successor[taken]], np.full(len(certain), done)])
+    successor = np.concatenate([place[structure.successor[selected]], np.full(len(certain), done)])
     order = np.argsort(owner, kind="stable")
     moved, _ = ranges(np.concatenate([[0], np.cumsum(sizes)]), order)
     built = Structure(
@@ -463,6 +463,6 @@ def _join_components(
         declared_mdp=True,
     )
     if isinstance(model, MDP):
-        return MDP(built, np.concatenate([model.probability[taken], certain])[moved]), own[order], place
-    ends = (np.concatenate([end[taken], certain])[moved] for end in (model.lower, model.upper))
+        return MDP(built, np.concatenate([model.probability[selected], certain])[moved]), own[order], place
+    ends = (np.concatenate([end[selected], certain])[moved] for end in (model.lower, model.upper))
     return IntervalMDP(built, *ends), own[order], place

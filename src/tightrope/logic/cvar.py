@@ -97,8 +97,8 @@ class CvarProblem:
         beginning = np.asarray(budgets - part, np.float64)
         ones = np.ones(len(starts))
         share = StateBounds(self._share.lower * ones, self._share.upper * ones)
-        found = StateBounds(beginning, beginning).plus(excess.divided_by(share))
-        return StateBounds(np.where(np.isposinf(excess.lower), np.inf, found.lower), found.upper)
+        result = StateBounds(beginning, beginning).plus(excess.divided_by(share))
+        return StateBounds(np.where(np.isposinf(excess.lower), np.inf, result.lower), result.upper)
 
 
 def bound_least_cvar(problem: CvarProblem, starts: OffsetArray, states: int) -> CvarBounds:
@@ -106,8 +106,8 @@ def bound_least_cvar(problem: CvarProblem, starts: OffsetArray, states: int) -> 
     most = FIRST_BUDGET
     while True:
         budgets = np.tile(np.arange(most + 1), len(starts))
-        found = problem.values(np.repeat(starts, most + 1), budgets)
-        low, high = (end.reshape(len(starts), most + 1) for end in (found.lower, found.upper))
+        result = problem.values(np.repeat(starts, most + 1), budgets)
+        low, high = (end.reshape(len(starts), most + 1) for end in (result.lower, result.upper))
         best = high.min(axis=1)
         if (best[np.isfinite(best)] <= most + 1).all():  # a larger budget is worth at least itself
             break
@@ -130,8 +130,8 @@ def bound_largest_cvar(
 
         def value(v: float, start: int = start) -> tuple[float, float]:
             budget = int(np.ceil(v))
-            found = problem.values(np.array([start]), np.array([budget]), budget - v)
-            return float(found.lower[0]), float(found.upper[0])
+            result = problem.values(np.array([start]), np.array([budget]), budget - v)
+            return float(result.lower[0]), float(result.upper[0])
 
         convex = Convex(value, 1 - 1 / (1 - level))
         low, high = convex.minimum(precision)
@@ -180,15 +180,15 @@ class Convex:
         best, where = min((point.low, point.v) for point in points)
         falls = [self._leftmost, *((b.low - a.high) / (b.v - a.v) for a, b in pairwise(points))]
         rises = [*((b.high - a.low) / (b.v - a.v) for a, b in pairwise(points)), Fraction(1)][1:]
-        found = [
+        result = [
             _crossing(one, other, fall, rise)
             for (one, other), fall, rise in zip(pairwise(points), falls[:-1], rises, strict=True)
         ]
         last = points[-1]
         if falls[-1] < 0:  # behind the last point: on its line, and at least v
             at = max((last.low - falls[-1] * last.v) / (1 - falls[-1]), last.v)
-            found.append((at, at))
-        return min([*found, (best, where)])
+            result.append((at, at))
+        return min([*result, (best, where)])
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ class Evaluation:
         except Complaint as complaint:
             raise complaint.in_source(SourceText(self.file.source, self.file.file)) from None
 
-    def several(self, asked: formulas.Multi) -> list[MultiAnswer]:
+    def several(self, multi: formulas.Multi) -> list[MultiAnswer]:
         """What is achieved of several objectives at once, from every initial state."""
 
         def solved(model: MDP | IntervalMDP, objective: Objective, policy: Policy | None) -> Solution:
@@ -110,7 +110,7 @@ class Evaluation:
             self.operators.tell("points of multi(…) are those of the first initial state")
         try:
             about = (
-                asked,
+                multi,
                 self.file,
                 self.operators.tell_joint(),
                 self._formulas,
@@ -185,16 +185,16 @@ class Evaluation:
         is_whole = operator is self._whole
         return self.operators.bounds(operator, precision, self._starts(operator), is_whole)
 
-    def _quantile(self, asked: formulas.Quantile) -> StateBounds:
+    def _quantile(self, quantile: formulas.Quantile) -> StateBounds:
         """The least or largest bound for which a threshold is met."""
-        threshold = read_threshold(asked)
+        threshold = read_threshold(quantile)
         for constant in (*self._formulas.constants.types, *self.structure.valuations):
-            if constant == asked.variable:
+            if constant == quantile.variable:
                 raise Complaint(
-                    f"'{asked.variable}' means something already, a quantile's variable is a new name",
-                    asked.position,
+                    f"'{quantile.variable}' means something already, a quantile's variable is a new name",
+                    quantile.position,
                 )
-        starts = self._starts(asked)
+        starts = self._starts(quantile)
         wanted = np.zeros(self.structure.states, np.bool_)
         wanted[starts] = True
 
@@ -208,8 +208,8 @@ class Evaluation:
                 truth = bounds.meets(operator.comparison, limit)
             return truth
 
-        found, _ = find_quantile(threshold, decide, wanted)
-        return found
+        result, _ = find_quantile(threshold, decide, wanted)
+        return result
 
     def _starts(self, operator: Expression) -> OffsetArray:
         """The states from which a product is built: all, or the initial ones where only they count."""
@@ -344,26 +344,26 @@ _OF_NUMBERS = frozenset(["min", "max", "sum", "avg", "range", "argmin", "argmax"
 
 
 def apply_filter(
-    asked: Filter, operand: StateTruth | StateBounds, states: BoolArray
+    filter_: Filter, operand: StateTruth | StateBounds, states: BoolArray
 ) -> StateTruth | StateBounds:
     """The value in every state: the same everywhere, or where states are listed, that of each state."""
-    kind = asked.kind
+    kind = filter_.kind
     if not states.any():
         raise Complaint(
-            f"filter({kind}, …) has no states: none satisfies what it is restricted to", asked.position
+            f"filter({kind}, …) has no states: none satisfies what it is restricted to", filter_.position
         )
     if kind in _OF_TRUTH and isinstance(operand, StateBounds):
         raise Complaint(
-            f"filter({kind}, …) is about a formula that is true or false, not a number", asked.position
+            f"filter({kind}, …) is about a formula that is true or false, not a number", filter_.position
         )
     if kind in _OF_NUMBERS and isinstance(operand, StateTruth):
         raise Complaint(
-            f"filter({kind}, …) is about numbers, not a formula that is true or false", asked.position
+            f"filter({kind}, …) is about numbers, not a formula that is true or false", filter_.position
         )
     if kind == "state" and np.count_nonzero(states) > 1:
         raise Complaint(
             f"filter(state, …) is about one state, but {np.count_nonzero(states):,} are meant",
-            asked.position,
+            filter_.position,
             "filter(first, …), min or max take several",
         )
     if kind in ("print", "printall"):
@@ -445,8 +445,8 @@ def decide_branching(expression: Branching, formulas: StateFormulas, support: Su
         )
     every = expression.is_universal != negated
     left = None if path.left is None else formulas.states(path.left)
-    found = branching_states(support, path.operator, left, formulas.states(path.right), every)
-    return ~found if negated else found
+    states = branching_states(support, path.operator, left, formulas.states(path.right), every)
+    return ~states if negated else states
 
 
 def branching_states(

@@ -124,15 +124,15 @@ def after(formula: Formula, letter: int) -> Formula:
 
 def subformulas(formula: Formula) -> frozenset[Elementary]:
     """All elementary formulas inside, atoms left out."""
-    found: set[Elementary] = set()
+    result: set[Elementary] = set()
     stack = [formula]
     while stack:
         for clause in stack.pop():
             for part in clause:
-                if part.operator and part not in found:
-                    found.add(part)
+                if part.operator and part not in result:
+                    result.add(part)
                     stack.extend(part.parts)
-    return frozenset(found)
+    return frozenset(result)
 
 
 def _after(part: Elementary, letter: int) -> Formula:
@@ -171,15 +171,15 @@ def _both(left: Formula, right: Formula) -> Formula:
 
 def _least(clauses: Formula) -> Formula:
     """Without clauses that contain others, and without contradictions of atoms."""
-    kept: list[Clause] = []
+    remaining: list[Clause] = []
     for clause in sorted(clauses, key=len):
-        if not any(smaller <= clause for smaller in kept) and not _contradicts(clause):
-            kept.append(clause)
-    if len(kept) > MOST_CLAUSES:
+        if not any(smaller <= clause for smaller in remaining) and not _contradicts(clause):
+            remaining.append(clause)
+    if len(remaining) > MOST_CLAUSES:
         raise InputError(
             f"this temporal formula is too large: more than {MOST_CLAUSES:,} clauses", hint="ask it in parts"
         )
-    return frozenset(kept)
+    return frozenset(remaining)
 
 
 def _contradicts(clause: Clause) -> bool:

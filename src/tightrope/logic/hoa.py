@@ -112,13 +112,13 @@ class _HoaReader:
     # --- parts -----------------------------------------------------------------------------
 
     def _marks(self) -> Marks:
-        found: set[int] = set()
+        result: set[int] = set()
         if self._peek() == "{":
             self._take()
             while self._peek() != "}":
-                found.add(self._number())
+                result.add(self._number())
             self._take()
-        return frozenset(found)
+        return frozenset(result)
 
     def _read_bracketed(self) -> Reads | None:
         if self._peek() != "[":
@@ -162,19 +162,19 @@ class _HoaReader:
 
     def _condition(self) -> list[Disjunct]:
         """The acceptance condition as alternatives."""
-        found = self._conditions()
+        result = self._conditions()
         while self._peek() == "|":
             self._take()
-            found = found + self._conditions()
-        return found
+            result = result + self._conditions()
+        return result
 
     def _conditions(self) -> list[Disjunct]:
-        found = self._one_condition()
+        result = self._one_condition()
         while self._peek() == "&":
             self._take()
             others = self._one_condition()
-            found = [(a | c, b | d) for a, b in found for c, d in others]
-        return found
+            result = [(a | c, b | d) for a, b in result for c, d in others]
+        return result
 
     def _one_condition(self) -> list[Disjunct]:
         token = self._take()
@@ -237,13 +237,13 @@ def _restrict(
     for name in order:
         if name not in states:
             raise error(f"state {name} is not described")
-        taken = [_find_edge(states[name], letter, name, error) for letter in letters]
-        for edge in taken:
+        selected = [_find_edge(states[name], letter, name, error) for letter in letters]
+        for edge in selected:
             if edge is not None and edge.target not in number:
                 number[edge.target] = len(order)
                 order.append(edge.target)
-        rows.append([-1 if edge is None else number[edge.target] for edge in taken])
-        marks.append([frozenset[int]() if edge is None else edge.marks for edge in taken])
+        rows.append([-1 if edge is None else number[edge.target] for edge in selected])
+        marks.append([frozenset[int]() if edge is None else edge.marks for edge in selected])
     sink = len(rows)
     successor = np.array([*rows, [sink] * len(letters)], dtype=np.int32).reshape(sink + 1, len(letters))
     missing = successor < 0
@@ -251,8 +251,8 @@ def _restrict(
     missing[sink] = True
 
     def seen(mark: int) -> BoolArray:
-        found = [[mark in here for here in row] for row in marks] + [[False] * len(letters)]
-        return np.array(found, dtype=np.bool_).reshape(successor.shape)
+        result = [[mark in here for here in row] for row in marks] + [[False] * len(letters)]
+        return np.array(result, dtype=np.bool_).reshape(successor.shape)
 
     pairs = []
     for finite, infinite in disjuncts:
@@ -305,9 +305,9 @@ def translate(
     except UnicodeDecodeError:
         raise InputError(f"`ltl_translator`: the output of {words[0]} is not a text in UTF-8") from None
     if done.returncode != 0:
-        said = "\n".join(done.stderr.strip().splitlines()[:_SHOWN_LINES])
+        wording = "\n".join(done.stderr.strip().splitlines()[:_SHOWN_LINES])
         raise InputError(
-            f"`ltl_translator`: {words[0]} ended with exit code {done.returncode} for {text}\n{said}"
+            f"`ltl_translator`: {words[0]} ended with exit code {done.returncode} for {text}\n{wording}"
         )
     return read_hoa(done.stdout, atoms, letters, f"the output of {words[0]}")
 

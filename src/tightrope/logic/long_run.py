@@ -68,11 +68,11 @@ def bias_of_chain(part: MDP | IntervalMDP, reward: FloatArray, nature: Direction
         return _bias(part, part.probability, reward)
     values: FloatArray = np.zeros(structure.states)
     for _ in range(_MOST_ANSWERS):
-        found = _bias(part, _answer(part, values, nature), reward)
-        if found is None:
+        result = _bias(part, _answer(part, values, nature), reward)
+        if result is None:
             return None
-        change = float(np.abs(found - values).max())
-        values = found
+        change = float(np.abs(result - values).max())
+        values = result
         if change <= _CLOSE * max(1.0, float(np.abs(values).max())):
             break
     return values
@@ -165,8 +165,8 @@ def bound_average(
     """Bounds on the best long-run average of a reward per choice, for an agent and nature."""
     agent, nature = directions
     if agent is Direction.MIN:
-        found = bound_average(model, -reward, opposite(directions), precision, solve)
-        return LongRun(found.bounds.negated(), found.iterations, found.missed)
+        turned = bound_average(model, -reward, opposite(directions), precision, solve)
+        return LongRun(turned.bounds.negated(), turned.iterations, turned.missed)
     gains = gains_of(model, reward, nature, precision, solve)
     quotient = ComponentQuotient.of(model, gains.components)
     reached = reached_averages(quotient, gains, nature, solve)
@@ -251,8 +251,8 @@ def expectation(part: MDP | IntervalMDP, nature: Direction) -> Callable[[FloatAr
         room = width[order]
         before = np.cumsum(room) - room
         before -= before[starts][owner]
-        taken = np.clip(spare[owner] - before, 0, room)
-        return np.add.reduceat((part.lower[order] + taken) * there[order], starts)
+        selected = np.clip(spare[owner] - before, 0, room)
+        return np.add.reduceat((part.lower[order] + selected) * there[order], starts)
 
     return poured
 
@@ -322,8 +322,8 @@ def average_policy(
     chosen: OffsetArray = best[structure.choice_start[1:] - 1]
     if reached.below is None:
         return chosen
-    taken = quotient.choice[reached.below.policy.choice[: quotient.nodes]]
-    for node, choice in enumerate(taken.tolist()):
+    selected = quotient.choice[reached.below.policy.choice[: quotient.nodes]]
+    for node, choice in enumerate(selected.tolist()):
         if choice < 0:
             continue  # it stops here
         aim = np.arange(structure.states) == structure.choice_state[choice]
@@ -354,12 +354,12 @@ class ComponentQuotient:
     choice: OffsetArray
 
     @staticmethod
-    def of(model: MDP | IntervalMDP, found: EndComponents) -> ComponentQuotient:
-        structure, count = model.structure, found.count
-        outside = found.component < 0
-        node = np.where(outside, count + np.cumsum(outside) - 1, found.component).astype(np.int64)
+    def of(model: MDP | IntervalMDP, components: EndComponents) -> ComponentQuotient:
+        structure, count = model.structure, components.count
+        outside = components.component < 0
+        node = np.where(outside, count + np.cumsum(outside) - 1, components.component).astype(np.int64)
         nodes = count + int(outside.sum())
-        leaves = np.flatnonzero(~found.internal)
+        leaves = np.flatnonzero(~components.internal)
         owner = np.concatenate([node[structure.choice_state[leaves]], np.arange(count), [nodes, nodes + 1]])
         behind = np.concatenate([leaves, np.full(count + 2, -1)])
         order = np.lexsort((np.where(behind < 0, structure.choices, behind), owner))
@@ -375,15 +375,15 @@ class ComponentQuotient:
         model, structure, nodes = self.model, self.model.structure, self.nodes
         is_stop = (self.choice < 0) & (self.owner < nodes)
         sizes = np.ones(len(self.owner), np.int64)
-        kept = self.choice >= 0
-        sizes[kept] = np.diff(structure.transition_start)[self.choice[kept]]
+        remaining = self.choice >= 0
+        sizes[remaining] = np.diff(structure.transition_start)[self.choice[remaining]]
         sizes[is_stop] = 2
         start = np.concatenate([[0], np.cumsum(sizes)])
-        taken, _ = ranges(structure.transition_start, self.choice[kept])
-        place, _ = ranges(start, np.flatnonzero(kept))
+        selected, _ = ranges(structure.transition_start, self.choice[remaining])
+        place, _ = ranges(start, np.flatnonzero(remaining))
         stop = start[:-1][is_stop]
         successor = np.empty(start[-1], np.int32)
-        successor[place] = self.node[structure.successor[taken]]
+        successor[place] = self.node[structure.successor[selected]]
         successor[stop], successor[stop + 1] = nodes, nodes + 1
         successor[-2:] = nodes, nodes + 1
         share = wins[self.owner[is_stop]]
@@ -392,7 +392,7 @@ class ComponentQuotient:
         bounds = []
         for bound, other in zip(given, rest, strict=True):
             made = np.ones(start[-1])
-            made[place], made[stop], made[stop + 1] = bound[taken], share, other
+            made[place], made[stop], made[stop + 1] = bound[selected], share, other
             bounds.append(made)
         built = Structure(
             choice_start=np.concatenate([[0], np.cumsum(np.bincount(self.owner, minlength=nodes + 2))]),

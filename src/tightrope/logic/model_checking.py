@@ -84,16 +84,16 @@ class Answer(Record):
         return f"Answer: {interval_text(*self.bounds)} at the initial state"
 
     def _facts_(self) -> Facts:
-        told = [("note", reading) for reading in self.readings]
-        return [("asked", self.text), ("verdict", self.verdict.word.value), *told]
+        notes = [("note", reading) for reading in self.readings]
+        return [("asked", self.text), ("verdict", self.verdict.word.value), *notes]
 
     @property
     def bounds(self) -> tuple[float, float] | None:
         """Those of the initial state, or over all of several; None where the formula is true or false."""
         if self.lower is None or self.upper is None:
             return None
-        found = InitialValues.of(self.structure, self.lower, self.upper)
-        return found.lower, found.upper
+        initial = InitialValues.of(self.structure, self.lower, self.upper)
+        return initial.lower, initial.upper
 
     @property
     def truth(self) -> str | None:
@@ -178,8 +178,8 @@ def check_query(
             gap = _range_gap(formula, evaluation, effort.relative)
     elif isinstance(value, StateTruth):
         holds, fails = value.holds, value.fails
-    found = evaluation.operators
-    steered = found.steered
+    operators = evaluation.operators
+    steered = operators.steered
     return Answer(
         text=query.text,
         structure=model.structure,
@@ -188,14 +188,14 @@ def check_query(
         holds=holds,
         fails=fails,
         listed=None if value is None else _select_listed(formula, value, evaluation),
-        readings=tuple(found.readings),
-        missed=tuple(found.missed),
+        readings=tuple(operators.readings),
+        missed=tuple(operators.missed),
         gap=gap,
         precision=effort.precision,
         relative=effort.relative,
-        iterations=found.iterations,
+        iterations=operators.iterations,
         seconds=time.perf_counter() - begin,
-        believed=found.believed,
+        believed=operators.believed,
         achieved=achieved,
         controller=None if steered is None else steered.controller,
         attained=None if steered is None else (steered.attained.lower, steered.attained.upper),
@@ -212,8 +212,8 @@ def is_curve(formula: Expression | None) -> bool:
     """Whether it asks for two objectives at once."""
     if not isinstance(formula, Multi):
         return False
-    asked = [p for p in formula.objectives if isinstance(p, ValueOperator) and p.comparison is None]
-    return len(asked) == 2
+    open_objectives = [p for p in formula.objectives if isinstance(p, ValueOperator) and p.comparison is None]
+    return len(open_objectives) == 2
 
 
 def _computes(formula: Expression) -> bool:

@@ -133,7 +133,7 @@ class ParetoSearch:
         else:
             goal[:-1] = -values[:, better]
         slack = np.ones((len(rows), 1))
-        found = linprog(
+        program = linprog(
             goal,
             A_ub=np.hstack([-values[:, rows].T, slack]) if rows else None,
             b_ub=-bounds if rows else None,
@@ -141,9 +141,9 @@ class ParetoSearch:
             b_eq=[1.0],
             bounds=[(0, 1)] * len(values) + [(0 if better is not None else None, 1)],
         )
-        if found.status != 0:
+        if program.status != 0:
             return None
-        shares = [Fraction(max(float(share), 0.0)) for share in found.x[:-1]]
+        shares = [Fraction(max(float(share), 0.0)) for share in program.x[:-1]]
         shares = [share / sum(shares) for share in shares]
         exact = [exact_point(point.value) for point in self.points]
         mixed = [
@@ -162,7 +162,7 @@ class ParetoSearch:
         objective."""
         values = np.array([point.value for point in self.points])
         count = self.trade.count
-        found = linprog(
+        program = linprog(
             np.concatenate([-wanted, [1.0]]),
             A_ub=np.hstack([values, -np.ones((len(values), 1))]),
             b_ub=np.zeros(len(values)),
@@ -170,9 +170,9 @@ class ParetoSearch:
             b_eq=[1.0],
             bounds=[(0, 0 if i == without else 1) for i in range(count)] + [(None, None)],
         )
-        if found.status != 0:
+        if program.status != 0:
             return None
-        weights: FloatArray = np.maximum(found.x[:count], 0.0)
+        weights: FloatArray = np.maximum(program.x[:count], 0.0)
         return weights
 
     def is_refuted(self, wanted: Sequence[Fraction], strict: Sequence[bool]) -> bool:
@@ -226,9 +226,9 @@ def decide(trade: WeightedObjectives, wanted: Sequence[Fraction], strict: Sequen
     search.begin()
     nearly = [_beyond(t, s) for t, s in zip(wanted, strict, strict=True)]
     for _ in range(MOST_WEIGHTS):
-        found = search.mixture(nearly, None)
-        if found is not None:
-            return search.result(found[0], 1.0, 1.0, "true")
+        mixture = search.mixture(nearly, None)
+        if mixture is not None:
+            return search.result(mixture[0], 1.0, 1.0, "true")
         if search.is_refuted(wanted, strict):
             return search.result(None, 0.0, 0.0, "false")
         weights = search.open_weights(np.array([float(t) for t in wanted])) if search.points else None
@@ -252,9 +252,9 @@ def optimise(
     nearly = [None if t is None else _beyond(t, s) for t, s in zip(wanted, strict, strict=True)]
     lower, shares = -np.inf, None
     for _ in range(MOST_WEIGHTS):
-        found = search.mixture(nearly, number)
-        if found is not None:
-            shares, lower = found
+        mixture = search.mixture(nearly, number)
+        if mixture is not None:
+            shares, lower = mixture
         upper = search.best(number, wanted)
         if np.isfinite(lower) and upper - lower <= precision * max(1.0, abs(lower)):
             break
@@ -280,9 +280,12 @@ def _impossible(
     wish = search.trade.wishes[number]
     if (wish.formula is not None or wish.is_maximised) and search.best(number, wanted) < 0:
         return True
-    kept = [i for i, weights in enumerate(search.weights) if weights[number] == 0]
+    remaining = [i for i, weights in enumerate(search.weights) if weights[number] == 0]
     alone = ParetoSearch(search.trade)
-    alone.weights, alone.limits = [search.weights[i] for i in kept], [search.limits[i] for i in kept]
+    alone.weights, alone.limits = (
+        [search.weights[i] for i in remaining],
+        [search.limits[i] for i in remaining],
+    )
     return alone.is_refuted([Fraction(0) if t is None else t for t in wanted], strict)
 
 
@@ -350,7 +353,7 @@ class _Asked:
 
 
 def answer_multi(
-    asked: Multi,
+    multi: Multi,
     file: PropertyFile,
     model: MDP | IntervalMDP,
     formulas: StateFormulas,
@@ -360,41 +363,41 @@ def answer_multi(
 ) -> MultiAnswer:
     """The answer for one state that plays begin in."""
     translator = Translator(formulas)
-    read = [_read(part, file, model.structure, formulas, translator) for part in asked.objectives]
+    read = [_read(part, file, model.structure, formulas, translator) for part in multi.objectives]
     open_ = [number for number, one in enumerate(read) if one.threshold is None]
     if len(open_) > 2 or (len(open_) == 2 and len(read) > 2):
         raise Complaint(
             f"multi(…) asks for {len(open_)} values at once: one beside thresholds, or two alone (a curve)",
-            asked.position,
+            multi.position,
             "give thresholds to the others: P>=0.9 [ … ]",
         )
     if len(open_) == 2 and len(model.structure.initial_states) > 1:
-        raise Complaint("the curve of two objectives is about one initial state", asked.position)
+        raise Complaint("the curve of two objectives is about one initial state", multi.position)
     trade = WeightedObjectives(model, [one.wish for one in read], translator.atoms, solve, start)
     wanted, strict = [one.threshold for one in read], [one.is_strict for one in read]
     if not open_:
-        found = decide(trade, [Fraction(0) if t is None else t for t in wanted], strict)
-        return MultiAnswer(found, verdict=found.verdict)
+        result = decide(trade, [Fraction(0) if t is None else t for t in wanted], strict)
+        return MultiAnswer(result, verdict=result.verdict)
     if len(open_) == 2:
-        found = curve(trade, precision)
-        return MultiAnswer(found, verdict=found.verdict)
+        result = curve(trade, precision)
+        return MultiAnswer(result, verdict=result.verdict)
     (number,) = open_
-    found = optimise(trade, number, wanted, strict, precision)
-    if found.verdict == "false":
-        raise Complaint("no policy meets the thresholds together, so there is no best value", asked.position)
+    result = optimise(trade, number, wanted, strict, precision)
+    if result.verdict == "false":
+        raise Complaint("no policy meets the thresholds together, so there is no best value", multi.position)
     wish = read[number].wish
     if wish.is_maximised:
-        lower, upper = found.lower, found.upper
+        lower, upper = result.lower, result.upper
     elif wish.formula is None:
-        lower, upper = -found.upper, -found.lower
+        lower, upper = -result.upper, -result.lower
     else:
         lower, upper = (
-            float(np.nextafter(1 - found.upper, -np.inf)),
-            float(np.nextafter(1 - found.lower, np.inf)),
+            float(np.nextafter(1 - result.upper, -np.inf)),
+            float(np.nextafter(1 - result.lower, np.inf)),
         )
     if wish.formula is not None:
         lower, upper = max(lower, 0.0), min(upper, 1.0)
-    return MultiAnswer(found, lower, upper)
+    return MultiAnswer(result, lower, upper)
 
 
 def _read(
@@ -573,7 +576,7 @@ class WeightedObjectives:
     @cached_property
     def _parts(self) -> list[FloatArray]:
         """What every choice of the model that is solved gives to, or takes from, each objective."""
-        own, found = self.resting.own, []
+        own, result = self.resting.own, []
         gained = iter(self.resting.satisfied)
         for wish, running in zip(self.wishes, self._running, strict=True):
             part = np.where(own >= 0, running[np.maximum(own, 0)], 0.0)
@@ -583,8 +586,8 @@ class WeightedObjectives:
             if wish.formula is not None:
                 won = next(gained)[-1 - own[stops]].astype(np.float64)
                 part[stops] = 1 - won if self.sums is Sums.COSTS else won
-            found.append(part)
-        return found
+            result.append(part)
+        return result
 
 
 def exact_point(point: FloatArray) -> list[Fraction]:

@@ -88,10 +88,10 @@ class Operators:
         agent, nature, reading = read_directions(operator, self.file, self.structure, self.options)
         if answer not in (self._plain, self._temporal, self._co_safe):
             self.tell_joint()
-        found = answer(OperatorTask(operator, (agent, nature), starts, precision, is_whole))
+        bounds = answer(OperatorTask(operator, (agent, nature), starts, precision, is_whole))
         if reading is not None:
             self.tell(reading.warning)
-        return found, threshold_of(operator, self._formulas)
+        return bounds, threshold_of(operator, self._formulas)
 
     def solve(
         self, model: MDP | IntervalMDP, objective: Objective, precision: float, policy: Policy | None = None
@@ -143,20 +143,20 @@ class Operators:
     def _solver(self, precision: float) -> Solve:
         return lambda model, objective: self.solve(model, objective, precision)
 
-    def _note(self, asked: OperatorTask, *solutions: Solution) -> None:
+    def _note(self, task: OperatorTask, *solutions: Solution) -> None:
         for solution in solutions:
             self.iterations += solution.iterations
             if not solution.is_certified:
-                self._miss(asked, solution.status.value)
+                self._miss(task, solution.status.value)
 
-    def _noted_factors(self, asked: OperatorTask, solution: Solution) -> None:
+    def _noted_factors(self, task: OperatorTask, solution: Solution) -> None:
         """The same, of a solution that takes factors where the model has some."""
         if not solution.is_factored:
             self.tell_joint()
-        self._note(asked, solution)
+        self._note(task, solution)
 
-    def _miss(self, asked: OperatorTask, why: str) -> None:
-        self.missed.append(f"{self.file.text_of(asked.operator)}: {why}")
+    def _miss(self, task: OperatorTask, why: str) -> None:
+        self.missed.append(f"{self.file.text_of(task.operator)}: {why}")
 
     def _refuse_options(self, operator: ValueOperator) -> None:
         if self.options.discount is not None or self.options.terminal_reward is not None:
@@ -168,50 +168,50 @@ class Operators:
 
     # --- the kinds -------------------------------------------------------------------------
 
-    def _plain(self, asked: OperatorTask) -> StateBounds:
-        objective = read_objective(asked.operator, self.file, self.structure, self.options, self._nested)
-        solution = self.solve(self.model, objective, asked.precision)
-        self._noted_factors(asked, solution)
+    def _plain(self, task: OperatorTask) -> StateBounds:
+        objective = read_objective(task.operator, self.file, self.structure, self.options, self._nested)
+        solution = self.solve(self.model, objective, task.precision)
+        self._noted_factors(task, solution)
         return StateBounds(solution.lower, solution.upper)
 
-    def _solve_reward(self, asked: OperatorTask) -> StateBounds:
-        assert isinstance(asked.operator.path, Expression)
-        earned = expand_reward_bound(asked.operator.path, self._formulas, self.structure)
+    def _solve_reward(self, task: OperatorTask) -> StateBounds:
+        assert isinstance(task.operator.path, Expression)
+        earned = expand_reward_bound(task.operator.path, self._formulas, self.structure)
         assert earned is not None
-        found = bound_rewarded(
-            self._joint, earned, asked.directions, asked.starts, self._solver(asked.precision)
+        result = bound_rewarded(
+            self._joint, earned, task.directions, task.starts, self._solver(task.precision)
         )
-        self._note(asked, found.solution)
-        return found.bounds
+        self._note(task, result.solution)
+        return result.bounds
 
-    def _temporal(self, asked: OperatorTask) -> StateBounds:
-        path = asked.operator.path
+    def _temporal(self, task: OperatorTask) -> StateBounds:
+        path = task.operator.path
         assert isinstance(path, Expression)
         check_is_path(path)
         self.tell(f"the path is read as  {spell(path, self.file)}")
         translator = Translator(self._formulas)
-        found = bound_path(
+        result = bound_path(
             self.model,
             translator.both_ways(path),
             translator.atoms,
-            asked.directions,
-            asked.starts,
-            self._solver(asked.precision),
+            task.directions,
+            task.starts,
+            self._solver(task.precision),
             self.effort.translator,
         )
-        if self.effort.controller and asked.is_whole and not found.is_believed:
-            self.steered = found.steered(self.model)
-        self._believe(found)
-        self._noted_factors(asked, found.solution)
-        return found.bounds
+        if self.effort.controller and task.is_whole and not result.is_believed:
+            self.steered = result.steered(self.model)
+        self._believe(result)
+        self._noted_factors(task, result.solution)
+        return result.bounds
 
-    def _co_safe(self, asked: OperatorTask) -> StateBounds:
+    def _co_safe(self, task: OperatorTask) -> StateBounds:
         """A reward that is earned until a co-safe path formula is satisfied."""
-        assert isinstance(asked.operator.path, RewardFormula)
-        path = co_safe_path(asked.operator.path)
+        assert isinstance(task.operator.path, RewardFormula)
+        path = co_safe_path(task.operator.path)
         assert path is not None
         check_is_path(path)
-        reward = reward_structure_of(asked.operator, self.structure)
+        reward = reward_structure_of(task.operator, self.structure)
         self.tell(f"the path is read as  {spell(path, self.file)}")
         translator = Translator(self._formulas)
         formula, _ = translator.both_ways(path)
@@ -223,26 +223,26 @@ class Operators:
                 "write it with F, U and X only",
             )
         nobody = np.zeros(self.structure.states, np.bool_)
-        objective = Objective(ObjectiveKind.REACH_REWARD, *asked.directions, target=nobody, reward=reward)
-        solver = self._solver(asked.precision)
-        found = bound_reward(self.model, formula, translator.atoms, objective, asked.starts, solver)
-        self._noted_factors(asked, found.solution)
-        return found.bounds
+        objective = Objective(ObjectiveKind.REACH_REWARD, *task.directions, target=nobody, reward=reward)
+        solver = self._solver(task.precision)
+        result = bound_reward(self.model, formula, translator.atoms, objective, task.starts, solver)
+        self._noted_factors(task, result.solution)
+        return result.bounds
 
-    def _window(self, asked: OperatorTask) -> StateBounds:
+    def _window(self, task: OperatorTask) -> StateBounds:
         """A reward of late steps."""
-        path = asked.operator.path
+        path = task.operator.path
         assert isinstance(path, RewardFormula)
-        reward = reward_structure_of(asked.operator, self.structure).per_choice(self.structure)
+        reward = reward_structure_of(task.operator, self.structure).per_choice(self.structure)
         steps = steps_of(path.window, self._formulas, path.position)
-        solver = self._solver(asked.precision)
-        bounds, solutions = bound_window(self._joint, reward, steps, asked.directions, asked.starts, solver)
-        self._note(asked, *solutions)
+        solver = self._solver(task.precision)
+        bounds, solutions = bound_window(self._joint, reward, steps, task.directions, task.starts, solver)
+        self._note(task, *solutions)
         return bounds
 
-    def _conditional(self, asked: OperatorTask) -> StateBounds:
+    def _conditional(self, task: OperatorTask) -> StateBounds:
         """P(path and condition) / P(condition)."""
-        operator = asked.operator
+        operator = task.operator
         assert operator.condition is not None and isinstance(operator.path, Expression)
         check_is_path(operator.path)
         path, given = spell(operator.path, self.file), spell(operator.condition, self.file)
@@ -254,8 +254,8 @@ class Operators:
                 self._joint,
                 *both,
                 translator.atoms,
-                asked.starts,
-                self._solver(asked.precision / 10),
+                task.starts,
+                self._solver(task.precision / 10),
                 self.effort.translator,
             )
             for part in parts:
@@ -263,7 +263,7 @@ class Operators:
                 self.iterations += part.solution.iterations
             impossible = parts[1].bounds.upper == 0
         else:
-            bounds, impossible = self._begin_anew(asked, both, translator.atoms)
+            bounds, impossible = self._begin_anew(task, both, translator.atoms)
         if impossible[list(self.structure.initial_states)].any():
             raise Complaint(
                 f"the condition {given} has probability 0 in the initial state, so nothing is known under it",
@@ -272,40 +272,40 @@ class Operators:
         return bounds
 
     def _begin_anew(
-        self, asked: OperatorTask, both: tuple[Both, Both], atoms: list[BoolArray]
+        self, task: OperatorTask, both: tuple[Both, Both], atoms: list[BoolArray]
     ) -> tuple[StateBounds, BoolArray]:
         """With choices or intervals: every state is a separate problem."""
-        starts, states = asked.starts, self.structure.states
+        starts, states = task.starts, self.structure.states
         if len(starts) > MOST_STARTS:
-            if not asked.is_whole:
+            if not task.is_whole:
                 raise Complaint(
                     "inside a formula or a filter conditional probabilities with choices are answered for "
                     f"models of up to {MOST_STARTS} states: every state is a problem of its own",
-                    asked.operator.position,
+                    task.operator.position,
                 )
             self.tell("conditional probabilities with choices are those of the initial states")
             starts = np.array(self.structure.initial_states)
         lower, upper = np.zeros(states), np.ones(states)
         impossible = np.zeros(states, np.bool_)
         for start in starts.tolist():
-            found = bound_beginning_anew(
-                self._joint, *both, atoms, asked.directions, start, self._solver(asked.precision)
+            result = bound_beginning_anew(
+                self._joint, *both, atoms, task.directions, start, self._solver(task.precision)
             )
-            lower[start], upper[start], impossible[start] = found.lower, found.upper, not found.is_possible
-            self.iterations += found.iterations
-            if not found.is_certified:
-                self._miss(asked, f"not close enough in state {self.structure.state_name(start)}")
+            lower[start], upper[start], impossible[start] = result.lower, result.upper, not result.is_possible
+            self.iterations += result.iterations
+            if not result.is_certified:
+                self._miss(task, f"not close enough in state {self.structure.state_name(start)}")
         return StateBounds(lower, upper), impossible
 
-    def _long_run(self, asked: OperatorTask) -> StateBounds:
+    def _long_run(self, task: OperatorTask) -> StateBounds:
         """A long-run average, or the share of time in some states."""
-        operator = asked.operator
+        operator = task.operator
         reward = reward_structure_of(operator, self.structure) if operator.is_reward else None
-        return self._average(asked, self._joint, reward, asked.directions)
+        return self._average(task, self._joint, reward, task.directions)
 
     def _average(
         self,
-        asked: OperatorTask,
+        task: OperatorTask,
         model: MDP | IntervalMDP,
         reward: RewardStructure | None,
         directions: Directions,
@@ -313,29 +313,29 @@ class Operators:
         """The long-run average of a reward in a model, that of being in the states asked about if None."""
         is_share = reward is None
         if reward is None:
-            path = asked.operator.path
+            path = task.operator.path
             assert isinstance(path, RewardFormula) and path.target is not None
             reward = RewardStructure(self._formulas.states(path.target).astype(np.float64))
-        earned, solve = reward.per_choice(model.structure), self._solver(asked.precision / 4)
-        found = bound_average(model, earned, directions, asked.precision, solve)
-        self.iterations += found.iterations
-        if found.missed is not None:
-            self._miss(asked, found.missed)
-        lower, upper = found.bounds.lower, found.bounds.upper
+        earned, solve = reward.per_choice(model.structure), self._solver(task.precision / 4)
+        result = bound_average(model, earned, directions, task.precision, solve)
+        self.iterations += result.iterations
+        if result.missed is not None:
+            self._miss(task, result.missed)
+        lower, upper = result.bounds.lower, result.bounds.upper
         if is_share:
             lower, upper = np.maximum(lower, 0.0), np.minimum(upper, 1.0)
-        return StateBounds(lower, upper, found.bounds.unit)
+        return StateBounds(lower, upper, result.bounds.unit)
 
-    def _cvar(self, asked: OperatorTask) -> StateBounds:
+    def _cvar(self, task: OperatorTask) -> StateBounds:
         """The mean of the worst part of all plays."""
-        operator = asked.operator
+        operator = task.operator
         assert operator.cvar_level is not None
         level = self._formulas.number(operator.cvar_level, Type.DOUBLE, "the level of CVaR")
         if not 0 <= level < 1:
             raise Complaint(
                 f"the level of CVaR is {float(level):g}, not within [0, 1)", position_of(operator.cvar_level)
             )
-        agent, nature = asked.directions
+        agent, nature = task.directions
         has_choices, is_interval = self.structure.has_choices, isinstance(self._joint, IntervalMDP)
         if is_interval and not has_choices:
             agent = nature
@@ -360,22 +360,22 @@ class Operators:
             upper_steps=costs.upper_steps,
             reward=RewardStructure(choice=cost),
         )
-        problem = CvarProblem(self._joint, objective, level, self._solver(asked.precision / 10))
+        problem = CvarProblem(self._joint, objective, level, self._solver(task.precision / 10))
         if agent is Direction.MIN:
-            found = bound_least_cvar(problem, asked.starts, self.structure.states)
+            result = bound_least_cvar(problem, task.starts, self.structure.states)
         else:
-            starts = asked.starts
+            starts = task.starts
             if len(starts) > MOST_STARTS:
                 self.tell("CVaR…max is that of the initial states")
                 starts = np.array(self.structure.initial_states)
-            found = bound_largest_cvar(problem, starts, self.structure.states, level, asked.precision / 2)
-        self.iterations += found.iterations
-        if found.missed:
-            self._miss(asked, "not close enough")
-        return found.bounds
+            result = bound_largest_cvar(problem, starts, self.structure.states, level, task.precision / 2)
+        self.iterations += result.iterations
+        if result.missed:
+            self._miss(task, "not close enough")
+        return result.bounds
 
-    def _believe(self, found: PathBounds) -> None:
-        if found.is_believed:
+    def _believe(self, bounds: PathBounds) -> None:
+        if bounds.is_believed:
             self.believed = True
             self.tell(
                 f"automata of formulas that are neither safe nor co-safe are taken from "

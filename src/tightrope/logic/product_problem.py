@@ -73,7 +73,7 @@ class ProductProblem(Problem):
     needs_support: bool
     reach: Reachability | None = field(repr=False, compare=False)
     letters: Letters | None = field(repr=False, compare=False)
-    asked: Query | None = field(repr=False, compare=False)
+    temporal: Query | None = field(repr=False, compare=False)
     """The temporal query, to be read again on another model."""
 
     def __init__(
@@ -85,11 +85,11 @@ class ProductProblem(Problem):
         needs_support: bool = False,
         reach: Reachability | None = None,
         letters: Letters | None = None,
-        asked: Query | None = None,
+        temporal: Query | None = None,
     ):
         super().__init__(lift_model(base, product), query)
         fields = {"base": base, "product": product, "needs_support": needs_support}
-        for name, value in {**fields, "reach": reach, "letters": letters, "asked": asked}.items():
+        for name, value in {**fields, "reach": reach, "letters": letters, "temporal": temporal}.items():
             object.__setattr__(self, name, value)
 
     def with_model(self, model: AnyModel) -> Problem:
@@ -129,14 +129,14 @@ class ProductProblem(Problem):
 
     def follow(self, transitions: OffsetArray) -> OffsetArray:
         """The transitions of an episode of the model as those of the product, which begins with it."""
-        structure, state, found = self.model.structure, self.model.initial, []
+        structure, state, result = self.model.structure, self.model.initial, []
         for wanted in transitions.tolist():
             choices = structure.choice_start[state : state + 2]
             span = slice(*structure.transition_start[choices])
             place = span.start + int(np.flatnonzero(self.product.transition[span] == wanted)[0])
-            found.append(place)
+            result.append(place)
             state = int(structure.successor[place])
-        return np.array(found, np.int64)
+        return np.array(result, np.int64)
 
     def controller(self, policy: Policy) -> Policy:
         """A deterministic policy of the product as a controller of the model."""
@@ -209,7 +209,7 @@ def product_problem(
         needs_support=not is_co_safe(sought.formula),
         reach=reach,
         letters=letters,
-        asked=query,
+        temporal=query,
     )
     return made, f"the path is read as  {spell(operator.path, query.syntax)}"
 
@@ -233,21 +233,21 @@ def steer(problem: Problem, steering: Policy, counts: Counts) -> tuple[ProductPr
         if policy.depends_on_step:
             raise InputError("a policy that depends on the step does not go with a temporal formula")
     assert isinstance(model, ParametricMDP) and isinstance(problem, ProductProblem)
-    assert problem.asked is not None
-    made, _ = product_problem(model, problem.asked.on(model.structure), policy)
+    assert problem.temporal is not None
+    made, _ = product_problem(model, problem.temporal.on(model.structure), policy)
     return made, Policy(made.model, policy.probability[made.product.choice]), made.lift(counts)
 
 
 def _chain(policy: Policy) -> MDP:
     """What is possible under a policy: one choice per state, with the transitions of all that it takes."""
     structure = policy.structure
-    taken = (policy.probability > 0)[structure.transition_choice]
-    owner = structure.choice_state[structure.transition_choice][taken]
+    selected = (policy.probability > 0)[structure.transition_choice]
+    owner = structure.choice_state[structure.transition_choice][selected]
     start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=structure.states))])
     built = Structure(
         choice_start=np.arange(structure.states + 1),
         transition_start=start,
-        successor=structure.successor[taken],
+        successor=structure.successor[selected],
         initial_states=structure.initial_states,
     )
     return every_transition(built)

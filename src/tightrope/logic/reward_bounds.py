@@ -86,30 +86,32 @@ def require_whole(reward: FloatArray, name: str, why: str, position: Position | 
 
 def bound_rewarded(
     model: MDP | IntervalMDP,
-    asked: RewardBounded,
+    problem: RewardBounded,
     directions: Directions,
     starts: OffsetArray,
     solve: Solve,
 ) -> PathBounds:
     """Bounds on the probability from the states `starts`."""
     states, longer = model.states, through_choices(model)
-    amounts, place = np.unique(np.concatenate([[0.0], asked.earned]), return_inverse=True)
+    amounts, place = np.unique(np.concatenate([[0.0], problem.earned]), return_inverse=True)
     letter = np.concatenate([np.full(states, place[0]), place[1:]]).astype(np.int32)
-    most = asked.lower if asked.upper is None else asked.upper + 1
+    most = problem.lower if problem.upper is None else problem.upper + 1
     if most >= MOST_STATES:
         raise Complaint(f"a bound on a reward is less than {MOST_STATES:,}", None)
     sums = np.minimum(np.arange(most + 1)[:, None] + amounts[None, :], most)
     letters = Letters(letter, tuple(range(len(amounts))))
     product = product_of(Support.of(longer), letters, Automaton(sums.astype(np.int32)), starts)
-    inside = product.memory >= asked.lower
-    if asked.upper is not None:
-        inside &= product.memory <= asked.upper
+    inside = product.memory >= problem.lower
+    if problem.upper is not None:
+        inside &= product.memory <= problem.upper
     choices = np.ones(model.structure.choices, np.bool_)
-    target = np.concatenate([asked.target, ~choices])[product.state] & inside
-    allowed = np.concatenate([asked.allowed, choices])[product.state]
-    if asked.upper is not None:
-        allowed = allowed & (product.memory <= asked.upper)
-    solution = solve(product.model(longer), reaching(directions, target, allowed | target, asked.complement))
+    target = np.concatenate([problem.target, ~choices])[product.state] & inside
+    allowed = np.concatenate([problem.allowed, choices])[product.state]
+    if problem.upper is not None:
+        allowed = allowed & (product.memory <= problem.upper)
+    solution = solve(
+        product.model(longer), reaching(directions, target, allowed | target, problem.complement)
+    )
     return PathBounds(from_starts(solution, starts, states, PROBABILITY), solution)
 
 
@@ -242,11 +244,11 @@ class Threshold:
         return replace(self.operator, path=Unary("!", inner, path.position) if negated else inner)
 
 
-def read_threshold(asked: formulas.Quantile) -> Threshold:
+def read_threshold(quantile: formulas.Quantile) -> Threshold:
     """What is asked, or a complaint where the bound of one path is not the variable alone."""
-    operator = asked.operand
+    operator = quantile.operand
     if not isinstance(operator, formulas.ValueOperator) or operator.is_reward or operator.comparison is None:
-        raise Complaint("a quantile is about one P with a threshold", asked.position, _FORM)
+        raise Complaint("a quantile is about one P with a threshold", quantile.position, _FORM)
     if operator.condition is not None or not isinstance(operator.path, Expression):
         raise Complaint("a quantile is about a path with a bound", operator.position, _FORM)
     path, negated = without_negation(operator.path)
@@ -255,25 +257,25 @@ def read_threshold(asked: formulas.Quantile) -> Threshold:
         raise Complaint(
             "a quantile is about F, G or U with a bound on steps or on a reward", operator.position, _FORM
         )
-    is_upper = bound.lower is None and _is(bound.upper, asked.variable)
-    if not is_upper and not (bound.upper is None and _is(bound.lower, asked.variable)):
+    is_upper = bound.lower is None and _is(bound.upper, quantile.variable)
+    if not is_upper and not (bound.upper is None and _is(bound.lower, quantile.variable)):
         raise Complaint(
-            f"the bound is the variable {asked.variable} alone, on one side", path.position, _FORM
+            f"the bound is the variable {quantile.variable} alone, on one side", path.position, _FORM
         )
     likelier = (_RISES[path.operator] != negated) == is_upper
     rises = likelier == operator.comparison.startswith(">")
-    if rises != asked.is_least:
-        told = "from some k on" if rises else "up to some k"
+    if rises != quantile.is_least:
+        notes = "from some k on" if rises else "up to some k"
         raise Complaint(
-            f"this holds {told}: the {'least' if rises else 'largest'} one is the quantile",
-            asked.position,
-            f"write quantile({'min' if rises else 'max'} {asked.variable}, …)",
+            f"this holds {notes}: the {'least' if rises else 'largest'} one is the quantile",
+            quantile.position,
+            f"write quantile({'min' if rises else 'max'} {quantile.variable}, …)",
         )
     return Threshold(operator, rises, is_upper)
 
 
 def find_quantile(
-    asked: Threshold, decide: Callable[[formulas.ValueOperator], StateTruth], wanted: BoolArray
+    query: Threshold, decide: Callable[[formulas.ValueOperator], StateTruth], wanted: BoolArray
 ) -> tuple[StateBounds, int]:
     """Bounds on the quantile in the states that are `wanted`, and how many k were tried."""
     known: dict[int, StateTruth] = {}
@@ -281,18 +283,18 @@ def find_quantile(
     def meets(k: int) -> StateTruth:
         """Larger k help; turned round where smaller ones do."""
         if k not in known:
-            known[k] = decide(asked.at(k))
-        return known[k] if asked.rises else known[k].negated()
+            known[k] = decide(query.at(k))
+        return known[k] if query.rises else known[k].negated()
 
     never = np.zeros(len(wanted), np.bool_)
-    if asked.has_limit:
-        limit = decide(asked.at(None))
-        never = limit.fails if asked.rises else limit.holds
+    if query.has_limit:
+        limit = decide(query.at(None))
+        never = limit.fails if query.rises else limit.holds
     sought = wanted & ~never
     open_from = _first(lambda k: ~meets(k).fails, sought)
     holds_from = _first(lambda k: meets(k).holds, sought)
     lower, upper = (np.where(never, np.inf, end) for end in (open_from, holds_from))
-    if not asked.rises:  # the last k before the first that fails
+    if not query.rises:  # the last k before the first that fails
         lower, upper = (np.where(end == 0, -np.inf, end - 1) for end in (lower, upper))
     lower[np.isposinf(lower) & ~never] = MOST  # nothing is known beyond
     lower[~wanted], upper[~wanted] = -np.inf, np.inf
@@ -302,23 +304,23 @@ def find_quantile(
 def _first(holds: Callable[[int], BoolArray], sought: BoolArray) -> FloatArray:
     """The first k at which something holds that holds from then on, per state; ∞ beyond the largest."""
     at_least = np.zeros(len(sought), np.int64)
-    found = np.full(len(sought), np.inf)
+    result = np.full(len(sought), np.inf)
     k = 0
     while True:  # double until it holds everywhere
         now = holds(k)
-        found = np.where(now & np.isinf(found), float(k), found)
+        result = np.where(now & np.isinf(result), float(k), result)
         at_least = np.where(now, at_least, np.maximum(at_least, k + 1))
         if (now | ~sought).all() or k == MOST:
             break
         k = min(max(1, 2 * k), MOST)
     while True:
-        spread = np.where(sought & np.isfinite(found), found - at_least, 0.0)
+        spread = np.where(sought & np.isfinite(result), result - at_least, 0.0)
         if not (spread > 0).any():
-            return found
+            return result
         widest = int(np.argmax(spread))
-        k = int(at_least[widest] + (found[widest] - at_least[widest]) // 2)
+        k = int(at_least[widest] + (result[widest] - at_least[widest]) // 2)
         now = holds(k)
-        found = np.where(now, np.minimum(found, float(k)), found)
+        result = np.where(now, np.minimum(result, float(k)), result)
         at_least = np.where(now, at_least, np.maximum(at_least, k + 1))
 
 

@@ -79,19 +79,19 @@ def with_choices(
     own = np.concatenate([np.arange(structure.choices), added])
     order = np.lexsort((-own * (own < 0), owners))  # the own choices first, in their order
     sizes = np.concatenate([np.diff(structure.transition_start), np.ones(len(added), np.int64)])
-    taken, _ = ranges(np.concatenate([[0], np.cumsum(sizes)]), order)
+    selected, _ = ranges(np.concatenate([[0], np.cumsum(sizes)]), order)
     leads = np.concatenate([structure.successor, successor, last])
     built = Structure(
         choice_start=np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=states + new_states))]),
         transition_start=np.concatenate([[0], np.cumsum(sizes[order])]),
-        successor=leads[taken].astype(np.int32),
+        successor=leads[selected].astype(np.int32),
         initial_states=structure.initial_states,
         declared_mdp=True,
     )
     certain = np.ones(len(added))
 
     def widen(values: FloatArray) -> FloatArray:
-        return np.concatenate([values, certain])[taken]
+        return np.concatenate([values, certain])[selected]
 
     if isinstance(model, MDP):
         return MDP(built, widen(model.probability)), own[order]

@@ -96,12 +96,12 @@ def bound_path(
     if not is_co_safe(sought.formula):
         require_constant(model, "temporal formulas that are neither safe nor co-safe")
     if is_co_safe(sought.formula) or translator is None:
-        found = reach_by_progression(model, sought.formula, letters, starts)
+        result = reach_by_progression(model, sought.formula, letters, starts)
     else:
-        found = _by_translator(model, sought.formula, len(atoms), letters, starts, translator)
-    solution = solve(found.model, sought.objective(found))
+        result = _by_translator(model, sought.formula, len(atoms), letters, starts, translator)
+    solution = solve(result.model, sought.objective(result))
     bounds = from_starts(solution, starts, model.states, PROBABILITY)
-    return PathBounds(bounds, solution, found.is_believed, found, letters)
+    return PathBounds(bounds, solution, result.is_believed, result, letters)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +112,8 @@ class Sought:
     directions: Directions
     complement: bool
 
-    def objective(self, found: Reachability) -> Objective:
-        return reaching(self.directions, found.target, found.allowed, self.complement)
+    def objective(self, result: Reachability) -> Objective:
+        return reaching(self.directions, result.target, result.allowed, self.complement)
 
 
 def sought_formula(path: tuple[Formula, Formula], directions: Directions) -> Sought:

@@ -90,9 +90,9 @@ class TimedEvaluation(Evaluation):
     def _make_operators(self) -> Operators:
         return TimedOperators(self.chain, self.query, self.effort, self._formulas, self._decide_states)
 
-    def _quantile(self, asked: Quantile) -> StateBounds:
+    def _quantile(self, quantile: Quantile) -> StateBounds:
         row = CAPABILITIES[QueryKind.QUANTILE]
-        raise Complaint(f"{row.subject} not supported in continuous time", asked.position)
+        raise Complaint(f"{row.subject} not supported in continuous time", quantile.position)
 
 
 class TimedOperators(Operators):
@@ -178,10 +178,10 @@ class TimedOperators(Operators):
         """Bounds as close as was asked, by leaving out less of the Poisson sums where that is needed."""
         pair: Pair | None = None
         for tail in _TAILS:
-            found, steps = compute(precision * tail)
+            result, steps = compute(precision * tail)
             self.iterations += steps
             low, high = (
-                found if pair is None else (np.maximum(pair[0], found[0]), np.minimum(pair[1], found[1]))
+                result if pair is None else (np.maximum(pair[0], result[0]), np.minimum(pair[1], result[1]))
             )
             pair = low, high
             if complement:
@@ -246,15 +246,15 @@ class TimedOperators(Operators):
 
     # --- in the long run -------------------------------------------------------------------
 
-    def _long_run(self, asked: OperatorTask) -> StateBounds:
-        operator, (_, nature) = asked.operator, asked.directions
+    def _long_run(self, task: OperatorTask) -> StateBounds:
+        operator, (_, nature) = task.operator, task.directions
         chain: MDP | IntervalMDP
         if isinstance(self.chain, CTMC):
             chain = uniform_chain(self.chain)
         else:
             chain = uniform_robust_chain(self.chain, nature is Direction.MAX)
         reward = chain.structure.rewards[_reward_name(operator, self)] if operator.is_reward else None
-        return self._average(asked, chain, reward, (nature, nature))
+        return self._average(task, chain, reward, (nature, nature))
 
 
 def until(
@@ -326,15 +326,15 @@ def _refuse(operator: ValueOperator, is_interval: bool) -> None:
     if isinstance(operator.path, RewardFormula) and operator.path.target is not None:
         paths.append(operator.path.target)
     for path in paths:
-        found = [node for node in nodes(path) if isinstance(node, PathFormula)]
-        timed = next((node for node in found if node.bound is not None), None)
+        result = [node for node in nodes(path) if isinstance(node, PathFormula)]
+        timed = next((node for node in result if node.bound is not None), None)
         alone = path is operator.path and is_simple_path(path) and operator.condition is None
         if timed is not None and not alone:
             raise Complaint(
                 "bounds on time stand at the one temporal operator of P, not inside of other formulas",
                 timed.position,
             )
-        following = next((node for node in found if node.operator is PathOperator.NEXT), None)
+        following = next((node for node in result if node.operator is PathOperator.NEXT), None)
         if is_interval and following is not None:
             raise Complaint("X is not answered where rates are intervals", following.position)
     if is_interval and any(isinstance(node, Multi) for path in paths for node in nodes(path)):
@@ -395,9 +395,9 @@ def bound_over_rates(chain: IntervalCTMC, query: Query, effort: SolveOptions) ->
     for direction in ("min", "max"):
         directed = query.with_nature(direction)
         evaluation = TimedEvaluation(chain, directed, effort)
-        found = evaluation.value(directed.operator, everywhere=False)
-        assert isinstance(found, StateBounds)
-        ends.append(found)
+        result = evaluation.value(directed.operator, everywhere=False)
+        assert isinstance(result, StateBounds)
+        ends.append(result)
         missed += evaluation.operators.missed
         steps += evaluation.operators.iterations
     at = list(chain.initial_states)

@@ -78,28 +78,28 @@ def guesses(formula: Formula) -> Iterator[Guess]:
     inside = subformulas(formula)
     promises = sorted((part for part in inside if part.operator in PROMISES), key=repr_key)
     bans = sorted((part for part in inside if part.operator in BANS), key=repr_key)
-    for kept in _subsets(promises):
+    for remaining in _subsets(promises):
         for lasting in _subsets(bans):
-            guess = kept, lasting
-            if all(assume_bans(part, lasting) != FALSE for part in kept) and all(
-                assume_promises(part, kept) != FALSE for part in lasting
+            guess = remaining, lasting
+            if all(assume_bans(part, lasting) != FALSE for part in remaining) and all(
+                assume_promises(part, remaining) != FALSE for part in lasting
             ):
                 yield guess
 
 
 def can_begin(left: Iterable[Formula], guess: Guess) -> bool:
     """Whether some formula, read by the guess, is not refuted at once: else its first part never holds."""
-    kept, _ = guess
-    return any(_read_by(formula, kept) != FALSE for formula in left)
+    remaining, _ = guess
+    return any(_read_by(formula, remaining) != FALSE for formula in left)
 
 
 def suffix_automaton(
     formula: Formula, guess: Guess, letters: Sequence[int]
 ) -> tuple[Automaton, RabinPair] | None:
     """The three parts for one guess, as one automaton; None where the first one can never hold."""
-    kept, lasting = guess
-    goals = tuple(sorted({eventually(assume_bans(part, lasting)) for part in kept}, key=repr_key))
-    rules = tuple(sorted({globally(assume_promises(part, kept)) for part in lasting}, key=repr_key))
+    remaining, lasting = guess
+    goals = tuple(sorted({eventually(assume_bans(part, lasting)) for part in remaining}, key=repr_key))
+    rules = tuple(sorted({globally(assume_promises(part, remaining)) for part in lasting}, key=repr_key))
     goals = tuple(goal for goal in goals if goal != TRUE)
     rules = tuple(rule for rule in rules if rule != TRUE)
     State = tuple[Formula, Formula, tuple[Formula, ...], tuple[Formula, ...]]
@@ -107,7 +107,7 @@ def suffix_automaton(
     def step(state: State, letter: int) -> State:
         left, reading, promises, bans = state
         rest = after(left, letter)
-        restarted = _read_by(rest, kept) if reading == FALSE else after(reading, letter)
+        restarted = _read_by(rest, remaining) if reading == FALSE else after(reading, letter)
         return (
             rest,
             restarted,
@@ -115,7 +115,7 @@ def suffix_automaton(
             tuple(after(r if b == FALSE else b, letter) for r, b in zip(rules, bans, strict=True)),
         )
 
-    first: State = (formula, _read_by(formula, kept), goals, rules)
+    first: State = (formula, _read_by(formula, remaining), goals, rules)
     automaton, states = explore(first, letters, step)
     avoided = np.array([reading == FALSE or FALSE in bans for _, reading, _, bans in states])
     if avoided.all():
@@ -134,9 +134,9 @@ def assume_bans(part: Elementary, lasting: frozenset[Elementary]) -> Formula:
     return _rewritten(part, lasting, keeps=False)
 
 
-def assume_promises(part: Elementary, kept: frozenset[Elementary]) -> Formula:
+def assume_promises(part: Elementary, remaining: frozenset[Elementary]) -> Formula:
     """A ban with promises read by X: it only bans then."""
-    return _rewritten(part, kept, keeps=True)
+    return _rewritten(part, remaining, keeps=True)
 
 
 def repr_key(value: object) -> str:
@@ -207,10 +207,10 @@ def whole_automaton(formula: Formula, letters: Sequence[int]) -> tuple[Automaton
         return reduce_automaton(automaton, [pair])
     refuse_large(formula)
     _, left = progression(formula, letters)
-    found = [
+    result = [
         suffix_automaton(formula, guess, letters) for guess in guesses(formula) if can_begin(left, guess)
     ]
-    parts = [part for part in found if part is not None]
+    parts = [part for part in result if part is not None]
     place = {letter: number for number, letter in enumerate(letters)}
 
     def step(states: tuple[int, ...], letter: int) -> tuple[int, ...]:
@@ -228,12 +228,12 @@ def whole_automaton(formula: Formula, letters: Sequence[int]) -> tuple[Automaton
 
 def reduce_automaton(automaton: Automaton, pairs: list[RabinPair]) -> tuple[Automaton, list[RabinPair]]:
     """The same language with fewer pairs and states, which are numbered as they are first met."""
-    kept: list[RabinPair] = []
+    remaining: list[RabinPair] = []
     for place, pair in enumerate(pairs):
-        others = [*kept, *pairs[place + 1 :]]
+        others = [*remaining, *pairs[place + 1 :]]
         if not any(_implies(pair, other) for other in others):
-            kept.append(pair)
-    marks = [mask for pair in kept for mask in (pair.avoided, *pair.repeated)]
+            remaining.append(pair)
+    marks = [mask for pair in remaining for mask in (pair.avoided, *pair.repeated)]
     seen = np.array(marks, np.bool_).reshape(len(marks), *automaton.successor.shape)
     block = _renumber(np.moveaxis(seen, 0, -1).reshape(automaton.states, -1))
     while True:
@@ -249,7 +249,7 @@ def reduce_automaton(automaton: Automaton, pairs: list[RabinPair]) -> tuple[Auto
                 first.append(following)
     name = np.array([number.get(b, 0) for b in range(int(block.max()) + 1)], np.int32)
     small = Automaton(name[block[automaton.successor[first]]])
-    return small, [RabinPair(p.avoided[first], tuple(mask[first] for mask in p.repeated)) for p in kept]
+    return small, [RabinPair(p.avoided[first], tuple(mask[first] for mask in p.repeated)) for p in remaining]
 
 
 def _implies(pair: RabinPair, other: RabinPair) -> bool:

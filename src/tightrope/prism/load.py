@@ -63,24 +63,24 @@ class PrismRates:
 
 
 def load_prism(
-    path: str | Path, constants: Mapping[str, str] | None = None, **said: Unpack[BuildWords]
+    path: str | Path, constants: Mapping[str, str] | None = None, **words: Unpack[BuildWords]
 ) -> ParametricMDP | IntervalMDP:
     """The model of a PRISM file; `constants` are the values of `--const`."""
-    return build_model(read_program(path, constants), **said).model
+    return build_model(read_program(path, constants), **words).model
 
 
 def load_prism_text(
-    text: str, file: str = "model", constants: Mapping[str, str] | None = None, **said: Unpack[BuildWords]
+    text: str, file: str = "model", constants: Mapping[str, str] | None = None, **words: Unpack[BuildWords]
 ) -> ParametricMDP | IntervalMDP:
     """The model of a program in a string; `file` is what messages call it."""
-    return build_model(read_text(text, file, constants), **said).model
+    return build_model(read_text(text, file, constants), **words).model
 
 
 def load_rates_text(
-    text: str, file: str = "model", constants: Mapping[str, str] | None = None, **said: Unpack[BuildWords]
+    text: str, file: str = "model", constants: Mapping[str, str] | None = None, **words: Unpack[BuildWords]
 ) -> ParametricCTMC:
     """The chain in continuous time of a program in a string."""
-    return build_rates(read_text(text, file, constants), **said).model
+    return build_rates(read_text(text, file, constants), **words).model
 
 
 def read_program(path: str | Path, constants: Mapping[str, str] | None = None) -> Program:
@@ -97,7 +97,7 @@ def read_text(text: str, file: str = "model", constants: Mapping[str, str] | Non
         return expand(parse_model(text, file), constants or {})
 
 
-def build_model(program: Program, **said: Unpack[BuildWords]) -> PrismModel:
+def build_model(program: Program, **words: Unpack[BuildWords]) -> PrismModel:
     """Explore a program in discrete time."""
     if program.type is ModelType.CTMC:
         raise InputError(
@@ -105,11 +105,11 @@ def build_model(program: Program, **said: Unpack[BuildWords]) -> PrismModel:
             Location(program.file),
             hint="check, info, export, sample and learn take such models, in Python tr.load and tr.solve",
         )
-    parameters = narrow_domain(Parameters.unit_box(program.parameters), said.get("box"), said.get("domain"))
-    return PrismModel(*_explore(explore_until, program, parameters, said))
+    parameters = narrow_domain(Parameters.unit_box(program.parameters), words.get("box"), words.get("domain"))
+    return PrismModel(*_explore(explore_until, program, parameters, words))
 
 
-def build_rates(program: Program, **said: Unpack[BuildWords]) -> PrismRates:
+def build_rates(program: Program, **words: Unpack[BuildWords]) -> PrismRates:
     """Explore a program in continuous time (`ctmc`); a warning says where the range of a parameter is taken
     to be [0, LARGEST_RATE]."""
     if program.type is not ModelType.CTMC:
@@ -120,21 +120,21 @@ def build_rates(program: Program, **said: Unpack[BuildWords]) -> PrismRates:
             Location(program.file),
             hint="let the rates be constants without a value, and give their ranges: --param lam=0.1:0.3",
         )
-    parameters = narrow_domain(rate_box(program.parameters), said.get("box"), said.get("domain"))
-    if (warn := said.get("warn")) is not None:
+    parameters = narrow_domain(rate_box(program.parameters), words.get("box"), words.get("domain"))
+    if (warn := words.get("warn")) is not None:
         _warn_of_ranges(parameters, warn)
-    return PrismRates(*_explore(explore_rates, program, parameters, said))
+    return PrismRates(*_explore(explore_rates, program, parameters, words))
 
 
 def _explore(
     explore: Callable[[Program, Expression | None, Parameters, Progress | None, Warn | None], tuple[M, bool]],
     program: Program,
     parameters: Parameters,
-    said: BuildWords,
+    words: BuildWords,
 ) -> tuple[M, bool]:
-    boundary = said.get("boundary")
+    boundary = words.get("boundary")
     stop = None if boundary is None else boundary(program)
-    return explore(program, stop, parameters, said.get("progress"), said.get("warn"))
+    return explore(program, stop, parameters, words.get("progress"), words.get("warn"))
 
 
 def _warn_of_ranges(parameters: Parameters, warn: Warn) -> None:

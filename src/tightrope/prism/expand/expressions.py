@@ -288,14 +288,14 @@ def type_of(expression: syntax.Expression, scope: Scope) -> syntax.Type:
 
 def check_type(expression: syntax.Expression, scope: Scope, expected: syntax.Type, what: str) -> None:
     """Complain unless an expression may stand where `what` wants a value of type `expected`."""
-    found = type_of(expression, scope)
-    if found is expected or (expected is syntax.Type.DOUBLE and found is syntax.Type.INT):
+    actual = type_of(expression, scope)
+    if actual is expected or (expected is syntax.Type.DOUBLE and actual is syntax.Type.INT):
         return
     hint = None
     wanted = "a number" if expected is syntax.Type.DOUBLE else _article(expected)
-    if expected is syntax.Type.INT and found is syntax.Type.DOUBLE:
+    if expected is syntax.Type.INT and actual is syntax.Type.DOUBLE:
         hint = "floor(…), ceil(…) and round(…) turn a double into an int"
-    raise Complaint(f"{what} must be {wanted}, but this is {_article(found)}", position_of(expression), hint)
+    raise Complaint(f"{what} must be {wanted}, but this is {_article(actual)}", position_of(expression), hint)
 
 
 def _article(type_: syntax.Type) -> str:
@@ -350,14 +350,14 @@ def _common(left: syntax.Type, right: syntax.Type) -> syntax.Type:
     return left if left is right else syntax.Type.DOUBLE
 
 
-def _need_number(found: syntax.Type, operand: syntax.Expression, operator: str) -> None:
-    if found is syntax.Type.BOOL:
+def _need_number(actual: syntax.Type, operand: syntax.Expression, operator: str) -> None:
+    if actual is syntax.Type.BOOL:
         raise Complaint(f"'{operator}' wants numbers, but this is a bool", position_of(operand))
 
 
-def _need_bool(found: syntax.Type, operand: syntax.Expression, operator: str) -> None:
-    if found is not syntax.Type.BOOL:
-        raise Complaint(f"'{operator}' wants a bool, but this is {_article(found)}", position_of(operand))
+def _need_bool(actual: syntax.Type, operand: syntax.Expression, operator: str) -> None:
+    if actual is not syntax.Type.BOOL:
+        raise Complaint(f"'{operator}' wants a bool, but this is {_article(actual)}", position_of(operand))
 
 
 # Substitution of constants, and folding of everything they decide.

@@ -293,10 +293,10 @@ def initial_states(
     conjuncts = _conjuncts(predicate)
     while True:
         conjuncts = [fold(conjunct, fixed) for conjunct in conjuncts]
-        found = [pair for conjunct in conjuncts if (pair := _equation(conjunct))]
-        if not found:
+        result = [pair for conjunct in conjuncts if (pair := _equation(conjunct))]
+        if not result:
             break
-        for name, value in found:
+        for name, value in result:
             variable = by_name[name]
             if not variable.low <= value <= variable.high:
                 raise _none(predicate)
@@ -363,14 +363,14 @@ def _try_values(
             position_of(predicate),
             "fix the variables one by one: x=3 & y=0 & !b",
         )
-    found = []
+    result = []
     for values in product(*(range(v.low, v.high + 1) for v in mentioned)):
         literals = {v.name: _literal(v, k) for v, k in zip(mentioned, values, strict=True)}
         if all(value_of(fold(conjunct, literals)) for conjunct in conjuncts):
-            found.append(values)
-    if not found:
+            result.append(values)
+    if not result:
         raise _none(predicate)
-    return [variable.name for variable in mentioned], found
+    return [variable.name for variable in mentioned], result
 
 
 def _literal(variable: StateVariable, value: int) -> syntax.Literal:

@@ -61,14 +61,14 @@ def copy_out(model: syntax.Model, formulas: Inliner) -> tuple[syntax.Module, ...
 def _renamable(model: syntax.Model) -> set[str]:
     """Every name a renaming may speak of: variables, constants and actions of the whole model."""
     plain = [module for module in model.modules if isinstance(module, syntax.Module)]
-    found = {variable.name for variable in model.globals}
-    found |= {constant.name for constant in model.constants}
-    found |= {variable.name for module in plain for variable in module.variables}
-    found |= {command.action for module in plain for command in module.commands if command.action}
+    result = {variable.name for variable in model.globals}
+    result |= {constant.name for constant in model.constants}
+    result |= {variable.name for module in plain for variable in module.variables}
+    result |= {command.action for module in plain for command in module.commands if command.action}
     for module in model.modules:
         if isinstance(module, syntax.ModuleRenaming):
-            found |= {new for _, new in module.renaming}
-    return found
+            result |= {new for _, new in module.renaming}
+    return result
 
 
 def _rename(
@@ -188,11 +188,11 @@ def compose(modules: Sequence[Module], system: Composition | None) -> tuple[Sync
     """The synchronisations, in the order in which their first commands are written."""
     parts = _Parts(modules)
     if system is None:
-        found = parts.of_module(0)
+        result = parts.of_module(0)
         for number in range(1, len(modules)):
-            found = _parallel(found, parts.of_module(number), None)
+            result = _parallel(result, parts.of_module(number), None)
     else:
-        found = parts.of(system)
+        result = parts.of(system)
         left_out = [module for i, module in enumerate(modules) if i not in parts.used]
         if left_out:
             raise Complaint(
@@ -200,7 +200,7 @@ def compose(modules: Sequence[Module], system: Composition | None) -> tuple[Sync
                 left_out[0].position,
                 "every module stands there once",
             )
-    return tuple(sorted(found.ways, key=lambda one: _first_command(one, modules)))
+    return tuple(sorted(result.ways, key=lambda one: _first_command(one, modules)))
 
 
 def actions_of(synchronisations: Sequence[Synchronisation]) -> Actions:

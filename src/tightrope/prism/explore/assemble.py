@@ -44,11 +44,11 @@ class ModelRows:
 
 def without(rows: ModelRows, dropped: BoolArray) -> ModelRows:
     """The rows less some transitions."""
-    kept: OffsetArray = np.zeros(len(dropped) + 1, dtype=np.int64)
-    np.cumsum(~dropped, out=kept[1:])
+    remaining: OffsetArray = np.zeros(len(dropped) + 1, dtype=np.int64)
+    np.cumsum(~dropped, out=remaining[1:])
     return replace(
         rows,
-        transition_start=kept[rows.transition_start],
+        transition_start=remaining[rows.transition_start],
         successor=rows.successor[~dropped],
         probability=rows.probability[~dropped],
     )
@@ -341,17 +341,17 @@ def merge_successors(
         else:
             for read in range(first, last):
                 target = successor[read]
-                found = -1
+                result = -1
                 for earlier in range(begin, write):
                     if successor[earlier] == target:
-                        found = earlier
+                        result = earlier
                         break
-                if found < 0:
+                if result < 0:
                     successor[write] = target
                     number[write] = number[read]
                     write += 1
                 else:
-                    into[merged] = found
+                    into[merged] = result
                     added[merged] = number[read]
                     merged += 1
         width[choice] = write - begin

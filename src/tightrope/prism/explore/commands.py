@@ -520,9 +520,9 @@ class CommandGroup:
         result: Alternatives | None = None
         for part in masks:
             enabled = [
-                found
+                outcome
                 for command, mask in part
-                if (found := command.alternatives(frame, mask if possible is None else mask & possible))
+                if (outcome := command.alternatives(frame, mask if possible is None else mask & possible))
             ]
             if not enabled:
                 return None

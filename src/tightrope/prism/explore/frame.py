@@ -229,8 +229,8 @@ class Instructions:
         """A list that computes the nodes: its begin, its end, and the registers of the results."""
         begin = len(self._code)
         known: dict[int, int] = {}
-        found = [self._translate(node, known) for node in nodes]
-        return begin, len(self._code), found
+        result = [self._translate(node, known) for node in nodes]
+        return begin, len(self._code), result
 
     def _translate(self, node: ValueNode, known: dict[int, int]) -> int:
         """The register that holds the node's value once the instructions so far have run."""
@@ -265,15 +265,15 @@ class Instructions:
 
 def _conjuncts(node: Boolean) -> list[ValueNode]:
     """The conditions whose conjunction it is, from left to right."""
-    found: list[ValueNode] = []
+    result: list[ValueNode] = []
     rest: list[ValueNode] = [node]
     while rest:
         part = rest.pop()
         if part.origin is not None and part.origin[0] == "&":
             rest += reversed(part.origin[1])
         else:
-            found.append(part)
-    return found
+            result.append(part)
+    return result
 
 
 @inlined

@@ -297,9 +297,9 @@ class IntervalTrees:
         """The rows of all choices of the model, of which some have trees."""
         choice, root = self._choice.joined(), self._root.joined()
         start, successor, probability = self._table()
-        kept = self._inner_nodes(root, start, successor)
-        order = np.flatnonzero(kept)[np.argsort(self._height[kept], kind="stable")]
-        state = np.full(len(kept), -1, dtype=np.int64)
+        remaining = self._inner_nodes(root, start, successor)
+        order = np.flatnonzero(remaining)[np.argsort(self._height[remaining], kind="stable")]
+        state = np.full(len(remaining), -1, dtype=np.int64)
         state[order] = self._own + np.arange(len(order))
         renamed = np.append(np.arange(self._own), state)
         # Rows are taken from one list: those of the model, those of the nodes, and one per lone successor.
@@ -314,12 +314,12 @@ class IntervalTrees:
         source = np.append(source, choices + order)
         length = np.diff(every_start)[source]
         new_start: OffsetArray = np.append(0, np.cumsum(length))
-        taken = np.arange(new_start[-1]) + np.repeat(every_start[source] - new_start[:-1], length)
+        selected = np.arange(new_start[-1]) + np.repeat(every_start[source] - new_start[:-1], length)
         layers = np.bincount(self._height[order], minlength=1)[1:]
         return TreeRows(
             new_start,
-            renamed[every_successor[taken]].astype(np.int32),
-            every_number[taken].astype(np.int32),
+            renamed[every_successor[selected]].astype(np.int32),
+            every_number[selected].astype(np.int32),
             self._own + np.append(0, np.cumsum(layers)),
         )
 
@@ -461,15 +461,15 @@ class _FactorSearch:
         """The states with these numbers."""
         keys, first = self._states.keys[numbers], self._rows.choice_start[numbers]
         frame = self._space.frame(keys)
-        found = [_find_enabled(group, frame) for group in self._groups]
-        counts = [[_count(part, frame.size) for part in parts] for parts in found]
+        result = [_find_enabled(group, frame) for group in self._groups]
+        counts = [[_count(part, frame.size) for part in parts] for parts in result]
         several = [np.prod(count, axis=0) for count in counts]
         total = np.sum(several, axis=0)
         drawn = total > 1 if is_chain else np.zeros(frame.size, dtype=np.bool_)
         roots: IndexArray = np.zeros((frame.size, int(total[drawn].max(initial=0))), dtype=np.int32)
         worth = np.zeros(frame.size, dtype=np.bool_)
         before = np.zeros(frame.size, dtype=np.int64)
-        for parts, count, number in zip(found, counts, several, strict=True):
+        for parts, count, number in zip(result, counts, several, strict=True):
             if len(parts) > 1 and (alone := (number > 0) & ~drawn).any():
                 one = _combine(frame, parts, count, alone)
                 at = np.flatnonzero(self._gains(one))
@@ -487,25 +487,25 @@ class _FactorSearch:
             share = self._probabilities.share(number.reshape(-1), np.full(number.size, size, dtype=np.int32))
             self.trees.plant(first[at], self.trees.nodes(roots[at, :size], share.reshape(number.shape)))
 
-    def _gains(self, found: Combinations) -> BoolArray:
+    def _gains(self, outcome: Combinations) -> BoolArray:
         """Where factors say more than joint intervals."""
-        several = (found.factors.width[found.factor] > 1).sum(axis=1) > 1
-        result: BoolArray = several & (self._freedom(found) > 0).any(axis=1)
+        several = (outcome.factors.width[outcome.factor] > 1).sum(axis=1) > 1
+        result: BoolArray = several & (self._freedom(outcome) > 0).any(axis=1)
         return result
 
-    def _freedom(self, found: Combinations) -> FloatArray:
-        each = self._probabilities.freedom()[found.factors.probability].sum(axis=1)
-        result: FloatArray = np.round(each, _DIGITS)[found.factor]
+    def _freedom(self, outcome: Combinations) -> FloatArray:
+        each = self._probabilities.freedom()[outcome.factors.probability].sum(axis=1)
+        result: FloatArray = np.round(each, _DIGITS)[outcome.factor]
         return result
 
-    def _roots(self, found: Combinations, which: OffsetArray, keys: OffsetArray) -> IndexArray:
+    def _roots(self, result: Combinations, which: OffsetArray, keys: OffsetArray) -> IndexArray:
         """The roots of the trees of some combinations."""
         root: IndexArray = np.zeros(len(which), dtype=np.int32)
         if not len(which):
             return root
-        factors = found.factors
-        last = np.where(factors.width[found.factor] == 1, 1.0, -self._freedom(found))[which]
-        factor = np.take_along_axis(found.factor[which], np.argsort(last, axis=1, kind="stable"), axis=1)
+        factors = result.factors
+        last = np.where(factors.width[result.factor] == 1, 1.0, -self._freedom(result))[which]
+        factor = np.take_along_axis(result.factor[which], np.argsort(last, axis=1, kind="stable"), axis=1)
         shapes, shape = np.unique(factors.width[factor], axis=0, return_inverse=True)
         for number, widths in enumerate(shapes.tolist()):
             alike = np.flatnonzero(shape.reshape(-1) == number)
@@ -513,7 +513,7 @@ class _FactorSearch:
             for first in range(0, len(alike), size):
                 at = alike[first : first + size]
                 levels = [(factors, factor[at, level], w) for level, w in enumerate(widths)]
-                root[at] = _grow(keys[found.row[which[at]]], levels, self._states, self.trees)
+                root[at] = _grow(keys[result.row[which[at]]], levels, self._states, self.trees)
         return root
 
 
@@ -554,8 +554,8 @@ def _alternatives(
     part: list[tuple[CompiledCommand, BoolArray]], frame: StateFrame, taking: BoolArray
 ) -> Alternatives:
     """What the commands of one part do in the rows where all parts take part, in the order of rows."""
-    found = (command.alternatives(frame, mask & taking) for command, mask in part)
-    return by_row([each for each in found if each is not None], frame.size)
+    result = (command.alternatives(frame, mask & taking) for command, mask in part)
+    return by_row([each for each in result if each is not None], frame.size)
 
 
 def _grow(

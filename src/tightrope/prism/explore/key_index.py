@@ -65,25 +65,25 @@ def _insert(
     for row in range(begin, len(keys)):
         slot = _hash(keys, row, shift)
         while True:
-            found = slots[slot]
-            if found < 0:
+            number = slots[slot]
+            if number < 0:
                 if count == limit:
                     return row, count
                 for word in range(words):
                     stored[count, word] = keys[row, word]
                 slots[slot] = count
-                found = count
+                number = count
                 count += 1
                 break
             same = True
             for word in range(words):
-                if stored[found, word] != keys[row, word]:
+                if stored[number, word] != keys[row, word]:
                     same = False
                     break
             if same:
                 break
             slot = (slot + 1) & mask
-        out[row] = found
+        out[row] = number
     return len(keys), count
 
 
@@ -276,11 +276,11 @@ class PolynomialIndex:
     def functions(self, numbers: ExactIntegers) -> list[Function]:
         """The functions with these numbers, one by one."""
         tops, bottoms = self.sides(numbers)
-        found: list[Function] = []
+        result: list[Function] = []
         for row in range(len(numbers)):
             top, bottom = tops.polynomial(row), bottoms.polynomial(row)
-            found.append(top if bottom.is_constant else RationalFunction(top, bottom))
-        return found
+            result.append(top if bottom.is_constant else RationalFunction(top, bottom))
+        return result
 
     def sides(self, numbers: ExactIntegers) -> tuple[PolynomialArray, PolynomialArray]:
         """Numerators and denominators of the functions with these numbers, in lowest terms."""
@@ -295,15 +295,15 @@ class PolynomialIndex:
 
     def polynomials(self, numbers: ExactIntegers) -> PolynomialArray:
         """The batch of the polynomials with these numbers; of quotients the numerators."""
-        found: dict[int, IndexArray] = {}
+        result: dict[int, IndexArray] = {}
         base = np.array(self._base, dtype=np.int64)
         for row, monomial, coefficient in self._terms(numbers):
             monomial = base[monomial]
             for m in np.unique(monomial).tolist():
-                column = found.setdefault(m, np.zeros(len(numbers), dtype=np.int32))
+                column = result.setdefault(m, np.zeros(len(numbers), dtype=np.int32))
                 here = monomial == m
                 column[row[here]] = coefficient[here]
-        terms = {self._monomials[m]: self._rationals(column) for m, column in sorted(found.items())}
+        terms = {self._monomials[m]: self._rationals(column) for m, column in sorted(result.items())}
         return PolynomialArray(terms, len(numbers))
 
     def freeze(self, used: IndexArray) -> tuple[Expressions, IndexArray]:
@@ -316,17 +316,17 @@ class PolynomialIndex:
             np.concatenate([part[i] for part in parts]) if parts else np.zeros(0, dtype=np.int64)
             for i in range(3)
         )
-        kept = sorted(
+        remaining = sorted(
             np.flatnonzero(np.bincount(monomial)).tolist(), key=lambda m: monomial_order(self._monomials[m])
         )
         place = np.zeros(len(self._monomials), dtype=np.int64)
-        place[kept] = np.arange(len(kept))
+        place[remaining] = np.arange(len(remaining))
         order = np.lexsort((place[monomial], row))
         row_start: OffsetArray = np.zeros(int(present.sum()) + 1, dtype=np.int64)
         np.cumsum(np.bincount(row, minlength=len(row_start) - 1), out=row_start[1:])
         expressions = Expressions(
             self.parameter_names,
-            tuple(self._monomials[m] for m in kept),
+            tuple(self._monomials[m] for m in remaining),
             row_start,
             place[monomial[order]].astype(np.int32),
             self._rationals(coefficient[order]),

@@ -199,9 +199,9 @@ class _Listing:
         for assignments in command.updates:
             first = len(rows["assignment"])
             checked = [each.checked for each in assignments if each.checked is not None]
-            begin, end, found = self.instructions.values([*(each.change for each in assignments), *checked])
-            rest = iter(found[len(assignments) :])
-            for register, each in zip(found[: len(assignments)], assignments, strict=True):
+            begin, end, result = self.instructions.values([*(each.change for each in assignments), *checked])
+            rest = iter(result[len(assignments) :])
+            for register, each in zip(result[: len(assignments)], assignments, strict=True):
                 to_check = -1 if each.checked is None else next(rest)
                 rows["assignment"].append((register, each.word, to_check, *each.bounds))
             rows["update"].append((begin, end, first, len(rows["assignment"])))
@@ -411,17 +411,17 @@ def _add_choices(
 def _enable(program: OffsetArray, group: int, registers: OffsetArray, commands: OffsetArray) -> int:
     """Find the enabled commands of a group, part by part; how many parts it has, 0 where one cannot move."""
     begin, end = program[group, 0], program[group, 1]
-    found = 0
+    result = 0
     for part in range(begin, end):
-        first = found
+        first = result
         for command in range(program[part, 0], program[part, 1]):
             if run(program, program[command, 0], program[command, 1], registers):
-                commands[_ENABLED, found] = command
-                found += 1
-        if found == first:
+                commands[_ENABLED, result] = command
+                result += 1
+        if result == first:
             return 0
         commands[_FIRST, part - begin] = first
-        commands[_LAST, part - begin] = found
+        commands[_LAST, part - begin] = result
         commands[_CHOSEN, part - begin] = first
     return int(end - begin)
 
@@ -440,7 +440,7 @@ def _next_combination(commands: OffsetArray, parts: int) -> int:
 @kernel
 def _update(program: OffsetArray, command: int, known: OffsetArray, work: NarrowWorkspace, side: int) -> int:
     """The possible updates of a command; how many, 0 where something is unknown or out of range."""
-    registers, found = work.registers, work.outcomes
+    registers, result = work.registers, work.outcomes
     at = program[command, 6]
     for factor in range(program[command, 4], program[command, 5]):
         at += (registers[program[factor, 0]] - program[factor, 1]) * program[factor, 2]
@@ -448,14 +448,14 @@ def _update(program: OffsetArray, command: int, known: OffsetArray, work: Narrow
     begin, end = program[command, 2], program[command, 3]
     if place < 0 or end - begin > MOST:
         return 0
-    count, words = 0, found.shape[2] - 1
+    count, words = 0, result.shape[2] - 1
     for update in range(begin, end):
         number = known[place + update - begin]
         if number == ZERO:
             continue
         for word in range(words):
-            found[side, count, word] = 0
-        found[side, count, words] = number
+            result[side, count, word] = 0
+        result[side, count, words] = number
         run(program, program[update, 0], program[update, 1], registers)
         for assignment in range(program[update, 2], program[update, 3]):
             checked = program[assignment, 2]
@@ -463,7 +463,7 @@ def _update(program: OffsetArray, command: int, known: OffsetArray, work: Narrow
                 value = registers[checked]
                 if value < program[assignment, 3] or value > program[assignment, 4]:
                     return 0
-            found[side, count, program[assignment, 1]] += registers[program[assignment, 0]]
+            result[side, count, program[assignment, 1]] += registers[program[assignment, 0]]
         count += 1
     return count
 

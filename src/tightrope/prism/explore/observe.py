@@ -87,13 +87,13 @@ class ParametricObserver:
         without = (self._rows.deadlock | self._rows.stopped)[part]
         action = np.where(without[row], _STATE, self._rows.action[choices])
         for number, terms in self._terms.items():
-            taken = np.flatnonzero(action == number)
-            if len(taken):
-                inner = frame.select(row[taken])
+            selected = np.flatnonzero(action == number)
+            if len(selected):
+                inner = frame.select(row[selected])
                 values = {m: coefficient.array(inner) for m, coefficient in terms.items()}
                 earned = PolynomialArray(values, inner.size)
                 check_held(earned, inner, self._position)
-                self._number[choices][taken] = self._table.add_array(earned)
+                self._number[choices][selected] = self._table.add_array(earned)
 
     def finish(self) -> ParametricReward:
         expressions, expression = self._table.freeze(self._number)
@@ -212,9 +212,9 @@ class _Reward:
         action = self._rows.action[choices]
         row = np.repeat(np.arange(frame.size), np.diff(start))
         for number, value in self._choice_value.items():
-            taken = np.flatnonzero(action == number)
-            if len(taken):
-                self._choice[choices][taken] = self._nearest(value, frame)[row[taken]]
+            selected = np.flatnonzero(action == number)
+            if len(selected):
+                self._choice[choices][selected] = self._nearest(value, frame)[row[selected]]
         if self._state is not None:
             self._check_totals(frame, self._state[part][row], self._choice[choices], row, action)
         self._correct_mixed(frame, part)

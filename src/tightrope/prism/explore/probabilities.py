@@ -192,8 +192,8 @@ class PolynomialDistribution(Distribution):
             wrong |= np.not_equal(coefficient.numerator, 0 if monomial else 1).astype(np.bool_)
             wrong |= np.not_equal(coefficient.denominator, 1).astype(np.bool_)
         if wrong.any():
-            found = total.polynomial(int(np.flatnonzero(wrong)[0])).text(self._table.parameter_names)
-            message = f"the probabilities of this command sum to {found}, not 1,"
+            result = total.polynomial(int(np.flatnonzero(wrong)[0])).text(self._table.parameter_names)
+            message = f"the probabilities of this command sum to {result}, not 1,"
             frame.fail(message, self._command.position, wrong)
 
 
@@ -259,8 +259,8 @@ class Quotients:
             pairs = zip(combination[:updates], combination[updates:], strict=True)
             total: Function = reduce(add, [quotient(polynomials[a], polynomials[b]) for a, b in pairs])
             if total != _ONE:
-                found = total.text(self._table.parameter_names)
-                message = f"the probabilities of this command sum to {found}, not 1,"
+                result = total.text(self._table.parameter_names)
+                message = f"the probabilities of this command sum to {result}, not 1,"
                 frame.fail(message, self._command.position, position.reshape(-1) == row)
             self._sums.add(combination)
 

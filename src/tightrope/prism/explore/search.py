@@ -294,9 +294,9 @@ def run_search(
         parts, actions = [], []
         try:
             for group, relevant in relevance.groups(frame) if frame.size else ():
-                found = group.alternatives(frame, relevant)
-                if found is not None:
-                    parts.append(found if going_on is None else replace(found, rows=going_on[found.rows]))
+                result = group.alternatives(frame, relevant)
+                if result is not None:
+                    parts.append(result if going_on is None else replace(result, rows=going_on[result.rows]))
                     actions.append(group.action)
         except TooWideError:
             limit = max(1, len(keys) // 2)
@@ -491,14 +491,14 @@ class _RateReward:
         )
         rate = self._rows.mixed_rate[first:last]
         for number, terms in self._on_actions.items():
-            taken = np.flatnonzero((action == number) & (rate != ZERO))
-            while len(taken):  # commands of one state one after the other
-                _, once = np.unique(row[taken], return_index=True)
-                some = taken[once]
+            selected = np.flatnonzero((action == number) & (rate != ZERO))
+            while len(selected):  # commands of one state one after the other
+                _, once = np.unique(row[selected], return_index=True)
+                some = selected[once]
                 inner = frame.select(row[some])
                 gained = _values(terms, inner) * self._rates.table.polynomials(rate[some].astype(np.int64))
                 total = _add_rows(total, row[some], gained, frame.size)
-                taken = np.delete(taken, once)
+                selected = np.delete(selected, once)
         check_held(total, frame, self._position)
         self._time[part] = self._table.add_array(total)
 

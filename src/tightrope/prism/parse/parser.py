@@ -299,20 +299,25 @@ class FastParser:
         """Names of tokens in the order of the text, with the token itself where a rule keeps it."""
         position, line, line_start, size = 0, 1, 0, len(text)
         matchers: list[Callable[[str, int], Any]] = [pattern.match for pattern in self._patterns]
-        retype, kept, ignored, with_newlines = self._retype, self._kept, self._ignored, self._with_newlines
+        retype, keeps, ignored, with_newlines = (
+            self._retype,
+            self._kept,
+            self._ignored,
+            self._with_newlines,
+        )
         while position < size:
             for match in matchers:
-                found = match(text, position)
-                if found:
+                match_ = match(text, position)
+                if match_:
                     break
             else:
                 raise NotParsedError
-            name, end = found.lastgroup, found.end()
+            name, end = match_.lastgroup, match_.end()
             if name not in ignored:
-                if name in kept or name in retype:
+                if name in keeps or name in retype:
                     column = position - line_start + 1
                     token = Token(
-                        name, found.group(), position, line, column, line, column + end - position, end
+                        name, match_.group(), position, line, column, line, column + end - position, end
                     )
                     if name in retype:
                         token = retype[name](token)

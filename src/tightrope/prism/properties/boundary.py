@@ -53,13 +53,13 @@ class BoundaryOf:
         if program.is_interval and program.type is not ModelType.DTMC:
             return None  # a property reads differently where no choice is left
         try:
-            found = [
+            result = [
                 _boundary(p, file, program, self.constants) for file in self.files for p in file.properties
             ]
         except (Complaint, InputError, _NotLocalError):
             return None
-        known = [expression for expression in found if expression is not None]
-        if not known or len(known) < len(found):
+        known = [expression for expression in result if expression is not None]
+        if not known or len(known) < len(result):
             return None
         return reduce(lambda a, b: Binary("&", a, b, None), known)
 

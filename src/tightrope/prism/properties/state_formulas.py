@@ -209,11 +209,11 @@ class StateFormulas:
                 )
 
     def _check_declarations(self, file: formulas.PropertyFile, definitions: Definitions) -> None:
-        taken = {*self._variables, *definitions.constants, *definitions.formulas}
+        selected = {*self._variables, *definitions.constants, *definitions.formulas}
         for constant in file.constants:
-            if constant.name in taken:
+            if constant.name in selected:
                 raise Complaint(f"'{constant.name}' is declared twice", constant.position)
-            taken.add(constant.name)
+            selected.add(constant.name)
         check_labels(file.labels)
         for label in file.labels:
             if label.name in self._structure.labels:

@@ -17,7 +17,7 @@ from online_cases import learner, source, truth, two_coins
 from tightrope.cli.app import run
 from tightrope.data.collection import GrowingCounts
 from tightrope.errors import CannotCertify, InputError
-from tightrope.learning.online.drift_guard import STOPPED
+from tightrope.learning.online.drift_guard import STOPPED, OnDrift
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.run import Journal, OnlineRun
 from tightrope.model.policy import Policy
@@ -97,7 +97,7 @@ def test_stop_ends_the_run_with_a_status() -> None:
 
 
 def test_restart_uses_fresh_data_alone() -> None:
-    restarting, tossed = coins(on_drift=tr.OnDrift("restart", alpha=0.01)), ChangingCoins()
+    restarting, tossed = coins(on_drift=OnDrift("restart", alpha=0.01)), ChangingCoins()
     with pytest.warns(UserWarning, match="begins anew with the episodes that follow"):
         records = list(OnlineRun(restarting, tossed, EPISODES).records())
     last = records[-1]
@@ -134,7 +134,7 @@ def test_in_python_episode_by_episode() -> None:
     for words, said in (
         ({"on_drift": "panic"}, "`on_drift` is 'panic'"),
         ({"on_drift": 3}, "`on_drift` is 3"),
-        ({"on_drift": tr.OnDrift("stop", alpha=2.0)}, "`alpha` is 2, but it is a probability"),
+        ({"on_drift": OnDrift("stop", alpha=2.0)}, "`alpha` is 2, but it is a probability"),
     ):
         with pytest.raises(InputError, match=said):
             coins(**words)

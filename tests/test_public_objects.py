@@ -21,7 +21,9 @@ import pytest
 
 import tightrope as tr
 from tightrope.certificate.problem import Certificate
+from tightrope.design.exploration import Explore
 from tightrope.errors import Location
+from tightrope.learning.online.drift_guard import OnDrift
 from tightrope.learning.products import TemporalFormulas
 from tightrope.logic.product_problem import ProductProblem
 from tightrope.model.parameters import LinearConstraint
@@ -161,7 +163,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Decisions": lambda: result().decisions,
     "FiniteMemoryChoices": lambda: temporal().controller(tr.solve(temporal().at(p=0.5, q=0.5)).policy).memory,
     "ProductProblem": lambda: temporal(),
-    "Explore": lambda: tr.Explore("designed", cost="step=1", avoid='"goal"', at_most=0.5),
+    "Explore": lambda: Explore("designed", cost="step=1", avoid='"goal"', at_most=0.5),
     "Expressions": lambda: model().expressions,
     "Interval": lambda: result().interval,
     "IntervalMDP": interval_model,
@@ -178,7 +180,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Objective": lambda: model().problem('Pmax=? [ F<=3 "goal" ]').objective,
     "ModelFit": lambda: result().fit,
     "Monitor": lambda: tr.Monitor(model()).update([[(0, "a", 0), (0, "b", 2)]] * 9),
-    "OnDrift": lambda: tr.OnDrift("stop", alpha=0.01),
+    "OnDrift": lambda: OnDrift("stop", alpha=0.01),
     "OnlineLearner": learner,
     "Parameters": lambda: model().parameters,
     "ParametricMDP": model,

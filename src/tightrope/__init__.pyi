@@ -10,7 +10,6 @@ from .data.exposure import simulate_times as simulate_times
 from .data.reading import Reading as Reading
 from .data.reading import read_data as read_data
 from .data.simulator import Simulator as Simulator
-from .design.exploration import Explore as Explore
 from .design.exploration import online as online
 from .design.plan import Plan as Plan
 from .design.planner import plan as plan
@@ -24,7 +23,6 @@ from .io.stormpy_models import to_stormpy as to_stormpy
 from .learning.averages import LearnedAverage as LearnedAverage
 from .learning.learn import learn as learn
 from .learning.learn import learn_all as learn_all
-from .learning.online.drift_guard import OnDrift as OnDrift
 from .learning.online.learner import OnlineLearner as OnlineLearner
 from .learning.options import LearnOptions as LearnOptions
 from .learning.pipeline import EmptyRegion as EmptyRegion

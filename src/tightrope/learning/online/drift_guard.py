@@ -56,7 +56,7 @@ class OnDrift:
     A monitor runs along, which ever raises a false alarm with probability at most `alpha`.
 
     >>> import tightrope as tr
-    >>> learner = tr.online(tr.benchmark("betting(5)").problem, on_drift=tr.OnDrift("restart", alpha=0.01))
+    >>> learner = tr.online(tr.benchmark("betting(5)").problem, on_drift=OnDrift("restart", alpha=0.01))
     >>> learner.guard.monitor.alpha
     0.01
     """

@@ -34,6 +34,7 @@ from scipy.stats import beta
 
 import tightrope as tr
 from tightrope.data.counts import Counts
+from tightrope.data.exposure import read_exposure
 from tightrope.errors import InputError
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import IntervalMethod, event_intervals
@@ -591,7 +592,8 @@ def judge(log: Log, model: tr.ParametricMDP, truth: dict[str, float]) -> dict[st
 
 def judge_rates(log: Log) -> dict[str, tuple[bool, bool]]:
     data, words = log
-    found = tr.learn(tr.Problem(chain(), 'S=? [ "down" ]'), data, delta=DELTA, **words)
+    exposure = read_exposure(data, chain(), **words)
+    found = tr.learn(tr.Problem(chain(), 'S=? [ "down" ]'), exposure, delta=DELTA)
     ((_, low, high, *_),) = found.rates
     return {"rates": (found.ledger.holds, low <= RATE <= high)}
 

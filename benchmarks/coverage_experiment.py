@@ -34,7 +34,7 @@ from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
 from tightrope.regions.ellipsoid import ellipsoid_region
-from tightrope.regions.l1 import l1_rows, uncertain_signatures
+from tightrope.regions.l1 import L1, ball_rows, uncertain_signatures
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import Budget, IntervalMethod, event_intervals, share
 from tightrope.statistics.intervals import beta_binomial, clopper_pearson
@@ -119,7 +119,7 @@ def by_l1(case: Case, counts: Counts) -> bool:
     gamma = share(DELTA, len(uncertain_signatures(case.outcomes)))
     reach = np.maximum(np.abs(case.coordinates.lower), np.abs(case.coordinates.upper))
     seen = case.outcomes.pooled(counts)
-    matrix, bound, *_ = l1_rows(case.outcomes, case.functions, reach, seen, gamma)
+    matrix, bound, *_ = ball_rows(L1, case.outcomes, case.functions, reach, seen, gamma)
     return bool(np.all(matrix @ case.point <= bound + 1e-12))
 
 

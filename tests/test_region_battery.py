@@ -26,6 +26,7 @@ OPTIONS = {
     "polytope, hoeffding": (region_kind("polytope"), RegionOptions(interval=IntervalMethod.HOEFFDING)),
     "polytope, anytime": (region_kind("polytope"), RegionOptions(interval=IntervalMethod.BETA_BINOMIAL)),
     "l1": (region_kind("l1"), RegionOptions()),
+    "chi2": (region_kind("chi2"), RegionOptions()),
     "ellipsoid": (region_kind("ellipsoid"), RegionOptions()),
     "likelihood": (region_kind("likelihood"), RegionOptions()),
 }

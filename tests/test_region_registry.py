@@ -19,6 +19,7 @@ from tightrope.regions.polytope import Polytope
 from tightrope.regions.registry import own_kinds, region_kind, region_names
 
 NAME = "betting(4)"
+OWN = ("polytope", "l1", "ellipsoid", "likelihood", "slab", "chi2")
 OUTSIDE = '''
 from tightrope.regions.event_polytope import POLYTOPE
 from tightrope.regions.region import RegionKind
@@ -59,11 +60,11 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_what_each_kind_can_do() -> None:
     kinds = {kind.value: kind for kind in own_kinds()}
-    assert tuple(kinds) == region_names()[:5] == ("polytope", "l1", "ellipsoid", "likelihood", "slab")
+    assert tuple(kinds) == region_names()[:6] == OWN
     assert {name for name, kind in kinds.items() if kind.needs_order} == {"likelihood", "slab"}
     assert {name for name, kind in kinds.items() if not kind.has_facets} == {"ellipsoid"}
     assert {name for name, kind in kinds.items() if kind.serves_rates} == {"polytope", "likelihood"}
-    assert all(kind.certificate is not None for kind in kinds.values())
+    assert {name for name, kind in kinds.items() if kind.certificate is None} == {"chi2"}
     for kind in kinds.values():
         assert pickle.loads(pickle.dumps(kind)) == kind and region_kind(kind) is kind
         assert hash(kind) == hash(region_kind(kind.value)) and kind.value in repr(kind)
@@ -72,12 +73,12 @@ def test_what_each_kind_can_do() -> None:
         SetsKind.TIED,
         SetsKind.PARAMETER,
     ]
-    with pytest.raises(InputError, match="not one of polytope, l1, ellipsoid, likelihood, slab"):
+    with pytest.raises(InputError, match="not one of polytope, l1, ellipsoid, likelihood, slab, chi2"):
         region_kind("ball")
 
 
 def test_a_region_of_another_package_is_learned_with(outside: None) -> None:
-    assert region_names()[5:] == ("halves", "missing", "nothing")
+    assert region_names()[6:] == ("halves", "missing", "nothing")
     known, counts = case(NAME), counts_of(NAME)
     result = tr.learn(known.problem, counts, delta=0.1, region="halves", sets="expression")
     assert isinstance(result.region, Polytope) and result.decisions.region == region_kind("halves")
@@ -101,4 +102,4 @@ def test_the_command_line_takes_it(outside: None, tmp_path: Path, capsys: pytest
     assert run([*asked, "--certificate", str(certificate)]) == 2 and not certificate.exists()
     assert "certificates do not hold the region halves" in capsys.readouterr().err
     assert run(["learn", model, "--data", data, "--region", "ball"]) == 2
-    assert "not one of polytope, l1, ellipsoid, likelihood, slab, halves" in capsys.readouterr().err
+    assert "not one of polytope, l1, ellipsoid, likelihood, slab, chi2, halves" in capsys.readouterr().err

@@ -98,7 +98,7 @@ Region = Annotated[
     option(
         "--region",
         "The confidence set of parameters.",
-        "[polytope|l1|ellipsoid|likelihood|slab]",
+        "[polytope|l1|ellipsoid|likelihood|slab|chi2]",
         autocompletion=_complete_regions,
     ),
 ]

@@ -11,6 +11,9 @@ a larger and still sound region.
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from typing import ClassVar
+
 import numpy as np
 
 from tightrope.data.counts import Counts
@@ -38,8 +41,36 @@ def uncertain_signatures(outcomes: Outcomes) -> OffsetArray:
     return np.unique(outcomes.signature[unknown]).astype(np.int64)
 
 
-def l1_rows(
-    outcomes: Outcomes, functions: AffineFunctions, reach: FloatArray, seen: OffsetArray, gamma: float
+class DistributionBalls(RegionKind):
+    """Kinds that keep every signature's distribution within a ball around what was seen.
+
+    A ball is enclosed by what it says of sets A of outcomes: P(A) is at most the share that was seen of A and
+    what `excess` adds to it.
+    """
+
+    method: ClassVar[str]
+    assumption: ClassVar[Assumption]
+
+    @abstractmethod
+    def excess(self, seen: FloatArray, sets: FloatArray, gamma: float) -> FloatArray:
+        """By how much the probabilities of sets [n, outcomes] may exceed their shares: [signatures, n], from
+        counts [signatures, outcomes], rounded up; all of them together with probability at least 1 − γ.
+        """
+
+    def build(self, task: RegionTask) -> Polytope:
+        options = task.options
+        return ball_region(
+            self, task.model, task.counts, task.delta, options.rounds, options.tolerance, task.outcomes
+        )
+
+
+def ball_rows(
+    kind: DistributionBalls,
+    outcomes: Outcomes,
+    functions: AffineFunctions,
+    reach: FloatArray,
+    seen: OffsetArray,
+    gamma: float,
 ) -> tuple[FloatArray, FloatArray, OffsetArray, OffsetArray]:
     """(matrix, bound, signature of each row, the outcomes in its set as bits) of the region.
 
@@ -48,7 +79,6 @@ def l1_rows(
     visits = outcomes.visits(seen)
     signatures = uncertain_signatures(outcomes)
     signatures = signatures[visits[signatures] > 0]
-    radius = weissman_radius(outcomes.width[signatures], visits[signatures], gamma)
     blocks: list[FloatArray] = []
     bounds: list[FloatArray] = []
     owners: list[OffsetArray] = []
@@ -65,7 +95,8 @@ def l1_rows(
         matrix = np.einsum("am,smx->sax", sets, linear)
         size = np.abs(constant) + rate + np.abs(linear) @ reach
         rounding = error_factor(width + 6) * (2.0 + np.einsum("am,sm->sa", sets, size))
-        room = radius[chosen][:, None] / 2.0 + np.einsum("am,sm->sa", sets, rate - constant + slack)
+        excess = kind.excess(seen[member].astype(np.float64), sets, gamma)
+        room = excess + np.einsum("am,sm->sa", sets, rate - constant + slack)
         blocks.append(matrix.reshape(-1, matrix.shape[2]))
         bounds.append(up((room + rounding).reshape(-1)))
         owners.append(np.repeat(signatures[chosen], len(sets)))
@@ -97,7 +128,8 @@ def _bits(sets: FloatArray) -> OffsetArray:
     return bits
 
 
-def l1_region(
+def ball_region(
+    kind: DistributionBalls,
     model: ParametricMDP,
     counts: Counts,
     delta: float,
@@ -105,7 +137,7 @@ def l1_region(
     tolerance: float = DEFAULT_TOLERANCE,
     outcomes: Outcomes | None = None,
 ) -> Polytope:
-    """U_L1: every signature's distribution within its Weissman radius (paper, Section 3.5)."""
+    """Every signature's distribution within its ball, δ shared by all signatures."""
     check_delta(delta)
     outcomes = outcomes or Outcomes.of(model)
     coordinates = Coordinates.of(model.expressions, model.parameters)
@@ -114,36 +146,39 @@ def l1_region(
     balls = len(uncertain_signatures(outcomes))
     gamma = share(delta, max(balls, 1))
     reach = np.maximum(np.abs(coordinates.lower), np.abs(coordinates.upper))
-    matrix, bound, owner, members = l1_rows(outcomes, functions, reach, seen, gamma)
+    matrix, bound, owner, members = ball_rows(kind, outcomes, functions, reach, seen, gamma)
     base = Halfspaces.of_domain(coordinates).with_rows(matrix, bound, Origin.L1, owner, members)
-    assumed = assumed_of(Assumption.FIXED_DESIGN, counts.design, tied=True)
-    ledger = Ledger(delta, balls, gamma, "weissman", "signatures", Assumption.FIXED_DESIGN, assumed)
+    assumed = assumed_of(kind.assumption, counts.design, tied=True)
+    ledger = Ledger(delta, balls, gamma, kind.method, "signatures", kind.assumption, assumed)
     tightened = tighten(coordinates, base, rounds, tolerance)
-    relaxation = Relaxation.OUTER if coordinates.is_lifted else Relaxation.EXACT
-    region = Polytope.of(L1, coordinates, ledger, tightened, relaxation)
+    is_exact = isinstance(kind, L1Balls) and not coordinates.is_lifted
+    relaxation = Relaxation.EXACT if is_exact else Relaxation.OUTER
+    region = Polytope.of(kind, coordinates, ledger, tightened, relaxation)
     if not tightened.empty:
         return region
-    found = conflicting_events(coordinates, base, tightened, rounds, tolerance)
+    conflict = conflicting_events(coordinates, base, tightened, rounds, tolerance)
     visits = outcomes.visits(seen)
     texts = tuple(
         f"the distribution of {model.structure.choice_name(outcomes.example_choice(int(outcomes.start[k])))} "
         f"({visits[k]} visits)"
-        for k in found
+        for k in conflict
     )
-    return region.with_emptiness(Emptiness(True, None, Conflict(found, texts)))
+    return region.with_emptiness(Emptiness(True, None, Conflict(conflict, texts)))
 
 
-class L1Balls(RegionKind):
-    """U_L1: every signature's distribution within its Weissman radius."""
+class L1Balls(DistributionBalls):
+    """U_L1: every signature's distribution within its Weissman radius (paper, Section 3.5)."""
 
     value = "l1"
     certificate = "weissman"
+    method = "weissman"
+    assumption = Assumption.FIXED_DESIGN
 
-    def build(self, task: RegionTask) -> Polytope:
-        options = task.options
-        return l1_region(
-            task.model, task.counts, task.delta, options.rounds, options.tolerance, task.outcomes
-        )
+    def excess(self, seen: FloatArray, sets: FloatArray, gamma: float) -> FloatArray:
+        size = np.full(len(seen), seen.shape[1])
+        radius = weissman_radius(size, seen.sum(axis=1).astype(np.int64), gamma)
+        result: FloatArray = np.repeat(radius[:, None] / 2.0, len(sets), axis=1)
+        return result
 
 
 L1 = L1Balls()

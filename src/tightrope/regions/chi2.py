@@ -1,0 +1,91 @@
+"""Balls in χ² distance: every signature's distribution is near what was seen, most so where it is rare.
+
+Let a signature have k outcomes, of which the visits so far saw K_o of N, and P̂_o = K_o/N. The distance is
+
+    D(P̂, P) = Σ_o (P̂_o − P_o)²/max(P̂_o, P_o),
+
+Pearson's χ² distance with the larger of the two probabilities below: the same for P near P̂, and finite where
+something rare was seen.
+
+*Theorem.* With probability at least 1 − γ, D(P̂, P) ≤ r = 2·(log(1/γ) + log L̂ − log L̄)/N holds of the true
+distribution P at all times at once, under any adaptive policy and any stopping rule, where L̂ = Π_o P̂_o^K_o
+and L̄ = Γ(k/2)/Γ(½)^k · Π_o Γ(K_o + ½)/Γ(N + k/2).
+
+*Proof.* L̄ is the likelihood of the visits under the mixture of all distributions by Dirichlet(½, …, ½), so
+L̄/Π_o P_o^K_o is a nonnegative martingale from 1, whoever decides on the next visit, and stays below 1/γ with
+probability at least 1 − γ (Ville). Then N·KL(P̂‖P) = log L̂ − Σ_o K_o·log P_o ≤ log(1/γ) + log L̂ − log L̄. And
+2·KL(P̂‖P) ≥ D(P̂, P): KL(P̂‖P) = Σ P·φ(P̂/P) with φ(t) = t·log t − t + 1, and φ(t) ≥ (t − 1)²/(2·max(1, t)),
+because both sides and their first derivatives vanish at 1, and the second one is 1/t on the left, which is at
+least that on the right, 1 for t < 1 and 1/t³ for t > 1. ∎
+
+Pearson's own distance has no such radius: with P_o = N⁻² an
+outcome is seen with probability about 1/N, and then N·χ² ≥ N − 2.
+
+*Enclosure.* D is Σ P̂·g(P/P̂) for a convex g, so it does not grow where outcomes are put together: a set A of
+them has D of two outcomes, P̂(A) = a against P(A) = p, at most r. For p ≥ a it is (p − a)²·(1/p + 1/(1 − a)),
+which rises in p; the end is found by bisection that keeps a point where it is above r. So the ball becomes
+rows for sets of outcomes, as in `tightrope.regions.l1`. Choices with one signature are pooled, and δ is split
+over signatures with something unknown.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import gammaln
+
+from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.rounding import up
+from tightrope.regions.l1 import DistributionBalls
+from tightrope.statistics.ledger import Assumption
+
+_SPARE = 1e-9
+"""Relative: logarithms of Γ, and all sums, are off by far less."""
+
+_STEPS = 60
+
+
+class ChiSquareBalls(DistributionBalls):
+    """Every signature's distribution within a ball in χ² distance, at all times."""
+
+    value = "chi2"
+    method = "χ² balls"
+    assumption = Assumption.ADAPTIVE_ANYTIME
+
+    def excess(self, seen: FloatArray, sets: FloatArray, gamma: float) -> FloatArray:
+        total = seen.sum(axis=1)
+        a = seen @ sets.T / total[:, None]
+        radius = np.broadcast_to(chi2_radius(seen, gamma)[:, None], a.shape)
+        low, high = a.copy(), np.ones_like(a)
+        for _ in range(_STEPS):
+            middle = 0.5 * (low + high)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                away = (middle - a) ** 2 * (1.0 / middle + 1.0 / (1.0 - a))
+            is_outside = away > radius
+            low, high = np.where(is_outside, low, middle), np.where(is_outside, middle, high)
+        return up(np.where(a < 1.0, (high - a) * (1.0 + _SPARE), 0.0))
+
+
+def chi2_radius(seen: FloatArray, gamma: float) -> FloatArray:
+    """r for counts [signatures, outcomes], rounded up.
+
+    >>> chi2_radius(np.array([[30.0, 70.0]]), 0.05).round(3)
+    array([0.111])
+    """
+    total, k = seen.sum(axis=1), seen.shape[1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(seen > 0.0, seen * np.log(seen / total[:, None]), 0.0)
+    pieces = (
+        np.full(len(seen), math.log(1.0 / gamma)),
+        terms.sum(axis=1),
+        gammaln(total + 0.5 * k),
+        -gammaln(seen + 0.5).sum(axis=1),
+        np.full(len(seen), k * math.lgamma(0.5) - math.lgamma(0.5 * k)),
+    )
+    size = np.sum([np.abs(piece) for piece in pieces], axis=0) + np.abs(gammaln(seen + 0.5)).sum(axis=1)
+    radius: FloatArray = 2.0 * (np.sum(pieces, axis=0) + 1e-12 * size) / total * (1.0 + _SPARE)
+    return up(radius)
+
+
+CHI2 = ChiSquareBalls()

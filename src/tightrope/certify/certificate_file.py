@@ -1,4 +1,4 @@
-"""Writing certificates to files; reading them is the checker's business (`tightrope.certificate.format`)."""
+"""Writing certificates to files; reading them is the checker's business (`tightrope.certificate.archive`)."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def pour_masses(
     key: FloatArray,
     mass: FloatArray,
 ) -> int:
-    """Nature's optimal distribution into mass[0:k] as float64 tells it; returns the offset of the swing, or
+    """Nature's optimal distribution into mass[0:k] as float64 tells it; returns the offset of the pivot, or
     −1.
     """
     k = last - first
@@ -184,7 +184,7 @@ def pour_masses(
     else:
         keep_sorted(first, last, successor, values, maximise, True, order, key)
     tolerance = (k + 2) * SUM_UNIT
-    swing = -1
+    pivot = -1
     i = 0
     while i < k and rest > tolerance:
         offset = order[first + i]
@@ -192,9 +192,9 @@ def pour_masses(
         if take > 0.0:
             mass[offset] += take
             rest -= take
-            swing = offset
+            pivot = offset
         i += 1
-    return swing
+    return pivot
 
 
 @inlined
@@ -217,7 +217,7 @@ def pour_row(
     weight: FloatArray,
 ) -> tuple[int, int, float]:
     """Nature's optimal distribution times `scale` as a sparse row from `at` on, in the order of pouring:
-    (its end, the place of the swing or −1, the weight on the group `home`, which the row shows as 0).
+    (its end, the place of the pivot or −1, the weight on the group `home`, which the row shows as 0).
 
     Successors of infinite value are left out where they have no mass."""
     rest = 1.0
@@ -228,7 +228,7 @@ def pour_row(
     else:
         keep_sorted(first, last, successor, values, maximise, True, order, key)
     tolerance = (last - first + 2) * SUM_UNIT
-    end, swing, inside = at, -1, 0.0
+    end, pivot, inside = at, -1, 0.0
     for i in range(last - first):
         t = first + i if plain else first + order[first + i]
         mass, take = lower[t], 0.0
@@ -243,9 +243,9 @@ def pour_row(
             weight[end] = 0.0 if within else scale * (mass + take)
             inside += mass + take if within else 0.0
             if take > 0.0:
-                swing = end
+                pivot = end
             end += 1
-    return end, swing, scale * inside
+    return end, pivot, scale * inside
 
 
 @inlined
@@ -278,7 +278,7 @@ def pour_again(
             j -= one
         column[j], low[j], room[j] = to, least, above
     tolerance = (np.int64(end - start) + 2) * SUM_UNIT
-    last, swing, inside = start, -1, 0.0
+    last, pivot, inside = start, -1, 0.0
     for i in range(start, end):
         to, least, above = column[i], low[i], room[i]
         take = 0.0
@@ -293,9 +293,9 @@ def pour_again(
             weight[last] = 0.0 if within else scale * mass
             inside += mass if within else 0.0
             if take > 0.0:
-                swing = int(last)
+                pivot = int(last)
             last += one
-    return int(last), swing, scale * inside
+    return int(last), pivot, scale * inside
 
 
 @inlined
@@ -325,7 +325,7 @@ def pour_fast(
     else:
         keep_sorted(first, last, successor, values, maximise, True, order, key)
     tolerance = (last - first + 2) * SUM_UNIT
-    swing, spare = 0.0, 0.0
+    pivot, spare = 0.0, 0.0
     for i in range(start, end):
         best = np.uint64(i) if plain else start + np.uint64(order[i])
         share = lower[best]
@@ -334,10 +334,10 @@ def pour_fast(
             take = min(room, rest)
             share += take
             rest, exact = add(rest, exact, -take)
-            swing = abs(values[np.uint32(successor[best])]) if take > 0.0 else swing
+            pivot = abs(values[np.uint32(successor[best])]) if take > 0.0 else pivot
             spare = room - take if take > 0.0 else spare
         mass[best - start] = share
-    # the swing is full, or nearly: something may be left, or nothing
+    # the pivot is full, or nearly: something may be left, or nothing
     full, empty = not plain and spare <= tolerance and not (exact and rest == 0.0), False
     total, size = 0.0, 0.0
     smallest, largest = np.inf, -np.inf
@@ -351,7 +351,7 @@ def pour_fast(
             size += abs(share * x)
         else:
             empty |= upper[t] > 0.0
-    size += swing + 2.0 * max(abs(smallest), abs(largest)) if full else swing
+    size += pivot + 2.0 * max(abs(smallest), abs(largest)) if full else pivot
     error = (last - first + 6) * SUM_UNIT * size + UNDERFLOW
     if full and empty:
         total = np.nan
@@ -399,12 +399,12 @@ def spread_exactly(
     mass: FloatArray,
 ) -> int:
     """Nature's optimal distribution into mass[0:k], every remainder of the right sign and relatively exact;
-    returns the offset of the swing, −1 if there is none.
+    returns the offset of the pivot, −1 if there is none.
     """
     keep_sorted(first, last, successor, values, maximise, True, order, key)
     k = last - first
     tolerance = (k + 2) * SUM_UNIT
-    swing = -1
+    pivot = -1
     for i in range(k):
         mass[i] = lower[first + i]
     rest = _measure_rest(first, k, 0, lower, upper, order, key)
@@ -416,9 +416,9 @@ def spread_exactly(
             if abs(after) <= 2.0 * tolerance:
                 after = _measure_rest(first, k, i + 1, lower, upper, order, key)
             mass[t - first] = upper[t] if after >= 0.0 else lower[t] + rest
-            swing = t - first
+            pivot = t - first
             rest = after
-    return swing
+    return pivot
 
 
 @kernel
@@ -455,7 +455,7 @@ def pour_exactly(
     mass: FloatArray,
 ) -> float:
     """`pour_fast` where it is not a number: over the support told exactly."""
-    swing = spread_exactly(first, last, successor, lower, upper, values, maximise, order, key, mass)
+    pivot = spread_exactly(first, last, successor, lower, upper, values, maximise, order, key, mass)
     total, size = 0.0, 0.0
     smallest, largest = np.inf, -np.inf
     for i in range(last - first):
@@ -464,8 +464,8 @@ def pour_exactly(
             smallest, largest = min(smallest, x), max(largest, x)
             total += mass[i] * x
             size += abs(mass[i] * x)
-    if swing >= 0:
-        size += abs(values[successor[first + swing]])
+    if pivot >= 0:
+        size += abs(values[successor[first + pivot]])
     error = (last - first + 6) * SUM_UNIT * size + UNDERFLOW
     if smallest == largest:
         return smallest
@@ -528,7 +528,7 @@ def pour_both(
         order[i] = i - start
     keep_sorted(first, last, successor, low, maximise, True, order, key)
     tolerance = (last - first + 2) * SUM_UNIT
-    swing, swing_high, spare = 0.0, 0.0, 0.0
+    pivot, pivot_high, spare = 0.0, 0.0, 0.0
     before, offset_before, is_sorted = -np.inf, np.uint64(0), True
     for i in range(start, end):
         offset = np.uint64(order[i])
@@ -543,8 +543,8 @@ def pour_both(
             take = min(room, rest)
             share += take
             rest, exact = add(rest, exact, -take)
-            swing = abs(low[to]) if take > 0.0 else swing
-            swing_high = abs(x) if take > 0.0 else swing_high
+            pivot = abs(low[to]) if take > 0.0 else pivot
+            pivot_high = abs(x) if take > 0.0 else pivot_high
             spare = room - take if take > 0.0 else spare
         mass[offset] = share
     full, empty = spare <= tolerance and not (exact and rest == 0.0), False
@@ -565,8 +565,8 @@ def pour_both(
             size_high += abs(share * y)
         else:
             empty |= upper[t] > 0.0
-    size += swing + 2.0 * max(abs(smallest), abs(largest)) if full else swing
-    size_high += swing_high + 2.0 * max(abs(smallest_high), abs(largest_high)) if full else swing_high
+    size += pivot + 2.0 * max(abs(smallest), abs(largest)) if full else pivot
+    size_high += pivot_high + 2.0 * max(abs(smallest_high), abs(largest_high)) if full else pivot_high
     unit = (last - first + 6) * SUM_UNIT
     if full and empty:
         total = total_high = np.nan

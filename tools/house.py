@@ -47,6 +47,22 @@ GOALS = {
 }
 """What the next version shall reach: no measure above its goal."""
 
+REACHED = {
+    "files": 356,
+    "files under 60 lines": 39,
+    "modules with exactly one importer": 51,
+    "most modules in one folder": 22,
+    "lines": 101_600,
+    "class names defined more than once": 39,
+    "classes with lower and upper": 79,
+    "import circles, types included": 0,
+    "imports upward inside functions": 0,
+    "files with RegionKind. outside regions": 0,
+    "public names": 60,
+    "variables named found, asked, told, said, kept, taken": 1_331,
+}
+"""What the sources have reached; a test holds it (`tests/test_house.py`): these figures only fall."""
+
 WORDS = {"found", "asked", "told", "said", "kept", "taken"}
 
 

@@ -68,12 +68,12 @@ def measure(instance: Instance, region_kind: RegionKind, episodes: int) -> list[
         outcomes = Outcomes.of(model)
         intervals = event_intervals(model, counts, DELTA, outcomes=outcomes)
         lap("statistics")
-        if region_kind == region_kind("polytope"):
+        if region_kind.value == "polytope":
             region = polytope_region(intervals)
         else:
             region = build_region(region_kind, model, counts, DELTA, outcomes=outcomes)
         lap("region")
-        within = intervals.expression_bounds() if region_kind == region_kind("polytope") else None
+        within = intervals.expression_bounds() if region_kind.value == "polytope" else None
         kernel = operator_of(make(region, model, within))
         lap("sets")
         robust = solve_sets(kernel, replace(objective, nature=Direction.MIN))

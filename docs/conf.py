@@ -36,7 +36,6 @@ default_role = "code"  # docstrings write names in single backticks
 autodoc_default_options = {"members": True, "inherited-members": True, "exclude-members": "__new__, __init__"}
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 90
 add_module_names = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ SOURCE = Path(tightrope.__file__).parent
 MODULES = [
     ".".join(("tightrope", *path.relative_to(SOURCE).with_suffix("").parts))
     for path in sorted(SOURCE.rglob("*.py"))
-    if ">>>" in path.read_text(encoding="utf-8")
+    if re.search(r"^ *>>> ", path.read_text(encoding="utf-8"), re.M)
 ]
 
 

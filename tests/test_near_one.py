@@ -150,14 +150,14 @@ def test_the_optimum_is_enclosed_and_its_support_exact(row: Row, data: st.DataOb
 
     for upward in (False, True):
         out = np.empty(1)
-        safe_choice_values(model, scratch(), system, np.array(x), upward, (0, 1), out, True)
+        safe_choice_values((model, scratch()), None, system, np.array(x), upward, (0, 1), out, True)
         found = Fraction(float(out[0]))
         assert found >= value if upward else found <= value
         assert abs(found - value) <= Fraction(3 * (k + 8), 2**50)
         worth = [v for v, m in zip(x, mass, strict=True) if m > 0]
         assert min(worth) <= found <= max(worth)
     answer = np.empty(k)
-    answers(model, scratch(), np.array(x), maximise, answer)
+    answers((model, scratch()), None, np.array(x), maximise, answer)
     assert (answer > 0).tolist() == [m > 0 for m in mass]
     best = np.empty(k, np.bool_)
     optimal(model, scratch(), np.array(row.upper) > 0, np.array(x), maximise, best)

@@ -190,7 +190,7 @@ def test_costs_where_there_are_none(model: tr.ParametricMDP, log: pd.DataFrame) 
         tr.learn(problem, log.drop(columns="cost"), cost_range=(0, 4))
     with pytest.raises(InputError, match="asks for no reward that depends on parameters"):
         tr.learn(model.problem('Pmax=? [ F "end" ]'), log, cost_range=(0, 4))
-    with pytest.raises(InputError, match="speaks of data, and over a domain there are none"):
+    with pytest.raises(InputError, match="solve has no argument `cost_range`"):
         tr.solve(problem, sets="rectangular", cost_range=(0, 4))
     with pytest.raises(InputError, match="`online` keeps none"):
         tr.online(problem, cost_sd=1.0)

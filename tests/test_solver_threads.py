@@ -284,5 +284,5 @@ def test_how_many_threads() -> None:
     assert count_threads(3) == 3
     assert 1 <= count_threads() <= MOST_THREADS
     model, objective = rooms(2)
-    with pytest.raises(InputError, match="the number of threads is 0, not at least 1"):
+    with pytest.raises(InputError, match="`threads` is 0, not a number above 0"):
         solve(model, objective, threads=0)

@@ -34,8 +34,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.linalg import MatrixRankWarning, splu
 
 from tightrope.logic.accepting import towards
 from tightrope.logic.solving import Directions, Solve, opposite, reaching, require_constant
@@ -80,6 +78,9 @@ def bias_of_chain(part: MDP | IntervalMDP, reward: FloatArray, nature: Direction
 
 def _bias(part: MDP | IntervalMDP, probability: FloatArray, reward: FloatArray) -> FloatArray | None:
     """h with h(0) = 0; the column of h(0) belongs to g."""
+    from scipy import sparse  # late: certificates of small models need none of it
+    from scipy.sparse.linalg import MatrixRankWarning, splu
+
     structure = part.structure
     size = structure.states
     matrix = sparse.csr_matrix(
@@ -236,6 +237,8 @@ def expectation(part: MDP | IntervalMDP, nature: Direction) -> Callable[[FloatAr
     """What values are worth on average behind every choice, roughly: nothing rests on it."""
     structure = part.structure
     if isinstance(part, MDP):
+        from scipy import sparse
+
         matrix = sparse.csr_matrix(
             (part.probability, structure.successor, structure.transition_start),
             shape=(structure.choices, structure.states),

@@ -150,6 +150,8 @@ class Solution(Record):
     weight: FloatArray | None = field(default=None, repr=False)
     game: GameBounds | None = field(default=None, repr=False)
     """Of independent factors, where no steps are counted: what was solved."""
+    truth: str | None = None
+    """Of a property with a threshold: 'true', 'false' or 'not certified' for all initial states."""
 
     @cached_property
     def policy(self) -> Policy:

@@ -357,18 +357,6 @@ def balance(values: Sequence[T], combine: Callable[[T, T], T]) -> T:
     return result
 
 
-# Exact values of an expression on whole arrays, PRISM's semantics.
-#
-# Integers are int64 (Python's own where they do not fit), reals are exact rationals, expressions with
-# parameters are polynomials; `/` is division of reals, `log` and powers with broken exponents are the
-# nearest double taken as an exact number. The branches of `? :`, `&`, `|` and `=>` are evaluated only
-# in the rows where they count, so `x>0 & 1/x<y` is fine.
-#
-# >>> from tightrope.prism.parse.syntax import Binary, Literal, Name, Type
-# >>> half = Binary("/", Name("x"), Literal(2, Type.INT))
-# >>> evaluate(half, {"x": np.array([1, 4])}, 2).to_fractions()
-# [Fraction(1, 2), Fraction(2, 1)]
-
 Values = BoolArray | ExactIntegers | RationalArray | PolynomialArray
 
 
@@ -378,10 +366,18 @@ def evaluate(
     size: int,
     parameters: Mapping[str, int] | None = None,
 ) -> Any:
-    """The value in each of `size` rows: bools, integers, `RationalArray` or `PolynomialArray`.
+    """The exact value in each of `size` rows: bools, integers, `RationalArray` or `PolynomialArray`.
 
-    `columns` has the values of every variable (bool or int64), `parameters` the number of every
-    parameter.
+    `columns` has the values of every variable (bool or int64), `parameters` the number of every parameter.
+    Integers are int64 (Python's own where they do not fit), reals are exact rationals, expressions with
+    parameters are polynomials; `/` is division of reals, `log` and powers with broken exponents are the
+    nearest double taken as an exact number. The branches of `? :`, `&`, `|` and `=>` are evaluated only
+    in the rows where they count, so `x>0 & 1/x<y` is fine.
+
+    >>> from tightrope.prism.parse.syntax import Binary, Literal, Name, Type
+    >>> half = Binary("/", Name("x"), Literal(2, Type.INT))
+    >>> evaluate(half, {"x": np.array([1, 4])}, 2).to_fractions()
+    [Fraction(1, 2), Fraction(2, 1)]
     """
     names = list(columns)
     arrays = [np.asarray(column) for column in columns.values()]

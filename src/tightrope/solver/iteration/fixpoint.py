@@ -227,7 +227,7 @@ def agent_has_no_choice(system: System, settled: BoolArray) -> bool:
     return bool(np.all(settled | (open_choices <= 1)))
 
 
-LARGEST = 400
+LARGEST_DENSE = 400
 """Most equations that are solved densely."""
 
 FIRST_SHIFT = 1e-4
@@ -304,7 +304,7 @@ def solve_densely(
     is_leader = np.zeros(len(settled), np.bool_)
     is_leader[system.leader[open_states]] = True
     leaders = np.flatnonzero(is_leader)
-    if kernel.lower is not kernel.upper or len(leaders) > LARGEST or system.unit > 0:
+    if kernel.lower is not kernel.upper or len(leaders) > LARGEST_DENSE or system.unit > 0:
         return None
     choices = _open_choices(kernel, system, settled, values, leaders)
     if choices is None:

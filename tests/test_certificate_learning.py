@@ -415,6 +415,7 @@ def test_shares_of_pilots_are_hints(tmp_path):
     assert len(nothing.weight) == 0
     assert failures(moved(certificate, "learned.pilot_share", np.zeros(3, dtype=np.int64)))
     assert failures(moved(certificate, "learned.pilot_share", np.array([4000, 4000])))
+    assert failures(moved(certificate, "learned.pilot_share", np.array([5, -4])))
     assert failures(moved(certificate, "learned.pilot_share", np.array([0, 0, 0, 0, 0, 1])))
     save_certificate(certificate, tmp_path / "mixed.cert")
     assert second_verdict(tmp_path / "mixed.cert") == 0

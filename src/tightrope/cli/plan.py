@@ -42,8 +42,6 @@ from tightrope.design.plan import (
     plan_document,
     write_plan,
 )
-from tightrope.design.planner import NothingToPlan
-from tightrope.design.planner import plan as plan_collection
 from tightrope.errors import CannotCertify
 from tightrope.io.plans import GIVEN, LABEL, Aim, Target, round_forecast
 from tightrope.io.results import SignatureDraws
@@ -133,6 +131,9 @@ def plan(request: Request) -> None:
 
     Example: tightrope plan 'bench:rover(10,10)' --data pilot.parquet --gap 0.015 -o plan
     """
+    from tightrope.design.planner import NothingToPlan  # late: `--help` needs nothing of it
+    from tightrope.design.planner import plan as plan_collection
+
     require_device(request.device)
     begin = time.perf_counter()
     check_delta(request.delta)

@@ -20,7 +20,6 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from scipy.optimize import linprog
 
 from tightrope.errors import InputError
 from tightrope.logic.accepting import AcceptingComponents, accepting_components
@@ -120,6 +119,8 @@ class ParetoSearch:
     ) -> tuple[FloatArray, float] | None:
         """Shares of the points that meet thresholds (None: no matter), best in one objective, and what they
         attain of it (0 where there is none)."""
+        from scipy.optimize import linprog  # late: a quarter of a second that `learn` needs nothing of
+
         if not self.points:
             return None
         values = np.array([point.value for point in self.points])
@@ -160,6 +161,8 @@ class ParetoSearch:
     def open_weights(self, wanted: FloatArray, without: int | None = None) -> FloatArray | None:
         """The weights by which a point lies farthest beyond all points so far, perhaps `without` an
         objective."""
+        from scipy.optimize import linprog
+
         values = np.array([point.value for point in self.points])
         count = self.trade.count
         program = linprog(

@@ -24,8 +24,8 @@ from tightrope.model.polynomial import Polynomial
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.regions.event_polytope import polytope_region
 from tightrope.solver.bellman.rectangular import RectangularOperator
+from tightrope.statistics.confidence_budget import Assumption, ConfidenceBudget
 from tightrope.statistics.estimates import Budget, EventIntervals, Events
-from tightrope.statistics.ledger import Assumption, Ledger
 from tightrope.statistics.outcomes import Outcomes
 
 STATION = 60
@@ -87,7 +87,7 @@ def polygon_trips(transitions: int) -> tuple[RectangularOperator, Objective]:
     middle = np.array([float(events.function(e).evaluate(point)) for e in range(len(events))])
     reach = 0.02 * (1.0 + np.arange(len(events)) % 3)
     zeros = np.zeros(len(events), np.int64)
-    ledger = Ledger(0.05, len(events), 0.05, "given", Budget.TIED.value, Assumption.FIXED_DESIGN)
+    ledger = ConfidenceBudget(0.05, len(events), 0.05, "given", Budget.TIED.value, Assumption.FIXED_DESIGN)
     intervals = EventIntervals(
         events, zeros, zeros, np.maximum(middle - reach, 0.0), np.minimum(middle + reach, 1.0), ledger
     )

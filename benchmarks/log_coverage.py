@@ -36,9 +36,9 @@ import tightrope as tr
 from tightrope.data.counts import Counts
 from tightrope.data.exposure import read_exposure
 from tightrope.errors import InputError
+from tightrope.statistics.confidence_budget import assumed_of
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import IntervalMethod, event_intervals
-from tightrope.statistics.ledger import assumed_of
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import Evidence, prequential
 

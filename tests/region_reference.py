@@ -14,8 +14,8 @@ from tightrope.model.builder import build_from_rows
 from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
+from tightrope.statistics.confidence_budget import Assumption, ConfidenceBudget
 from tightrope.statistics.estimates import Budget, EventIntervals, Events
-from tightrope.statistics.ledger import Assumption, Ledger
 from tightrope.statistics.outcomes import Outcomes
 
 Row = tuple[list[Fraction], Fraction]
@@ -72,7 +72,7 @@ def with_intervals(
     """Event intervals as given, in the order of the events."""
     events = Events.tie(Outcomes.of(model), budget)
     zeros = np.zeros(len(events), dtype=np.int64)
-    ledger = Ledger(0.05, len(events), 0.05, "given", budget.value, Assumption.FIXED_DESIGN)
+    ledger = ConfidenceBudget(0.05, len(events), 0.05, "given", budget.value, Assumption.FIXED_DESIGN)
     return EventIntervals(events, zeros, zeros, np.array(lower), np.array(upper), ledger)
 
 

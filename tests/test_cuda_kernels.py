@@ -81,7 +81,7 @@ def test_safe_values_answers_and_ties_are_those_of_the_cpu(seed: int) -> None:
 
 
 def exact_optimum(model: IntervalMDP, choice: int, values: np.ndarray, maximise: bool) -> Fraction:
-    """Sort and pour in rationals; bounds that sum to 1 up to their rounding are scaled to do so."""
+    """Sort and give in rationals; bounds that sum to 1 up to their rounding are scaled to do so."""
     first, last = model.structure.transition_start[choice : choice + 2]
     low = [Fraction(float(v)) for v in model.lower[first:last]]
     room = [Fraction(float(v)) - a for v, a in zip(model.upper[first:last], low, strict=True)]

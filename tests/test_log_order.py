@@ -19,7 +19,7 @@ from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.following import Following
 from tightrope.statistics.bets import count_planned_episodes
-from tightrope.statistics.ledger import Assumption, assumed_of
+from tightrope.statistics.confidence_budget import Assumption, assumed_of
 from tightrope.verdict import Assumed, Kept
 
 

@@ -92,7 +92,7 @@ def as_in_models(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
     return arrays
 
 
-def poured(row: Row, x: list[float], maximise: bool) -> list[Fraction]:
+def spread(row: Row, x: list[float], maximise: bool) -> list[Fraction]:
     """Nature's best distribution, equal values in the order of the row."""
     mass = [Fraction(v) for v in row.lower]
     rest = 1 - sum(mass)
@@ -137,7 +137,7 @@ def test_the_optimum_is_enclosed_and_its_support_exact(row: Row, data: st.DataOb
     k = len(row.lower)
     values = st.sampled_from([0.0, 0.25, 1.0, 1.0, 3.0])
     x = data.draw(st.lists(values, min_size=k, max_size=k))
-    mass = poured(row, x, maximise)
+    mass = spread(row, x, maximise)
     value = sum((m * Fraction(v) for m, v in zip(mass, x, strict=True)), Fraction(0))
     start, successor, states = np.array([0, k]), np.arange(k, dtype=np.int32), np.array([0, 1])
     bounds = np.array(row.lower), np.array(row.upper)

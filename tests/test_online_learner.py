@@ -25,8 +25,8 @@ from tightrope.model.policy import Policy
 from tightrope.problem import Problem
 from tightrope.regions.region import RegionKind
 from tightrope.regions.registry import own_kinds, region_kind
+from tightrope.statistics.confidence_budget import Assumption
 from tightrope.statistics.estimates import IntervalMethod
-from tightrope.statistics.ledger import Assumption
 
 CYCLIC_TOO = (None, region_kind("polytope"))
 PROJECTED = (SetsKind.PARAMETER, SetsKind.EXPRESSION, SetsKind.RECTANGULAR)

@@ -172,7 +172,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     ),
     "LearnOptions": lambda: tr.LearnOptions(sets="tied"),
     "LearningResult": result,
-    "Ledger": lambda: result().ledger,
+    "ConfidenceBudget": lambda: result().ledger,
     "LinearConstraint": lambda: LinearConstraint((tr.exact("1/2"),), tr.exact(1)),
     "Location": lambda: Location("model.prism", 3, 4, "line"),
     "MarkovAutomaton": lambda: automaton(),

@@ -118,11 +118,11 @@ def test_rewards_of_late_steps(two_ways: Any) -> None:
     assert value(two_ways, 'R{"cost"}max=? [ C>2 ]') == about(1 / 2)
     loop = tr.build_from_rows([(0, "", {0: 1})], state_rewards={"cost": [1]})
     assert value(loop, "R=? [ C>=5 ]") == (float("inf"),) * 2
-    swing = tr.build_from_rows(
+    pivot = tr.build_from_rows(
         [(0, "", {1: (0.25, 0.5), 2: (0.5, 0.75)}), (1, "", {1: 1}), (2, "", {2: 1})],
         state_rewards={"cost": [0, 4, 0]},
     )
-    assert value(swing, "Rmax=? [ C[1,2] ]") == about(2) and value(swing, "Rmin=? [ C[1,3] ]") == about(2)
+    assert value(pivot, "Rmax=? [ C[1,2] ]") == about(2) and value(pivot, "Rmin=? [ C[1,3] ]") == about(2)
 
 
 def test_what_is_refused(two_ways: Any) -> None:

@@ -14,7 +14,7 @@ from tightrope.model.polynomial import Polynomial
 from tightrope.regions.bounds import parameter_box
 from tightrope.regions.chi2 import CHI2, chi2_radius
 from tightrope.regions.registry import build_region
-from tightrope.statistics.ledger import Assumption
+from tightrope.statistics.confidence_budget import Assumption
 
 P = Polynomial.variable(0)
 

@@ -13,8 +13,8 @@ from tightrope.model.parameters import Parameters
 from tightrope.model.polynomial import Polynomial
 from tightrope.regions.bounds import expression_bounds, parameter_box
 from tightrope.regions.ellipsoid import Ellipsoid, ellipsoid_region
+from tightrope.statistics.confidence_budget import Assumption
 from tightrope.statistics.least_squares import EllipsoidVersion
-from tightrope.statistics.ledger import Assumption
 
 F = Fraction
 P, Q = Polynomial.variable(0), Polynomial.variable(1)

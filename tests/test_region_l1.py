@@ -15,8 +15,8 @@ from tightrope.model.polynomial import Polynomial
 from tightrope.regions.bounds import expression_bounds
 from tightrope.regions.l1 import L1, ball_region
 from tightrope.regions.registry import region_kind
+from tightrope.statistics.confidence_budget import Assumption
 from tightrope.statistics.intervals import weissman_radius
-from tightrope.statistics.ledger import Assumption
 
 F = Fraction
 P, Q = Polynomial.variable(0), Polynomial.variable(1)

@@ -20,8 +20,8 @@ from tightrope.regions.bounds import expression_bounds, parameter_box
 from tightrope.regions.halfspaces import Origin
 from tightrope.regions.likelihood import LogLikelihood, likelihood_region
 from tightrope.regions.region import Relaxation
+from tightrope.statistics.confidence_budget import Assumption
 from tightrope.statistics.coordinates import Coordinates
-from tightrope.statistics.ledger import Assumption
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import Evidence, Predictions, prequential

@@ -120,7 +120,7 @@ def test_stages_are_cut_into_parts(workers: int) -> None:
 
 @pytest.mark.parametrize("maximise", [False, True])
 def test_passes_have_the_bits_of_single_backups(maximise: bool) -> None:
-    """Both bounds are poured together in a pass, and one by one in backups of all choices."""
+    """Both bounds are spread together in a pass, and one by one in backups of all choices."""
     rng = np.random.default_rng(11)
     structure = random_dag(6, 150)
     length = np.diff(structure.transition_start)

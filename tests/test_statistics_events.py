@@ -15,6 +15,7 @@ from tightrope.model.builder import build_from_rows
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
+from tightrope.statistics.confidence_budget import Assumption
 from tightrope.statistics.estimates import (
     Budget,
     Events,
@@ -23,7 +24,6 @@ from tightrope.statistics.estimates import (
     share,
     transition_intervals,
 )
-from tightrope.statistics.ledger import Assumption
 from tightrope.statistics.outcomes import Outcomes
 
 P = Polynomial.variable(0)

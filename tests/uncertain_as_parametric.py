@@ -36,8 +36,8 @@ from tightrope.regions.polytope import Polytope
 from tightrope.regions.region import Relaxation
 from tightrope.regions.registry import region_kind
 from tightrope.regions.tightening import tighten
+from tightrope.statistics.confidence_budget import Assumption, ConfidenceBudget
 from tightrope.statistics.coordinates import Coordinates
-from tightrope.statistics.ledger import Assumption, Ledger
 
 MOST_PARAMETERS = 2000
 """Constraints are dense rows over all parameters; beyond this the model is refused."""
@@ -117,7 +117,7 @@ def domain_region(model: ParametricMDP) -> Polytope:
     """The region that is the whole domain: nothing was learned, and nothing is left to chance."""
     coordinates = Coordinates.of(model.expressions, model.parameters)
     relaxation = Relaxation.OUTER if coordinates.is_lifted else Relaxation.EXACT
-    ledger = Ledger(0.0, 0, 0.0, "given", "none", Assumption.ADAPTIVE_ANYTIME)
+    ledger = ConfidenceBudget(0.0, 0, 0.0, "given", "none", Assumption.ADAPTIVE_ANYTIME)
     tightened = tighten(coordinates, Halfspaces.of_domain(coordinates))
     return Polytope.of(region_kind("polytope"), coordinates, ledger, tightened, relaxation)
 

@@ -52,7 +52,7 @@ REACHED = {
     "files under 60 lines": 39,
     "modules with exactly one importer": 51,
     "most modules in one folder": 22,
-    "lines": 101_600,
+    "lines": 101_700,
     "class names defined more than once": 39,
     "classes with lower and upper": 79,
     "import circles, types included": 0,

@@ -72,7 +72,7 @@ def pinned(forgery: Forgery, side: str, pins: dict[int, float], stay: bool = Tru
 
 
 def _mean(choice, values, worst) -> float:
-    """Nature's optimum: pour what is left in the order of the values."""
+    """Nature's optimum: give what is left in the order of the values."""
     order = sorted(choice, key=lambda entry: values[entry[0]], reverse=worst is max)
     left = 1.0 - sum(float(low) for _, low, _ in choice)
     total = 0.0

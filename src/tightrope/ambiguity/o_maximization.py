@@ -1,22 +1,23 @@
 """o-maximization: nature's problem at one choice of an interval model.
 
-Over { p : lower ≤ p ≤ upper, Σp = 1 } the optimum of p·x gives every successor its lower bound and pours the
+Over { p : lower ≤ p ≤ upper, Σp = 1 } the optimum of p·x gives every successor its lower bound and gives the
 rest, best successor first, up to the upper bounds. At most one successor, the *pivot*, ends strictly between.
 
 Rounding. Which successors get anything is decided exactly, on the float64 that the bounds are: a remainder of
 10⁻¹⁷ goes to the next successor in line. What a row whose bounds miss 1 by rounding leaves over, when no
-successor has room, is dropped. `pour_fast` tells the support where a remainder is more than its rounding
-error, (k+2)·2⁻⁵², or none for sure, or could only go to successors that have something anyway; the rest is
-left to `pour_safely`. Saturated masses carry their bound's relative error (bounds are
-images of exact numbers, relative error ≤ 2⁻⁵³ each), and the pivot's mass an absolute error of at most
+successor has room, is dropped. `o_maximize_fast` tells the support where a remainder is more than its
+rounding error, (k+2)·2⁻⁵², or none for sure, or could only go to successors that have something anyway; the
+rest is left to `o_maximize_safely`. Saturated masses carry their bound's relative error (bounds are images
+of exact numbers, relative error ≤ 2⁻⁵³ each), and the pivot's mass an absolute error of at most
 (k+2)·2⁻⁵² from the running remainder, wherever that belongs. Hence |p·x − computed| ≤ (k+6)·2⁻⁵²·(Σ p|x| +
 |x(pivot)|), with the largest |x| of the support added twice where the pivot is full and the next in line may
 be meant: there is room for the rounding of the products, of the sum and of the bound itself. And p·x lies
 between the smallest and the largest x of the support, whatever the rounding: clamping to it keeps 0, 1 and
-constants exact. Ordinary probabilities are the case without anything to pour, and without the pivot's error.
+constants exact. Ordinary probabilities are the case with nothing left to give, and without the
+pivot's error.
 
-No proof rests on sweeps (`pour`, `pour_row`, `pour_again`, `pour_masses`). They pour what floating point
-leaves, only never onto an infinite value: the graph has decided where that is.
+No proof rests on sweeps (`o_maximize`, `o_maximize_row`, `o_maximize_again`, `o_maximize_masses`). They give
+what floating point leaves, only never onto an infinite value: the graph has decided where that is.
 
 Values move little between sweeps, and their order less: `order[first:last]` keeps the offsets of a choice's
 successors as they were sorted last, a permutation of 0..k−1 before and after each call, and sorting what is
@@ -26,12 +27,12 @@ These are the innermost steps of every sweep. Each has one exit and no array but
 compiler merges it into its caller and drops the bookkeeping of array references, which costs several
 times the arithmetic. Indices are unsigned where it matters: a signed one is first tested for being negative.
 
-*Where float64 sums do not tell who gets anything* (`pour_safely`). Whether a successor has positive mass
-hangs on the sign of 1 minus upper bounds of those before it in line minus lower bounds of the others:
+*Where float64 sums do not tell who gets anything* (`o_maximize_safely`). Whether a successor has positive
+mass hangs on the sign of 1 minus upper bounds of those before it in line minus lower bounds of the others:
 `tightrope.numerics.rounding` finds it exactly.
 
 *Both bounds of a value at once.* Both bounds put the successors into the same order, but for few choices, and
-what is poured is then the same: it is poured once, for the order of the lower bounds, and weighed twice.
+what is spread is then the same: it is spread once, for the order of the lower bounds, and weighed twice.
 Where the upper bounds are in another order, the caller solves for them alone. A pass over a model without
 cycles meets every choice once, so that no order is kept from before.
 
@@ -127,7 +128,7 @@ def keep_sorted(
 
 
 @inlined
-def pour(
+def o_maximize(
     first: int,
     last: int,
     successor: IndexArray,
@@ -158,7 +159,7 @@ def pour(
 
 
 @inlined
-def pour_masses(
+def o_maximize_masses(
     first: int,
     last: int,
     successor: IndexArray,
@@ -198,7 +199,7 @@ def pour_masses(
 
 
 @inlined
-def pour_row(
+def o_maximize_row(
     first: int,
     last: int,
     successor: IndexArray,
@@ -216,7 +217,7 @@ def pour_row(
     column: IndexArray,
     weight: FloatArray,
 ) -> tuple[int, int, float]:
-    """Nature's optimal distribution times `scale` as a sparse row from `at` on, in the order of pouring:
+    """Nature's optimal distribution times `scale` as a sparse row from `at` on, in nature's order:
     (its end, the place of the pivot or −1, the weight on the group `home`, which the row shows as 0).
 
     Successors of infinite value are left out where they have no mass."""
@@ -249,7 +250,7 @@ def pour_row(
 
 
 @inlined
-def pour_again(
+def o_maximize_again(
     start: np.uint64,
     end: np.uint64,
     column: IndexArray,
@@ -262,8 +263,8 @@ def pour_again(
     home: int,
     scale: float,
 ) -> tuple[int, int, float]:
-    """`pour_row` for a row that holds its successors already, in whatever order, with their lower bounds and
-    the room above them.
+    """`o_maximize_row` for a row that holds its successors already, in whatever order, with their lower
+    bounds and the room above them.
     """
     sign = -1.0 if maximise else 1.0
     one = np.uint64(1)
@@ -299,7 +300,7 @@ def pour_again(
 
 
 @inlined
-def pour_fast(
+def o_maximize_fast(
     first: int,
     last: int,
     successor: IndexArray,
@@ -441,7 +442,7 @@ def _measure_rest(
 
 
 @kernel
-def pour_exactly(
+def o_maximize_exactly(
     first: int,
     last: int,
     successor: IndexArray,
@@ -454,7 +455,7 @@ def pour_exactly(
     key: FloatArray,
     mass: FloatArray,
 ) -> float:
-    """`pour_fast` where it is not a number: over the support told exactly."""
+    """`o_maximize_fast` where it is not a number: over the support told exactly."""
     pivot = spread_exactly(first, last, successor, lower, upper, values, maximise, order, key, mass)
     total, size = 0.0, 0.0
     smallest, largest = np.inf, -np.inf
@@ -475,7 +476,7 @@ def pour_exactly(
 
 
 @inlined
-def pour_safely(
+def o_maximize_safely(
     first: int,
     last: int,
     successor: IndexArray,
@@ -493,18 +494,22 @@ def pour_safely(
     """The optimum of p·values, rounded up or down by a bound on all errors.
 
     Not a number where floating point does not tell the support and `exactly` is None. (None is a type of its
-    own: kernels without a call of `pour_exactly` in them are several times as fast.)
+    own: kernels without a call of `o_maximize_exactly` in them are several times as fast.)
     """
-    x = pour_fast(first, last, successor, lower, upper, plain, values, maximise, upward, order, key, mass)
+    x = o_maximize_fast(
+        first, last, successor, lower, upper, plain, values, maximise, upward, order, key, mass
+    )
     if exactly is not None:
         unclear = np.isnan(x)
         if unclear:
-            x = pour_exactly(first, last, successor, lower, upper, values, maximise, upward, order, key, mass)
+            x = o_maximize_exactly(
+                first, last, successor, lower, upper, values, maximise, upward, order, key, mass
+            )
     return x
 
 
 @inlined
-def pour_both(
+def o_maximize_both(
     first: int,
     last: int,
     successor: IndexArray,
@@ -517,7 +522,7 @@ def pour_both(
     key: FloatArray,
     mass: FloatArray,
 ) -> tuple[float, float, bool]:
-    """`pour_fast` of `low`, rounded down, and of `high`, rounded up, and whether the latter holds.
+    """`o_maximize_fast` of `low`, rounded down, and of `high`, rounded up, and whether the latter holds.
 
     `order` may hold anything before, and is a permutation afterwards."""
     start, end = np.uint64(first), np.uint64(last)
@@ -629,7 +634,7 @@ def _exchange(x: float, room: float, y: float, other: float) -> tuple[float, flo
 
 
 @inlined
-def _pour(total: float, rest: float, x: float, room: float) -> tuple[float, float]:
+def _o_maximize(total: float, rest: float, x: float, room: float) -> tuple[float, float]:
     """The sum with what of `rest` a successor has room for, and what is left."""
     take = min(room, rest)
     return total + take * x, rest - take
@@ -657,7 +662,7 @@ def _successor(
 
 
 @inlined
-def pour_few(
+def o_maximize_few(
     first: int,
     last: int,
     successor: IndexArray,
@@ -688,9 +693,9 @@ def pour_few(
     b, room_b, c, room_c = _exchange(b, room_b, c, room_c)
     d, room_d, e, room_e = _exchange(d, room_d, e, room_e)
     c, room_c, d, room_d = _exchange(c, room_c, d, room_d)
-    total, rest = _pour(total, rest, a, room_a)
-    total, rest = _pour(total, rest, b, room_b)
-    total, rest = _pour(total, rest, c, room_c)
-    total, rest = _pour(total, rest, d, room_d)
-    total, rest = _pour(total, rest, e, room_e)
+    total, rest = _o_maximize(total, rest, a, room_a)
+    total, rest = _o_maximize(total, rest, b, room_b)
+    total, rest = _o_maximize(total, rest, c, room_c)
+    total, rest = _o_maximize(total, rest, d, room_d)
+    total, rest = _o_maximize(total, rest, e, room_e)
     return sign * total

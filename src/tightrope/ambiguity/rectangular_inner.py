@@ -44,7 +44,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tightrope.ambiguity.o_maximization import OrderArray, pour, pour_masses, pour_safely
+from tightrope.ambiguity.o_maximization import OrderArray, o_maximize, o_maximize_masses, o_maximize_safely
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import inlined, kernel
 
@@ -197,16 +197,16 @@ def inner(
         for i in range(k):
             mass[i] /= max(total, 1e-300)
     if not joint[c]:
-        pour_masses(first, last, successor, lower, upper, False, values, maximise, order, key, mass)
+        o_maximize_masses(first, last, successor, lower, upper, False, values, maximise, order, key, mass)
         for i in range(k):
             if mass[i] > 0.0:
                 y += mass[i] * values[successor[first + i]]
     elif not within or not error < np.inf:
-        x = pour(first, last, successor, lower, upper, values, maximise, order, key)
+        x = o_maximize(first, last, successor, lower, upper, values, maximise, order, key)
         if not error < np.inf:
             y = x
         elif (y >= x) if maximise else (y <= x):
-            pour_masses(first, last, successor, lower, upper, False, values, maximise, order, key, mass)
+            o_maximize_masses(first, last, successor, lower, upper, False, values, maximise, order, key, mass)
             y = x
     return y
 
@@ -240,7 +240,7 @@ def inner_safely(
     work: FloatArray,
 ) -> float:
     """The optimum of p·values, rounded up or down by a bound on all errors."""
-    x = pour_safely(
+    x = o_maximize_safely(
         first, last, successor, lower, upper, False, values, maximise, upward, True, order, key, mass
     )
     if joint[c]:

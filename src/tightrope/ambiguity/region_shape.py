@@ -124,11 +124,11 @@ def _affine(sets: Sets, functions: AffineFunctions, frame: _Frame) -> FloatArray
     middle = functions.constant + functions.linear @ frame.origin
     slope = functions.linear * frame.scale
     extent = np.abs(functions.constant) + np.abs(functions.linear) @ np.abs(frame.origin)
-    swing = np.abs(slope) @ frame.reach
-    fuzz = functions.slack + error_factor(size + 2) * extent + error_factor(2) * swing
+    variation = np.abs(slope) @ frame.reach
+    fuzz = functions.slack + error_factor(size + 2) * extent + error_factor(2) * variation
     fuzz += np.abs(functions.linear) @ frame.off
     longest = int(np.diff(model.transition_start).max(initial=1))
-    fuzz += error_factor(longest + size + 10) * (np.abs(middle) + swing + 1.0)
+    fuzz += error_factor(longest + size + 10) * (np.abs(middle) + variation + 1.0)
     fuzz = up(fuzz * (1.0 + 1e-9))
     affine: FloatArray = np.column_stack([middle, fuzz, slope])
     return affine

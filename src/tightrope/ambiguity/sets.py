@@ -46,13 +46,13 @@ from tightrope.numerics.record import Facts, Record, remember
 from tightrope.numerics.rounding import down, up
 from tightrope.regions.bounds import expression_bounds, parameter_box, quotient_bounds
 from tightrope.regions.region import Region, RegionKind, Relaxation
+from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.estimates import (
     EventIntervals,
     IntervalMethod,
     constant_values,
     transition_intervals,
 )
-from tightrope.statistics.ledger import Ledger
 
 ROUNDING = 1e-9
 """Bounds that miss feasibility by no more than this were rounded; by more, they contradict each other."""
@@ -216,7 +216,7 @@ class Sets(Record):
 
     kind: SetsKind
     relaxation: Relaxation
-    ledger: Ledger
+    ledger: ConfidenceBudget
     model: ParametricMDP
     lower: FloatArray
     upper: FloatArray
@@ -335,7 +335,7 @@ def _box_ranges(region: Region, model: ParametricMDP) -> Bounds:
 def _by_expression(
     kind: SetsKind,
     relaxation: Relaxation,
-    ledger: Ledger,
+    ledger: ConfidenceBudget,
     model: ParametricMDP,
     bounds: Bounds,
     region: Region | None,

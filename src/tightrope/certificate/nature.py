@@ -266,10 +266,10 @@ def _dual(n: Arithmetic, lower: Numbers, upper: Numbers, x: Numbers, pivot: Numb
 
 
 def _kink(lower: Numbers, upper: Numbers, x: Numbers) -> OffsetArray:
-    """Where the dual is smallest, up to rounding: what is poured in the order of values ends there."""
+    """Where the dual is smallest, up to rounding: what is spread in the order of values ends there."""
     order = np.argsort(-x, axis=1, kind="stable")
     room = 1 - lower.sum(axis=1)
-    poured = np.cumsum(np.take_along_axis(upper - lower, order, axis=1), axis=1)
-    last = np.minimum((poured < room[:, None]).sum(axis=1), x.shape[1] - 1)
+    spread = np.cumsum(np.take_along_axis(upper - lower, order, axis=1), axis=1)
+    last = np.minimum((spread < room[:, None]).sum(axis=1), x.shape[1] - 1)
     result: OffsetArray = order[np.arange(len(x)), last]
     return result

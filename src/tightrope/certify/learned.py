@@ -76,9 +76,9 @@ from tightrope.regions.ellipsoid import Ellipsoid
 from tightrope.regions.polytope import Polytope
 from tightrope.solver.bellman.rectangular import RectangularOperator
 from tightrope.statistics.bets import PARTS
+from tightrope.statistics.confidence_budget import Assumption
 from tightrope.statistics.costs import CostModel
 from tightrope.statistics.estimates import IntervalMethod, transition_intervals
-from tightrope.statistics.ledger import Assumption
 from tightrope.verdict import Kept
 
 RewardEnds = tuple[RewardStructure, RewardStructure]

@@ -80,9 +80,9 @@ from tightrope.numerics.text import interval_text, text_above, text_below
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.shape import kind_of
 from tightrope.problem import Problem
+from tightrope.statistics.confidence_budget import COMPLETE, SAMPLING, Assumption
 from tightrope.statistics.estimates import check_delta
 from tightrope.statistics.least_squares import EllipsoidVersion
-from tightrope.statistics.ledger import COMPLETE, SAMPLING, Assumption
 from tightrope.verdict import Word
 
 if TYPE_CHECKING:

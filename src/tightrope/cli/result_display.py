@@ -13,8 +13,8 @@ from tightrope.io.results import Interval
 from tightrope.learning.result import LearningResult
 from tightrope.monitoring.model_fit import GROWING
 from tightrope.numerics.text import bound_text, interval_text, text_above, text_below
+from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.estimates import IntervalMethod
-from tightrope.statistics.ledger import Ledger
 from tightrope.verdict import Word
 
 BAR = 22
@@ -239,7 +239,7 @@ def _seconds(result: LearningResult) -> str:
     return ", ".join(f"{phase} {seconds:.3g}" for phase, seconds in result.seconds.items())
 
 
-def options_that_hold(ledger: Ledger) -> str:
+def options_that_hold(ledger: ConfidenceBudget) -> str:
     """The options to add where a method's assumption does not hold of the data, for data of any design.
 
     `--interval` chooses the intervals of events, so it helps where these are what the region is made of; the

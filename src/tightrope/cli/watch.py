@@ -29,7 +29,7 @@ from tightrope.monitoring.monitor import Monitor
 from tightrope.monitoring.promise import Promise, PromiseWatch
 from tightrope.numerics.text import bound_text
 from tightrope.prism.properties.query import Query
-from tightrope.statistics.ledger import COMPLETE
+from tightrope.statistics.confidence_budget import COMPLETE
 from tightrope.verdict import Assumed, Kept, Verdict
 
 if TYPE_CHECKING:

@@ -287,8 +287,8 @@ def affine_at(functions: AffineFunctions, centre: FloatArray, axes: FloatArray, 
     steepness = np.maximum(steepness, np.abs(gradient).max(axis=1, initial=0.0))  # where squares underflow
     terms = error_factor(len(centre) + 4)
     extent = np.abs(functions.constant) + np.abs(functions.linear) @ np.abs(centre)
-    swing = np.linalg.norm(np.abs(functions.linear) @ np.abs(axes), axis=1) * radius
-    fuzz = (functions.slack + terms * (extent + swing)) * (1.0 + 1e-9)
+    variation = np.linalg.norm(np.abs(functions.linear) @ np.abs(axes), axis=1) * radius
+    fuzz = (functions.slack + terms * (extent + variation)) * (1.0 + 1e-9)
     return Affine(middle, gradient, steepness, fuzz, radius)
 
 

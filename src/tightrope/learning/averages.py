@@ -39,7 +39,7 @@ from tightrope.problem import Problem
 from tightrope.solver.equations.system import assume_support
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
-from tightrope.statistics.ledger import Ledger
+from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.verdict import Assumed, Verdict
 
 
@@ -75,7 +75,7 @@ class LearnedAverage(Record):
     seconds: float = field(compare=False)
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> ConfidenceBudget:
         """How δ was spent, and what must hold of the data."""
         return self.sets.ledger
 

@@ -95,10 +95,10 @@ from tightrope.solver.iteration.host import LEAST_TRANSITIONS
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import operator_of, solve_sets
 from tightrope.solver.workspace import Workspace
+from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.coordinates import AffineFunctions
 from tightrope.statistics.costs import CostIntervals, cost_intervals
 from tightrope.statistics.estimates import EventIntervals, check_delta, event_intervals
-from tightrope.statistics.ledger import Ledger
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import Predictions
@@ -131,7 +131,7 @@ class EmptyRegion(CannotCertify):
     True
     """
 
-    def __init__(self, contradiction: str, conflict: Conflict | None, ledger: Ledger):
+    def __init__(self, contradiction: str, conflict: Conflict | None, ledger: ConfidenceBudget):
         super().__init__(f"{contradiction}\nhint: leave `fallback=False` out to use tied sets instead")
         self.contradiction = contradiction
         self.conflict = conflict

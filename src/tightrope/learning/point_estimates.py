@@ -18,9 +18,9 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.regions.bounds import parameter_box
 from tightrope.regions.event_polytope import polytope_region
+from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import EventIntervals, IntervalMethod, event_intervals
-from tightrope.statistics.ledger import Ledger
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 
@@ -77,7 +77,7 @@ class PointEstimates:
 
     expressions: tuple[ExpressionEstimate, ...]
     parameters: tuple[ParameterEstimate, ...]
-    ledger: Ledger
+    ledger: ConfidenceBudget
     conflict: tuple[str, ...] = ()
 
     @property

@@ -33,7 +33,7 @@ from tightrope.regions.rate_box import RateRegion, estimate_jointly, region_of_r
 from tightrope.regions.region import RegionKind
 from tightrope.regions.registry import own_kinds
 from tightrope.solver.iteration.budget import SolveOptions
-from tightrope.statistics.ledger import Assumption, Ledger, assumed_of
+from tightrope.statistics.confidence_budget import Assumption, ConfidenceBudget, assumed_of
 from tightrope.statistics.rates import MOST_PARAMETERS, RateClasses, RateEvents, estimate_rates, texts_of
 from tightrope.verdict import Verdict
 
@@ -69,7 +69,7 @@ class RateResult(Record):
     region: RateRegion
     chain: IntervalCTMC | None
     value: RateBounds | None
-    ledger: Ledger
+    ledger: ConfidenceBudget
     seconds: Mapping[str, float] = field(compare=False)
 
     def __post_init__(self) -> None:
@@ -177,19 +177,19 @@ def region_of_rates_kind(region: RegionKind | None, model: ParametricCTMC) -> Re
 
 def _estimate(
     model: ParametricCTMC, exposure: Exposure, delta: float, kind: RegionKind
-) -> tuple[RateEvents, RateRegion, Ledger]:
+) -> tuple[RateEvents, RateRegion, ConfidenceBudget]:
     anytime = Assumption.ADAPTIVE_ANYTIME
     assumed = assumed_of(anytime, SamplingDesign(SamplingKind.ADAPTIVE, ends=exposure.ends), tied=True)
     if kind.is_of_intervals:
         events = estimate_rates(model, exposure.jumps, exposure.waited, delta)
-        ledger = Ledger(delta, len(events.classes), events.gamma, METHOD, "tied", anytime, assumed)
+        ledger = ConfidenceBudget(delta, len(events.classes), events.gamma, METHOD, "tied", anytime, assumed)
         return events, region_of_rates(events, model.parameters), ledger
     events, region = estimate_jointly(model, exposure.jumps, exposure.waited, delta)
     alone = sum(base.degree > 1 for base in events.classes.base)
     joint = delta - alone * events.gamma
     note = f"{joint:.3g} of it for all affine rates together, the rest for {alone} that are not affine"
     notes = (note,) if alone else ()
-    return events, region, Ledger(delta, 1, delta, JOINT_METHOD, "tied", anytime, assumed, notes)
+    return events, region, ConfidenceBudget(delta, 1, delta, JOINT_METHOD, "tied", anytime, assumed, notes)
 
 
 def interval_chain(model: ParametricCTMC, events: RateEvents, region: RateRegion) -> IntervalCTMC | None:

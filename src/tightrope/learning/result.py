@@ -49,8 +49,8 @@ from tightrope.numerics.text import bound_text
 from tightrope.problem import Problem
 from tightrope.regions.region import Conflict, Region
 from tightrope.solver.solution import Solution
+from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.estimates import EventIntervals
-from tightrope.statistics.ledger import Ledger
 from tightrope.verdict import Assumed, Kept, Verdict
 
 if TYPE_CHECKING:
@@ -468,7 +468,7 @@ class LearningResult(Result):
         return {name: Interval(float(low[i]), float(high[i])) for i, name in enumerate(names)}
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> ConfidenceBudget:
         """How δ was spent, and what the guarantee assumes of the data."""
         return self.sets.ledger
 
@@ -560,7 +560,7 @@ class LearningResult(Result):
         return to_pandas(self.to_arrow())
 
 
-def ledger_facts(ledger: Ledger) -> LedgerFacts:
+def ledger_facts(ledger: ConfidenceBudget) -> LedgerFacts:
     """How δ was spent, with its lines in words."""
     return LedgerFacts(
         delta=ledger.delta,
@@ -622,7 +622,7 @@ def excluded_in(counts: Counts | None) -> str | None:
     return None if found is None else f"transitions were seen that the model excludes: {found}"
 
 
-def rests_on(ledger: Ledger, options: LearnOptions, fit: ModelFit | None) -> tuple[Assumed, ...]:
+def rests_on(ledger: ConfidenceBudget, options: LearnOptions, fit: ModelFit | None) -> tuple[Assumed, ...]:
     """All that a learned guarantee rests on: the model, the data, and what was stated beside them."""
     tested = f"{MODEL_RIGHT}; " + (NOT_TESTED if fit is None else f"tested: {fit.text}")
     found = [*ledger.assumptions, Assumed("model", Kept.STATED, tested)]

@@ -248,7 +248,7 @@ def expectation(part: MDP | IntervalMDP, nature: Direction) -> Callable[[FloatAr
     width, sign = part.upper - part.lower, 1.0 if nature is Direction.MIN else -1.0
     spare = 1 - np.add.reduceat(part.lower, starts)
 
-    def poured(values: FloatArray) -> FloatArray:
+    def spread(values: FloatArray) -> FloatArray:
         there = values[structure.successor]
         order = np.lexsort((sign * there, owner))
         room = width[order]
@@ -257,7 +257,7 @@ def expectation(part: MDP | IntervalMDP, nature: Direction) -> Callable[[FloatAr
         selected = np.clip(spare[owner] - before, 0, room)
         return np.add.reduceat((part.lower[order] + selected) * there[order], starts)
 
-    return poured
+    return spread
 
 
 @dataclass(frozen=True, eq=False)

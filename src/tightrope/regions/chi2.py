@@ -38,7 +38,7 @@ from scipy.special import gammaln
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.rounding import up
 from tightrope.regions.l1 import DistributionBalls
-from tightrope.statistics.ledger import Assumption
+from tightrope.statistics.confidence_budget import Assumption
 
 _SPARE = 1e-9
 """Relative: logarithms of Γ, and all sums, are off by far less."""

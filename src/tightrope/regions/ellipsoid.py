@@ -31,10 +31,10 @@ from tightrope.numerics.rounding import error_factor, product_error, up
 from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces
 from tightrope.regions.region import Emptiness, RegionKind, RegionTask, Relaxation, region_facts, region_title
 from tightrope.regions.tightening import coordinate_boxes, coordinate_envelopes
+from tightrope.statistics.confidence_budget import Assumption, ConfidenceBudget, assumed_of
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import check_delta
 from tightrope.statistics.least_squares import EllipsoidVersion, LeastSquares, least_squares
-from tightrope.statistics.ledger import Assumption, Ledger, assumed_of
 from tightrope.statistics.outcomes import Outcomes
 
 
@@ -43,7 +43,7 @@ class Ellipsoid(Record):
     """{ x in the domain : ‖(x − origin)/scale − centre‖_V ≤ radius }; the domain is optional."""
 
     coordinates: Coordinates
-    ledger: Ledger
+    ledger: ConfidenceBudget
     squares: LeastSquares
     within_domain: bool = True
 
@@ -234,7 +234,7 @@ def ellipsoid_region(
     assumption = Assumption.ADAPTIVE_ANYTIME if sound else Assumption.NONE
     method = "least squares, R = 1/√2" if sound else "least squares as published, R = 1/2 (unsound)"
     assumed = assumed_of(assumption, counts.design, tied=True)
-    ledger = Ledger(delta, 1, delta, method, "one ellipsoid", assumption, assumed)
+    ledger = ConfidenceBudget(delta, 1, delta, method, "one ellipsoid", assumption, assumed)
     return Ellipsoid(coordinates, ledger, squares, sound if within_domain is None else within_domain)
 
 

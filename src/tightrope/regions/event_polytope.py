@@ -51,9 +51,9 @@ from tightrope.regions.tightening import (
     Tightening,
     tighten,
 )
+from tightrope.statistics.confidence_budget import Assumption, ConfidenceBudget
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.estimates import EventIntervals, event_intervals
-from tightrope.statistics.ledger import Assumption, Ledger
 
 _WIDER = 0.25
 """How much of its width the frame exceeds the box of the region by, on each side."""
@@ -233,7 +233,7 @@ def domain_region(model: ParametricMDP) -> Polytope:
     coordinates = Coordinates.of(model.expressions, model.parameters)
     tightened = tighten(coordinates, Halfspaces.of_domain(coordinates))
     relaxation = Relaxation.OUTER if coordinates.is_lifted else Relaxation.EXACT
-    ledger = Ledger(0.0, 0, 0.0, "the domain, without data", "none", Assumption.ADAPTIVE_ANYTIME)
+    ledger = ConfidenceBudget(0.0, 0, 0.0, "the domain, without data", "none", Assumption.ADAPTIVE_ANYTIME)
     return Polytope.of(POLYTOPE, coordinates, ledger, tightened, relaxation)
 
 

@@ -25,10 +25,10 @@ from tightrope.regions.halfspaces import Halfspaces, Origin
 from tightrope.regions.polytope import Polytope
 from tightrope.regions.region import Conflict, Emptiness, RegionKind, RegionTask, Relaxation
 from tightrope.regions.tightening import DEFAULT_ROUNDS, DEFAULT_TOLERANCE, tighten
+from tightrope.statistics.confidence_budget import Assumption, ConfidenceBudget, assumed_of
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.estimates import check_delta, share
 from tightrope.statistics.intervals import weissman_radius
-from tightrope.statistics.ledger import Assumption, Ledger, assumed_of
 from tightrope.statistics.outcomes import Outcomes
 
 MOST_OUTCOMES = 8
@@ -149,7 +149,7 @@ def ball_region(
     matrix, bound, owner, members = ball_rows(kind, outcomes, functions, reach, seen, gamma)
     base = Halfspaces.of_domain(coordinates).with_rows(matrix, bound, Origin.L1, owner, members)
     assumed = assumed_of(kind.assumption, counts.design, tied=True)
-    ledger = Ledger(delta, balls, gamma, kind.method, "signatures", kind.assumption, assumed)
+    ledger = ConfidenceBudget(delta, balls, gamma, kind.method, "signatures", kind.assumption, assumed)
     tightened = tighten(coordinates, base, rounds, tolerance)
     is_exact = isinstance(kind, L1Balls) and not coordinates.is_lifted
     relaxation = Relaxation.EXACT if is_exact else Relaxation.OUTER

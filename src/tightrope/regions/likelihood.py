@@ -52,9 +52,9 @@ from tightrope.regions.polytope import MOST_VERTICES, Polytope
 from tightrope.regions.region import DEFAULT_EXCESS, RegionKind, RegionTask, Relaxation
 from tightrope.regions.tightening import Tightened, tighten
 from tightrope.regions.walk import bound_by_walks
+from tightrope.statistics.confidence_budget import ConfidenceBudget, assumed_of
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.estimates import check_delta
-from tightrope.statistics.ledger import Ledger, assumed_of
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import Predictions, prequential
@@ -68,7 +68,7 @@ _CONSIDERED = 4096
 
 def enclose_likelihood(
     coordinates: Coordinates,
-    ledger: Ledger,
+    ledger: ConfidenceBudget,
     likelihood: LogLikelihood,
     centre: FloatArray,
     directions: FloatArray,
@@ -100,7 +100,7 @@ def enclose_likelihood(
 
 def _by_vertices(
     coordinates: Coordinates,
-    ledger: Ledger,
+    ledger: ConfidenceBudget,
     likelihood: LogLikelihood,
     centre: FloatArray,
     excess: float,
@@ -278,7 +278,7 @@ def likelihood_region(
     evidence = prequential(coordinates, functions, outcomes, counts, delta, predictions)
     method, assumption = "prequential likelihood ratio", evidence.assumption
     assumed = assumed_of(assumption, counts.design, tied=True, ordered=True)
-    ledger = Ledger(delta, 1, delta, method, "one region", assumption, assumed, (evidence.note(),))
+    ledger = ConfidenceBudget(delta, 1, delta, method, "one region", assumption, assumed, (evidence.note(),))
     likelihood = LogLikelihood(functions, evidence.weight, evidence.threshold)
     centre = LikelihoodMaximiser.of(coordinates, functions).lifted(evidence.estimate)
     directions = functions.linear[model.expressions.nonconstant]

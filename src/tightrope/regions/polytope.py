@@ -50,8 +50,8 @@ from tightrope.regions.region import Emptiness, RegionKind, Relaxation, region_f
 from tightrope.regions.tightening import Tightened, Tightening
 from tightrope.regions.walk import bound_by_programs, bound_by_walks
 from tightrope.statistics.bets import Slab
+from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.coordinates import Coordinates
-from tightrope.statistics.ledger import Ledger
 from tightrope.statistics.prequential import Evidence
 
 MOST_VERTICES = 60_000
@@ -69,7 +69,7 @@ class Polytope(Record):
 
     kind: RegionKind
     coordinates: Coordinates
-    ledger: Ledger
+    ledger: ConfidenceBudget
     relaxation: Relaxation
     emptiness: Emptiness
     system: Halfspaces
@@ -84,7 +84,7 @@ class Polytope(Record):
     def of(
         kind: RegionKind,
         coordinates: Coordinates,
-        ledger: Ledger,
+        ledger: ConfidenceBudget,
         tightened: Tightened,
         relaxation: Relaxation,
         most_vertices: int = MOST_VERTICES,

@@ -25,10 +25,10 @@ from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.regions.tightening import DEFAULT_ROUNDS, DEFAULT_TOLERANCE
 from tightrope.statistics.bets import Gradient
+from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import Budget, IntervalMethod
 from tightrope.statistics.least_squares import EllipsoidVersion
-from tightrope.statistics.ledger import Ledger
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import Predictions
 
@@ -124,7 +124,7 @@ class Region(Protocol):
     def coordinates(self) -> Coordinates: ...
 
     @property
-    def ledger(self) -> Ledger: ...
+    def ledger(self) -> ConfidenceBudget: ...
 
     @property
     def relaxation(self) -> Relaxation: ...

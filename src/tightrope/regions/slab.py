@@ -47,9 +47,9 @@ from tightrope.regions.polytope import MOST_VERTICES, Polytope
 from tightrope.regions.region import DEFAULT_EXCESS, RegionKind, RegionTask
 from tightrope.regions.walk import LazyProgram
 from tightrope.statistics.bets import Gradient, Levels, Slab, Wagers, best_shares, place_bets, price_of_shares
+from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.estimates import check_delta
-from tightrope.statistics.ledger import Ledger
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import Predictions
@@ -154,7 +154,7 @@ ranges to the last digit.
 
 def enclose_slab(
     guard: Polytope,
-    ledger: Ledger,
+    ledger: ConfidenceBudget,
     outcomes: Outcomes,
     functions: AffineFunctions,
     slab: Slab,

@@ -180,7 +180,7 @@ LINKS = (
     ("binding", "Data"),
     ("fit", "Fit"),
     ("timings", "Timings"),
-    ("ledger", "Ledger"),
+    ("ledger", "Confidence budget"),
     ("words", "Words"),
     ("provenance", "Provenance"),
 )

@@ -35,8 +35,8 @@ from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import Record, remember
 from tightrope.numerics.rounding import down, up
 from tightrope.numerics.text import interval_text
+from tightrope.statistics.confidence_budget import Assumption, ConfidenceBudget, assumed_of
 from tightrope.statistics.intervals import beta_binomial, clopper_pearson, hoeffding
-from tightrope.statistics.ledger import Assumption, Ledger, assumed_of
 from tightrope.statistics.outcomes import Outcomes, check_counts
 
 
@@ -259,7 +259,7 @@ class EventIntervals(Record):
     trials: OffsetArray
     lower: FloatArray
     upper: FloatArray
-    ledger: Ledger
+    ledger: ConfidenceBudget
 
     def expression_bounds(self) -> tuple[FloatArray, FloatArray]:
         """The tied intervals P_I: bounds on every expression of the model."""
@@ -278,7 +278,7 @@ class TransitionIntervals:
 
     lower: FloatArray
     upper: FloatArray
-    ledger: Ledger
+    ledger: ConfidenceBudget
 
 
 def event_intervals(
@@ -302,7 +302,9 @@ def event_intervals(
     gamma = share(delta, len(events))
     lower, upper = _intervals(successes, trials, gamma, method, events, known)
     assumed = assumed_of(method.assumption, counts.design, tied=True)
-    ledger = Ledger(delta, len(events), gamma, method.value, budget.value, method.assumption, assumed)
+    ledger = ConfidenceBudget(
+        delta, len(events), gamma, method.value, budget.value, method.assumption, assumed
+    )
     return EventIntervals(events, successes, trials, lower, upper, ledger)
 
 
@@ -345,7 +347,7 @@ def transition_intervals(
     low, high = method.interval(counts.transition[unknown], trials, gamma)
     lower[unknown], upper[unknown] = low, high
     assumed = assumed_of(method.assumption, counts.design, tied=False)
-    ledger = Ledger(delta, len(unknown), gamma, method.value, "untied", method.assumption, assumed)
+    ledger = ConfidenceBudget(delta, len(unknown), gamma, method.value, "untied", method.assumption, assumed)
     return TransitionIntervals(lower, upper, ledger)
 
 

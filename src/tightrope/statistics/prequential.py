@@ -48,8 +48,8 @@ from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import UNIT, error_factor
 from tightrope.statistics.bets import EarlierBets, best_shares, count_planned_episodes, price_of_shares
+from tightrope.statistics.confidence_budget import Assumption
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
-from tightrope.statistics.ledger import Assumption
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 

@@ -72,8 +72,8 @@ from tightrope.regions.region import Region
 from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.bellman.operator import BellmanOperator
 from tightrope.solver.solution import Solution
+from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.estimates import EventIntervals, check_delta
-from tightrope.statistics.ledger import Ledger
 from tightrope.statistics.prequential import Predictions
 from tightrope.verdict import Verdict
 
@@ -145,7 +145,7 @@ class OnlineLearner:
         products.refuse_for_product(problem, self.decisions)
         self.last_update: Update | None = None
         self._best: float | None = None
-        self.ledger: Ledger | None = None
+        self.ledger: ConfidenceBudget | None = None
         self._states = state_form(states)
         self._reader: StepReader | None = None
         self._predictions = Predictions()

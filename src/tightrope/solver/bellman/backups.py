@@ -16,9 +16,9 @@ import numpy as np
 from tightrope.ambiguity.o_maximization import (
     UNDERFLOW,
     mean_safely,
-    pour_both,
-    pour_exactly,
-    pour_safely,
+    o_maximize_both,
+    o_maximize_exactly,
+    o_maximize_safely,
     spread_exactly,
 )
 from tightrope.ambiguity.records import ModelArrays, RegionArrays, Scratch
@@ -77,7 +77,7 @@ def safe_groups(
     out: FloatArray,
     exactly: bool | None,
 ) -> bool:
-    """See `BellmanOperator.safe`; whether all supports could be told (`pour_safely`)."""
+    """See `BellmanOperator.safe`; whether all supports could be told (`o_maximize_safely`)."""
     choice_start, transition_start, successor, lower, upper, plain = arrays[0]
     order, key, mass = arrays[1]
     reward, discount, mode, leader, agent_maximises, nature_maximises = system[:6]
@@ -134,7 +134,7 @@ def safe_groups(
                 elif plain:
                     x = mean_safely(first, last, successor, lower, values, upward)
                 else:
-                    x = pour_safely(
+                    x = o_maximize_safely(
                         first,
                         last,
                         successor,
@@ -248,7 +248,7 @@ def backward_pass(
                 a = mean_safely(first, last, successor, lower, low, False)
                 b = mean_safely(first, last, successor, lower, high, True)
             else:
-                a, b, is_same = pour_both(
+                a, b, is_same = o_maximize_both(
                     first,
                     last,
                     successor,
@@ -264,7 +264,7 @@ def backward_pass(
                 if exactly is not None:
                     unclear = np.isnan(a)
                     if unclear:
-                        a = pour_exactly(
+                        a = o_maximize_exactly(
                             first,
                             last,
                             successor,
@@ -278,7 +278,7 @@ def backward_pass(
                             mass,
                         )
                 if not is_same or np.isnan(b):
-                    b = pour_safely(
+                    b = o_maximize_safely(
                         first,
                         last,
                         successor,
@@ -330,7 +330,7 @@ def safe_choice_values(
     out: FloatArray,
     exactly: bool | None,
 ) -> bool:
-    """See `BellmanOperator.safe_choices`; whether all supports could be told (`pour_safely`)."""
+    """See `BellmanOperator.safe_choices`; whether all supports could be told (`o_maximize_safely`)."""
     _, transition_start, successor, lower, upper, plain = arrays[0]
     order, key, mass = arrays[1]
     reward, discount, nature_maximises = system.reward, system.discount, system.nature_maximises
@@ -373,7 +373,7 @@ def safe_choice_values(
         elif plain:
             x = mean_safely(first, last, successor, lower, values, upward)
         else:
-            x = pour_safely(
+            x = o_maximize_safely(
                 first,
                 last,
                 successor,

@@ -12,8 +12,8 @@ player answering the other. With the agent's frozen alone it cannot: this is the
 what lies between two improvements is nature's own problem, whose value is one number per state.
 
 An answer of nature in an interval model stays its best as long as no successor that is filled up has become
-worse for it than the pivot, and none that is not better (`solver.nature.pouring`). So a row in the order
-of pouring (`Rows.pivot`) is evaluated and tested in one go, and poured again on the spot if it is not the
+worse for it than the pivot, and none that is not better (`ambiguity.o_maximization`). So a row in nature's
+order (`Rows.pivot`) is evaluated and tested in one go, and spread again on the spot if it is not the
 best any more, from the bounds it carries along: going back to the model would cost more than all the rest.
 Every update is therefore one of a monotone operator: values that start on one side of their own backups stay
 there, and no value that an outdated answer has made too high misleads the agent.
@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tightrope.ambiguity.o_maximization import pour_again
+from tightrope.ambiguity.o_maximization import o_maximize_again
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.solver.equations.system import Block, BlockArrays, Rows, System, SystemArrays
@@ -241,7 +241,7 @@ def _sweep_answers(
                     wrong = max(wrong, ahead if (i < pivot) != nature_maximises else -ahead)
                 if wrong > 0.0:
                     c = choice[g]
-                    row_end[g], row_pivot[g], self_weight[g] = pour_again(
+                    row_end[g], row_pivot[g], self_weight[g] = o_maximize_again(
                         start,
                         end,
                         column,

@@ -14,7 +14,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from tightrope.ambiguity.o_maximization import FEW, mean, pour, pour_again, pour_few, pour_row
+from tightrope.ambiguity.o_maximization import (
+    FEW,
+    mean,
+    o_maximize,
+    o_maximize_again,
+    o_maximize_few,
+    o_maximize_row,
+)
 from tightrope.ambiguity.records import ModelArrays, NatureArrays, Scratch
 from tightrope.ambiguity.rectangular_inner import inner
 from tightrope.numerics.arrays import FloatArray, IndexArray
@@ -27,7 +34,7 @@ from tightrope.solver.equations.system import CLOSED, EXIT, BlockArrays, Rows, S
 def still_best(
     start: int, pivot: int, end: int, column: IndexArray, values: FloatArray, maximise: bool
 ) -> bool:
-    """Whether a row in the order of pouring is still nature's best answer (`Rows`)."""
+    """Whether a row in nature's order is still nature's best answer (`Rows`)."""
     pivot_value = values[np.uint32(column[pivot])]
     result = True
     for i in range(np.uint64(start), np.uint64(pivot)):
@@ -83,9 +90,11 @@ def sweep_groups(
                 else:
                     x = np.inf
                     if last - first <= FEW:
-                        x = pour_few(first, last, successor, lower, upper, values, nature_maximises)
+                        x = o_maximize_few(first, last, successor, lower, upper, values, nature_maximises)
                     if not abs(x) < np.inf:
-                        x = pour(first, last, successor, lower, upper, values, nature_maximises, order, key)
+                        x = o_maximize(
+                            first, last, successor, lower, upper, values, nature_maximises, order, key
+                        )
                 if discounted:
                     x *= discount[c]
                 if rewarded:
@@ -112,7 +121,7 @@ def sweep_groups(
                 if upper[t] > 0.0:
                     column[end], row_low[end], row_room[end] = successor[t], lower[t], upper[t] - lower[t]
                     end += np.uint64(1)
-            row_end[g], row_pivot[g], self_weight[g] = pour_again(
+            row_end[g], row_pivot[g], self_weight[g] = o_maximize_again(
                 np.uint64(row_start[g]),
                 end,
                 column,
@@ -126,7 +135,7 @@ def sweep_groups(
                 scale,
             )
         else:
-            row_end[g], row_pivot[g], self_weight[g] = pour_row(
+            row_end[g], row_pivot[g], self_weight[g] = o_maximize_row(
                 first,
                 last,
                 successor,

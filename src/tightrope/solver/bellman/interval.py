@@ -43,8 +43,8 @@ from tightrope.solver.equations.system import Block, Rows, System
 @dataclass(eq=False)
 class IntervalWorkspace:
     """The order of every choice's successors as sorted last, room for one choice (see
-    `solver.nature.pouring`), and whether sums of bounds that float64 does not tell from 1 have been met
-    (`pour_safely`): then backups take care from the start.
+    `ambiguity.o_maximization`), and whether sums of bounds that float64 does not tell from 1 have been met
+    (`o_maximize_safely`): then backups take care from the start.
     """
 
     scratch: Scratch
@@ -96,7 +96,7 @@ class IntervalOperator(Record):
         return Support(self.structure, self.lower, self.upper)
 
     @property
-    def pours_rows(self) -> bool:
+    def o_maximizes_rows(self) -> bool:
         return not self.is_plain
 
     def backup_error(self, system: System) -> float:

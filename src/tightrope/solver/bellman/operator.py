@@ -93,7 +93,7 @@ class BellmanOperator(Backups, Protocol):
         """The graph as `lower` and `upper` make it."""
 
     @property
-    def pours_rows(self) -> bool:
+    def o_maximizes_rows(self) -> bool:
         """Whether the rows that sweeps leave hold all that a new answer of nature takes (`Rows.pivot`)."""
 
     def backup_error(self, system: System) -> float:

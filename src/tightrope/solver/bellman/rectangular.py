@@ -89,7 +89,7 @@ class RectangularOperator(Record):
         return self.intervals.support
 
     @property
-    def pours_rows(self) -> bool:
+    def o_maximizes_rows(self) -> bool:
         return False
 
     def backup_error(self, system: System) -> float:

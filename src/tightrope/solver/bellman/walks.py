@@ -15,7 +15,7 @@ from tightrope.solver.bellman.operator import WalkArrays
 from tightrope.solver.equations.system import SystemArrays
 
 UNTOLD = 2
-"""Some support could not be told (`tightrope.ambiguity.o_maximization.pour_safely`)."""
+"""Some support could not be told (`tightrope.ambiguity.o_maximization.o_maximize_safely`)."""
 
 Bounds = tuple[FloatArray, FloatArray, OffsetArray]
 """Lower and upper bounds, and the policy."""

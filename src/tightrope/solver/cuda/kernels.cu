@@ -186,7 +186,7 @@ template <int K> struct Choice {
     }
 
     // The optimum of p·x over the intervals, in plain floating point.
-    __device__ double pour(bool maximise) {
+    __device__ double o_maximize(bool maximise) {
         double total = 0.0, rest = 1.0;
 #pragma unroll
         for (int j = 0; j < k(); j++)
@@ -226,7 +226,7 @@ template <int K> struct Choice {
         return best;
     }
 
-    __device__ double optimum(bool maximise) { return K == 0 || K > 5 ? pour(maximise) : dual(maximise); }
+    __device__ double optimum(bool maximise) { return K == 0 || K > 5 ? o_maximize(maximise) : dual(maximise); }
 
     // head + the sum of key, of the right sign; key is overwritten (tightrope.numerics.rounding).
     __device__ double distilled(double head) {
@@ -284,9 +284,9 @@ template <int K> struct Choice {
     }
 
     // Nature's optimal distribution over the intervals into mass, every remainder of the right sign and relatively exact;
-    // returns the swing, -1 if there is none.
+    // returns the pivot, -1 if there is none.
     __device__ int spread_exactly(bool maximise) {
-        int swing = -1;
+        int pivot = -1;
 #pragma unroll
         for (int j = 0; j < k(); j++) mass[j] = low[j];
         if (KIND == PLAIN) return -1;
@@ -299,13 +299,13 @@ template <int K> struct Choice {
             double after = rest - room;
             if (fabs(after) <= 2.0 * tolerance()) after = left(i + 1);
             place(at, after >= 0.0 ? upper : lower + rest);
-            swing = at;
+            pivot = at;
             rest = after;
         }
-        return swing;
+        return pivot;
     }
 
-    // The same as floating point tells it. `full`: the swing is full, or nearly, so that something may be left or nothing.
+    // The same as floating point tells it. `full`: the pivot is full, or nearly, so that something may be left or nothing.
     __device__ int spread(bool maximise, bool &full) {
         double rest = 1.0, spare = 0.0;
         bool exact = true;
@@ -317,7 +317,7 @@ template <int K> struct Choice {
         }
         if (KIND == PLAIN) return -1;
         sort(maximise);
-        int swing = -1;
+        int pivot = -1;
 #pragma unroll
         for (int i = 0; i < k(); i++) {
             if (!(rest > tolerance())) break;
@@ -325,20 +325,20 @@ template <int K> struct Choice {
             double lower = held(low, at), room = added(held(high, at), -lower, exact), take = lesser(room, rest);
             rest = added(rest, -take, exact);
             place(at, lower + take);
-            if (take > 0.0) swing = at, spare = room - take;
+            if (take > 0.0) pivot = at, spare = room - take;
         }
         full = spare <= tolerance() && !(exact && rest == 0.0);
-        return swing;
+        return pivot;
     }
 
     // The optimum of p·x over the intervals, rounded up or down by a bound on all errors.
     __device__ double safely(bool maximise, bool upward) {
         bool full, empty = false;
-        int swing = spread(maximise, full);
+        int pivot = spread(maximise, full);
         if (full) {
 #pragma unroll
             for (int j = 0; j < k(); j++) empty = empty || (!(mass[j] > 0.0) && high[j] > 0.0);
-            if (empty) swing = spread_exactly(maximise);
+            if (empty) pivot = spread_exactly(maximise);
         }
         double total = 0.0, size = 0.0, smallest = INFINITE, largest = -INFINITE, last = 0.0;
 #pragma unroll
@@ -349,7 +349,7 @@ template <int K> struct Choice {
                 total += mass[j] * x[j];
                 size += fabs(mass[j] * x[j]);
             }
-            if (j == swing) last = fabs(x[j]);
+            if (j == pivot) last = fabs(x[j]);
         }
         if (full && !empty) last += 2.0 * greater_of(fabs(smallest), fabs(largest));
         size += last;
@@ -529,7 +529,7 @@ template <int K> struct Choice {
 #pragma unroll
         for (int j = 0; j < k(); j++) mass[j] /= greater_of(total, 1e-300);
         if (within && error < INFINITE) return y;
-        double of_intervals = pour(maximise);
+        double of_intervals = o_maximize(maximise);
         if (!(error < INFINITE)) return of_intervals;
         if (maximise ? y >= of_intervals : y <= of_intervals) {
             bool full;
@@ -609,7 +609,7 @@ template <int K> struct Choice {
         return inner(m, c, maximise);
 #else
         if (KIND == PLAIN) return mean();
-        return FINITE ? optimum(maximise) : pour(maximise);
+        return FINITE ? optimum(maximise) : o_maximize(maximise);
 #endif
     }
     __device__ double safe_value(const Model &m, Offset c, bool maximise, bool upward) {
@@ -916,7 +916,7 @@ __global__ void answers(
     }
 }
 
-// Transitions of some optimal answer: those with mass, and over intervals those that tie with the swing. At choices with
+// Transitions of some optimal answer: those with mass, and over intervals those that tie with the pivot. At choices with
 // `slack`, if given, any answer will do.
 template <int K>
 __global__ void optimal(
@@ -928,15 +928,15 @@ __global__ void optimal(
         for (int a = 0; a < count; a++)
             with_choice<K>(g, m, i, c0 + a, c0, a, values, [&](auto &choice) {
                 bool joint = RECTANGULAR && (!m.joint || m.joint[c0 + a]);
-                int swing = -1;
+                int pivot = -1;
                 double tie = 0.0;
                 if (joint) choice.distribution(m, c0 + a, maximise);
-                else swing = choice.spread_exactly(maximise);
+                else pivot = choice.spread_exactly(maximise);
                 bool leaves = choice.leaves(0);
                 for (int j = 0; j < choice.k(); j++)
-                    if (j == swing) tie = choice.x[j];
+                    if (j == pivot) tie = choice.x[j];
                 for (int j = 0; j < choice.k(); j++) {
-                    bool best = choice.mass[j] > 0.0 || (swing >= 0 && choice.x[j] == tie) || (slack && slack[c0 + a]);
+                    bool best = choice.mass[j] > 0.0 || (pivot >= 0 && choice.x[j] == tie) || (slack && slack[c0 + a]);
                     out[m.transition_start[c0 + a] + j] = best && choice.possible(j, leaves, 0);
                 }
             });

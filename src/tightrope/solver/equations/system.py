@@ -153,7 +153,7 @@ class Rows(NamedTuple):
     """The equations of a block with the agent's and nature's choices frozen: one sparse row per group.
 
     Group g reads x = reward[g] + self_weight[g]·x + Σ weight[i]·x(column[i]), i in row_start[g]..row_end[g].
-    Entries may have weight 0. Where pivot[g] ≥ 0 they are all that is possible, in the order of pouring, and
+    Entries may have weight 0. Where pivot[g] ≥ 0 they are all that is possible, in nature's order, and
     the answer stays nature's best as long as no entry before that place is worse for it than the one there,
     and none behind it better. `low` and `room` hold each entry's lower bound and what is above it, from
     which nature's answer is computed anew without the model; they are empty where that is not wanted.

@@ -172,7 +172,7 @@ class HostSystem:
         decide and disagree, and rows hold what a new answer takes.
         """
         opposed = self.system.agent_maximises != self.system.nature_maximises
-        return opposed and self.kernel.pours_rows
+        return opposed and self.kernel.o_maximizes_rows
 
 
 @dataclass(frozen=True, eq=False)

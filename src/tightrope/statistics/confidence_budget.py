@@ -50,7 +50,7 @@ COMPLETE = "complete data"
 
 
 @dataclass(frozen=True)
-class Ledger:
+class ConfidenceBudget:
     """With probability at least 1 − delta the truth is covered, if all `assumptions` hold of the data.
 
     One of them is `assumption`, what the method needs; the others are about the data at hand, such as that no

@@ -1,4 +1,4 @@
-"""Nature's problem at one choice, against the same in rationals: few successors, many, rows poured again."""
+"""Nature's problem at one choice, against the same in rationals: few successors, many, rows spread again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.ambiguity.o_maximization import FEW, pour, pour_again, pour_few, pour_row
+from tightrope.ambiguity.o_maximization import (
+    FEW,
+    o_maximize,
+    o_maximize_again,
+    o_maximize_few,
+    o_maximize_row,
+)
 from tightrope.numerics.arrays import FloatArray, IndexArray, read_only
 
 
@@ -62,13 +68,15 @@ def scratch(k: int) -> tuple[np.ndarray, FloatArray]:
 
 @given(choice=choices(FEW), maximise=st.booleans())
 def test_few_successors(choice: Choice, maximise: bool) -> None:
-    found = pour_few(0, choice.size, choice.successor, choice.lower, choice.upper, choice.values, maximise)
+    found = o_maximize_few(
+        0, choice.size, choice.successor, choice.lower, choice.upper, choice.values, maximise
+    )
     assert abs(Fraction(found) - choice.optimum(maximise)) < Fraction(1, 10**13)
 
 
 @given(choice=choices(12), maximise=st.booleans())
 def test_many_successors(choice: Choice, maximise: bool) -> None:
-    found = pour(
+    found = o_maximize(
         0,
         choice.size,
         choice.successor,
@@ -86,7 +94,7 @@ def test_a_row_poured_again_is_the_row_poured_from_the_model(choice: Choice, bef
     k, leader = choice.size, np.arange(choice.size, dtype=np.int32)
     home, scale = np.int32(k - 1), 0.5
     column, weight = np.empty(k, np.int32), np.empty(k)
-    end, _, inside = pour_row(
+    end, _, inside = o_maximize_row(
         0,
         k,
         choice.successor,
@@ -112,12 +120,12 @@ def test_a_row_poured_again_is_the_row_poured_from_the_model(choice: Choice, bef
         choice.lower[possible],
         (choice.upper - choice.lower)[possible],
     )
-    poured = np.empty(len(possible))
-    last, swing, within = pour_again(
+    spread = np.empty(len(possible))
+    last, pivot, within = o_maximize_again(
         np.uint64(0),
         np.uint64(len(possible)),
         again,
-        poured,
+        spread,
         low,
         room,
         choice.values,
@@ -130,11 +138,11 @@ def test_a_row_poured_again_is_the_row_poured_from_the_model(choice: Choice, bef
     x = choice.values[again] * (-1 if maximise else 1)
     assert np.all(np.diff(x) >= 0)
     value = sum(w * choice.values[s] for s, w in expected.items()) + inside * choice.values[home]
-    assert poured @ choice.values[again] + within * choice.values[home] == pytest.approx(value, abs=1e-13)
-    assert np.all(poured[again == home] == 0.0)
-    masses = low + np.where(np.arange(last) < swing, room, 0.0)
-    outside = (np.arange(last) != swing) & (again != home)
-    assert poured[outside] == pytest.approx(scale * masses[outside], abs=1e-15)
+    assert spread @ choice.values[again] + within * choice.values[home] == pytest.approx(value, abs=1e-13)
+    assert np.all(spread[again == home] == 0.0)
+    masses = low + np.where(np.arange(last) < pivot, room, 0.0)
+    outside = (np.arange(last) != pivot) & (again != home)
+    assert spread[outside] == pytest.approx(scale * masses[outside], abs=1e-15)
     index = {int(s): i for i, s in enumerate(choice.successor)}
     assert all(low[j] == choice.lower[index[int(s)]] for j, s in enumerate(again))
 
@@ -143,8 +151,8 @@ def test_a_row_poured_again_drops_what_is_infinite_and_has_no_mass() -> None:
     values = np.array([1.0, np.inf, 2.0])
     column, low, room = np.array([0, 1, 2], np.int32), np.array([0.0, 0.0, 0.0]), np.array([0.75, 1.0, 0.75])
     weight, leader = np.empty(3), np.arange(3, dtype=np.int32)
-    end, swing, inside = pour_again(
+    end, pivot, inside = o_maximize_again(
         np.uint64(0), np.uint64(3), column, weight, low, room, values, False, leader, -1, 1.0
     )
-    assert (end, swing, inside) == (2, 1, 0.0)
+    assert (end, pivot, inside) == (2, 1, 0.0)
     assert column[:2].tolist() == [0, 2] and weight[:2].tolist() == [0.75, 0.25]

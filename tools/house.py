@@ -262,7 +262,7 @@ sys.setprofile(None)
 print("HOUSE" + json.dumps([len(files), sum(m.startswith("tightrope") for m in sys.modules), deepest[0]]))
 """
 
-BACKUPS = ("sweep_groups", "sweep_plain", "back_up_groups", "pour_fast", "mean_safely", "backup")
+BACKUPS = ("sweep_groups", "sweep_plain", "back_up_groups", "o_maximize_fast", "mean_safely", "backup")
 
 
 def run(body: str) -> list[int]:

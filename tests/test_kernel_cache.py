@@ -7,12 +7,17 @@ import shutil
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+import numba
 import pytest
 
 import tightrope
+from tightrope.data.simulator import seed_generator
 from tightrope.numerics import kernel_cache
+from tightrope.numerics.jit import kernel
 
 RUN_A_KERNEL = """
 import numpy as np
@@ -64,6 +69,22 @@ def test_a_read_only_installation_uses_a_directory_of_the_users_own(read_only: P
     assert run_kernel(read_only, str(home)).stderr == ""
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*.nbi")} == indices, "compiled again"
     assert not (home / ".cache" / "numba").exists()
+
+
+def test_threads_that_compile_at_once_all_use_the_folder_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The place was numba's one global, which one thread reset while another read it: machine code was
+    written to the working directory, and would have been loaded from there.
+    """
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    text: Any = seed_generator
+    kernels: list[Any] = [kernel(text.__wrapped__) for _ in range(160)]
+    with ThreadPoolExecutor(8) as pool:
+        folders = {each._cache.cache_path for each in pool.map(lambda each: each._compile(), kernels)}
+    assert not list(tmp_path.iterdir())
+    assert folders == {str(kernel_cache.kernel_directory(Path(text.__wrapped__.__code__.co_filename)))}
 
 
 @pytest.mark.parametrize("kind", ["open", "link", "stranger"])

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -28,6 +28,7 @@ ALLOWANCE = 500_000
 _allowance = 0
 _is_inside = False
 _waiting: list[Callable[[], None]] = []
+_lock = threading.RLock()
 
 
 def kernel(function: F) -> F:
@@ -93,18 +94,18 @@ class _Kernel:
         return self._compile()._numba_type_
 
     def _compile(self) -> Any:
-        if self._compiled is None:
-            import numba
+        with _lock:
+            if self._compiled is None:
+                import numba
 
-            from tightrope.numerics.kernel_cache import caching
+                from tightrope.numerics.kernel_cache import keep_compiled
 
-            while _waiting:
-                _waiting.pop()()
-            function = self._function
-            with caching(Path(function.__code__.co_filename)) as kept:
-                make = numba.njit(cache=kept, nogil=True, forceinline=self._forceinline)
-                self._compiled = make(function)
-        return self._compiled
+                while _waiting:
+                    _waiting.pop()()
+                compiled = numba.njit(nogil=True, forceinline=self._forceinline)(self._function)
+                keep_compiled(compiled)
+                self._compiled = compiled
+            return self._compiled
 
     def _interpret(self, arguments: tuple[Any, ...]) -> Any:
         """Run the function itself; kernels that it calls do the same."""

@@ -20,19 +20,22 @@ import re
 import stat
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
 from numba import config
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    _CacheLocator,
+    _SourceFileBackedLocatorMixin,
+)
 
 CLOSED = 0o700
-SETTINGS: Any = config
-"""numba's settings, which carry no types."""
-
 
 PACKAGE = Path(__file__).resolve().parents[1]
 IMPORTS = re.compile(
@@ -40,7 +43,7 @@ IMPORTS = re.compile(
 )
 """Imports of the package's own modules, wherever in a file they stand."""
 
-KEPT = 4
+VERSIONS = 4
 """Folders for the kernels of one file that stay when a new one is made, the newest of all versions."""
 
 
@@ -60,8 +63,9 @@ def kernel_directory(source: Path) -> Path | None:
 @cache
 def _base() -> Path | None:
     """The place for folders of kernels: the user's word, beside the source, or a directory of the user."""
-    if SETTINGS.CACHE_DIR:
-        return Path(SETTINGS.CACHE_DIR) if _takes_files(Path(SETTINGS.CACHE_DIR)) else _nowhere()
+    setting = config.CACHE_DIR  # type: ignore[attr-defined]  # NUMBA_CACHE_DIR
+    if setting:
+        return Path(setting).absolute() if _takes_files(Path(setting)) else _nowhere()
     beside = PACKAGE / "__pycache__"
     return beside if _takes_files(beside) else private_directory()
 
@@ -69,10 +73,10 @@ def _base() -> Path | None:
 def source_digest(source: Path) -> str:
     """Names a file and all that it imports from this package, by their contents."""
     known: set[Path] = set()
-    found = {source}
-    while found:
-        known |= found
-        found = {path for each in found for path in _find_imported(each)} - known
+    new = {source}
+    while new:
+        known |= new
+        new = {path for each in new for path in _find_imported(each)} - known
     digest = hashlib.sha256()
     for path in sorted(known):
         digest.update(f"{path.relative_to(PACKAGE)}\n".encode())
@@ -88,12 +92,12 @@ def _contents(path: Path) -> bytes:
 @cache
 def _find_imported(source: Path) -> frozenset[Path]:
     """The files that a file imports; for a package, which may hand out its modules, all in its folder."""
-    found: list[Path] = []
+    files: list[Path] = []
     for match in IMPORTS.finditer(_contents(source)):
         name = match[1] or match[2]
         path = PACKAGE.joinpath(*name.decode().split(".")) if name else PACKAGE
-        found += _files(path)
-    return frozenset(found)
+        files += _files(path)
+    return frozenset(files)
 
 
 def _files(path: Path) -> Iterable[Path]:
@@ -107,7 +111,7 @@ def _drop_old(base: Path, name: str) -> None:
     with suppress(OSError):
         own = (path for path in base.iterdir() if path.name.rpartition("-")[0] == name)
         others = sorted(own, key=lambda path: path.stat().st_mtime, reverse=True)
-        for path in others[KEPT - 1 :]:
+        for path in others[VERSIONS - 1 :]:
             rmtree(path, ignore_errors=True)
 
 
@@ -128,17 +132,38 @@ def private_directory() -> Path | None:
     return None
 
 
-@contextmanager
-def caching(source: Path) -> Iterator[bool]:
-    """Within the block numba keeps what is compiled in the folder for a file; whether there is one."""
-    folder = kernel_directory(source)
-    before = SETTINGS.CACHE_DIR
-    try:
-        if folder is not None:
-            SETTINGS.CACHE_DIR = str(folder)
-        yield folder is not None
-    finally:
-        SETTINGS.CACHE_DIR = before
+class _KernelLocator(_SourceFileBackedLocatorMixin, _CacheLocator):
+    """The place for one kernel: the folder for its file, whatever numba's settings say by now."""
+
+    def __init__(self, function: Any, file: str):
+        self._py_file = file
+        self._lineno = function.__code__.co_firstlineno
+        self._folder = kernel_directory(Path(file))
+
+    def get_cache_path(self) -> str:
+        return str(self._folder)
+
+
+class _KernelFiles(CompileResultCacheImpl):
+    _locator_classes = [_KernelLocator]  # noqa: RUF012 (as numba declares it)
+
+
+class _KernelCache(FunctionCache):
+    _impl_class = _KernelFiles
+
+
+def keep_compiled(dispatcher: Any) -> None:
+    """Have what a dispatcher compiles kept in the folder for its file, where there is one.
+
+    numba's own setting for the place is one for the whole process: while one thread changes it, another would
+    write its machine code elsewhere, and load it from there. So every dispatcher gets a cache of its own.
+    """
+    function = dispatcher.py_func
+    if kernel_directory(Path(function.__code__.co_filename)) is not None:
+        try:
+            dispatcher._cache = _KernelCache(function)  # type: ignore[no-untyped-call]
+        except RuntimeError:  # no locator: the folder cannot be made
+            _nowhere()
 
 
 @cache
@@ -153,12 +178,9 @@ def _nowhere() -> None:
 
 def _is_private(path: Path) -> bool:
     """Whether it is a directory of this user that nobody else can enter."""
-    found = os.lstat(path)
-    return (
-        stat.S_ISDIR(found.st_mode)
-        and found.st_uid == os.geteuid()
-        and stat.S_IMODE(found.st_mode) & 0o077 == 0
-    )
+    entry = os.lstat(path)
+    mine = stat.S_ISDIR(entry.st_mode) and entry.st_uid == os.geteuid()
+    return mine and stat.S_IMODE(entry.st_mode) & 0o077 == 0
 
 
 def _takes_files(folder: Path) -> bool:

@@ -1,0 +1,302 @@
+(* What a certificate says, parsed once: the problem, the claims, and the hints. *)
+
+open Refusal
+open Fields
+
+type graph = { states : int; choices : int; transitions : int; initial : int;
+               choice_start : int vector; transition_start : int vector; successor : int vector }
+
+type objective = { kind : string; agent : string; nature : string; complement : bool; lower_steps : int;
+                   upper_steps : int option; discount : float option; reward : float vector option;
+                   earned : int vector option; target : bool vector option; allowed : bool vector option;
+                   terminal : float vector option }
+
+type domain = { lower : Q.t list; upper : Q.t list; constraints : (Q.t list * Q.t * bool) list }
+
+type data = { delta : float; method_ : string; shared_by : string; design : string; repeats : bool; censored : bool;
+              stated : int list; batch_start : int vector; batch_transition : int vector; batch_count : int vector }
+
+type law =
+  | Plain of float vector
+  | Interval of float vector * float vector
+  | Point of int vector * Q.t array
+  | Domain of int vector * polynomial array * domain * data option
+
+type region = { row : (int * int * int) array; size : int; box_basis : int array array; bounds : (int * int * int array) array;
+                choice_basis : int array array; box : (float array * float array) option }
+
+type learned = { ends : (float vector * float vector) option; region : region option }
+
+type claim = { name : string; policy : string; lower : float; upper : float; choice : int vector option;
+               weight : float vector option; earlier : (int * int * int) array;
+               low : float vector option; high : float vector option; low_rank : int vector option;
+               high_rank : int vector option; witness : int vector option; low_bias : float vector option;
+               high_bias : float vector option; low_basis : int vector option; high_basis : int vector option }
+
+type t = { graph : graph; objective : objective; law : law; assumed_support : float option; learned : learned option;
+           claims : claim list; digest : string }
+
+let offsets ?(rising = true) (start : int vector) total =
+  let fits = ref (start.size > 0 && start.get 0 = 0 && start.get (start.size - 1) = total) in
+  for i = 0 to start.size - 2 do
+    let a = start.get i and b = start.get (i + 1) in
+    if a > b || (rising && a = b) then fits := false
+  done;
+  !fits
+
+let steps objective = if objective.kind = "NEXT" then Some 1 else objective.upper_steps
+
+let read_graph json arrays =
+  let own = node json "problem.graph." arrays [ "initial" ] in
+  let choice_start = given own "choice_start" (integers own "choice_start") in
+  let transition_start = given own "transition_start" (integers own "transition_start") in
+  let successor = given own "successor" (integers own "successor" ~most:(max 0 (choice_start.size - 2))) in
+  let states = choice_start.size - 1 and choices = transition_start.size - 1 in
+  require (states >= 1 && states < 1 lsl 31 && offsets choice_start choices) "the choices of states do not fit";
+  require (offsets transition_start successor.size) "the transitions of choices do not fit";
+  { states; choices; transitions = successor.size; initial = whole own "initial" ~most:(states - 1);
+    choice_start; transition_start; successor }
+
+let read_objective json arrays (graph : graph) =
+  let own = node json "problem.objective." arrays
+    [ "kind"; "agent"; "nature"; "complement"; "lower_steps"; "upper_steps"; "discount" ] in
+  let kind = word own "kind"
+    [ "UNTIL"; "NEXT"; "REACH_REWARD"; "CUMULATIVE"; "TOTAL"; "DISCOUNTED"; "AVERAGE"; "TEMPORAL" ] in
+  let states = graph.states and choices = graph.choices in
+  let o = { kind; agent = word own "agent" [ "MAX"; "MIN" ]; nature = word own "nature" [ "MAX"; "MIN"; "ANY" ];
+    complement = truth own "complement"; lower_steps = whole own "lower_steps" ~most:1_000_000;
+    upper_steps = optional (whole ~most:1_000_000) own "upper_steps"; discount = optional share own "discount";
+    reward = reals own "reward" ~length:choices; earned = integers own "earned" ~length:choices;
+    target = truths own "target" ~length:states; allowed = truths own "allowed" ~length:states;
+    terminal = reals own "terminal" ~length:states } in
+  let is = List.mem kind and there x = x <> None in
+  let event = is [ "UNTIL"; "NEXT"; "TEMPORAL" ] in
+  List.iter (fun fits -> require fits ("the fields of the objective are not those of " ^ kind)) [
+    (o.discount <> None) = (kind = "DISCOUNTED");
+    (not (there o.upper_steps)) || is [ "UNTIL"; "CUMULATIVE" ]; there o.upper_steps || kind <> "CUMULATIVE";
+    o.lower_steps = 0 || kind = "UNTIL"; (match o.upper_steps with Some k -> o.lower_steps <= k | None -> true);
+    (o.target <> None) = is [ "UNTIL"; "NEXT"; "REACH_REWARD" ]; (o.reward = None && o.earned = None) = event;
+    o.reward = None || o.earned = None; o.allowed = None || kind = "UNTIL"; o.terminal = None || kind = "REACH_REWARD";
+    (not o.complement) || event ];
+  let made = o.lower_steps + Option.value ~default:0 o.upper_steps in
+  require (made * max graph.transitions 20_000 <= 1_000_000_000) "more steps than are checked";
+  o
+
+let bits q = Z.numbits (Q.num q) + Z.numbits (Q.den q)
+
+(* Every polynomial at the point. *)
+let values_at polynomials theta =
+  let monomials = Hashtbl.create 100 in
+  Array.iter (List.iter (fun (m, _) -> Hashtbl.replace monomials m Q.one)) polynomials;
+  let work = Hashtbl.fold (fun m _ total -> List.fold_left (fun t (i, e) -> t + e * bits theta.(i)) total m) monomials 0 in
+  require (work <= 10_000_000) "the expressions are too large to be evaluated at the point";
+  Hashtbl.filter_map_inplace (fun m _ -> Some (List.fold_left (fun p (i, e) ->
+    Q.mul p (Q.make (Z.pow (Q.num theta.(i)) e) (Z.pow (Q.den theta.(i)) e))) Q.one m)) monomials;
+  Array.map (List.fold_left (fun total (m, c) -> Q.add total (Q.mul c (Hashtbl.find monomials m))) Q.zero) polynomials
+
+let rationals own name = List.map rational (given own name (lines own name))
+
+let read_domain json arrays =
+  let own = node json "problem.domain." arrays [] in
+  let lower = rationals own "lower" in
+  let upper = rationals own "upper" in
+  let coefficient = Array.of_list (rationals own "coefficient") in
+  let bound = rationals own "bound" in
+  let equal = given own "is_equality" (truths own "is_equality" ~length:(List.length bound)) in
+  let size = List.length lower in
+  require (List.length upper = size && Array.length coefficient = size * List.length bound)
+    "the domain's constraints do not fit";
+  { lower; upper; constraints = List.mapi (fun r b ->
+    Array.to_list (Array.sub coefficient (r * size) size), b, equal.get r) bound }
+
+let read_data json arrays transitions =
+  let own = node json "problem.data." arrays
+    [ "delta"; "method"; "shared_by"; "design"; "repeats"; "censored"; "anytime"; "episodes"; "planned"; "costs" ] in
+  let method_ = word own "method"
+    [ "clopper-pearson"; "hoeffding"; "beta-binomial"; "weissman"; "likelihood"; "slab"; "ellipsoid" ] in
+  let delta = share own "delta" in
+  let shared_by = word own "shared_by" [ "events"; "outcomes"; "transitions" ] in
+  let intervals = List.mem method_ [ "clopper-pearson"; "hoeffding"; "beta-binomial" ] in
+  require (intervals || shared_by = "events") "the method shares its confidence in one way only";
+  ignore (truth own "anytime", optional whole own "episodes", optional whole own "planned");
+  if field own "costs" <> Json.Null then not_covered "costs that were seen";
+  let batch_start = given own "batch_start" (integers own "batch_start") in
+  let batch_transition = given own "batch_transition" (integers own "batch_transition" ~most:(transitions - 1)) in
+  let batch_count = given own "batch_count"
+    (integers own "batch_count" ~length:batch_transition.size ~least:1 ~most:(1 lsl 50)) in
+  require (offsets ~rising:false batch_start batch_transition.size) "the batches do not fit";
+  let total = ref 0 in
+  for i = 0 to batch_count.size - 1 do
+    total := !total + batch_count.get i; require (!total <= 1 lsl 50) "there are too many counts"
+  done;
+  for b = 0 to batch_start.size - 2 do
+    for i = batch_start.get b + 1 to batch_start.get (b + 1) - 1 do
+      require (batch_transition.get (i - 1) < batch_transition.get i) "the transitions of a batch do not rise"
+    done
+  done;
+  let stated = match integers own "stated" ~most:5 with
+    | None -> [] | Some v -> List.init v.size v.get in
+  require (List.sort_uniq compare stated = stated) "what is stated of the data does not rise";
+  { delta; method_; shared_by; design = word own "design" [ "generative-fixed"; "trajectories"; "adaptive" ];
+    repeats = truth own "repeats"; censored = truth own "censored"; stated; batch_start; batch_transition; batch_count }
+
+let read_law own json arrays (graph : graph) (objective : objective) =
+  let t = graph.transitions in
+  let probability = reals own "probability" ~length:t ~least:0.0 ~most:1.0 in
+  let lower = reals own "lower" ~length:t ~least:0.0 ~most:1.0 in
+  let upper = reals own "upper" ~length:t ~least:0.0 ~most:1.0 in
+  let expression = integers own "expression" ~length:t in
+  let polynomials = lines own "polynomial" and theta = lines own "theta" in
+  let has_domain = field own "domain" <> Json.Null and has_data = field own "data" <> Json.Null in
+  if Hashtbl.mem arrays "problem.denominator" then not_covered "quotients of parameters";
+  let polynomials_over parameters texts =
+    let found = Array.of_list (List.map (polynomial parameters) texts) in
+    let below = function None -> true | Some (v : int vector) ->
+      let fits = ref true in
+      for i = 0 to v.size - 1 do if v.get i >= Array.length found then fits := false done; !fits in
+    require (below expression && below objective.earned) "an expression's number is out of range";
+    found in
+  ignore json;
+  let law = match probability, lower, upper, expression, polynomials, theta, has_domain, has_data with
+    | Some p, None, None, None, None, None, false, false -> Plain p
+    | None, Some a, Some b, None, None, None, false, false -> Interval (a, b)
+    | None, None, None, Some e, Some texts, Some point, false, false ->
+      let theta = Array.of_list (List.map rational point) in
+      Point (e, values_at (polynomials_over (Array.length theta) texts) theta)
+    | None, None, None, Some e, Some texts, None, true, _ ->
+      let domain = read_domain (field own "domain") arrays in
+      let found = polynomials_over (List.length domain.lower) texts in
+      Domain (e, found, domain, if has_data then Some (read_data (field own "data") arrays t) else None)
+    | _ -> malformed "not what labels the transitions of one model" in
+  let is_interval = match law with Interval _ -> true | _ -> false in
+  let is_domain = match law with Domain _ -> true | _ -> false in
+  require (is_interval = (objective.nature <> "ANY")) "nature's direction does not fit the model";
+  require (objective.earned = None || is_domain) "rewards with parameters are for models over a domain";
+  require (objective.kind <> "AVERAGE" || not is_domain) "averages are about models that are known";
+  law, is_interval || is_domain
+
+let read_claim arrays (graph : graph) objective is_domain number claim hints =
+  let own = node claim (Printf.sprintf "claims.%d." number) arrays [ "name"; "policy"; "lower"; "upper" ] in
+  let help = node hints (Printf.sprintf "values.%d." number) arrays [] in
+  let states = graph.states and choices = graph.choices in
+  let vector = reals help ~length:states ~most:infinity and rank = integers help ~length:states in
+  let bias = reals help ~length:states and basis = integers help ~length:choices ~least:(-1) in
+  let low_rank = rank "lower_ranking" in
+  let c = { name = word own "name" [ "value"; "robust policy"; "given policy" ];
+    policy = word own "policy" [ "free"; "fixed"; "randomised" ];
+    lower = real ~infinite:true own "lower"; upper = real ~infinite:true own "upper";
+    choice = integers own "choice" ~length:states; weight = reals own "weight" ~length:choices ~least:0.0 ~most:1.0;
+    earlier = (match matrix (integer_entries ~least:0) own "earlier" with
+      | None -> [||]
+      | Some (rows, columns, get) ->
+        require (columns = 3) "choices of earlier steps do not fit";
+        Array.init rows (fun i -> get i 0, get i 1, get i 2));
+    low = vector "lower"; high = vector "upper"; low_rank;
+    high_rank = (match rank "upper_ranking" with None -> low_rank | found -> found);
+    witness = integers help "witness" ~length:states; low_bias = bias "lower_bias"; high_bias = bias "upper_bias";
+    low_basis = basis "lower_basis"; high_basis = basis "upper_basis" } in
+  require (c.lower <= c.upper) "a lower bound above the upper one";
+  require ((c.choice <> None) = (c.policy = "fixed")) "the policy does not fit";
+  require ((c.weight <> None) = (c.policy = "randomised")) "the weights do not fit";
+  List.iter (Option.iter (fun (picked : int vector) ->
+    for s = 0 to states - 1 do
+      let i = picked.get s in
+      require (graph.choice_start.get s <= i && i < graph.choice_start.get (s + 1)) "a choice that its state does not have"
+    done)) [ c.choice; c.witness ];
+  require (c.witness = None || c.policy = "free") "a witness beside a policy that is given";
+  let known = steps objective in
+  let last = ref (Option.value ~default:objective.lower_steps known) and since = Hashtbl.create 16 in
+  require (c.earlier = [||] || c.policy = "fixed") "choices of earlier steps do not fit";
+  let first = !last in
+  Array.iter (fun (step, s, picked) ->
+    let before = Option.value ~default:first (Hashtbl.find_opt since s) in
+    require (step < before && step <= !last && s < states
+      && graph.choice_start.get s <= picked && picked < graph.choice_start.get (s + 1))
+      "choices of earlier steps do not fit";
+    last := step; Hashtbl.replace since s step) c.earlier;
+  require ((c.low <> None) = (known = None) && (c.high <> None) = (known = None)) "vectors do not fit";
+  let average = objective.kind = "AVERAGE" and endless = List.mem objective.kind [ "REACH_REWARD"; "TOTAL" ] in
+  require ((c.low_bias <> None) = average && (c.high_bias <> None) = average) "a bias does not fit";
+  require (not (average && c.policy = "randomised")) "the average of a randomised policy";
+  let finite = Option.iter (fun (v : float vector) ->
+    for s = 0 to states - 1 do require (v.get s < infinity) "a bound is infinite, the value is not" done) in
+  if not endless then finite c.low;
+  if average then finite c.high;
+  let by_step = c.name = "robust policy" && (known <> None || objective.lower_steps > 0) in
+  require ((c.policy = "free") = (c.name = "value") || by_step) "a policy of another kind than its name says";
+  require (is_domain || (c.low_basis = None && c.high_basis = None)) "bases without a region";
+  c
+
+let read_region json arrays =
+  let own = node json "learned.region." arrays [] in
+  let table name = match given own name (matrix (integer_entries ~least:0 ~most:(1 lsl 31)) own name) with
+    | rows, columns, get -> columns, Array.init rows (fun i -> Array.init columns (get i)) in
+  let three, row = table "row" in
+  let _, size, _ = given own "point" (matrix real_entries own "point") in
+  let box_width, box_basis = table "box_basis" and bound_width, bound_basis = table "bound_basis" in
+  let choice_width, choice_basis = table "choice_basis" in
+  let bounds = Array.length bound_basis in
+  let expression = given own "bound_expression" (integers own "bound_expression" ~length:bounds) in
+  let side = given own "bound_side" (integers own "bound_side" ~length:bounds ~most:1) in
+  let near = reals own "bound_near" ~length:bounds in
+  let box_lower = reals own "box_lower" ~length:size and box_upper = reals own "box_upper" ~length:size in
+  require (three = 3 && size > 0 && box_width = size && bound_width = size && choice_width = size
+    && Array.length box_basis mod (2 * size) = 0) "the region does not fit the coordinates";
+  if near <> None then not_covered "bounds near a value";
+  { row = Array.map (fun r -> r.(0), r.(1), r.(2)) row; size; box_basis; choice_basis;
+    bounds = Array.mapi (fun i basis -> expression.get i, side.get i, basis) bound_basis;
+    box = (match box_lower, box_upper with
+      | Some a, Some b -> Some (Array.init size a.get, Array.init size b.get)
+      | _ -> None) }
+
+let read_learned json arrays data =
+  let own = node json "learned." arrays [ "region"; "coupled"; "slab" ] in
+  let lower = reals own "lower" ~least:0.0 ~most:1.0 and upper = reals own "upper" ~least:0.0 ~most:1.0 in
+  if field own "coupled" <> Json.List [] then not_covered "coupled proofs";
+  if field own "slab" <> Json.List [] then not_covered "slabs";
+  if Hashtbl.mem arrays "learned.cost_lower" then not_covered "costs that were seen";
+  if integers own "pilot_share" <> None then not_covered "likelihoods without a plan";
+  let intervals = match data with
+    | Some d -> List.mem d.method_ [ "clopper-pearson"; "hoeffding"; "beta-binomial" ] | None -> false in
+  let ends = match lower, upper with
+    | Some a, Some b -> require (a.size = b.size) "intervals without one of their ends"; Some (a, b)
+    | None, None -> None
+    | _ -> malformed "intervals without one of their ends" in
+  demand ((ends <> None) = intervals) "intervals do not fit the method";
+  { ends; region = (match field own "region" with Json.Null -> None | json -> Some (read_region json arrays)) }
+
+let about = function
+  | Json.Object texts when List.length texts <= 64 ->
+    let characters text = String.fold_left (fun n c -> if Char.code c land 0xc0 = 0x80 then n else n + 1) 0 text in
+    List.iter (function
+      | name, Json.Text text -> require (characters name <= 64 && characters text <= 4096) "'about' has texts that are too long"
+      | _ -> malformed "'about' has other things than texts") texts
+  | _ -> malformed "'about' is no object of texts"
+
+let read path =
+  let json, arrays, digest = Fields.read path in
+  let top = node json "" arrays [ "problem"; "claims"; "values"; "learned"; "about" ] in
+  about (field top "about");
+  let own = node (field top "problem") "problem." arrays
+    [ "graph"; "objective"; "domain"; "data"; "assumed_support"; "automaton" ] in
+  let graph = read_graph (field own "graph") arrays in
+  let objective = read_objective (field own "objective") arrays graph in
+  require ((field own "automaton" <> Json.Null) = (objective.kind = "TEMPORAL")) "an automaton is for temporal questions";
+  if objective.kind = "TEMPORAL" then not_covered "temporal formulas";
+  let law, uncertain = read_law own json arrays graph objective in
+  let assumed_support = optional share own "assumed_support" in
+  require (assumed_support = None || uncertain) "an assumption about supports that does not fit the model";
+  let is_domain = match law with Domain _ -> true | _ -> false in
+  require ((field top "learned" <> Json.Null) = is_domain) "hints about sets do not fit the model";
+  let learned = match law with
+    | Domain (_, _, _, data) -> Some (read_learned (field top "learned") arrays data)
+    | _ -> None in
+  let claims = match field top "claims", field top "values" with
+    | Json.List claims, Json.List values when claims <> [] && List.length claims = List.length values
+        && List.length claims <= 4 ->
+      List.mapi (fun i (c, v) -> read_claim arrays graph objective is_domain i c v) (List.combine claims values)
+    | _ -> malformed "every claim needs its hints, and there must be one" in
+  let names = List.map (fun (c : claim) -> c.name) claims in
+  require (List.length (List.sort_uniq compare names) = List.length names) "two claims have one name";
+  Hashtbl.iter (fun name _ -> malformed ("nobody asked for the member '" ^ plain name ^ "'")) arrays;
+  { graph; objective; law; assumed_support; learned; claims; digest }

@@ -197,7 +197,7 @@ EXPLICIT_MISTAKES = [
         "tra",
         "2 0 2 1",
         "2 0 2 [0.1,0.2]",
-        "{tra}:7:1: no distribution fits these intervals: they sum to [0.1, 0.2]",
+        "{tra}:7:1: no distribution fits these intervals: their bounds sum to [0.1, 0.2]",
     ),
     ("tra", "0 0 2 0.5 a", "0 0 1 0.5 a", "{tra}:3:1: a second transition of this choice to state 1"),
     ("tra", "0 0 2 0.5 a", "0 0 2 0.5 z", "{tra}:3:1: a second action name for the same choice"),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.io.drn.write import drn_polynomial
+from tightrope.io.drn.write import drn_function
 from tightrope.io.text import (
     PolynomialSyntaxError,
     decimal_text,
@@ -96,7 +96,7 @@ polynomials = st.dictionaries(monomials, coefficients, max_size=6).map(Polynomia
 
 @given(polynomials)
 def test_what_is_written_is_read_back(polynomial: Polynomial) -> None:
-    text = drn_polynomial(polynomial, NAMES)
+    text = drn_function(polynomial, NAMES)
     assert parse_polynomial(text, INDEX) == polynomial
     assert not text.startswith("-p")  # which Storm would read as a base with its sign
 

@@ -8,9 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tightrope.model.polynomial import Polynomial, PolynomialArray
+from tightrope.model.polynomial import Polynomial, PolynomialArray, parts, quotient, reduce_quotients
 from tightrope.model.ranges import denominators, numerators
-from tightrope.model.rational_function import parts, quotient, reduce_quotients
 from tightrope.prism.load import load_prism_text
 
 P, Q, S = (Polynomial.variable(i) for i in range(3))

@@ -18,9 +18,15 @@ from tightrope.cli.app import main
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.errors import InputError
 from tightrope.model.expressions import ExpressionTable
-from tightrope.model.polynomial import Polynomial, common_divisor, divide, normalise
+from tightrope.model.polynomial import (
+    Polynomial,
+    RationalFunction,
+    common_divisor,
+    divide,
+    normalise,
+    quotient,
+)
 from tightrope.model.ranges import ranges_over_box
-from tightrope.model.rational_function import RationalFunction, quotient
 from tightrope.prism.load import load_prism_text
 from tightrope.regions.event_polytope import domain_region, polytope_region
 from tightrope.statistics.coordinates import Coordinates

@@ -612,10 +612,10 @@ def learn_timed(request: Request) -> None:
         _print_rates(answer)
     sys.stdout.flush()
     if claimed is not None and result.chain is not None:
-        from tightrope.io.drn.write import write_rates
+        from tightrope.io.drn.write import write_drn
 
         claimed.check()
-        write_rates(result.chain, claimed.path)
+        write_drn(result.chain, claimed.path)
     leave(result.verdict, request.accept_nominal, answer.question)
 
 

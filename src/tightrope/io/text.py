@@ -1,16 +1,13 @@
 """Numbers, polynomials and rows in the text files of other tools, and errors that point into them.
 
-Numbers in model files: `0.25`, `1e-3`, `3/10`; exactly, or as the nearest double.
+*Numbers* are `0.25`, `1e-3`, `3/10`; exactly, or as the nearest double. Python's own `float` and `Fraction`
+accept more than the formats do (`nan`, `1_000`, digits of other scripts), and an exponent such as 1e999999999
+would keep them busy for hours. Each distinct text of a probability or reward is understood once and gets a
+small integer (`code`); the model is made of all of them at the end. Decimals become the nearest doubles; the
+bounds of exact rational intervals, where they are no doubles, are rounded outwards so that nothing is lost.
+Which numbers have no double, says `tightrope.model.numbers`.
 
-Python's own `float` and `Fraction` accept more than the formats do (`nan`, `1_000`, digits of other
-scripts), and an exponent such as 1e999999999 would keep them busy for hours.
-
-Each distinct text of a probability or reward is understood once and gets a small integer (`code`); the
-model is made of all of them at the end. Decimals become the nearest doubles; the bounds of exact rational
-intervals, where they are no doubles, are rounded outwards so that nothing is lost. Which numbers have no
-double, says `tightrope.model.numbers`.
-
-Polynomials and quotients of polynomials as model files write them, read exactly.
+*Polynomials* and quotients of these are read exactly:
 
     expression := term (('+' | '-') term)*
     term       := signed (('*' | '/') signed)*
@@ -21,12 +18,9 @@ Polynomials and quotients of polynomials as model files write them, read exactly
 Storm writes `(-1/3 * (p+(-1)))/(2)`, people write `1/2*p + 3/10`; both are this, and so is `p/(p + q)`. Storm
 reads `-p^2` as (−p)², everyone else as −(p²), so that text is refused rather than guessed.
 
-Readers go through a file once, line by line, and keep only arrays. Where something turns out wrong
-later (a state that does not exist, probabilities that do not sum to 1), `line_number` goes through
-the file a second time for the place; a good file never pays for it.
-
-Rows are checked on whole arrays. Each of these functions returns the index of the first offender, or None;
-the reader knows where it stands.
+*Rows* are checked on whole arrays (`RowCheck`). Readers go through a file once, line by line, and keep only
+arrays. Where something turns out wrong later (a state that does not exist, probabilities that do not sum to
+1), `fail_at_nth` goes through the file a second time for the place; a good file never pays for it.
 """
 
 from __future__ import annotations
@@ -34,10 +28,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
-from itertools import pairwise
-from operator import add
 from pathlib import Path
 from typing import NoReturn
 
@@ -45,10 +37,8 @@ import numpy as np
 
 from tightrope.errors import InputError, Location
 from tightrope.model import numbers as door
-from tightrope.model.expressions import Expressions
 from tightrope.model.mdp import MDP, SUM_TOLERANCE, IntervalMDP
-from tightrope.model.polynomial import Polynomial
-from tightrope.model.rational_function import Function, RationalFunction, parts, quotient
+from tightrope.model.polynomial import Function, Polynomial, RationalFunction, parts, quotient
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.text import reading
@@ -207,7 +197,7 @@ def parse_function(text: str, parameters: Mapping[str, int]) -> Function:
     >>> parse_function("(2*p)/(2*p + 4)", {"p": 0}).text(["p"])
     'p/(p + 2)'
     """
-    reader = _Reader(text, parameters)
+    reader = _FunctionReader(text, parameters)
     result = reader.expression()
     if reader.kind != "end":
         reader.fail(f"unexpected '{reader.token}'")
@@ -229,7 +219,7 @@ def parse_polynomial(text: str, parameters: Mapping[str, int]) -> Polynomial:
     return result
 
 
-class _Reader:
+class _FunctionReader:
     """A cursor: `kind`, `token` and `start` describe the token it stands on."""
 
     def __init__(self, text: str, parameters: Mapping[str, int]):
@@ -356,8 +346,8 @@ class _Reader:
                 self.fail(f"'{token}' is not a parameter of the model (they are: {listed})")
             self.advance()
             return Polynomial.variable(self.parameters[token])
-        found = f"found '{token}'" if token else "but the text ends"
-        self.fail(f"a number, a parameter or '(' expected, {found}")
+        here = f"found '{token}'" if token else "but the text ends"
+        self.fail(f"a number, a parameter or '(' expected, {here}")
 
     def constant(self, token: str, offset: int) -> Fraction:
         try:
@@ -408,55 +398,66 @@ def shorten(text: str, length: int = 60) -> str:
     return f"'{stripped if len(stripped) <= length else stripped[:length] + '…'}'"
 
 
-def first_unknown_state(successor: IndexArray, states: int) -> int | None:
-    """The first transition that leads to no state of the model."""
-    return _first((successor < 0) | (successor >= states))
+def whole_number(text: str) -> int | None:
+    """A number of at most nine digits; None where the text is none."""
+    stripped = text.strip()
+    return int(stripped) if stripped.isascii() and stripped.isdecimal() and len(stripped) < 10 else None
 
 
-def first_empty_row(start: OffsetArray) -> int | None:
-    return _first(np.diff(start) == 0)
+@dataclass(frozen=True)
+class RowCheck:
+    """Refuses rows that are none of a model, at the place of the first that is wrong; `choice` is what the
+    file calls one.
+    """
+
+    start: OffsetArray
+    successor: IndexArray
+    choice: str
+    fail_at_transition: Callable[[int, str], NoReturn]
+    fail_at_choice: Callable[[int, str], NoReturn]
+
+    def check_targets(self, states: int) -> None:
+        """Every choice leads to states of the model, and to none of them twice."""
+        start, successor = self.start, self.successor
+        if (empty := first_true(np.diff(start) == 0)) is not None:
+            self.fail_at_choice(empty, f"this {self.choice} has no transition")
+        if (bad := first_true((successor < 0) | (successor >= states))) is not None:
+            self.fail_at_transition(bad, unknown_state(successor[bad], states))
+        choice = np.repeat(np.arange(len(start) - 1), np.diff(start))
+        if ((successor[1:] > successor[:-1]) | (choice[1:] != choice[:-1])).all():
+            return
+        order = np.lexsort((successor, choice))
+        same = (successor[order[1:]] == successor[order[:-1]]) & (choice[order[1:]] == choice[order[:-1]])
+        if same.any():
+            again = int(order[1:][same].min())
+            what = f"a second transition of this {self.choice} to state {successor[again]}"
+            self.fail_at_transition(again, what)
+
+    def check_probabilities(self, lower: FloatArray, upper: FloatArray, hint: str = "") -> None:
+        """Bounds lie within [0, 1], and every choice has a distribution within its own; `hint` is for
+        numbers above 1."""
+        bad = first_true(~((lower >= 0) & (upper <= 1) & (lower <= upper)))
+        if bad is not None:
+            what = "a probability lies within [0, 1], this one does not"
+            self.fail_at_transition(bad, what + hint * bool(lower[bad] > 1))
+        low, high = (np.add.reduceat(bounds, self.start[:-1]) for bounds in (lower, upper))
+        wrong = first_true((low > 1 + SUM_TOLERANCE) | (high < 1 - SUM_TOLERANCE))
+        if wrong is None:
+            return
+        row = slice(self.start[wrong], self.start[wrong + 1])
+        total = f"[{low[wrong]:.12g}, {high[wrong]:.12g}]"
+        if (lower[row] == upper[row]).all():
+            what = f"the probabilities of this {self.choice} sum to {low[wrong]:.12g}, not 1"
+        else:
+            what = f"no distribution fits these intervals: their bounds sum to {total}"
+        self.fail_at_choice(wrong, what)
 
 
-def first_duplicate(transition_start: OffsetArray, successor: IndexArray) -> int | None:
-    """The first transition whose choice already had one to the same state."""
-    choice = np.repeat(np.arange(len(transition_start) - 1), np.diff(transition_start))
-    rising = (successor[1:] > successor[:-1]) | (choice[1:] != choice[:-1])
-    if rising.all():
-        return None
-    order = np.lexsort((successor, choice))
-    same = (successor[order[1:]] == successor[order[:-1]]) & (choice[order[1:]] == choice[order[:-1]])
-    again = order[1:][same]
-    return int(again.min()) if len(again) else None
+def unknown_state(state: int, states: int) -> str:
+    """What is wrong with the number of a state that there is not."""
+    return f"there is no state {state}: the states are 0 to {states - 1}"
 
 
-def first_outside(lower: FloatArray, upper: FloatArray) -> int | None:
-    """The first transition whose bounds are no part of [0, 1]."""
-    return _first(~((lower >= 0) & (upper <= 1) & (lower <= upper)))
-
-
-def first_wrong_sum(transition_start: OffsetArray, lower: FloatArray, upper: FloatArray) -> int | None:
-    """The first choice for which no distribution lies within the bounds (equal bounds: a plain model)."""
-    low = np.add.reduceat(lower, transition_start[:-1])
-    high = np.add.reduceat(upper, transition_start[:-1])
-    return _first((low > 1 + SUM_TOLERANCE) | (high < 1 - SUM_TOLERANCE))
-
-
-def first_wrong_exact_sum(
-    transition_start: OffsetArray, expression: IndexArray, expressions: Expressions
-) -> int | None:
-    """The first choice whose expressions do not sum to 1. Slow: for messages."""
-    one = Polynomial.constant(1)
-    functions = [expressions.function(e) for e in range(len(expressions))]
-    seen: set[tuple[int, ...]] = set()
-    starts = transition_start.tolist()
-    for choice, (start, end) in enumerate(pairwise(starts)):
-        row = tuple(expression[start:end].tolist())
-        if row not in seen:
-            seen.add(row)
-            if reduce(add, (functions[e] for e in row), Polynomial({})) != one:
-                return choice
-    return None
-
-
-def _first(wrong: BoolArray) -> int | None:
+def first_true(wrong: BoolArray) -> int | None:
+    """The index of the first offender, or None."""
     return int(np.argmax(wrong)) if wrong.any() else None

@@ -35,8 +35,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import double
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.polynomial import Polynomial
-from tightrope.model.rational_function import Function
+from tightrope.model.polynomial import Function, Polynomial
 from tightrope.model.structure import OwnStates, RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray
 

@@ -54,8 +54,7 @@ from tightrope.model.mdp import IntervalMDP
 from tightrope.model.numbers import Number, double, doubles, exact
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.polynomial import Polynomial, as_polynomial
-from tightrope.model.rational_function import Function, RationalFunction, as_function
+from tightrope.model.polynomial import Function, Polynomial, RationalFunction, as_function, as_polynomial
 from tightrope.model.structure import UNLABELLED, OwnStates, ParametricReward, RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.rationals import RationalArray

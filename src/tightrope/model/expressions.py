@@ -42,14 +42,15 @@ import numpy.typing as npt
 from tightrope.errors import InputError
 from tightrope.model import numbers as door
 from tightrope.model.polynomial import (
+    Function,
     Monomial,
     Polynomial,
     PolynomialArray,
     PolynomialList,
+    RationalFunction,
     monomial_degree,
     monomial_order,
 )
-from tightrope.model.rational_function import Function, RationalFunction
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, Scalar
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.rationals import RationalArray

@@ -20,9 +20,8 @@ from tightrope.model.expressions import Expressions, Signatures
 from tightrope.model.mdp import MDP
 from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters, Point, domain_vertices
-from tightrope.model.polynomial import Polynomial
+from tightrope.model.polynomial import Function, Polynomial, parts, quotient
 from tightrope.model.ranges import denominators, name_point, numerators, prove_ranges, prove_signs
-from tightrope.model.rational_function import Function, parts, quotient
 from tightrope.model.structure import Structure, Structured, frozen_array, release
 from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray

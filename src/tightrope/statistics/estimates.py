@@ -29,7 +29,7 @@ from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.model.expressions import Expressions
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.rational_function import Function
+from tightrope.model.polynomial import Function
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import Record, remember

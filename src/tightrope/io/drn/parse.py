@@ -64,8 +64,7 @@ from tightrope.model.expressions import ExpressionTable
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.polynomial import Polynomial
-from tightrope.model.rational_function import parts
+from tightrope.model.polynomial import Polynomial, parts
 from tightrope.model.structure import UNLABELLED, Structure
 from tightrope.numerics.arrays import IndexArray
 

@@ -48,14 +48,9 @@ from tightrope.io.drn.parse import (
 from tightrope.io.rate_rewards import with_earnings
 from tightrope.io.text import (
     NumberValues,
+    RowCheck,
     exact_number,
     fail_at_nth,
-    first_duplicate,
-    first_empty_row,
-    first_outside,
-    first_unknown_state,
-    first_wrong_exact_sum,
-    first_wrong_sum,
     nearest_double,
     parse_polynomial,
     shorten,
@@ -125,34 +120,19 @@ class _Assembly:
             raise InputError("the model has no state", Location(str(self.body.path)))
 
     def check_rows(self) -> None:
-        if (choice := first_empty_row(self.transition_start)) is not None:
-            self.fail_at_choice(choice, "this action has no transition")
-        if (bad := first_unknown_state(self.successor, self.states)) is not None:
-            self.fail_at_transition(
-                bad, f"there is no state {self.successor[bad]}: the states are 0 to {self.states - 1}"
-            )
-        if (bad := first_duplicate(self.transition_start, self.successor)) is not None:
-            self.fail_at_transition(bad, f"a second transition of this action to state {self.successor[bad]}")
+        rows = RowCheck(
+            self.transition_start, self.successor, "action", self.fail_at_transition, self.fail_at_choice
+        )
+        rows.check_targets(self.states)
         values = self.body.values
         if isinstance(values, NumberValues):
-            lower, upper = np.array(values.lower)[self.code], np.array(values.upper)[self.code]
-            if (bad := first_outside(lower, upper)) is not None:
-                self.fail_at_transition(bad, "a probability lies within [0, 1], this one does not")
-            if (choice := first_wrong_sum(self.transition_start, lower, upper)) is not None:
-                self.fail_at_choice(choice, self.sum_message(choice, lower, upper))
+            rows.check_probabilities(np.array(values.lower)[self.code], np.array(values.upper)[self.code])
 
     def check_room(self, size: float, what: str) -> None:
         try:
             door.check_room(size, what)
         except InputError as error:
             raise InputError(error.message, Location(str(self.body.path)), error.hint) from None
-
-    def sum_message(self, choice: int, lower: FloatArray, upper: FloatArray) -> str:
-        row = slice(self.transition_start[choice], self.transition_start[choice + 1])
-        low, high = lower[row].sum(), upper[row].sum()
-        if (lower[row] == upper[row]).all():
-            return f"the probabilities of this action sum to {low:.12g}, not 1"
-        return f"no distribution fits these intervals: their bounds sum to [{low:.12g}, {high:.12g}]"
 
     def labels(self) -> dict[str, BoolArray]:
         """Entry by entry: which labels the states with that text have."""
@@ -235,10 +215,10 @@ class _Assembly:
         if isinstance(error, door.NotHeldError) and isinstance(values, NumberValues):
             self.fail_at_transition(error.index, error.message)
         if isinstance(values, ExactValues) and not error.location:
-            expressions, expression = values.table.freeze(self.code)
-            wrong = first_wrong_exact_sum(self.transition_start, expression, expressions)
-            if wrong is not None:
-                self.fail_at_choice(wrong, error.message)
+            one, total = Polynomial.constant(1), values.table.sum
+            for choice, (start, end) in enumerate(pairwise(self.transition_start.tolist())):
+                if values.table.function(total(self.code[start:end].tolist())) != one:
+                    self.fail_at_choice(choice, error.message)
         raise InputError(error.message, error.location or Location(str(self.body.path)), error.hint)
 
     def fail_at_choice(self, choice: int, message: str) -> NoReturn:

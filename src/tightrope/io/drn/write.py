@@ -1,12 +1,10 @@
 """DRN files are written that Storm reads, and that we read back as the same model.
 
 Lines are made in slices, so that a large model does not stand in memory as text; distinct texts are made
-once.
+once. Chains in continuous time are written with rates where probabilities stand in other models.
 
-Chains in continuous time are written with rates where probabilities stand in other models.
-
-Every expression is a placeholder, in the order of the model's table, so that the table is rebuilt as
-it was. Doubles are written with the fewest digits that give the same double back.
+Every expression of a model in discrete time is a placeholder, in the order of the model's table, so that the
+table is rebuilt as it was. Doubles are written with the fewest digits that give the same double back.
 """
 
 from __future__ import annotations
@@ -27,40 +25,25 @@ from tightrope.model.continuous import CTMC, Continuous, IntervalCTMC, Parametri
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.polynomial import Polynomial, monomial_degree, monomial_text
-from tightrope.model.rational_function import Function
+from tightrope.model.polynomial import Function, Polynomial, parts
 from tightrope.model.structure import UNLABELLED, ParametricReward, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray
 
 
-def drn_polynomial(polynomial: Polynomial, names: Sequence[str]) -> str:
-    """`-1*p^2 + 1/2*p + 3/10`. Storm takes `-p^2` for (−p)², so a leading sign gets a number."""
-    parts: list[str] = []
-    for monomial in sorted(polynomial.terms, key=lambda m: (-monomial_degree(m), m)):
-        coefficient = polynomial.terms[monomial]
-        size = abs(coefficient)
-        leading = not parts and coefficient < 0
-        factors = [str(size)] if size != 1 or not monomial or leading else []
-        if monomial:
-            factors.append(monomial_text(monomial, names))
-        sign = "-" if coefficient < 0 else ("+" if parts else "")
-        parts.append(f"{sign} {'*'.join(factors)}" if parts else f"{sign}{'*'.join(factors)}")
-    return " ".join(parts) or "0"
-
-
 def drn_function(function: Function, names: Sequence[str]) -> str:
     """`(p)/(p + q)`: Storm's form of a quotient, each side in parentheses."""
-    if isinstance(function, Polynomial):
-        return drn_polynomial(function, names)
-    top, bottom = (drn_polynomial(side, names) for side in (function.numerator, function.denominator))
-    return f"({top})/({bottom})"
+    top, bottom = (side.text(names, signed_number=True) for side in parts(function))
+    return top if isinstance(function, Polynomial) else f"({top})/({bottom})"
 
 
 class StateLines:
     """The lines of the states, made in slices so that a large model does not stand in memory as text."""
 
-    def __init__(self, structure: Structure, value_texts: list[str], values: Sequence[int]):
-        self.structure, self.value_texts, self.values = structure, value_texts, values
+    def __init__(
+        self, structure: Structure, value_texts: list[str], values: Sequence[int], exits: list[str] | None
+    ):
+        self.value_texts, self.values = value_texts, values
+        self.exits = [""] * structure.states if exits is None else exits
         self.choice_start = structure.choice_start.tolist()
         self.transition_start = structure.transition_start.tolist()
         self.successor = structure.successor.tolist()
@@ -80,7 +63,8 @@ class StateLines:
     def of(self, first: int, last: int) -> str:
         lines: list[str] = []
         for state in range(first, last):
-            lines.append(f"state {state}{self.state_rewards(state)}{self.label_texts(state)}\n")
+            behind = f"{self.exits[state]}{self.state_rewards(state)}{self.label_texts(state)}"
+            lines.append(f"state {state}{behind}\n")
             if self.names:
                 lines.append(valuation_text(self.names, [column[state] for column in self.columns]) + "\n")
             for choice in range(self.choice_start[state], self.choice_start[state + 1]):
@@ -115,8 +99,8 @@ def _amounts(column: FloatArray | ParametricReward | None, size: int) -> tuple[l
         return ["0"], np.zeros(size, dtype=np.int32)
     if isinstance(column, ParametricReward):
         table = column.expressions
-        polynomials = [table.polynomial(row) for row in range(len(table))]
-        return [drn_polynomial(each, table.parameter_names) for each in polynomials], column.expression
+        rows = (table.polynomial(row) for row in range(len(table)))
+        return [drn_function(each, table.parameter_names) for each in rows], column.expression
     distinct, inverse = np.unique(column, return_inverse=True)
     return [decimal_text(value) for value in distinct.tolist()], inverse.reshape(-1).astype(np.int32)
 
@@ -148,78 +132,6 @@ def _label_texts(structure: Structure) -> Callable[[int], str]:
     return lambda state: texts[which[state]]
 
 
-def write_rates(model: Continuous, path: str | Path) -> None:
-    """The file appears whole or not at all."""
-    structure = _exit_structure(model)
-    lines = StateLines(structure, _rate_texts(model), model.expression.tolist())
-    exits = _exit_texts(model)
-    with atomic_write(path) as file:
-        file.write("".join(f"{line}\n" for line in _rate_header(model, structure)))
-        for state in range(structure.states):
-            first, _, rest = lines.of(state, state + 1).partition("\n")
-            number = f"state {state}"
-            exit_rate = "" if exits is None else f" !{exits[state]}"
-            file.write(f"{number}{exit_rate}{first.removeprefix(number)}\n{rest}")
-
-
-def _exit_structure(model: Continuous) -> Structure:
-    """With rewards of states and of leaving them; those of interval chains are left out."""
-    rewards = {} if isinstance(model, IntervalCTMC) else exit_rewards(model)
-    return replace(model.structure, rewards=rewards)
-
-
-def _rate_header(model: Continuous, structure: Structure) -> Iterator[str]:
-    names = model.parameters.names if isinstance(model, ParametricCTMC) else ()
-    kind = {CTMC: "double", IntervalCTMC: "double-interval", ParametricCTMC: "parametric"}[type(model)]
-    yield DRN_MARK
-    if not isinstance(model, IntervalCTMC):
-        parts = {
-            name: ("state",) + ("choice",) * (reward.choice is not None)
-            for name, reward in structure.rewards.items()
-        }
-        domain = model.parameters.text() if isinstance(model, ParametricCTMC) else ""
-        yield Notes(domain, tuple(labels_of(structure)), structure.action_names, parts).text()
-    yield "@type: CTMC"
-    yield f"@value_type: {kind}"
-    yield "@parameters"
-    yield " ".join(names)
-    yield "@reward_models"
-    yield "".join(f"{name} " for name in structure.rewards)
-    yield "@nr_states"
-    yield str(structure.states)
-    yield "@nr_choices"
-    yield str(structure.choices)
-    yield "@model"
-
-
-def _rate_texts(model: Continuous) -> list[str]:
-    if isinstance(model, CTMC):
-        return [decimal_text(value) for value in model.exact.to_float().tolist()]
-    if isinstance(model, IntervalCTMC):
-        pairs = zip(model.lower.tolist(), model.upper.tolist(), strict=True)
-        return [f"[{decimal_text(low)}, {decimal_text(high)}]" for low, high in pairs]
-    table = model.expressions
-    return [drn_polynomial(table.polynomial(row), model.parameters.names) for row in range(len(table))]
-
-
-def _exit_texts(model: Continuous) -> Sequence[str] | None:
-    """Exit rates; an interval chain has none."""
-    if isinstance(model, CTMC):
-        return [decimal_text(value) for value in model.exit_rate.tolist()]
-    if isinstance(model, IntervalCTMC):
-        return None
-    table, start = model.expressions, model.transition_start
-    texts: dict[tuple[int, ...], str] = {}
-    result = []
-    for state in range(model.states):
-        row = tuple(np.sort(model.expression[start[state] : start[state + 1]]).tolist())
-        if row not in texts:
-            total = sum((table.polynomial(e) for e in row), Polynomial({}))
-            texts[row] = drn_polynomial(total, model.parameters.names).replace(" ", "")
-        result.append(texts[row])
-    return result
-
-
 _STATES_AT_ONCE = 4096
 
 
@@ -237,45 +149,42 @@ def write_drn(model: Model | Continuous, path: str | Path) -> None:
     ...     tr.load(os.path.join(folder, "coin.drn")).states
     3
     """
-    if isinstance(model, Continuous):
-        write_rates(model, path)
-        return
     structure = model.structure
-    header = "".join(f"{line}\n" for line in _header(model))
-    value_texts, values = _values(model)
-    lines = StateLines(structure, value_texts, values)
+    if isinstance(model, Continuous):  # rewards of states and of leaving them; not those of interval chains
+        rewards = {} if isinstance(model, IntervalCTMC) else exit_rewards(model)
+        structure = replace(structure, rewards=rewards)
+    header = "".join(f"{line}\n" for line in _header(model, structure))
+    lines = StateLines(structure, *_values(model), _exit_texts(model))
     with atomic_write(path) as file:
         file.write(header)
         for start in range(0, structure.states, _STATES_AT_ONCE):
             file.write(lines.of(start, min(start + _STATES_AT_ONCE, structure.states)))
 
 
-def _header(model: Model) -> Iterator[str]:
-    structure = model.structure
+def _header(model: Model | Continuous, structure: Structure) -> Iterator[str]:
     for kind, names in (("reward structure", tuple(structure.rewards)), ("action", structure.action_names)):
         for name in names:
             if any(character.isspace() for character in name) or name == NO_LABEL:
                 raise InputError(f"DRN cannot hold the {kind} name '{name}'", hint="it must have no spaces")
-    parameters = model.parameters if isinstance(model, ParametricMDP) else Parameters()
+    parameters = model.parameters if isinstance(model, ParametricMDP | ParametricCTMC) else Parameters()
+    rewards = {
+        name: ("choice",)
+        if isinstance(reward, ParametricReward)
+        else ("state",) * (reward.state is not None) + ("choice",) * (reward.choice is not None)
+        for name, reward in structure.rewards.items()
+    }
     yield DRN_MARK
-    yield Notes(
-        parameters.text(),
-        tuple(labels_of(structure)),
-        structure.action_names,
-        {
-            name: ("choice",)
-            if isinstance(reward, ParametricReward)
-            else ("state",) * (reward.state is not None) + ("choice",) * (reward.choice is not None)
-            for name, reward in structure.rewards.items()
-        },
-    ).text()
-    yield f"@type: {'DTMC' if structure.is_chain else 'MDP'}"
+    if not isinstance(model, IntervalCTMC):
+        yield Notes(parameters.text(), tuple(labels_of(structure)), structure.action_names, rewards).text()
+    discrete = "DTMC" if structure.is_chain else "MDP"
+    yield f"@type: {'CTMC' if isinstance(model, Continuous) else discrete}"
     yield f"@value_type: {_value_type(model)}"
     yield "@parameters"
     yield " ".join(parameters.names)
-    if isinstance(model, ParametricMDP) and (placeholders := list(_placeholders(model))):
-        yield "@placeholders"
-        yield from placeholders
+    if isinstance(model, ParametricMDP):
+        functions = enumerate(_functions(model))
+        texts = [f"${e} : {drn_function(f, parameters.names)}" for e, f in functions if f not in INLINE]
+        yield from ["@placeholders", *texts] if texts else []
     yield "@reward_models"
     yield "".join(f"{name} " for name in structure.rewards)
     yield "@nr_states"
@@ -285,38 +194,60 @@ def _header(model: Model) -> Iterator[str]:
     yield "@model"
 
 
-def _value_type(model: Model) -> str:
-    if isinstance(model, MDP):
+def _value_type(model: Model | Continuous) -> str:
+    if isinstance(model, MDP | CTMC):
         return "double"
-    if isinstance(model, IntervalMDP):
+    if isinstance(model, IntervalMDP | IntervalCTMC):
         return "double-interval"
-    return "parametric" if model.parameters.names else "rational"
+    return "parametric" if model.parameters.names or isinstance(model, ParametricCTMC) else "rational"
 
 
-def _is_inline(function: Function) -> bool:
-    """0 and 1 stand at the head of every table and need no placeholder to keep their places."""
-    return function in (Polynomial({}), Polynomial.constant(1))
+INLINE = (Polynomial({}), Polynomial.constant(1))
+"""They stand at the head of every table and need no placeholder to keep their places."""
 
 
-def _placeholders(model: ParametricMDP) -> Iterator[str]:
-    for index in range(len(model.expressions)):
-        function = model.expressions.function(index)
-        if not _is_inline(function):
-            yield f"${index} : {drn_function(function, model.parameters.names)}"
+def _functions(model: ParametricMDP | ParametricCTMC) -> list[Function]:
+    return [model.expressions.function(e) for e in range(len(model.expressions))]
 
 
-def _values(model: Model) -> tuple[list[str], Sequence[int]]:
+def _values(model: Model | Continuous) -> tuple[list[str], Sequence[int]]:
     """The distinct texts behind the colons, and which of them each transition has."""
-    if isinstance(model, ParametricMDP):
-        texts = []
-        for index in range(len(model.expressions)):
-            function = model.expressions.function(index)
-            texts.append(function.text(()) if _is_inline(function) else f"${index}")
-        return texts, model.expression.tolist()
-    if isinstance(model, MDP):
-        distinct, inverse = np.unique(model.probability, return_inverse=True)
-        return [decimal_text(value) for value in distinct.tolist()], inverse.reshape(-1).tolist()
+    match model:
+        case ParametricMDP():
+            functions = enumerate(_functions(model))
+            return [f.text(()) if f in INLINE else f"${e}" for e, f in functions], model.expression.tolist()
+        case ParametricCTMC():
+            texts = [drn_function(f, model.parameters.names) for f in _functions(model)]
+            return texts, model.expression.tolist()
+        case CTMC():
+            return [decimal_text(rate) for rate in model.exact.to_float().tolist()], model.expression.tolist()
+        case IntervalCTMC():
+            return _interval_texts(np.stack([model.lower, model.upper], axis=1)), model.expression.tolist()
+        case MDP():
+            distinct, inverse = np.unique(model.probability, return_inverse=True)
+            return [decimal_text(value) for value in distinct.tolist()], inverse.reshape(-1).tolist()
     pairs = np.stack([model.lower, model.upper], axis=1)
     distinct, inverse = np.unique(pairs, axis=0, return_inverse=True)
-    texts = [f"[{decimal_text(low)}, {decimal_text(high)}]" for low, high in distinct.tolist()]
-    return texts, inverse.reshape(-1).tolist()
+    return _interval_texts(distinct), inverse.reshape(-1).tolist()
+
+
+def _interval_texts(pairs: FloatArray) -> list[str]:
+    return [f"[{decimal_text(low)}, {decimal_text(high)}]" for low, high in pairs.tolist()]
+
+
+def _exit_texts(model: Model | Continuous) -> list[str] | None:
+    """The exit rates of states as ` !2.5`; an interval chain has none."""
+    if isinstance(model, CTMC):
+        return [f" !{decimal_text(value)}" for value in model.exit_rate.tolist()]
+    if not isinstance(model, ParametricCTMC):
+        return None
+    table, start = model.expressions, model.transition_start
+    texts: dict[tuple[int, ...], str] = {}
+    result = []
+    for state in range(model.states):
+        row = tuple(np.sort(model.expression[start[state] : start[state + 1]]).tolist())
+        if row not in texts:
+            total = sum((table.polynomial(e) for e in row), Polynomial({}))
+            texts[row] = f" !{drn_function(total, model.parameters.names).replace(' ', '')}"
+        result.append(texts[row])
+    return result

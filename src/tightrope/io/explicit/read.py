@@ -61,16 +61,16 @@ from tightrope.errors import InputError, Location
 from tightrope.io.rate_rewards import with_earnings
 from tightrope.io.text import (
     NumberValues,
+    RowCheck,
     decimal_text,
     exact_number,
     fail,
     fail_at_nth,
-    first_duplicate,
-    first_outside,
-    first_unknown_state,
-    first_wrong_sum,
+    first_true,
     nearest_double,
     shorten,
+    unknown_state,
+    whole_number,
 )
 from tightrope.model import numbers as door
 from tightrope.model.continuous import ParametricCTMC, rate_box
@@ -109,9 +109,10 @@ def is_content(line: str) -> bool:
 def counts_line(path: Path, number: int, line: str, expected: str) -> list[int]:
     """The whole numbers on the first line of a file."""
     words = line.split()
-    if not words or not all(word.isascii() and word.isdecimal() and len(word) < 10 for word in words):
+    counts = [count for word in words if (count := whole_number(word)) is not None]
+    if not words or len(counts) < len(words):
         fail(path, number, line, f"{expected} expected, found {shorten(line)}")
-    return [int(word) for word in words]
+    return counts
 
 
 _HEADER = re.compile(r"#\s*Transitions?\b[^()]*\(([^()]*)\)", re.IGNORECASE)
@@ -246,8 +247,7 @@ class _Rows:
         if len(words) < width:
             fail(self.path, number, line, f"'{form}' expected, found {shorten(line)}")
         for word in words[: width - 1]:
-            if not (word.isascii() and word.isdecimal()) or len(word) > 9:
-                fail(self.path, number, line, f"{shorten(word)} is not a number of a state or choice", word)
+            _index(self.path, number, line, word)
         fail(self.path, number, line, f"{shorten(words[width - 1])}: {error}", words[width - 1])
 
     def finish(self, choices: int, transitions: int) -> Transitions:
@@ -299,8 +299,8 @@ class _Rows:
             np.frombuffer(column, dtype=np.int32) for column in (self.state, self.choice, self.target)
         )
         for column in (state, target):
-            if (row := first_unknown_state(column, self.states)) is not None:
-                self.fail_at(row, f"there is no state {column[row]}: the states are 0 to {self.states - 1}")
+            if (row := first_true((column < 0) | (column >= self.states))) is not None:
+                self.fail_at(row, unknown_state(column[row], self.states))
         if len(choice) and choice.min() < 0:
             self.fail_at(int(np.argmin(choice)), "the choices of a state are numbered from 0")
         order: OffsetArray = np.lexsort((choice, state))
@@ -336,24 +336,20 @@ class _Rows:
     def check_rows(self, order: OffsetArray, action: IndexArray, rows: Transitions) -> None:
         """One action a choice, no transition twice, probabilities that are some."""
         start, lower, upper = rows.transition_start, rows.lower, rows.upper
-        other = np.flatnonzero(action != np.repeat(rows.action, np.diff(start)))
-        if len(other):
-            self.fail_at(int(order[other[0]]), "a second action name for the same choice")
-        if (row := first_duplicate(start, rows.successor)) is not None:
-            self.fail_at(
-                int(order[row]), f"a second transition of this choice to state {rows.successor[row]}"
-            )
-        if self.are_rates:
-            wrong_rate = np.flatnonzero(~((lower >= 0) & np.isfinite(upper)))
-            if len(wrong_rate):
-                self.fail_at(int(order[wrong_rate[0]]), "a rate is a number of at least 0, this one is not")
-            return
-        if (row := first_outside(lower, upper)) is not None:
-            hint = f"; {_RATES}" if self.is_chain and lower[row] > 1 else ""
-            self.fail_at(int(order[row]), f"a probability lies within [0, 1], this one does not{hint}")
-        if (wrong := first_wrong_sum(start, lower, upper)) is not None:
-            within = slice(start[wrong], start[wrong + 1])
-            self.fail_at(int(order[within.start]), _sum_message(lower[within], upper[within]))
+        if (other := first_true(action != np.repeat(rows.action, np.diff(start)))) is not None:
+            self.fail_at(int(order[other]), "a second action name for the same choice")
+        check = RowCheck(
+            start,
+            rows.successor,
+            "choice",
+            lambda transition, what: self.fail_at(int(order[transition]), what),
+            lambda choice, what: self.fail_at(int(order[start[choice]]), what),
+        )
+        check.check_targets(self.states)
+        if not self.are_rates:
+            check.check_probabilities(lower, upper, f"; {_RATES}" * self.is_chain)
+        elif (wrong := first_true(~((lower >= 0) & np.isfinite(upper)))) is not None:
+            self.fail_at(int(order[wrong]), "a rate is a number of at least 0, this one is not")
 
     def fail_at_header(self, message: str, hint: str | None = None) -> NoReturn:
         raise InputError(message, Location(str(self.path), self.header_line, 1), hint)
@@ -361,12 +357,6 @@ class _Rows:
     def fail_at(self, row: int, message: str) -> NoReturn:
         """At the row with this number in the file."""
         fail_at_nth(self.path, row, is_content, message, after=self.header_line)
-
-
-def _sum_message(lower: FloatArray, upper: FloatArray) -> str:
-    if (lower == upper).all():
-        return f"the probabilities of this choice sum to {lower.sum():.12g}, not 1"
-    return f"no distribution fits these intervals: they sum to [{lower.sum():.12g}, {upper.sum():.12g}]"
 
 
 _NAME = re.compile(r'#\s*Reward structure\s*:?\s*"([^"]*)"')
@@ -386,7 +376,7 @@ def read_state_rewards(path: Path, states: int) -> tuple[str | None, FloatArray,
         for number, line in lines:
             (state,), reward, text = _row(path, number, line, 1)
             if state >= states:
-                fail(path, number, line, f"there is no state {state}: the states are 0 to {states - 1}")
+                fail(path, number, line, unknown_state(state, states))
             if state in texts:
                 fail(path, number, line, f"a second reward for state {state}")
             texts[state] = text
@@ -400,17 +390,23 @@ def read_transition_rewards(path: Path, transitions: Transitions) -> tuple[str |
     per unit of time.
     """
     width = 2 if transitions.is_chain else 3
-    index = _TransitionIndex(transitions)
+    owner = np.repeat(np.arange(len(transitions.action)), np.diff(transitions.transition_start))
+    pairs = zip(owner.tolist(), transitions.successor.tolist(), strict=True)
+    index = {pair: transition for transition, pair in enumerate(pairs)}
+    first_choice, states = transitions.choice_start.tolist(), len(transitions.choice_start) - 1
     rewards = np.zeros(len(transitions.successor))
     place: dict[int, tuple[int, str]] = {}
     texts: dict[int, str] = {}
     with reading(path) as file:
         name, lines = _read_named_content(file)
         expected = "the numbers of states, choices and entries"
-        entries = _read_announced(path, lines, (2, 3), expected, index.states)[-1]
+        entries = _read_announced(path, lines, (2, 3), expected, states)[-1]
         for number, line in lines:
             numbers, reward, text = _row(path, number, line, width)
-            transition = index.find(numbers[0], 0 if transitions.is_chain else numbers[1], numbers[-1])
+            state, local = numbers[0], 0 if transitions.is_chain else numbers[1]
+            transition = None
+            if state < states and local < first_choice[state + 1] - first_choice[state]:
+                transition = index.get((first_choice[state] + local, numbers[-1]))
             if transition is None:
                 fail(path, number, line, "a reward for a transition that the model does not have")
             if transition in place:
@@ -451,23 +447,6 @@ def read_transition_rewards(path: Path, transitions: Transitions) -> tuple[str |
     return name, low, exact
 
 
-class _TransitionIndex:
-    """Finds the transition (from, choice, to)."""
-
-    def __init__(self, transitions: Transitions):
-        self.states = len(transitions.choice_start) - 1
-        self.choice_start = transitions.choice_start.tolist()
-        start = transitions.transition_start
-        choice = np.repeat(np.arange(len(start) - 1), np.diff(start))
-        keys = zip(choice.tolist(), transitions.successor.tolist(), strict=True)
-        self.transition = {key: t for t, key in enumerate(keys)}
-
-    def find(self, state: int, choice: int, target: int) -> int | None:
-        if state >= self.states or choice >= self.choice_start[state + 1] - self.choice_start[state]:
-            return None
-        return self.transition.get((self.choice_start[state] + choice, target))
-
-
 def _read_named_content(file: Any) -> tuple[str | None, Iterator[tuple[int, str]]]:
     """The name in the comments before the first line of content, and the content."""
     name = None
@@ -477,13 +456,8 @@ def _read_named_content(file: Any) -> tuple[str | None, Iterator[tuple[int, str]
             name = match.group(1)
         if is_content(line):
             rest = (entry for entry in lines if is_content(entry[1]))
-            return name, _chain((number, line), rest)
+            return name, itertools.chain([(number, line)], rest)
     return name, iter(())
-
-
-def _chain(first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    yield first
-    yield from rest
 
 
 def _read_announced(
@@ -504,21 +478,26 @@ def _row(path: Path, number: int, line: str, width: int) -> tuple[list[int], flo
     words = line.split()
     if len(words) != width + 1:
         fail(path, number, line, f"{width} numbers and a reward expected, found {shorten(line)}")
-    for word in words[:width]:
-        if not (word.isascii() and word.isdecimal()) or len(word) > 9:
-            fail(path, number, line, f"{shorten(word)} is not a number of a state or choice", word)
+    numbers = [_index(path, number, line, word) for word in words[:width]]
     try:
-        return [int(word) for word in words[:width]], nearest_double(words[width]), words[width]
+        return numbers, nearest_double(words[width]), words[width]
     except ValueError as error:
         fail(path, number, line, f"{shorten(words[width])}: {error}", words[width])
 
 
-def _check_entries(path: Path, found: int, announced: int) -> None:
-    if found != announced:
+def _index(path: Path, number: int, line: str, word: str) -> int:
+    index = whole_number(word)
+    if index is None:
+        fail(path, number, line, f"{shorten(word)} is not a number of a state or choice", word)
+    return index
+
+
+def _check_entries(path: Path, entries: int, announced: int) -> None:
+    if entries != announced:
         raise InputError(
-            f"the first line announces {announced} rewards, the file has {found}",
+            f"the first line announces {announced} rewards, the file has {entries}",
             Location(str(path)),
-            hint="the file may be cut off" if found < announced else None,
+            hint="the file may be cut off" if entries < announced else None,
         )
 
 
@@ -618,19 +597,18 @@ def _read_parenthesised(path: Path, number: int, text: str) -> list[str]:
 
 
 def _state(path: Path, number: int, line: str, text: str, states: int) -> int:
-    stripped = text.strip()
-    if not (stripped.isascii() and stripped.isdecimal()) or len(stripped) > 9:
+    state = whole_number(text)
+    if state is None:
         fail(path, number, line, f"the number of a state expected, found {shorten(text)}")
-    if int(stripped) >= states:
-        fail(path, number, line, f"there is no state {stripped}: the states are 0 to {states - 1}", stripped)
-    return int(stripped)
+    if state >= states:
+        fail(path, number, line, unknown_state(state, states), text.strip())
+    return state
 
 
 def _value(path: Path, number: int, line: str, word: str) -> int | bool:
     if word in _BOOLEAN:
         return _BOOLEAN[word]
-    digits = word.removeprefix("-")
-    if not (digits.isascii() and digits.isdecimal()) or len(digits) > 9:
+    if whole_number(word.removeprefix("-")) is None:
         fail(path, number, line, f"{shorten(word)} is neither a whole number nor true or false", word)
     return int(word)
 

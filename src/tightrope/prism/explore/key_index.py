@@ -19,8 +19,14 @@ import numpy.typing as npt
 
 from tightrope.errors import InputError
 from tightrope.model.expressions import Expressions, without_unused
-from tightrope.model.polynomial import Monomial, PolynomialArray, PolynomialList, monomial_order
-from tightrope.model.rational_function import Function, RationalFunction
+from tightrope.model.polynomial import (
+    Function,
+    Monomial,
+    PolynomialArray,
+    PolynomialList,
+    RationalFunction,
+    monomial_order,
+)
 from tightrope.numerics.arrays import ExactIntegers, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.rationals import RationalArray
@@ -199,7 +205,7 @@ class KeyIndex:
 # polynomial 0) from node to node, and a node is its parent with one more term. Distinct coefficients
 # are numbered first, so a node is a key of two words, and interning a batch takes one pass of the
 # hash index per monomial. Equal polynomials end at the same node. Rational functions are polynomials here in
-# more variables (`tightrope.model.rational_function`); `has_quotients` says whether there are any.
+# more variables (`tightrope.model.polynomial`); `has_quotients` says whether there are any.
 
 _LOW_WORD = 2**32 - 1
 _NOTHING = 2**63 - 1

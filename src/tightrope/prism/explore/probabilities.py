@@ -19,8 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.model import numbers as door
-from tightrope.model.polynomial import Polynomial, PolynomialArray
-from tightrope.model.rational_function import Function, parts, quotient, reduce_quotients
+from tightrope.model.polynomial import (
+    Function,
+    Polynomial,
+    PolynomialArray,
+    parts,
+    quotient,
+    reduce_quotients,
+)
 from tightrope.numerics.arrays import BoolArray, ExactIntegers, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.explore.compile import Compiler, Ratio, Terms
@@ -202,7 +208,7 @@ class PolynomialDistribution(Distribution):
 #
 # While states are explored a quotient is a pair of polynomials in the table, numerator over denominator
 # (`Operation.QUOTIENT`); all of them are reduced in the end, as arrays as long as it is proved that
-# nothing cancels (`tightrope.model.rational_function`), and one by one where something may. So are
+# nothing cancels (`tightrope.model.polynomial`), and one by one where something may. So are
 # sums, products and shares of quotients.
 
 _ONE = Polynomial.constant(1)

@@ -15,8 +15,8 @@ Denominators are mostly of degree 1, where one trial division decides.
 Of many quotients at once denominators are normalised on arrays, and it is proved modulo a prime that nothing
 is left to cancel. A common divisor h of F and G, taken primitive (integral F and G), divides both over the
 integers (Gauss), hence modulo every prime. Put numbers for all parameters but v. If the leading coefficient
-of G in v is not 0 there modulo the prime, neither is that of h, whose degree in v is then a lower bound of that
-of the common divisors of the two univariate images. A resultant of these other than 0, modulo the prime,
+of G in v is not 0 there modulo the prime, neither is that of h, whose degree in v is then a lower bound of
+that of the common divisors of the two univariate images. A resultant of these other than 0, modulo the prime,
 therefore shows that h does not contain v; shown for every parameter of G, F and G have nothing in common. One
 modulus and one point decide nearly always, by a determinant per quotient; whoever is not decided is left to
 the exact algorithm, so that luck plays no part in what comes out.

@@ -67,6 +67,7 @@ let problem (file : Problem.t) sets =
     kind_of = (match o.kind with
       | "UNTIL" -> Checker.Until | "NEXT" -> Checker.Next | "REACH_REWARD" -> Checker.Reach_reward
       | "CUMULATIVE" -> Checker.Cumulative | "TOTAL" -> Checker.Total | "DISCOUNTED" -> Checker.Discounted
+      | "AVERAGE" -> not_covered "long-run averages"
       | kind -> not_covered kind);
     target = truth_of false o.target; allowed = truth_of true o.allowed;
     terminal = (match o.terminal with Some v -> fun s -> exact (v.get s) | None -> fun _ -> Q.zero);

@@ -4,7 +4,7 @@ exception Refused of int * string
 
 let malformed words = raise (Refused (2, "this is not a certificate, or it is damaged: " ^ words))
 let unproved words = raise (Refused (1, words))
-let not_covered words = raise (Refused (3, "not covered by the proved checker: " ^ words))
+let not_covered words = raise (Refused (3, words))
 let require holds words = if not holds then malformed words
 let demand holds words = if not holds then unproved words
 

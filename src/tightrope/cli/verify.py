@@ -21,6 +21,7 @@ from tightrope.certificate.checker import check
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.problem import Certificate, CertifiedProblem
 from tightrope.certificate.verdict import Verdict
+from tightrope.certify.proved import ProvedAnswer, ask_proved_checker, find_proved_checker
 from tightrope.certify.verification import Own, compare, confidence_text, headline, tie_verdict, worth
 from tightrope.cli import options
 from tightrope.cli.options import (
@@ -34,7 +35,7 @@ from tightrope.cli.options import (
 )
 from tightrope.cli.output import leave, print_json, print_table, warn
 from tightrope.errors import CannotCertify, InputError, shown
-from tightrope.io.answers import CheckedFacts, VerifyAnswer
+from tightrope.io.answers import CheckedFacts, ProvedCheckFacts, VerifyAnswer
 from tightrope.io.results import Interval
 from tightrope.numerics.text import interval_text
 from tightrope.verdict import Assumed, Kept
@@ -76,6 +77,10 @@ class Request:
         ),
     ] = None
     exact: Annotated[bool, option("--exact", "Check in exact rationals; for small models.")] = False
+    proved: Annotated[
+        bool,
+        option("--proved", "Check also by the machine-checked program; see docs/proved.md on installing it."),
+    ] = False
     accept_nominal: options.AcceptNominal = False
     json: options.Json = False
     reading: DesignedLogOptions
@@ -98,12 +103,17 @@ def verify(request: Request) -> None:
     problem is built again from your own files, under the options they were used with, and compared; the first
     line says of which of them it is valid, the second what was not tied to anything.
 
+    With --proved the program that was extracted from machine-checked proofs decides as well, where it is
+    installed; a kind of certificate that it does not cover is no success.
+
     Exit code 0: valid, and proved. 1: not valid, nominal, contradicted by the data, about something else, or
     a property with a threshold that is false or not decided.
 
     Example: tightrope verify betting.cert --model 'bench:betting(50)' --data data.parquet
     """
     begin = time.perf_counter()
+    if request.proved:
+        find_proved_checker()
     if request.model is None and (given := list_given(request, MODEL_WORDS)):
         raise InputError(f"{given[0]} goes with --model: it says something about a model of yours")
     if request.data is None and (given := list_given(request.reading)):
@@ -132,19 +142,24 @@ def _verify(request: Request, budget: WorkBudget, begin: float) -> None:
     verdict = check(certificate, RATIONAL if request.exact else FLOAT64, budget)
     if own is not None and bound is not None:
         verdict = tie_verdict(verdict, certificate, own, bound)
+    proved = None
+    if request.proved:
+        proved = ask_proved_checker(request.certificate, loaded.digest, budget.seconds + budget.grown)
     if request.json:
-        print_json(_answer(verdict, loaded, time.perf_counter() - begin))
+        print_json(_answer(verdict, loaded, time.perf_counter() - begin, proved))
     else:
-        _print(request.certificate, verdict, loaded)
+        _print(request.certificate, verdict, loaded, proved)
     if not verdict.valid:
         raise CannotCertify(f"{shown(str(request.certificate))} does not prove its claim")
+    if proved is not None and proved.verdict != "accepts":
+        raise CannotCertify(proved.line)
     if verdict.answer in (None, "true"):
         leave(worth(verdict), request.accept_nominal)
     else:
         raise CannotCertify(f"the property is {verdict.answer}")
 
 
-def _answer(verdict: Verdict, loaded: Loaded, seconds: float) -> VerifyAnswer:
+def _answer(verdict: Verdict, loaded: Loaded, seconds: float, proved: ProvedAnswer | None) -> VerifyAnswer:
     """DESIGN's keys; the first policy's bounds are the head."""
     values = {name: Interval(low, high) for name, (low, high) in verdict.values.items()}
     first, data = next(iter(values.values())), loaded.certificate.problem.data
@@ -167,6 +182,9 @@ def _answer(verdict: Verdict, loaded: Loaded, seconds: float) -> VerifyAnswer:
         method=UNSET if data is None else data.method,
         sets=sets_of(loaded.certificate),
         digest=loaded.digest,
+        proved=UNSET
+        if proved is None
+        else ProvedCheckFacts(proved.verdict, list(proved.theorems), proved.words or UNSET),
         about=dict(loaded.certificate.about),
         seconds=round(seconds, 6),
     )
@@ -199,8 +217,10 @@ def _refused(worth: Worth, headline: str, begin: float, *failed: CheckedFacts) -
     )
 
 
-def _print(path: Path, verdict: Verdict, loaded: Loaded) -> None:
+def _print(path: Path, verdict: Verdict, loaded: Loaded, proved: ProvedAnswer | None) -> None:
     typer.echo(headline(verdict, loaded.certificate))
+    if proved is not None:
+        typer.echo(proved.line)
     if verdict.not_tied:
         automaton = "; the meaning of its automaton is not tied to any formula"
         unknown = loaded.certificate.problem.automaton is not None and "property" in verdict.not_tied

@@ -401,6 +401,14 @@ class CheckedFacts(msgspec.Struct, frozen=True):
     detail: str
 
 
+class ProvedCheckFacts(msgspec.Struct, frozen=True):
+    """What the proved checker said: accepts, refuses or does not cover; theorems by their names in Coq."""
+
+    verdict: str
+    theorems: list[str]
+    words: str | UnsetType = UNSET
+
+
 class VerifyAnswer(msgspec.Struct, kw_only=True, frozen=True):
     """`verify`: whether a certificate proves its claims; `bound` says what of one's own it is about.
 
@@ -426,6 +434,7 @@ class VerifyAnswer(msgspec.Struct, kw_only=True, frozen=True):
     delta: float | UnsetType = UNSET
     method: str | UnsetType = UNSET
     sets: str | UnsetType = UNSET
+    proved: ProvedCheckFacts | UnsetType = UNSET
     about: dict[str, Any] | UnsetType = UNSET
 
 

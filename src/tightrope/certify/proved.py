@@ -77,8 +77,8 @@ def ask_proved_checker(certificate: str | Path, digest: str, seconds: float) -> 
         words = f"the proved checker {shown(str(program))} cannot be run: {error.strerror}"
         raise InputError(words, hint=_INSTALL) from error
     except subprocess.TimeoutExpired as error:
-        words = f"the proved checker takes more than {seconds:g} s"
-        raise CannotCertify(words, hint="allow more with --budget, such as --budget 1h") from error
+        words = f"the proved checker takes more than {seconds:g} s; --budget allows more, such as --budget 1h"
+        raise CannotCertify(words) from error
     lines = [line.partition(": ") for line in done.stdout.splitlines()]
     answers = {name: value for name, _, value in lines}
     verdict = _VERDICTS.get(done.returncode)

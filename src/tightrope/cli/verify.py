@@ -228,12 +228,12 @@ def _print(path: Path, verdict: Verdict, loaded: Loaded, proved: ProvedAnswer | 
             f"NOT TIED to your {', '.join(verdict.not_tied)}: a certificate speaks of what is written in it; "
             f"--model, --prop, --data and --policy compare{automaton if unknown else ''}"
         )
-    proved = verdict.word in ("proved", "limit")
+    sure = verdict.word in ("proved", "limit")
     title = "; ".join(f"{name} in {interval_text(low, high)}" for name, (low, high) in verdict.values.items())
     data = loaded.certificate.problem.data
-    if data is not None and proved:
+    if data is not None and sure:
         title += f" with confidence {confidence_text(data.delta)}"
-    if not proved:
+    if not sure:
         title = f"{'NOMINAL' if verdict.valid else 'NOT PROVED'}: {title}"
     rows = [(one.name, "holds" if one.passed else "FAILS", one.detail) for one in verdict.checks]
     rows += [("assumes", "", line) for line in verdict.assumes]

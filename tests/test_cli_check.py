@@ -250,3 +250,39 @@ def test_points_belong_to_parametric_models_only(capsys):
     assert "--at" in capsys.readouterr().err
     assert run(["check", "walk.prism", "--const", "n=4", "--at", "q=1", "--prop", HOME]) == 2
     assert "q" in capsys.readouterr().err
+
+
+DIE = """\
+dtmc
+module die
+  s : [0..3] init 0;
+  [] s=0 -> 1/2 : (s'=1) + 1/2 : (s'=3);
+  [] s=1 -> 1/2 : (s'=0) + 1/2 : (s'=2);
+  [] s>1 -> true;
+endmodule
+"""
+"""State 2 is reached with probability 1/3."""
+
+
+def test_bounds_are_refined_until_they_decide_a_threshold(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("die.prism").write_text(DIE)
+    for threshold, answer in (("0.3333333333", "true"), ("0.33333333334", "false")):
+        assert run(["check", "die.prism", "--prop", f"P>={threshold} [ F s=2 ]", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["answer"] == answer
+    assert run(["check", "die.prism", "--prop", "P>=1/3 [ F s=2 ]", "--json"]) == 1
+    printed = capsys.readouterr()
+    document = json.loads(printed.out)
+    assert document["answer"] == "not certified" and document["upper"] - document["lower"] < 1e-12
+    assert "on both sides of the threshold" in printed.err and "certified: the bounds" not in printed.err
+
+
+def test_constants_of_a_property_file_that_nothing_uses_need_no_value(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("die.prism").write_text(DIE)
+    for text in ("S=? [ s=2 ]", "filter(max, S=? [ s=2 ], s=2)", "P=? [ F s=2 ]"):
+        Path("unused.props").write_text(f"const int k;\nconst double u;\nconst bool b;\n{text}\n")
+        assert run(["check", "die.prism", "--prop", "unused.props"]) == 0
+    Path("used.props").write_text("const double u;\nfilter(max, S=? [ s=2 ] + u)\n")
+    assert run(["check", "die.prism", "--prop", "used.props"]) == 2
+    assert "used.props:1:14: undefined constant: double u" in capsys.readouterr().err

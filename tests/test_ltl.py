@@ -258,6 +258,29 @@ def test_rewards_until_a_co_safe_path_is_satisfied() -> None:
         _ = tr.Problem(model, 'R=? [ (F "a") & (F "b") ]').objective
 
 
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("X true", 5),
+        ('X "all"', 5),
+        ("X s>=0", 5),
+        ("X !false", 5),
+        ("X (s=1 | s=2)", 5),
+        ("X X true", 10),
+        ("(X X true) U s=1", 10),
+        ("true & (X F[1,2] true)", 10),
+        ("(X true) & (F s=3)", 15),
+        ("X false", float("inf")),
+    ],
+)
+def test_a_reward_until_a_path_counts_the_steps_of_what_is_certain(path: str, expected: float) -> None:
+    rows: Rows = [(s, "", {min(s + 1, 3): 1}) for s in range(4)]
+    model = tr.build_from_rows(
+        rows, labels={"all": range(4)}, state_rewards={"r": [5] * 4}, valuations={"s": range(4)}
+    )
+    assert quietly(model, f"R=? [ {path} ]").bounds == pytest.approx((expected, expected))
+
+
 def test_several_initial_states_have_the_least_and_the_greatest_value() -> None:
     rows: Rows = [
         (0, "", {2: "1/4", 3: "3/4"}),

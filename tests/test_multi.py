@@ -253,6 +253,87 @@ def test_intervals_are_answered_against_every_vertex() -> None:
             assert tr.solve(model, asked).truth == expected
 
 
+EARNING: list[Any] = [
+    (0, "a", {1: 0.5, 2: 0.5}),
+    (0, "b", {3: 1}),
+    (1, "stay", {1: 1}),
+    (2, "stay", {2: 1}),
+    (3, "stay", {3: 1}),
+]
+
+
+def earning_for_ever() -> tr.MDP:
+    """`x`, `y` and `z` are earned for ever in states 1, 3 and 2, `w` once: 2 by a, 3 by b."""
+    rewards = {"x": [0, 1, 0, 0], "y": [0, 0, 0, 2], "z": [0, 0, 1, 0]}
+    model = tr.build_from_rows(
+        EARNING,
+        labels={"one": [1]},
+        state_rewards=rewards,
+        choice_rewards={"w": [2, 3, 0, 0, 0]},
+    )
+    assert isinstance(model, tr.ParametricMDP)
+    return model.instantiate()
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ('multi(R{"x"}max=? [ C ], P>=0.4 [ F "one" ])', (np.inf, np.inf)),
+        ('multi(R{"x"}max=? [ C ], R{"z"}>=1 [ C ])', (np.inf, np.inf)),
+        ('multi(R{"w"}max=? [ C ], R{"x"}>=5 [ C ])', (3, 3)),
+        ('multi(R{"x"}min=? [ C ], P>=0.3 [ F "one" ])', (np.inf, np.inf)),
+        ('multi(R{"x"}min=? [ C ], P>=0.6 [ F "one" ])', "no policy meets the thresholds"),
+        ('multi(R{"y"}max=? [ C ], P>=0.6 [ F "one" ])', "no policy meets the thresholds"),
+        ('multi(R{"x"}>=3 [ C ], P>=0.3 [ F "one" ])', "true"),
+        ('multi(R{"x"}>=3 [ C ], R{"y"}>=3 [ C ])', "true"),
+        ('multi(R{"w"}>=2.4 [ C ], R{"x"}>5 [ C ], P>=0.2 [ F "one" ])', "true"),
+        ('multi(R{"w"}>=2.8 [ C ], R{"x"}>5 [ C ], P>=0.2 [ F "one" ])', "false"),
+        ('multi(R{"x"}<=4 [ C ], P>=0.3 [ F "one" ])', "false"),
+        ('multi(R{"x"}<=4 [ C ], R{"y"}<=3 [ C ])', "false"),
+        ('multi(R{"x"}max=? [ C ], R{"y"}max=? [ C ])', "can be infinite"),
+        ('multi(R{"y"}max=? [ C ], Pmin=? [ F "one" ])', "can be infinite"),
+    ],
+)
+def test_rewards_that_are_earned_for_ever(asked: str, expected: str | tuple[float, float]) -> None:
+    model = earning_for_ever()
+    if isinstance(expected, tuple):
+        answer = tr.solve(model, asked)
+        assert answer.status == "certified" and answer.bounds == pytest.approx(expected, rel=1e-6)
+    elif expected in ("true", "false"):
+        assert tr.solve(model, asked).truth == expected
+    else:
+        with pytest.raises(tr.InputError, match=expected):
+            tr.solve(model, asked)
+
+
+def test_where_every_policy_earns_for_ever_nobody_rests() -> None:
+    rows = [(0, "a", {1: 1}), (0, "b", {2: 1}), (1, "", {1: 1}), (2, "", {2: 1})]
+    model = tr.build_from_rows(rows, labels={"a": [1]}, state_rewards={"r": [0, 1, 2]})
+    assert tr.solve(model, 'multi(Rmin=? [ C ], P>=0.5 [ F "a" ])').bounds == (np.inf, np.inf)
+    assert tr.solve(model, 'multi(R<=5 [ C ], P>=0.5 [ F "a" ])').truth == "false"
+    with pytest.raises(tr.InputError, match="pays one of the objectives of multi"):
+        tr.solve(model, 'multi(Rmin=? [ C ], Pmax=? [ F "a" ])')
+
+
+def test_a_mixture_with_what_is_earned_for_ever_meets_what_was_asked() -> None:
+    model = earning_for_ever()
+    result = tr.solve(model, 'multi(R{"x"}>=3 [ C ], R{"w"}>=2.5 [ C ])').achieved
+    assert result.shares.sum() == pytest.approx(1) and len(result.shares) == len(result.controllers)
+    assert tr.solve(model, 'R{"x"}max=? [ C ]', policy=result.controllers[-1]).bounds[0] == np.inf
+    assert result.shares[-1] > 0 and result.shares @ result.points[:, 1] >= 2.5
+
+
+def test_points_are_distinct_and_none_is_negative() -> None:
+    model = earning_for_ever()
+    for asked in (
+        'multi(Pmax=? [ F "one" ], Pmin=? [ F "one" ])',
+        'multi(R{"x"}<=4 [ C ], P>=0.3 [ F "one" ])',
+    ):
+        points = tr.solve(model, asked).achieved.points
+        assert (points >= 0).all() and not np.signbit(points).any()
+        assert len({tuple(row) for row in points.tolist()}) == len(points)
+
+
 def test_what_is_refused() -> None:
     model = random_model(random.Random(1))
     for asked, message in (

@@ -34,7 +34,6 @@ from tightrope.model.ranges import denominators, prove_signs
 from tightrope.model.structure import ParametricReward, Structure
 from tightrope.numerics.arrays import BoolArray
 from tightrope.prism.parse.property_syntax import RewardFormula, spell
-from tightrope.prism.parse.syntax import Complaint
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.resolve import DirectionReading, refuse_reward_options
@@ -233,12 +232,10 @@ def asked_of(query: Query, translator: str | None = None) -> Asked:
         return Asked(average, sides=query.reading, limit=query.limit)
     path, directions = query.operator.path, query.directions
     assert directions is not None and not isinstance(path, RewardFormula)
-    try:
+    with query.source.complaints():
         refuse_reward_options(options)
         atoms = Translator(query.state_formulas())
         sought = sought_formula(atoms.both_ways(path), directions)
-    except Complaint as complaint:
-        raise complaint.in_source(query.source) from None
     letters = Letters.of(atoms.atoms, structure.states)
     believed = translator is not None and not is_co_safe(sought.formula)
     if translator is not None and believed:

@@ -78,7 +78,7 @@ from tightrope.prism.properties.resolve import PropertyOptions
 from tightrope.prism.properties.shape import refuse_time
 from tightrope.problem import Problem
 from tightrope.solver.iteration.budget import SolveOptions
-from tightrope.solver.solve import solve
+from tightrope.solver.solve import solve, solve_query
 from tightrope.solver.workspace import Workspace
 from tightrope.verdict import Verdict
 
@@ -270,9 +270,8 @@ def check(request: Request) -> None:
                 controlled = policy_file is not None
                 answers.append(answer_composed(query, subject, how, request.all_states, controlled))
                 continue
-            solution = solve(
-                _provable(subject, query, certificate, request.assume_support),
-                query.objective,
+            solution = solve_query(
+                Problem(_provable(subject, query, certificate, request.assume_support), query),
                 policy=given,
                 precision=how.precision,
                 relative=how.relative,
@@ -487,8 +486,6 @@ def _domain_subject(request: DomainQuestion) -> tuple[ParametricMDP, Problem]:
 
 def _domain_policy(request: DomainQuestion, problem: Problem) -> tuple[Policy | None, str]:
     """The policy to evaluate (None: find one), and what it is in words."""
-    from tightrope.solver.solve import solve
-
     if request.policy is not None:
         if request.at is not None:
             raise InputError("--policy and --at each name a policy here", hint="leave one of them out")

@@ -31,7 +31,7 @@ from tightrope.model.mdp import JOINT_BOUNDS
 from tightrope.numerics.text import interval_text, text_above, text_below
 from tightrope.prism.properties.query import Query
 from tightrope.solver.iteration.budget import SolveOptions
-from tightrope.solver.solution import InitialValues, Solution, Status
+from tightrope.solver.solution import OPEN, InitialValues, Solution, Status
 from tightrope.verdict import Assumed, Kept, Verdict
 
 if TYPE_CHECKING:
@@ -331,11 +331,8 @@ class PlainAnswer:
 
     @property
     def truth(self) -> str | None:
-        """True where it is true in every initial state: the least or the greatest value decides."""
-        if self.query.comparison is None:
-            return None
-        decides = self.value.least if self.query.comparison.startswith(">") else self.value.greatest
-        return self.query.answer(*decides)
+        """True where it is true in every initial state."""
+        return self.solution.truth
 
     @property
     def is_answered(self) -> bool:
@@ -355,7 +352,13 @@ class PlainAnswer:
 
     @property
     def trouble(self) -> str:
-        return f"{self.query.text}: {self._status.value}"
+        why = self._status.value
+        if self.truth == OPEN and self._status is Status.CERTIFIED:
+            why = (
+                f"its bounds {_span(self.value.lower, self.value.upper)} lie on both sides of the threshold: "
+                "the value is equal to it, as far as rounding lets us tell. Move the threshold."
+            )
+        return f"{self.query.text}: {why}"
 
     @property
     def notes(self) -> list[str]:

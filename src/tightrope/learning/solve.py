@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import replace
 from typing import Any
 
 from tightrope.ambiguity.sets import SetsKind
@@ -33,11 +32,9 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import PolicyGiven
 from tightrope.numerics.arrays import FloatArray
 from tightrope.prism.properties.capabilities import Task
-from tightrope.prism.properties.query import Query
 from tightrope.problem import AnyModel, Problem, problem_of
 from tightrope.solver.iteration.budget import SolveOptions
-from tightrope.solver.solution import Solution
-from tightrope.solver.solve import solve as solve_objective
+from tightrope.solver.solve import solve_query
 
 NOT_KEYWORDS = ("problem", "property", "unknown", "return")
 
@@ -129,7 +126,7 @@ def solve(
     plain: Any = model.instantiate() if isinstance(model, ParametricMDP | ParametricCTMC) else model
     is_one = isinstance(plain, MDP | IntervalMDP) and query.plain_objective is not None
     if is_one and ltl_translator is None and not controller:
-        solution = solve_objective(
+        return solve_query(
             question.with_model(plain),
             policy=policy,
             precision=precision,
@@ -141,7 +138,6 @@ def solve(
             threads=threads,
             device=device,
         )
-        return solution if not query.is_threshold else replace(solution, truth=_truth(query, solution))
     if policy is not None:
         raise InputError(
             f"`policy` goes with one P or R over a simple path or a reward, and {query.text} is none",
@@ -187,12 +183,3 @@ def _refuse(what: str, **given: object) -> None:
     for name, value in given.items():
         if value is not None and value is not False:
             raise InputError(f"`{name}` does not go with {what}", hint=f"leave `{name}` out")
-
-
-def _truth(query: Query, solution: Solution) -> str:
-    """Whether a property with a threshold holds in all initial states."""
-    answers = {
-        query.answer(float(solution.lower[state]), float(solution.upper[state]))
-        for state in solution.kernel.structure.initial_states
-    }
-    return "false" if "false" in answers else "true" if answers == {"true"} else "not certified"

@@ -337,6 +337,7 @@ class AcceptingComponents:
     own: OffsetArray
     place: OffsetArray
     found: list[Stop]
+    formulas: int
 
     @property
     def stops(self) -> int:
@@ -345,10 +346,8 @@ class AcceptingComponents:
     @property
     def satisfied(self) -> list[BoolArray]:
         """For every formula whether each stop satisfies it."""
-        return [
-            np.array(column, np.bool_)
-            for column in zip(*(stop.satisfied for stop in self.found), strict=True)
-        ]
+        table = np.array([stop.satisfied for stop in self.found], np.bool_)
+        return list(table.reshape(self.stops, self.formulas).T)
 
     def rows(self, policy: OffsetArray, automaton: Automaton, letters: Letters) -> FiniteMemoryChoices:
         """A policy of the model as a table with its memory."""
@@ -387,7 +386,7 @@ def accepting_components(
     stops = _find_stops(model, product, formulas, lefts, letters, free, components)
     stopping = np.array([stop.component for stop in stops], np.int64)
     smaller, own, place = _join_components(model, components, stopping)
-    return AcceptingComponents(product, components, smaller, own, place, stops)
+    return AcceptingComponents(product, components, smaller, own, place, stops, len(formulas))
 
 
 def _find_stops(

@@ -11,13 +11,12 @@ can make possible.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from functools import reduce
 
 import numpy as np
 
 from tightrope.errors import CannotCertify
-from tightrope.logic.multi_objective import MultiAnswer, answer_multi
+from tightrope.logic.multi_objective import Achieved, answer_multi
 from tightrope.logic.operators import Operators
 from tightrope.logic.reward_bounds import find_quantile, read_threshold
 from tightrope.logic.values import StateBounds, StateTruth, round_half_up
@@ -44,7 +43,6 @@ from tightrope.prism.parse.syntax import (
     Complaint,
     Conditional,
     Expression,
-    SourceText,
     Type,
     Unary,
     position_of,
@@ -93,12 +91,9 @@ class Evaluation:
     def value(self, expression: Expression, everywhere: bool = True) -> StateTruth | StateBounds:
         """What an expression is worth in every state, or at least in the initial one."""
         self._whole, self._top = expression, None if everywhere else expression
-        try:
-            return self._value(expression)
-        except Complaint as complaint:
-            raise complaint.in_source(SourceText(self.file.source, self.file.file)) from None
+        return self._value(expression)
 
-    def several(self, multi: formulas.Multi) -> list[MultiAnswer]:
+    def several(self, multi: formulas.Multi) -> list[Achieved]:
         """What is achieved of several objectives at once, from every initial state."""
 
         def solved(model: MDP | IntervalMDP, objective: Objective, policy: Policy | None) -> Solution:
@@ -108,18 +103,11 @@ class Evaluation:
             self.operators.tell("in multi(…) nature is against every objective")
         if len(self.structure.initial_states) > 1:
             self.operators.tell("points of multi(…) are those of the first initial state")
-        try:
-            about = (
-                multi,
-                self.file,
-                self.operators.tell_joint(),
-                self._formulas,
-                self.effort.precision,
-                solved,
-            )
-            return [answer_multi(*about, start) for start in self.structure.initial_states]
-        except Complaint as complaint:
-            raise complaint.in_source(SourceText(self.file.source, self.file.file)) from None
+        model, precision = self.operators.tell_joint(), self.effort.precision
+        return [
+            answer_multi(multi, self.file, model, self._formulas, precision, solved, start)
+            for start in self.structure.initial_states
+        ]
 
     def states(self, expression: Expression) -> BoolArray:
         """The states in which a state formula holds."""
@@ -172,18 +160,28 @@ class Evaluation:
             return apply_filter(expression, self._value(expression.operand), restricted)
         if isinstance(expression, formulas.Quantile):
             return self._quantile(expression)
-        bounds, threshold = self._bounds(expression, self.effort.precision)
-        if threshold is None:
-            return bounds
-        assert expression.comparison is not None
-        return bounds.meets(expression.comparison, threshold)
+        starts, is_whole = self._starts(expression), expression is self._whole
+        if expression.comparison is None:
+            return self.operators.bounds(expression, self.effort.precision, starts, is_whole)[0]
+        return self._meets(expression, starts, list(self.structure.initial_states), is_whole)
 
-    def _bounds(
-        self, operator: formulas.ValueOperator, precision: float
-    ) -> tuple[StateBounds, Fraction | None]:
-        """Certified bounds of the value that an operator is about, and what it is compared with."""
-        is_whole = operator is self._whole
-        return self.operators.bounds(operator, precision, self._starts(operator), is_whole)
+    def _meets(
+        self,
+        operator: formulas.ValueOperator,
+        starts: OffsetArray,
+        needed: Sequence[int] | BoolArray,
+        is_whole: bool = False,
+    ) -> StateTruth:
+        """Where a value meets its threshold; bounds that leave a state open which is `needed` are looked for
+        once more, as closely as can be."""
+        bounds, threshold = self.operators.bounds(operator, self.effort.precision, starts, is_whole)
+        assert operator.comparison is not None and threshold is not None
+        truth = bounds.meets(operator.comparison, threshold)
+        if truth.is_open[needed].any():
+            finest = min(FINEST, self.effort.precision)
+            bounds, _ = self.operators.bounds(operator, finest, starts, is_whole)
+            truth = bounds.meets(operator.comparison, threshold)
+        return truth
 
     def _quantile(self, quantile: formulas.Quantile) -> StateBounds:
         """The least or largest bound for which a threshold is met."""
@@ -198,17 +196,7 @@ class Evaluation:
         wanted = np.zeros(self.structure.states, np.bool_)
         wanted[starts] = True
 
-        def decide(operator: formulas.ValueOperator) -> StateTruth:
-            bounds, limit = self.operators.bounds(operator, self.effort.precision, starts, False)
-            assert operator.comparison is not None and limit is not None
-            truth = bounds.meets(operator.comparison, limit)
-            if (truth.is_open & wanted).any():
-                finest = min(FINEST, self.effort.precision)
-                bounds, _ = self.operators.bounds(operator, finest, starts, False)
-                truth = bounds.meets(operator.comparison, limit)
-            return truth
-
-        result, _ = find_quantile(threshold, decide, wanted)
+        result, _ = find_quantile(threshold, lambda o: self._meets(o, starts, wanted), wanted)
         return result
 
     def _starts(self, operator: Expression) -> OffsetArray:
@@ -220,12 +208,13 @@ class Evaluation:
 
     def _decide_states(self, expression: Expression) -> BoolArray:
         """Where a formula inside another one holds; every state must be decided."""
+        known = self._done.get(id(expression))
+        is_threshold = isinstance(expression, formulas.ValueOperator) and expression.comparison is not None
+        if is_threshold and (known is None or as_truth(known[1], expression).is_open.any()):
+            assert isinstance(expression, formulas.ValueOperator)
+            truth = self._meets(expression, self._starts(expression), range(self.structure.states))
+            self._done[id(expression)] = (expression, truth)
         value = as_truth(self._value(expression), expression)
-        if value.is_open.any() and isinstance(expression, formulas.ValueOperator):
-            bounds, threshold = self._bounds(expression, min(FINEST, self.effort.precision))
-            assert threshold is not None and expression.comparison is not None
-            value = bounds.meets(expression.comparison, threshold)
-            self._done[id(expression)] = (expression, value)
         if not value.is_open.any():
             return value.holds
         state = int(np.argmax(value.is_open))

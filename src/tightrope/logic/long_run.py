@@ -144,7 +144,7 @@ def read_average(query: Query) -> tuple[RewardStructure, Directions]:
     """The reward whose average a query asks for, that of being in some states where it is a share of time."""
     operator, path, directions = query.operator, query.operator.path, query.directions
     assert directions is not None and isinstance(path, RewardFormula)
-    try:
+    with query.source.complaints():
         if query.options.discount is not None or query.options.terminal_reward is not None:
             raise Complaint("discounts and terminal rewards do not go with averages", operator.position)
         if operator.is_reward:
@@ -152,8 +152,6 @@ def read_average(query: Query) -> tuple[RewardStructure, Directions]:
         assert path.target is not None
         states = query.state_formulas().states(path.target)
         return RewardStructure(states.astype(np.float64)), directions
-    except Complaint as complaint:
-        raise complaint.in_source(query.source) from None
 
 
 def bound_average(

@@ -142,6 +142,17 @@ def check_query(
     everywhere: bool = True,
 ) -> Answer:
     """The answer to a query about a model; `everywhere`: for every state, not the initial one alone."""
+    with query.source.complaints():
+        return _answer(query, model, effort, assume_support, everywhere)
+
+
+def _answer(
+    query: Query,
+    model: MDP | IntervalMDP | CTMC | IntervalCTMC,
+    effort: SolveOptions,
+    assume_support: float | None,
+    everywhere: bool,
+) -> Answer:
     begin = time.perf_counter()
     formula = query.formula
     assert formula is not None
@@ -155,19 +166,21 @@ def check_query(
     gap = 0.0
     if isinstance(formula, Multi):
         several = evaluation.several(formula)
-        achieved = several[0].achieved
+        achieved = several[0]
         starts, verdicts = list(model.structure.initial_states), [one.verdict for one in several]
-        ends = [(one.lower, one.upper) for one in several if one.lower is not None and one.upper is not None]
-        if ends:
+        if achieved.bounds is not None:
             lower, upper = (np.full(model.structure.states, end) for end in (-np.inf, np.inf))
-            lower[starts], upper[starts] = (np.array(end) for end in zip(*ends, strict=True))
-            gap = max((high - low) / max(1.0, abs(low)) for low, high in ends)
-        elif not is_curve(formula):
+            for state, one in zip(starts, several, strict=True):
+                assert one.bounds is not None
+                lower[state], upper[state] = one.bounds
+            low, high = lower[starts], upper[starts]
+            gap = float((width(low, high, False) / np.maximum(1.0, np.abs(low))).max())
+        elif is_curve(formula):
+            gap = 0.0 if verdicts == ["certified"] else np.inf
+        else:
             holds, fails = (np.zeros(model.structure.states, np.bool_) for _ in range(2))
             for state, verdict in zip(starts, verdicts, strict=True):
                 holds[state], fails[state] = verdict == "true", verdict == "false"
-        else:
-            gap = 0.0 if verdicts == ["certified"] else np.inf
     else:
         value = evaluation.value(formula, everywhere)
     if isinstance(value, StateBounds):

@@ -6,14 +6,33 @@
   (U(w) − Σ w·t) / w₁ over the weights that were tried.
 * Two `=?`: the Pareto curve, points that policies attain and lines that none crosses.
 
-Each next weight is the one that the points so far leave most open: a small linear program, of which nothing
-is believed but the weights it proposes.
+Every objective is turned so that more is better: one with a threshold by its comparison (`P>=0.9` wants much,
+`R<=5` little), one with `=?` by its letters. For weights w ≥ 0 one solve gives an upper bound U(w) on Σ w·y
+over all policies, and a policy, whose objectives are then bounded one by one: a point y that it attains at
+least. Mixtures of policies (drawn once, when a play begins) attain mixtures of points, and no policy lies
+beyond w·y ≤ U(w); so points are an inner and weights an outer bound of what is achievable (Forejt,
+Kwiatkowska, Parker, 2012). Each next weight is the one that the points so far leave most open: a small linear
+program, of which nothing is believed but the weights it proposes. On interval models nature is against every
+objective on its own for points, and against the sum for weights: what is said to be achieved holds whatever
+nature does, and what is said to be impossible fails under some pick of nature.
+
+A play may *rest* in an end component in which nothing is earned or paid (`accepting_components`): there it
+satisfies all that its memory has settled, and of the formulas about what happens for ever one of the
+largest sets that can be satisfied together almost surely. The model that is solved has one state for each
+such component, with all ways out of it and a choice to stop for every such set.
+
+Maximised rewards are sums of gains until a play stops, minimised ones sums of costs. Both together are
+added with their signs, which has a meaning where nothing can be earned or paid for ever; otherwise it is
+refused. Where only gains are asked for, one that can be earned for ever is worth ∞ to every mixture in which
+a policy that does so has a share, however small, and such a share takes no more than itself from objectives
+that are never negative: it is left out of the search, and what the search attains is met with room for it.
+Where a cost is to be small that every policy which meets the thresholds pays for ever, its best value is ∞.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property
@@ -36,6 +55,7 @@ from tightrope.model.product import Letters, beside, product_of
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
+from tightrope.numerics.rounding import up
 from tightrope.prism.parse.property_syntax import (
     Multi,
     PropertyFile,
@@ -52,17 +72,52 @@ from tightrope.solver.solution import Solution
 MOST_WEIGHTS = 200
 MOST_OF_CURVE = 40
 MARGIN = 1e-9
+SHARE = Fraction(1, 1 << 40)
+"""How often a mixture draws policies that earn an objective for ever, where one can be."""
+
+Solve = Callable[[MDP | IntervalMDP, Objective, Policy | None], Solution]
+
+
+@dataclass(frozen=True, eq=False)
+class SingleObjective:
+    """One objective: the probability of a `formula`, which is the negation of what is minimised, or a total
+    `reward` (one number per choice); its `threshold`, if any, is turned as it is."""
+
+    text: str
+    is_maximised: bool
+    formula: Formula | None = None
+    reward: FloatArray | None = None
+    threshold: Fraction | None = None
+    is_strict: bool = False
+
+    @property
+    def is_cost(self) -> bool:
+        return self.reward is not None and not self.is_maximised
+
+    @property
+    def wanted(self) -> Fraction:
+        """What weights are compared with; those of an objective without a threshold are 0."""
+        return Fraction(0) if self.threshold is None else self.threshold
+
+    def reachable_threshold(self, loss: Fraction) -> Fraction | None:
+        """What a mixture must attain: a little more where the threshold itself does not count, or where a
+        part of it is lost."""
+        if self.threshold is None:
+            return None
+        return (self.threshold + (Fraction(1, 10**12) if self.is_strict else 0)) / (1 - loss)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Achieved(Record):
-    """What was found out about several objectives.
+    """What is known about several objectives.
 
     * `points`: a row per policy, what it attains at least of each objective (at most, of minimised ones).
     * `weights`, `limits`: no policy has Σ weights·objectives beyond the limit, each turned so that more is
       better.
     * `shares`: how a mixture draws one of `controllers` when a play begins; it meets what was asked.
-    * `objectives` are their texts, which `maximised` wants to be large; `probabilities` are no rewards.
+    * `bounds` of the best value where one was asked for; `verdict` where it is true or false, or a curve.
+    * `objectives` are the texts of all `wishes`, which `maximised` wants to be large; `probabilities` are no
+      rewards.
     """
 
     points: FloatArray
@@ -70,62 +125,209 @@ class Achieved(Record):
     limits: FloatArray
     shares: FloatArray
     controllers: tuple[Policy, ...]
-    lower: float
-    upper: float
-    verdict: str | None
-    objectives: tuple[str, ...] = ()
-    maximised: tuple[bool, ...] = ()
-    probabilities: tuple[bool, ...] = ()
+    bounds: tuple[float, float] | None = None
+    verdict: str | None = None
+    wishes: tuple[SingleObjective, ...] = ()
 
     def __post_init__(self) -> None:
         freeze_fields(self)
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        return tuple(wish.text for wish in self.wishes)
+
+    @property
+    def maximised(self) -> tuple[bool, ...]:
+        return tuple(wish.is_maximised for wish in self.wishes)
+
+    @property
+    def probabilities(self) -> tuple[bool, ...]:
+        return tuple(wish.formula is not None for wish in self.wishes)
 
     def _facts_(self) -> Facts:
         shown = [", ".join(f"{value:.6g}" for value in row) for row in self.points[:6]]
         return [("verdict", self.verdict or "a curve or a value"), *(("point", row) for row in shown)]
 
 
-class ParetoSearch:
-    """Points and weights, tried one after the other."""
+def answer_multi(
+    multi: Multi,
+    file: PropertyFile,
+    model: MDP | IntervalMDP,
+    formulas: StateFormulas,
+    precision: float,
+    solve: Solve,
+    start: int,
+) -> Achieved:
+    """What is achieved from one state that plays begin in."""
+    translator = Translator(formulas)
+    wishes = [_read(part, file, model.structure, formulas, translator) for part in multi.objectives]
+    open_ = [number for number, wish in enumerate(wishes) if wish.threshold is None]
+    if len(open_) > 2 or (len(open_) == 2 and len(wishes) > 2):
+        raise Complaint(
+            f"multi(…) asks for {len(open_)} values at once: one beside thresholds, or two alone (a curve)",
+            multi.position,
+            "give thresholds to the others: P>=0.9 [ … ]",
+        )
+    if len(open_) == 2 and len(model.structure.initial_states) > 1:
+        raise Complaint("the curve of two objectives is about one initial state", multi.position)
+    require_constant(model, "several objectives")
+    endless = _earned_for_ever(model, wishes, solve, start)
+    if endless and len(open_) == 2:
+        text = wishes[min(endless)].text
+        raise Complaint(
+            f"{text} can be infinite, at next to no cost for the other objective: there is no curve",
+            multi.position,
+            "ask for one value beside a threshold",
+        )
+    others = [wish for number, wish in enumerate(wishes) if number not in endless]
 
-    def __init__(self, trade: WeightedObjectives):
-        self.trade = trade
+    def search(sought: Sequence[SingleObjective]) -> ParetoSearch:
+        loss = SHARE if endless else Fraction(0)
+        return ParetoSearch(WeightedObjectives(model, sought, translator.atoms, solve, start), loss)
+
+    if len(open_) == 2:
+        return curve(search(others), precision)
+    if not open_:
+        result = decide(search(others))
+    elif open_[0] in endless:
+        result = decide(search(others))
+        least = np.inf if result.verdict == "true" else 0.0
+        result = replace(result, bounds=None if result.verdict == "false" else (least, np.inf))
+    else:
+        number = others.index(wishes[open_[0]])
+        result = optimise(search(others), number, precision)
+        if result.verdict == "false" and others[number].is_cost:
+            rest = decide(search([wish for wish in others if wish is not others[number]]))
+            at_least = np.inf if rest.verdict == "true" else 0.0
+            result = replace(
+                result, verdict=rest.verdict, bounds=None if rest.verdict == "false" else (at_least, np.inf)
+            )
+    if open_ and result.bounds is None:
+        raise Complaint("no policy meets the thresholds together, so there is no best value", multi.position)
+    if open_:
+        result = replace(result, verdict=None)
+    return _with_endless(result, wishes, endless) if endless else result
+
+
+def _read(
+    part: object, file: PropertyFile, structure: Structure, formulas: StateFormulas, translator: Translator
+) -> SingleObjective:
+    if not isinstance(part, ValueOperator):
+        raise Complaint(
+            "the objectives of multi(…) are P and R operators", None, "multi(Pmax=? [ F a ], P>=0.9 [ G b ])"
+        )
+    if part.condition is not None:
+        raise Complaint("conditional probabilities do not go with multi(…)", part.position)
+    if part.agent is not None and part.nature == part.agent:
+        raise Complaint("in multi(…) nature is against every objective", part.position, "write one direction")
+    if part.comparison is None and part.agent is None:
+        raise Complaint("an objective with =? says its direction", part.position, "Pmax=? or Pmin=?")
+    is_maximised = part.comparison.startswith(">") if part.comparison is not None else part.agent == "max"
+    threshold = threshold_of(part, formulas)
+    wish = SingleObjective(file.text_of(part), is_maximised, is_strict=part.comparison in ("<", ">"))
+    path = part.path
+    if isinstance(path, RewardFormula):
+        if not part.is_reward or path.operator is not RewardOperator.TOTAL:
+            raise Complaint("in multi(…) rewards are total ones", path.position, 'write R{"name"}max=? [ C ]')
+        reward = reward_structure_of(part, structure).per_choice(structure)
+        if (reward < 0).any():
+            raise Complaint("in multi(…) rewards are not negative", part.position)
+        turned = threshold if threshold is None or is_maximised else -threshold
+        return replace(wish, reward=reward, threshold=turned)
+    check_is_path(path)
+    if has_operators(path):
+        raise Complaint("in multi(…) paths hold no further operators", position_of(path))
+    formula, negation = translator.both_ways(path)
+    turned = threshold if threshold is None or is_maximised else 1 - threshold
+    return replace(wish, formula=formula if is_maximised else negation, threshold=turned)
+
+
+def _earned_for_ever(
+    model: MDP | IntervalMDP, wishes: Sequence[SingleObjective], solve: Solve, start: int
+) -> dict[int, Policy]:
+    """Rewards to be large that can be infinite, each with a policy that earns it for ever; none where others
+    are to be small, which such a policy might make infinite, too."""
+    if any(wish.is_cost for wish in wishes):
+        return {}
+    components = maximal_end_components(Support.of(model))
+    endless = {}
+    for number, wish in enumerate(wishes):
+        if wish.reward is None or not (components.internal & (wish.reward > 0)).any():
+            continue
+        total = Objective(
+            ObjectiveKind.TOTAL, Direction.MAX, Direction.MIN, reward=RewardStructure(choice=wish.reward)
+        )
+        policy = solve(model, total, None).policy
+        if np.isposinf(solve(model, total, policy).lower[start]):
+            endless[number] = policy
+    return endless
+
+
+def _with_endless(
+    result: Achieved, wishes: Sequence[SingleObjective], endless: Mapping[int, Policy]
+) -> Achieved:
+    """The same about all objectives: a row per policy that earns one of them for ever, of whose others
+    nothing is known, and its share of the mixture."""
+    others = [number for number in range(len(wishes)) if number not in endless]
+    nothing = np.array([float(wish.formula is not None and not wish.is_maximised) for wish in wishes])
+    points = np.tile(nothing, (len(result.points) + len(endless), 1))
+    points[: len(result.points), others] = result.points
+    weights = np.zeros((len(result.weights), len(wishes)))
+    weights[:, others] = result.weights
+    for row, number in enumerate(endless, start=len(result.points)):
+        points[row, number] = np.inf
+    rest = float(1 - SHARE) if len(result.shares) else 0.0
+    shares = np.concatenate([result.shares * rest, np.full(len(endless), (1 - rest) / len(endless))])
+    is_mixed = len(result.shares) == len(result.controllers)
+    return replace(
+        result,
+        points=points,
+        weights=weights,
+        shares=shares,
+        controllers=(*result.controllers, *endless.values()) if is_mixed else (),
+        wishes=tuple(wishes),
+    )
+
+
+class ParetoSearch:
+    """Points and weights, tried one after the other; `loss` is the share of a mixture that goes elsewhere."""
+
+    def __init__(self, trade: WeightedObjectives, loss: Fraction = Fraction(0)):
+        self.trade, self.wishes, self.loss = trade, trade.wishes, loss
         self.points: list[ParetoPoint] = []
         self.weights: list[FloatArray] = []
         self.limits: list[float] = []
 
-    def try_weights(self, weights: FloatArray) -> float:
-        """Solve for weights; how far beyond its points they can still go."""
+    def try_weights(self, weights: FloatArray) -> None:
+        """Solve for weights; of the points those stay that no other one is as good as in everything."""
         bound, point = self.trade.upper(weights)
         self.weights.append(weights)
         self.limits.append(bound)
-        if np.isfinite(point.value).all():
-            self.points.append(point)
-        return bound
+        if np.isfinite(point.value).all() and all((point.value > p.value).any() for p in self.points):
+            self.points = [p for p in self.points if (p.value > point.value).any()] + [point]
 
     def begin(self) -> None:
         """Each objective almost alone, and all together."""
-        count = self.trade.count
+        count = len(self.wishes)
         self.try_weights(np.full(count, 1 / count))
         for number in range(count):
             self.try_weights(np.where(np.arange(count) == number, 1.0, 1e-4 if count > 1 else 1.0))
 
-    def meets(self, wanted: Sequence[Fraction]) -> bool:
-        """Whether a mixture of points meets thresholds, by rationals."""
-        return self.mixture(wanted, None) is not None
+    def is_tried(self, weights: FloatArray) -> bool:
+        return any(np.abs(weights - tried / tried.sum()).max() < 1e-9 for tried in self.weights)
 
-    def mixture(
-        self, wanted: Sequence[Fraction | None], better: int | None
-    ) -> tuple[FloatArray, float] | None:
-        """Shares of the points that meet thresholds (None: no matter), best in one objective, and what they
+    def mixture(self, better: int | None = None) -> tuple[FloatArray, float] | None:
+        """Shares of the points that meet all thresholds, by rationals, best in one objective, and what they
         attain of it (0 where there is none)."""
         from scipy.optimize import linprog  # late: a quarter of a second that `learn` needs nothing of
 
         if not self.points:
             return None
         values = np.array([point.value for point in self.points])
-        rows = [i for i, least in enumerate(wanted) if least is not None]
-        bounds = np.array([float(wanted[i] or 0) for i in rows])
+        wanted = [wish.reachable_threshold(self.loss) for wish in self.wishes]
+        least = {i: threshold for i, threshold in enumerate(wanted) if threshold is not None}
+        rows = list(least)
+        bounds = np.array([float(threshold) for threshold in least.values()])
         if better is not None:
             bounds += MARGIN * np.maximum(1.0, np.abs(bounds))  # rationals look at it again
         goal = np.zeros(len(values) + 1)
@@ -146,25 +348,31 @@ class ParetoSearch:
             return None
         shares = [Fraction(max(float(share), 0.0)) for share in program.x[:-1]]
         shares = [share / sum(shares) for share in shares]
-        exact = [exact_point(point.value) for point in self.points]
-        mixed = [
-            sum((s * p[i] for s, p in zip(shares, exact, strict=True)), Fraction(0))
-            for i in range(len(wanted))
-        ]
-        for i in rows:
-            least = wanted[i]
-            if least is not None and mixed[i] < least:
-                return None
-        attained = float(np.nextafter(float(mixed[better]), -np.inf)) if better is not None else 0.0
+
+        def mixed(number: int) -> Fraction:
+            return sum(
+                (
+                    share * Fraction(float(value))
+                    for share, value in zip(shares, values[:, number], strict=True)
+                ),
+                Fraction(0),
+            )
+
+        if any(mixed(number) < threshold for number, threshold in least.items()):
+            return None
+        attained = 0.0
+        if better is not None:
+            attained = float(np.nextafter(float(mixed(better) * (1 - self.loss)), -np.inf))
         return np.array([float(share) for share in shares]), attained
 
     def open_weights(self, wanted: FloatArray, without: int | None = None) -> FloatArray | None:
         """The weights by which a point lies farthest beyond all points so far, perhaps `without` an
-        objective."""
+        objective; None where there is nothing more to try."""
         from scipy.optimize import linprog
 
-        values = np.array([point.value for point in self.points])
-        count = self.trade.count
+        if not self.points:
+            return None
+        values, count = np.array([point.value for point in self.points]), len(self.wishes)
         program = linprog(
             np.concatenate([-wanted, [1.0]]),
             A_ub=np.hstack([values, -np.ones((len(values), 1))]),
@@ -175,133 +383,129 @@ class ParetoSearch:
         )
         if program.status != 0:
             return None
-        weights: FloatArray = np.maximum(program.x[:count], 0.0)
-        return weights
+        weights: FloatArray = np.where(program.x[:count] < 1e-12, 0.0, program.x[:count])
+        return None if self.is_tried(weights) else weights
 
-    def is_refuted(self, wanted: Sequence[Fraction], strict: Sequence[bool]) -> bool:
-        """Whether some weights show that thresholds cannot all be met."""
+    def is_refuted(self, without: int | None = None) -> bool:
+        """Whether some weights, perhaps those `without` an objective, show that thresholds cannot all be
+        met."""
         for weights, limit in zip(self.weights, self.limits, strict=True):
-            if not np.isfinite(limit):
+            if without is not None and weights[without] > 0:
                 continue
-            total = sum((Fraction(float(w)) * t for w, t in zip(weights, wanted, strict=True)), Fraction(0))
-            needs_more = any(s and w > 0 for s, w in zip(strict, weights, strict=True))
+            if np.isneginf(limit):
+                return True  # every policy pays for ever
+            if np.isposinf(limit):
+                continue
+            pairs = list(zip(weights.tolist(), self.wishes, strict=True))
+            total = sum((Fraction(weight) * wish.wanted for weight, wish in pairs), Fraction(0))
+            needs_more = any(weight > 0 and wish.is_strict for weight, wish in pairs)
             if total > Fraction(limit) or (needs_more and total == Fraction(limit)):
                 return True
         return False
 
-    def best(self, number: int, wanted: Sequence[Fraction | None]) -> float:
+    def best(self, number: int) -> float:
         """An upper bound on one objective where the others meet their thresholds."""
         least = np.inf
         for weights, limit in zip(self.weights, self.limits, strict=True):
+            if np.isneginf(limit):
+                return limit
             if weights[number] > 0 and np.isfinite(limit):
-                rest = Fraction(limit)
-                for i, threshold in enumerate(wanted):
-                    if threshold is not None:
-                        rest -= Fraction(float(weights[i])) * threshold
+                pairs = zip(weights.tolist(), self.wishes, strict=True)
+                rest = Fraction(limit) - sum(Fraction(weight) * wish.wanted for weight, wish in pairs)
                 bound = rest / Fraction(float(weights[number]))
                 least = min(least, float(np.nextafter(float(bound), np.inf)))
         return least
 
-    def result(self, shares: FloatArray | None, lower: float, upper: float, verdict: str | None) -> Achieved:
-        """All of it; of the controllers those that the mixture uses, or all points of a curve."""
+    def result(
+        self,
+        shares: FloatArray | None = None,
+        bounds: tuple[float, float] | None = None,
+        verdict: str | None = None,
+    ) -> Achieved:
+        """All of it; of the policies those that the mixture uses, or all points of a curve."""
         used = np.arange(len(self.points)) if shares is None else np.flatnonzero(shares)
-        sign = np.array([1.0 if wish.is_maximised else -1.0 for wish in self.trade.wishes])
-        offset = np.array([0.0 if w.is_maximised or w.formula is None else 1.0 for w in self.trade.wishes])
-        values = np.array([p.value for p in self.points]).reshape(-1, self.trade.count)
+        sign = np.array([1.0 if wish.is_maximised else -1.0 for wish in self.wishes])
+        offset = np.array([float(wish.formula is not None and not wish.is_maximised) for wish in self.wishes])
+        values = np.array([p.value for p in self.points]).reshape(len(self.points), len(self.wishes))
         return Achieved(
-            points=offset + sign * values,
-            weights=np.array(self.weights),
+            points=np.maximum(offset + sign * values, 0.0) + 0.0,  # no zero has a sign
+            weights=np.array(self.weights).reshape(len(self.weights), len(self.wishes)),
             limits=np.array(self.limits),
             shares=np.ones(len(used)) / max(len(used), 1) if shares is None else shares[used],
             controllers=tuple(self.trade.controller(self.points[i]) for i in used if self.trade.is_steered),
-            lower=lower,
-            upper=upper,
+            bounds=bounds,
             verdict=verdict,
-            objectives=tuple(wish.text for wish in self.trade.wishes),
-            maximised=tuple(wish.is_maximised for wish in self.trade.wishes),
-            probabilities=tuple(wish.formula is not None for wish in self.trade.wishes),
+            wishes=tuple(self.wishes),
         )
 
 
-def decide(trade: WeightedObjectives, wanted: Sequence[Fraction], strict: Sequence[bool]) -> Achieved:
+def decide(search: ParetoSearch) -> Achieved:
     """Whether one policy, perhaps a mixture, meets all thresholds."""
-    search = ParetoSearch(trade)
+    if not search.wishes:
+        return search.result(np.zeros(0), verdict="true")
     search.begin()
-    nearly = [_beyond(t, s) for t, s in zip(wanted, strict, strict=True)]
+    wanted = np.array([float(wish.wanted) for wish in search.wishes])
     for _ in range(MOST_WEIGHTS):
-        mixture = search.mixture(nearly, None)
+        mixture = search.mixture()
         if mixture is not None:
-            return search.result(mixture[0], 1.0, 1.0, "true")
-        if search.is_refuted(wanted, strict):
-            return search.result(None, 0.0, 0.0, "false")
-        weights = search.open_weights(np.array([float(t) for t in wanted])) if search.points else None
-        if weights is None or _is_tried(search, weights):
+            return search.result(mixture[0], verdict="true")
+        if search.is_refuted():
+            return search.result(verdict="false")
+        weights = search.open_weights(wanted)
+        if weights is None:
             break
         search.try_weights(weights)
-    return search.result(None, 0.0, 1.0, "not certified")
+    return search.result(verdict="not certified")
 
 
-def optimise(
-    trade: WeightedObjectives,
-    number: int,
-    wanted: Sequence[Fraction | None],
-    strict: Sequence[bool],
-    precision: float,
-) -> Achieved:
-    """The best of one objective that leaves the thresholds of the others met; turned so that more is
-    better."""
-    search = ParetoSearch(trade)
+def optimise(search: ParetoSearch, number: int, precision: float) -> Achieved:
+    """The best of one objective that leaves the thresholds of the others met; "false" if these cannot be met
+    by policies that pay nothing for ever."""
     search.begin()
-    nearly = [None if t is None else _beyond(t, s) for t, s in zip(wanted, strict, strict=True)]
-    lower, shares = -np.inf, None
+    wish = search.wishes[number]
+    lower, upper, shares = -np.inf, np.inf, None
     for _ in range(MOST_WEIGHTS):
-        mixture = search.mixture(nearly, number)
+        mixture = search.mixture(number)
         if mixture is not None:
             shares, lower = mixture
-        upper = search.best(number, wanted)
+        upper = search.best(number)
         if np.isfinite(lower) and upper - lower <= precision * max(1.0, abs(lower)):
             break
-        constraints = [Fraction(0) if t is None else t for t in wanted]
-        if not search.points:
-            break
-        aim = np.array([float(t) for t in constraints])
+        aim = np.array([float(one.wanted) for one in search.wishes])
         if np.isfinite(lower):
             aim[number] = (lower + upper) / 2 if np.isfinite(upper) else lower + 1
         weights = search.open_weights(aim, None if np.isfinite(lower) else number)
-        if weights is None or _is_tried(search, weights):
+        if weights is None:
             break
         search.try_weights(weights)
-    verdict = "false" if shares is None and _impossible(search, number, wanted, strict) else None
-    return search.result(shares, lower, search.best(number, wanted), verdict)
+    upper = search.best(number)
+    below_all = upper < 0 if wish.formula is not None or wish.is_maximised else np.isneginf(upper)
+    if shares is None and (below_all or search.is_refuted(without=number)):
+        return search.result(verdict="false")
+    if wish.formula is not None and not wish.is_maximised:
+        lower, upper = float(np.nextafter(1 - upper, -np.inf)), float(np.nextafter(1 - lower, np.inf))
+    elif not wish.is_maximised:
+        lower, upper = -upper, -lower
+    if wish.formula is not None:
+        lower, upper = max(lower, 0.0), min(upper, 1.0)
+    return search.result(shares, (lower, upper))
 
 
-def _impossible(
-    search: ParetoSearch, number: int, wanted: Sequence[Fraction | None], strict: Sequence[bool]
-) -> bool:
-    """Whether the thresholds cannot be met: shown by weights that leave the open objective out, or by a bound
-    on it below all that it can be."""
-    wish = search.trade.wishes[number]
-    if (wish.formula is not None or wish.is_maximised) and search.best(number, wanted) < 0:
-        return True
-    remaining = [i for i, weights in enumerate(search.weights) if weights[number] == 0]
-    alone = ParetoSearch(search.trade)
-    alone.weights, alone.limits = (
-        [search.weights[i] for i in remaining],
-        [search.limits[i] for i in remaining],
-    )
-    return alone.is_refuted([Fraction(0) if t is None else t for t in wanted], strict)
-
-
-def curve(trade: WeightedObjectives, precision: float) -> Achieved:
-    """The Pareto curve of two objectives: between neighbours the line through them says where to look."""
-    search = ParetoSearch(trade)
+def curve(search: ParetoSearch, precision: float) -> Achieved:
+    """The Pareto curve of two objectives: between neighbours the line through them says where to look. Of
+    costs that a policy may pay for ever it has the finite ones."""
     search.begin()
+    if not search.points:
+        raise InputError(
+            "every policy pays one of the objectives of multi(…) for ever: there is no curve",
+            hint="ask for one value beside a threshold",
+        )
     while len(search.weights) < MOST_OF_CURVE:
         weights = _next_on_curve(search, precision)
         if weights is None:
-            return search.result(None, 0.0, 0.0, "certified")
+            return search.result(verdict="certified")
         search.try_weights(weights)
-    return search.result(None, 0.0, 0.0, "not certified")
+    return search.result(verdict="not certified")
 
 
 def _next_on_curve(search: ParetoSearch, precision: float) -> FloatArray | None:
@@ -317,146 +521,9 @@ def _next_on_curve(search: ParetoSearch, precision: float) -> FloatArray | None:
         if across.min() <= precision / 10:
             continue
         weights: FloatArray = across / across.sum()
-        if not _is_tried(search, weights):
+        if not search.is_tried(weights):
             return weights
     return None
-
-
-def _is_tried(search: ParetoSearch, weights: FloatArray) -> bool:
-    return any(np.abs(weights - tried / tried.sum()).max() < 1e-9 for tried in search.weights)
-
-
-def _beyond(threshold: Fraction, strict: bool) -> Fraction:
-    """What a mixture must reach: a little more where the threshold itself does not count."""
-    return threshold + Fraction(1, 10**12) if strict else threshold
-
-
-# `multi(…)` read and answered: from the objectives of a text to what was achieved.
-#
-# An objective with a threshold is turned by its comparison (`P>=0.9` wants much, `R<=5` little), one with
-# `=?` by its letters. No `=?`: is it achievable? One: its best value beside the thresholds. Two: the Pareto
-# curve.
-
-
-@dataclass(frozen=True, eq=False)
-class MultiAnswer:
-    """What was achieved; `lower` and `upper` are bounds of the value where one was asked for."""
-
-    achieved: Achieved
-    lower: float | None = None
-    upper: float | None = None
-    verdict: str | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class _Asked:
-    wish: SingleObjective
-    threshold: Fraction | None
-    is_strict: bool
-
-
-def answer_multi(
-    multi: Multi,
-    file: PropertyFile,
-    model: MDP | IntervalMDP,
-    formulas: StateFormulas,
-    precision: float,
-    solve: Solve,
-    start: int,
-) -> MultiAnswer:
-    """The answer for one state that plays begin in."""
-    translator = Translator(formulas)
-    read = [_read(part, file, model.structure, formulas, translator) for part in multi.objectives]
-    open_ = [number for number, one in enumerate(read) if one.threshold is None]
-    if len(open_) > 2 or (len(open_) == 2 and len(read) > 2):
-        raise Complaint(
-            f"multi(…) asks for {len(open_)} values at once: one beside thresholds, or two alone (a curve)",
-            multi.position,
-            "give thresholds to the others: P>=0.9 [ … ]",
-        )
-    if len(open_) == 2 and len(model.structure.initial_states) > 1:
-        raise Complaint("the curve of two objectives is about one initial state", multi.position)
-    trade = WeightedObjectives(model, [one.wish for one in read], translator.atoms, solve, start)
-    wanted, strict = [one.threshold for one in read], [one.is_strict for one in read]
-    if not open_:
-        result = decide(trade, [Fraction(0) if t is None else t for t in wanted], strict)
-        return MultiAnswer(result, verdict=result.verdict)
-    if len(open_) == 2:
-        result = curve(trade, precision)
-        return MultiAnswer(result, verdict=result.verdict)
-    (number,) = open_
-    result = optimise(trade, number, wanted, strict, precision)
-    if result.verdict == "false":
-        raise Complaint("no policy meets the thresholds together, so there is no best value", multi.position)
-    wish = read[number].wish
-    if wish.is_maximised:
-        lower, upper = result.lower, result.upper
-    elif wish.formula is None:
-        lower, upper = -result.upper, -result.lower
-    else:
-        lower, upper = (
-            float(np.nextafter(1 - result.upper, -np.inf)),
-            float(np.nextafter(1 - result.lower, np.inf)),
-        )
-    if wish.formula is not None:
-        lower, upper = max(lower, 0.0), min(upper, 1.0)
-    return MultiAnswer(result, lower, upper)
-
-
-def _read(
-    part: object, file: PropertyFile, structure: Structure, formulas: StateFormulas, translator: Translator
-) -> _Asked:
-    if not isinstance(part, ValueOperator):
-        raise Complaint(
-            "the objectives of multi(…) are P and R operators", None, "multi(Pmax=? [ F a ], P>=0.9 [ G b ])"
-        )
-    if part.condition is not None:
-        raise Complaint("conditional probabilities do not go with multi(…)", part.position)
-    if part.agent is not None and part.nature == part.agent:
-        raise Complaint("in multi(…) nature is against every objective", part.position, "write one direction")
-    if part.comparison is None and part.agent is None:
-        raise Complaint("an objective with =? says its direction", part.position, "Pmax=? or Pmin=?")
-    is_maximised = part.comparison.startswith(">") if part.comparison is not None else part.agent == "max"
-    threshold = threshold_of(part, formulas)
-    text, path = file.text_of(part), part.path
-    if isinstance(path, RewardFormula):
-        if not part.is_reward or path.operator is not RewardOperator.TOTAL:
-            raise Complaint("in multi(…) rewards are total ones", path.position, 'write R{"name"}max=? [ C ]')
-        reward = reward_structure_of(part, structure).per_choice(structure)
-        if (reward < 0).any():
-            raise Complaint("in multi(…) rewards are not negative", part.position)
-        wish = SingleObjective(text, is_maximised, reward=reward)
-        turned = threshold if threshold is None or is_maximised else -threshold
-    else:
-        check_is_path(path)
-        if has_operators(path):
-            raise Complaint("in multi(…) paths hold no further operators", position_of(path))
-        formula, negation = translator.both_ways(path)
-        wish = SingleObjective(text, is_maximised, formula=formula if is_maximised else negation)
-        turned = threshold if threshold is None or is_maximised else 1 - threshold
-    return _Asked(wish, turned, part.comparison in ("<", ">"))
-
-
-# Several objectives at once: what one policy can achieve of all of them, with certified bounds.
-#
-# Every objective is turned so that more is better. For weights w ≥ 0 one solve gives an upper bound U(w) on Σ
-# w·y over all policies, and a policy, whose objectives are then bounded one by one: a point y that it attains
-# at least. Mixtures of policies (drawn once, when a play begins) attain mixtures of points, and no policy
-# lies beyond w·y ≤ U(w); so points are an inner and weights an outer bound of what is achievable (Forejt,
-# Kwiatkowska, Parker, 2012). On interval models nature is against every objective on its own for points, and
-# against the sum for weights: what is said to be achieved holds whatever nature does, and what is said to be
-# impossible fails under some pick of nature.
-#
-# A play may *rest* in an end component in which nothing is earned or paid (`accepting_components`): there it
-# satisfies all that its memory has settled, and of the formulas about what happens for ever one of the
-# largest sets that can be satisfied together almost surely. The model that is solved has one state for each
-# such component, with all ways out of it and a choice to stop for every such set.
-#
-# Maximised rewards are sums of gains until a play stops, minimised ones sums of costs. Both together are
-# added with their signs, which has a meaning where nothing can be earned or paid for ever; otherwise it is
-# refused.
-
-Solve = Callable[[MDP | IntervalMDP, Objective, Policy | None], Solution]
 
 
 class Sums(Enum):
@@ -465,17 +532,6 @@ class Sums(Enum):
     GAINS = "maximised rewards, or none"
     COSTS = "minimised rewards"
     BOTH = "rewards of both directions"
-
-
-@dataclass(frozen=True, eq=False)
-class SingleObjective:
-    """One objective: the probability of a `formula`, which is the negation of what is minimised, or a total
-    `reward` (one number per choice)."""
-
-    text: str
-    is_maximised: bool
-    formula: Formula | None = None
-    reward: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -499,7 +555,6 @@ class WeightedObjectives:
     ):
         self.base, self.wishes, self._solve = model, wishes, solve
         self.is_steered = len(model.structure.initial_states) == 1  # where controllers begin
-        require_constant(model, "several objectives")
         directions = {wish.is_maximised for wish in wishes if wish.reward is not None}
         self.sums = Sums.BOTH if len(directions) == 2 else Sums.COSTS if False in directions else Sums.GAINS
         self.letters = Letters.of(atoms, model.states)
@@ -519,12 +574,8 @@ class WeightedObjectives:
         if self.sums is Sums.BOTH:
             self._require_end()
 
-    @property
-    def count(self) -> int:
-        return len(self.wishes)
-
     def upper(self, weights: FloatArray) -> tuple[float, ParetoPoint]:
-        """A bound on Σ w·y over all policies, and what the policy that was found attains."""
+        """A bound on Σ w·y over all policies, and what the policy behind it attains."""
         total = sum(
             (w * part for w, part in zip(weights, self._parts, strict=True)), np.zeros(self.model.choices)
         )
@@ -532,11 +583,12 @@ class WeightedObjectives:
         policy = solution.policy
         if self.sums is Sums.COSTS:
             spared = sum(w for w, wish in zip(weights, self.wishes, strict=True) if wish.formula is not None)
-            bound = float(np.nextafter(np.nextafter(spared, np.inf) - solution.lower[0], np.inf))
+            least = float(solution.lower[0])
+            bound = -np.inf if np.isinf(least) else float(up(up(spared) - least))
         else:
             bound = float(solution.upper[0])
         return bound, ParetoPoint(
-            np.array([self._evaluate(i, policy) for i in range(self.count)]), policy.choice
+            np.array([self._evaluate(i, policy) for i in range(len(self.wishes))]), policy.choice
         )
 
     def controller(self, point: ParetoPoint) -> Policy:
@@ -549,7 +601,9 @@ class WeightedObjectives:
         if self.sums is not Sums.COSTS:
             return float(solution.lower[0])
         worst = float(solution.upper[0])
-        return float(np.nextafter(1 - worst, -np.inf)) if self.wishes[number].formula is not None else -worst
+        if self.wishes[number].formula is None:
+            return -worst
+        return max(float(np.nextafter(1 - worst, -np.inf)), 0.0)
 
     def _objective(self, reward: FloatArray) -> Objective:
         earned = RewardStructure(choice=reward)
@@ -591,8 +645,3 @@ class WeightedObjectives:
                 part[stops] = 1 - won if self.sums is Sums.COSTS else won
             result.append(part)
         return result
-
-
-def exact_point(point: FloatArray) -> list[Fraction]:
-    """The numbers that doubles are; −∞ is what no mixture may use."""
-    return [Fraction(float(value)) for value in point]

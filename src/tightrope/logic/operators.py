@@ -213,7 +213,7 @@ class Operators:
         check_is_path(path)
         reward = reward_structure_of(task.operator, self.structure)
         self.tell(f"the path is read as  {spell(path, self.file)}")
-        translator = Translator(self._formulas)
+        translator = Translator(self._formulas, counts_steps=True)
         formula, _ = translator.both_ways(path)
         if not is_co_safe(formula):
             raise Complaint(

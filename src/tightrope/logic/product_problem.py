@@ -40,7 +40,7 @@ from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import RewardFormula, ValueOperator, spell
-from tightrope.prism.parse.syntax import Complaint, SourceText
+from tightrope.prism.parse.syntax import SourceText
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query, pick
 from tightrope.prism.properties.resolve import PropertyOptions, formulas_of, refuse_reward_options
@@ -163,12 +163,10 @@ def to_hoa(model: Model, property: str, *, const: Mapping[str, Number | bool] | 
     if not isinstance(operator, ValueOperator) or isinstance(operator.path, RewardFormula):
         raise source.error("one P over a path is wanted here", pick(parsed).position)
     options = PropertyOptions(constants=constant_texts(const))
-    try:
+    with source.complaints():
         check_is_path(operator.path)
         translator = Translator(formulas_of(parsed, model.structure, options))
         formula, _ = translator.both_ways(operator.path)
-    except Complaint as complaint:
-        raise complaint.in_source(source) from None
     names = [spell(atom, parsed) for atom in translator.written]
     return hoa_text(formula, len(translator.atoms), names)
 
@@ -186,12 +184,10 @@ def product_problem(
         raise InputError("temporal problems are about models with parameters", hint="`solve` takes others")
     operator, directions = query.operator, query.directions
     assert directions is not None and not isinstance(operator.path, RewardFormula)
-    try:
+    with query.source.complaints():
         refuse_reward_options(query.options)
         translator = Translator(query.state_formulas())
         path = translator.both_ways(operator.path)
-    except Complaint as complaint:
-        raise complaint.in_source(query.source) from None
     sought = sought_formula(path, directions)
     letters = Letters.of(translator.atoms, model.states)
     stand_in, start = every_transition(model.structure), np.array([model.initial])

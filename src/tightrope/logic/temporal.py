@@ -203,10 +203,14 @@ def _by_translator(
 
 
 class Translator:
-    """Path formulas of a property as LTL; `atoms` are the state formulas that they are made of."""
+    """Path formulas of a property as LTL; `atoms` are the state formulas that they are made of.
 
-    def __init__(self, formulas: StateFormulas):
-        self._formulas = formulas
+    A state formula that holds everywhere or nowhere is no atom, unless steps are to be counted
+    (`counts_steps`): `X true` is satisfied by the second state of a play, and rewards are added up until it.
+    """
+
+    def __init__(self, formulas: StateFormulas, counts_steps: bool = False):
+        self._formulas, self._counts_steps = formulas, counts_steps
         self.atoms: list[BoolArray] = []
         self.written: list[Expression] = []
         self._number: dict[bytes, int] = {}
@@ -239,7 +243,7 @@ class Translator:
 
     def _atom(self, expression: Expression, holds: bool) -> Formula:
         members = self._formulas.states(expression)
-        if members.all() or not members.any():
+        if not self._counts_steps and (members.all() or not members.any()):
             return TRUE if bool(members.all()) == holds else FALSE
         key = np.packbits(members).tobytes()
         opposite = np.packbits(~members).tobytes()

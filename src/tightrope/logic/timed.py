@@ -394,8 +394,9 @@ def bound_over_rates(chain: IntervalCTMC, query: Query, effort: SolveOptions) ->
     steps = 0
     for direction in ("min", "max"):
         directed = query.with_nature(direction)
-        evaluation = TimedEvaluation(chain, directed, effort)
-        result = evaluation.value(directed.operator, everywhere=False)
+        with query.source.complaints():
+            evaluation = TimedEvaluation(chain, directed, effort)
+            result = evaluation.value(directed.operator, everywhere=False)
         assert isinstance(result, StateBounds)
         ends.append(result)
         missed += evaluation.operators.missed

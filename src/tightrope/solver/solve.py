@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
-from typing import TypedDict, cast
+from typing import TypedDict, Unpack, cast
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.rounding import down, up
 from tightrope.numerics.text import interval_text
+from tightrope.prism.properties.query import Query
 from tightrope.problem import Model, Problem, problem_of, require_discrete
 from tightrope.solver.bellman.factored import FactoredOperator
 from tightrope.solver.bellman.interval import IntervalOperator, Mixture, check_choices, check_weights, mix
@@ -49,7 +50,7 @@ from tightrope.solver.iteration.budget import Progress, SolveOptions
 from tightrope.solver.iteration.certify import rank_mixture
 from tightrope.solver.iteration.finite_horizon import Rule, Tail, back_up_steps
 from tightrope.solver.iteration.fixpoint import Fixpoint, solve_equations
-from tightrope.solver.solution import GameBounds, Solution, Status, widest
+from tightrope.solver.solution import FALSE, OPEN, TRUE, GameBounds, Solution, Status, widest
 from tightrope.solver.workspace import Workspace
 
 ForSolver = OffsetArray | FloatArray | TimeVaryingChoices | None
@@ -431,6 +432,60 @@ def _complement(values: FloatArray, upward: bool) -> FloatArray:
     plain = 1.0 - values
     moved = np.minimum(up(plain), 1.0) if upward else np.maximum(down(plain), 0.0)
     return np.where(exact, plain, moved)
+
+
+CLOSEST = 1e-13
+"""How closely a value is bounded, relative to itself, where wider bounds leave its threshold open."""
+
+
+def solve_query(
+    problem: Problem,
+    *,
+    policy: PolicyGiven | None = None,
+    precision: float = 1e-6,
+    relative: bool = True,
+    start: FloatArray | None = None,
+    workspace: Workspace | None = None,
+    **words: Unpack[SolveWords],
+) -> Solution:
+    """`solve`, and where the property has a threshold its `truth`: bounds that leave it open are refined."""
+    solution = solve(
+        problem,
+        policy=policy,
+        precision=precision,
+        relative=relative,
+        start=start,
+        workspace=workspace,
+        **words,
+    )
+    query = problem.query
+    if not query.is_threshold:
+        return solution
+    truth = _truth(query, solution)
+    if truth == OPEN and precision > CLOSEST:
+        middle = 0.5 * (solution.lower + solution.upper)
+        finer = solve(
+            problem,
+            policy=policy,
+            precision=CLOSEST,
+            start=np.where(np.isfinite(middle), middle, 0.0),
+            workspace=workspace,
+            **words,
+        )
+        gap = widest(finer.lower, finer.upper, relative, finer.unit)
+        status = Status.CERTIFIED if gap <= precision else finer.status
+        solution = replace(finer, gap=gap, precision=precision, relative=relative, status=status)
+        truth = _truth(query, solution)
+    return replace(solution, truth=truth)
+
+
+def _truth(query: Query, solution: Solution) -> str:
+    """Whether a property with a threshold holds in all initial states."""
+    answers = {
+        query.answer(float(solution.lower[state]), float(solution.upper[state]))
+        for state in solution.kernel.structure.initial_states
+    }
+    return FALSE if FALSE in answers else TRUE if answers == {TRUE} else OPEN
 
 
 def operator_of(sets: Sets) -> BellmanOperator:

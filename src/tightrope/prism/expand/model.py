@@ -30,10 +30,8 @@ def expand(
     `synchronisations` are those of a model that comes from elsewhere, in place of what its text says; whoever
     makes them sees to it that no two modules that move together assign the same variable.
     """
-    try:
+    with SourceText(model.source, model.file).complaints():
         return _expand(model, constants or {}, synchronisations)
-    except Complaint as complaint:
-        raise complaint.in_source(SourceText(model.source, model.file)) from None
 
 
 def _expand(

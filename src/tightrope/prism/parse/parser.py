@@ -41,7 +41,7 @@ from tightrope.prism.parse.property_syntax import (
     spell,
 )
 from tightrope.prism.parse.refusals import syntax_error
-from tightrope.prism.parse.syntax import Complaint, SourceText
+from tightrope.prism.parse.syntax import SourceText
 
 
 def load_tables(start: str, builder: Any) -> Lark:
@@ -177,15 +177,14 @@ def _tuples_of(items: list[object], kind: type) -> list[tuple[object, ...]]:
 
 
 def _parse(source: SourceText, start: str) -> object:
-    try:
+    with source.complaints():
         try:
-            return _fast_parser(start).parse(source.text)
-        except NotParsedError:
-            return _parser(start).parse(source.text)
-    except UnexpectedInput as error:
-        raise syntax_error(error, source, _spelling(start)) from None
-    except Complaint as complaint:
-        raise complaint.in_source(source) from None
+            try:
+                return _fast_parser(start).parse(source.text)
+            except NotParsedError:
+                return _parser(start).parse(source.text)
+        except UnexpectedInput as error:
+            raise syntax_error(error, source, _spelling(start)) from None
 
 
 @cache

@@ -8,7 +8,8 @@ its `Position`.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
@@ -306,6 +307,14 @@ class SourceText:
         """An `InputError` at a position of the text."""
         return InputError(message, self.location(position), hint)
 
+    @contextmanager
+    def complaints(self) -> Iterator[None]:
+        """Complaints raised inside become the errors that a user sees."""
+        try:
+            yield
+        except Complaint as complaint:
+            raise self.error(complaint.message, complaint.position, complaint.hint) from None
+
 
 class Complaint(Exception):
     """What is wrong with a text, raised where its `SourceText` is not at hand; never leaves the package."""
@@ -315,10 +324,6 @@ class Complaint(Exception):
         self.message = message
         self.position = position
         self.hint = hint
-
-    def in_source(self, source: SourceText) -> InputError:
-        """The same complaint as the error a user sees."""
-        return source.error(self.message, self.position, self.hint)
 
 
 def position_of(expression: Expression) -> Position | None:

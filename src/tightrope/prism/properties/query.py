@@ -13,7 +13,7 @@ from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import Property, PropertyFile, RewardFormula, ValueOperator
-from tightrope.prism.parse.syntax import Complaint, Expression, Position, SourceText, suggestion
+from tightrope.prism.parse.syntax import Expression, Position, SourceText, suggestion
 from tightrope.prism.properties.capabilities import CAPABILITIES, QueryKind, Task, require_task, supports
 from tightrope.prism.properties.resolve import (
     DirectionReading,
@@ -196,11 +196,9 @@ def read_query(
     )
     if not isinstance(formula, ValueOperator):
         return query
-    try:
+    with query.source.complaints():
         agent, nature, reading = read_directions(formula, file, structure, options)
         threshold = threshold_of(formula, query.state_formulas())
-    except Complaint as complaint:
-        raise complaint.in_source(query.source) from None
     objective = None
     if query.is_plain and not options.is_timed:
         objective = read_objective(formula, file, structure, options)

@@ -113,7 +113,7 @@ def read_objective(
 ) -> Objective:
     """The objective of one P or R over a simple path or a reward; `nested` evaluates operators inside its
     state formulas."""
-    try:
+    with SourceText(file.source, file.file).complaints():
         formulas = formulas_of(file, structure, options, nested)
         agent, nature, _ = read_directions(operator, file, structure, options)
         if isinstance(operator.path, RewardFormula):
@@ -123,8 +123,6 @@ def read_objective(
             return _reward_objective(operator.path, reward, formulas, structure, (agent, nature), options)
         refuse_reward_options(options)
         return _path_objective(operator.path, formulas, agent, nature)
-    except Complaint as complaint:
-        raise complaint.in_source(SourceText(file.source, file.file)) from None
 
 
 def formulas_of(

@@ -154,7 +154,7 @@ _TIMELESS = (formulas.RewardOperator.REACH, formulas.RewardOperator.TOTAL, formu
 def refuse_time(file: formulas.PropertyFile, subject: str = "a Markov automaton") -> None:
     """Refuse a file with a property that speaks of time or steps; `subject` is what cannot answer it."""
     for property_ in file.properties:
-        for node in _parts(property_.formula):
+        for node in parts_of(property_.formula):
             if (what := _time_in(node)) is not None:
                 raise SourceText(file.source, file.file).error(
                     f"{what}: of {subject} only what does not speak of time is answered",
@@ -175,7 +175,7 @@ def _time_in(node: Any) -> str | None:
     return "CVaR" if isinstance(node, formulas.ValueOperator) and node.cvar_level is not None else None
 
 
-def _parts(node: Any) -> Iterator[Any]:
+def parts_of(node: Any) -> Iterator[Any]:
     """The node and everything inside of it."""
     stack = [node]
     while stack:

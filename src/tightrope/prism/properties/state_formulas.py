@@ -44,7 +44,7 @@ from tightrope.prism.parse.syntax import (
     position_of,
     suggestion,
 )
-from tightrope.prism.properties.shape import STATE_OPERATORS, has_operators, is_path
+from tightrope.prism.properties.shape import STATE_OPERATORS, has_operators, is_path, parts_of
 
 
 class StateFormulas:
@@ -77,6 +77,7 @@ class StateFormulas:
             self._variables,
             outer,
             parameters_allowed=False,
+            used={part.name for part in parts_of(file) if isinstance(part, Name)},
         )
 
     def inlined(self, expression: Expression) -> Expression:

@@ -128,7 +128,7 @@ pages: $(STAMP)
 	$(BIN)/python docs/_tools/run_pages.py --write docs/start/*.md docs/tutorials/*.md docs/how-to/*.md
 
 schemas: $(STAMP)
-	$(BIN)/python -m tightrope.io.answers docs/schemas
+	$(BIN)/python tools/schemas.py docs/schemas
 
 bench: $(STAMP)
 	@mkdir -p bench-results

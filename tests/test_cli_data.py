@@ -14,8 +14,8 @@ import pytest
 from tightrope import Parameters, build_from_function, read_data
 from tightrope.cli.app import run
 from tightrope.cli.data import FINE, PLAIN, _bar, _glyphs
-from tightrope.data.counts import cover
-from tightrope.learning.point_estimates import estimate_points
+from tightrope.data.counts import ChoiceVisits, cover
+from tightrope.learning.log_description import estimate_points
 from tightrope.model.parametric_mdp import ParametricMDP
 
 WALK = """mdp const double p;
@@ -227,7 +227,8 @@ def test_own_states_are_covered() -> None:
     reading = read_data(pa.table({**table, "next_state": ["heads", "start", "tails"]}), model)
     coverage = cover(model.structure, reading.counts)
     assert (coverage.states_visited, coverage.visited, coverage.choices) == (2, 2, 3)
-    assert coverage.never == () and coverage.fewest[0] == ("choice 'again' of state 'heads'", 1)
+    assert coverage.never_visited == ()
+    assert coverage.fewest_visits[0] == ChoiceVisits("choice 'again' of state 'heads'", 1)
 
 
 def test_intervals_contain_the_truth_and_estimates_come_close() -> None:

@@ -151,7 +151,8 @@ def test_a_change_of_a_parameter_is_found_dated_and_named(model: ParametricMDP) 
     assert monitor.alarm and monitor.first_alarm is not None and 3000 < monitor.first_alarm <= 4000
     first = monitor.explain()[0]
     assert first.kind == "drift" and first.since is not None and 2600 <= first.since <= 3400
-    name, before, after, errors = first.moved[0]
+    moved = first.moved[0]
+    name, before, after, errors = moved.parameter, moved.before, moved.after, moved.standard_errors
     assert name == "p" and abs(before - 0.4) < 0.05 and abs(after - 0.7) < 0.06 and errors > 4
     assert monitor.evidence >= 1000.0
 
@@ -211,7 +212,7 @@ def test_what_the_model_excludes_is_an_alarm_at_once(model: ParametricMDP) -> No
     assert monitor.alarm and monitor.first_alarm == 6 and monitor.evidence == math.inf
     first = monitor.explain()[0]
     assert (first.kind, first.text) == ("excluded", "runs.csv:7: row 6: no such transition")
-    assert first.to_json()["log_e_value"] is None
+    assert first.log_e_value is None
 
 
 def test_a_monitor_goes_on_from_its_state(model: ParametricMDP) -> None:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tightrope.cli.app import run
+from tightrope.cli.watch import WatchRecord
 from tightrope.errors import InputError
-from tightrope.io.answers import WatchRecord
 from tightrope.io.coding import from_text
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy

@@ -23,9 +23,9 @@ from msgspec import UnsetType
 from tightrope.errors import InputError, Location, TightropeError
 from tightrope.io.output import path_of
 from tightrope.io.results import (
-    FitFacts,
     Interval,
     LedgerFacts,
+    ModelFit,
     ResultDocument,
     StoredOutcome,
     read_result,
@@ -115,7 +115,7 @@ class SavedResult(Result):
         return self.outcome.contradiction
 
     @property
-    def fit(self) -> FitFacts | None:
+    def fit(self) -> ModelFit | None:
         """Whether the data fit the model; None without data, and in results of earlier versions."""
         fit = self.outcome.fit
         return None if isinstance(fit, UnsetType) else fit

@@ -19,6 +19,7 @@ from tightrope import __version__
 from tightrope.cli import options
 from tightrope.cli.check_answers import (
     ComposedAnswer,
+    DomainAnswer,
     PlainAnswer,
     answer_composed,
     certify_composed,
@@ -63,7 +64,6 @@ from tightrope.cli.sources import (
     read_properties,
 )
 from tightrope.errors import InputError
-from tightrope.io.answers import DomainAnswer
 from tightrope.io.coding import to_plain
 from tightrope.io.output import CERTIFICATE, POLICY, OutputFile, claim_file, refuse_same
 from tightrope.io.results import Interval

@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType, structs
 
@@ -24,15 +25,14 @@ from tightrope.cli.output import (
     warn,
 )
 from tightrope.errors import InputError
-from tightrope.io.answers import Built, CheckAnswer, InitialFacts, PropertyAnswer, StateValue
-from tightrope.io.coding import to_plain
-from tightrope.io.results import Interval
+from tightrope.io.coding import Real, to_plain
+from tightrope.io.results import CoupledValueFacts, Interval, WitnessFacts
 from tightrope.model.mdp import JOINT_BOUNDS
 from tightrope.numerics.text import interval_text, text_above, text_below
 from tightrope.prism.properties.query import Query
 from tightrope.solver.iteration.budget import SolveOptions
 from tightrope.solver.solution import OPEN, InitialValues, Solution, Status
-from tightrope.verdict import Assumed, Kept, Verdict
+from tightrope.verdict import Assumed, Kept, Verdict, Word
 
 if TYPE_CHECKING:
     from tightrope.cli.sources import LoadedModel, TimedModel
@@ -46,6 +46,92 @@ if TYPE_CHECKING:
 
 MOST_POINTS = 20
 """Of a trade-off, that are printed."""
+
+
+class StateValue(msgspec.Struct, frozen=True):
+    """A state with its bounds and what is done there."""
+
+    state: str
+    lower: Real
+    upper: Real
+    action: str
+
+
+class InitialFacts(msgspec.Struct, frozen=True):
+    """Several initial states: how many, and bounds on the least and on the greatest of their values."""
+
+    states: int
+    least: Interval
+    greatest: Interval
+
+
+class PropertyAnswer(msgspec.Struct, kw_only=True):
+    """The value of one property; `answer` where it asks whether something is true.
+
+    `verdict`: proved, or limit where the bounds are wider than was asked or leave it open; `why` says what
+    is missing. `verdicts` are answers state by state, `notes` how the property was read, `points` what
+    policies attain of several objectives. Where there are several `initial` states, the values of all of
+    them lie between `lower` and `upper`.
+    """
+
+    verdict: Word
+    why: str
+    assumptions: list[Assumed]
+    question: str | UnsetType = msgspec.field(default=UNSET, name="property")
+    name: str | UnsetType = UNSET
+    read_as: str | UnsetType = UNSET
+    robust_form: str | UnsetType = UNSET
+    lower: Real | UnsetType = UNSET
+    upper: Real | UnsetType = UNSET
+    initial: InitialFacts | UnsetType = UNSET
+    status: str | UnsetType = UNSET
+    answer: str | UnsetType = UNSET
+    iterations: int | UnsetType = UNSET
+    states: list[StateValue] | UnsetType = UNSET
+    verdicts: dict[str, str] | UnsetType = UNSET
+    notes: list[str] | UnsetType = UNSET
+    points: list[list[Real]] | UnsetType = UNSET
+
+
+class Built(msgspec.Struct, frozen=True):
+    """How much of a model was built."""
+
+    states: int
+    all: bool
+
+
+class CheckAnswer(PropertyAnswer, kw_only=True):
+    """`check`: the one property's answer is the head; several are listed under `properties`."""
+
+    model: str
+    properties: list[PropertyAnswer] | UnsetType = UNSET
+    built: Built
+    seconds: dict[str, float]
+    peak_memory: int
+
+
+class DomainAnswer(msgspec.Struct, kw_only=True, frozen=True):
+    """`check --sets`: the interval of a policy over the whole domain."""
+
+    model: str
+    question: str = msgspec.field(name="property")
+    verdict: Word
+    why: str
+    assumptions: list[Assumed]
+    sets: str
+    policy: str
+    lower: Real
+    upper: Real
+    status: str
+    witness: dict[str, WitnessFacts | None] | None
+    gap: Real | None
+    coupled: CoupledValueFacts | None
+    limit: Real | None
+    optimality_gap: Real | None
+    certificate: Interval | None
+    notes: list[str]
+    peak_memory: int
+    seconds: dict[str, float]
 
 
 @dataclass(frozen=True)

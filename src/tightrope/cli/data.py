@@ -8,28 +8,48 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from msgspec import structs
 
 from tightrope.atomic import atomic_write
 from tightrope.cli import options
 from tightrope.cli.flags import as_flags
 from tightrope.cli.options import CountedLogOptions, option, takes
 from tightrope.cli.output import group, print_facts, print_json, print_table, reading_progress, warn
-from tightrope.cli.sources import LogRequest, load_model
+from tightrope.cli.sources import LogRequest, load_model, read_facts
+from tightrope.data.counts import Coverage
 from tightrope.data.read_options import reading_text
-from tightrope.io.answers import DataAnswer
-from tightrope.io.coding import from_plain, to_plain
+from tightrope.data.reading_hints import UnknownValue
+from tightrope.io.coding import from_plain
 from tightrope.io.output import FIGURE, READING, claim_file
-from tightrope.learning.log_description import LogDescription, describe_log, describe_reading
+from tightrope.io.results import DesignFacts, ReadingFacts
+from tightrope.learning.log_description import LogDescription, PointEstimates, describe_log, describe_reading
 from tightrope.numerics.text import interval_text
 from tightrope.statistics.estimates import check_delta
+from tightrope.verdict import Assumed
 
-if TYPE_CHECKING:
-    from tightrope.data.counts import Coverage
-    from tightrope.learning.log_description import LogDescription
-    from tightrope.learning.point_estimates import PointEstimates
+
+class DataAnswer(ReadingFacts, kw_only=True, frozen=True):
+    """`data`: how a log is read for a model, and what it holds; `verdict` is the best that a result from it
+    can be worth."""
+
+    verdict: str
+    order: Assumed
+    ends: Assumed
+    episodes: int | None
+    steps: int
+    bytes: int | None
+    files: list[str]
+    columns: dict[str, str]
+    design: DesignFacts
+    refused: str | None
+    unknown: dict[str, tuple[UnknownValue, ...]]
+    coverage: Coverage
+    estimates: PointEstimates | None
+    plot: str | None
+    seconds: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,9 +110,7 @@ def data(request: Request) -> None:
     seconds = time.perf_counter() - begin
     _warn_about(description)
     if request.json:
-        plot = None if request.plot is None else str(request.plot)
-        facts = {**description.to_json(), "plot": plot, "seconds": round(seconds, 6)}
-        print_json(from_plain(to_plain(facts), DataAnswer))
+        print_json(_answer(description, request.plot, seconds))
     else:
         print_description(_title(request), description)
     if saved is not None:
@@ -107,6 +125,28 @@ def data(request: Request) -> None:
         sys.stdout.flush()  # the answer comes before files, which may fail
         figure.check()
         write_log_figure(figure.path, _title(request), description)
+
+
+def _answer(description: LogDescription, plot: Path | None, seconds: float) -> DataAnswer:
+    reading, design = description.reading, description.reading.counts.design
+    return DataAnswer(
+        **structs.asdict(read_facts(reading)),
+        verdict=description.verdict.word.value,
+        order=design.order,
+        ends=design.ends,
+        episodes=design.episodes,
+        steps=reading.counts.steps,
+        bytes=description.bytes,
+        files=list(reading.files),
+        columns=dict(description.columns),
+        design=from_plain(design.to_json(), DesignFacts),
+        refused=description.refused,
+        unknown={kind: tuple(entries) for kind, entries in description.unknown.items()},
+        coverage=description.coverage,
+        estimates=description.estimates,
+        plot=None if plot is None else str(plot),
+        seconds=round(seconds, 6),
+    )
 
 
 def _say_next(request: Request) -> None:
@@ -186,13 +226,15 @@ def _facts(description: LogDescription) -> Iterator[tuple[str, str]]:
         yield "missing", f"{line}: the confidence is nominal"
     coverage = description.coverage
     yield "states", f"in {group(coverage.states_visited)} of {group(coverage.states)} something was done"
-    several = f"{group(coverage.open_visited)} of the {group(coverage.open)} with more than one outcome"
+    several = (
+        f"{group(coverage.open_visited)} of the {group(coverage.open_choices)} with more than one outcome"
+    )
     yield "choices", f"{group(coverage.visited)} of {group(coverage.choices)} visited, {several}"
-    for name, visits in coverage.fewest[:NAMED]:
-        yield "fewest visits", f"{group(visits)}: {name}"
-    if coverage.never:
-        shown = coverage.never[:NAMED]
-        more = coverage.open - coverage.open_visited - len(shown)
+    for rare in coverage.fewest_visits[:NAMED]:
+        yield "fewest visits", f"{group(rare.visits)}: {rare.choice}"
+    if coverage.never_visited:
+        shown = coverage.never_visited[:NAMED]
+        more = coverage.open_choices - coverage.open_visited - len(shown)
         yield "never visited", "; ".join(shown) + (f"; {group(more)} more" if more > 0 else "")
 
 

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
+from msgspec import UNSET, UnsetType
+
 from tightrope.cli.options import At, Const, Domain, Json, Model, Overwrite, Param, option, parse_constants
 from tightrope.cli.output import group, print_facts, print_json, warn
 from tightrope.cli.sources import LoadedModel, load_model
 from tightrope.errors import InputError
-from tightrope.io.answers import ExportAnswer
 from tightrope.io.jani import Jani
 from tightrope.io.output import JANI as JANI_FILE
 from tightrope.io.output import claim_file
@@ -26,6 +28,17 @@ from tightrope.loading import BENCHMARK, is_continuous
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.prism.expand.program import Program
 from tightrope.problem import Model as AnyModel
+
+
+class ExportAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """`export`: what was written. A program that is written as JANI is not explored, so it has no sizes."""
+
+    files: list[str]
+    states: int | UnsetType = UNSET
+    choices: int | UnsetType = UNSET
+    transitions: int | UnsetType = UNSET
+    seconds: dict[str, float]
+
 
 Output = Annotated[
     Path,
@@ -70,8 +83,6 @@ def export(
     written = claimed.write(_at_point(loaded, at, not form.holds.parameters))
     structure = loaded.model.structure
     if json:
-        from tightrope.io.answers import ExportAnswer
-
         answer = ExportAnswer(
             files=[str(file) for file in written],
             states=structure.states,
@@ -100,7 +111,6 @@ def _export_rates(
 ) -> None:
     """A chain in continuous time, as DRN or explicit files."""
     from tightrope.cli.sources import load_timed
-    from tightrope.io.answers import ExportAnswer
 
     form = writing_format(output)
     if not form.holds.rates:

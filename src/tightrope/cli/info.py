@@ -4,17 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from tightrope.benchmarks.instance import decimal_text
 from tightrope.cli.options import Const, Domain, Json, Model, Param
 from tightrope.cli.output import group, print_facts, print_json
 from tightrope.cli.sources import load_model, load_timed
-from tightrope.io.answers import InfoAnswer
 from tightrope.loading import is_continuous
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.problem import Model as AnyModel
+
+
+class InfoAnswer(msgspec.Struct, kw_only=True, frozen=True):
+    """`info`: what is in a model.
+
+    `expressions` counts the distinct ones, constants included; an interval model has none.
+    `unproved_expressions` counts those that were not proved to stay within [0, 1] on the domain, though no
+    point of it is known where they leave.
+    """
+
+    model: str
+    type: str
+    states: int
+    choices: int
+    transitions: int
+    parameters: tuple[str, ...]
+    domain: str
+    expressions: int
+    nonconstant_expressions: int
+    degree: int
+    unproved_expressions: int
+    labels: tuple[str, ...]
+    label_states: dict[str, int]
+    rewards: tuple[str, ...]
+    deadlocks: int
+    seconds: float
 
 
 def info(

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import UNSET, structs
+import msgspec
+from msgspec import UNSET, UnsetType, structs
 
 from tightrope.cli.options import (
     parse_constants,
@@ -53,16 +54,25 @@ from tightrope.cli.sources import (
 )
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
-from tightrope.io.answers import AverageAnswer, EmptyAnswer, LearnAnswer, ProvedFacts, ReadingFacts
-from tightrope.io.coding import from_plain, to_plain
+from tightrope.io.coding import Real, to_plain
 from tightrope.io.output import CERTIFICATE, POLICY, OutputDirectory, OutputFile, claim, claim_file
-from tightrope.io.results import CertificateFacts, CertifiedFacts, Interval, ResultDocument
+from tightrope.io.results import (
+    CertificateFacts,
+    CertifiedFacts,
+    Interval,
+    LedgerFacts,
+    ModelFit,
+    Outcome,
+    ReadingFacts,
+    ResultDocument,
+    WidthFacts,
+)
 from tightrope.learning.averages import LearnedAverage
 from tightrope.learning.learn import comparable_kinds
 from tightrope.learning.learn import learn as learn_about
 from tightrope.learning.options import LearnOptions, decide
 from tightrope.learning.pipeline import EmptyRegion, Pipeline
-from tightrope.learning.result import CLOSE, LearningResult, ledger_facts
+from tightrope.learning.result import CLOSE, LearningResult
 from tightrope.learning.result_files import (
     KIND,
     RESULT,
@@ -75,7 +85,6 @@ from tightrope.learning.result_files import (
 from tightrope.loading import is_continuous
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
-from tightrope.monitoring.model_fit import ModelFit
 from tightrope.numerics.text import interval_text, text_above, text_below
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.shape import kind_of
@@ -83,16 +92,116 @@ from tightrope.problem import Problem
 from tightrope.statistics.confidence_budget import COMPLETE, SAMPLING, Assumption
 from tightrope.statistics.estimates import check_delta
 from tightrope.statistics.least_squares import EllipsoidVersion
-from tightrope.verdict import Word
+from tightrope.verdict import Assumed, Word
 
 if TYPE_CHECKING:
     from tightrope.certify.certificate_file import CertificateFile
     from tightrope.cli.learn import Request
     from tightrope.data.reading import Reading
-    from tightrope.io.answers import RateAnswer
     from tightrope.learning.options import LearnOptions
     from tightrope.learning.rates import RateResult
     from tightrope.learning.result import LearningResult
+
+
+class ProvedFacts(msgspec.Struct, frozen=True):
+    """The certificate that was asked for, the interval that it proves of each policy, and in words what it is
+    not about."""
+
+    digest: str
+    file: str
+    policies: dict[str, Interval]
+    not_covered: list[str] | UnsetType = UNSET
+
+
+class LearnAnswer(Outcome, kw_only=True):
+    """`learn`: with `--sets all` that of the last kind, and all of them under `all`."""
+
+    peak_memory: int
+    true_value: Interval | None = None
+    output: str | None = None
+    all: list[Outcome] | UnsetType = UNSET
+    data: ReadingFacts
+    certificate: ProvedFacts | UnsetType = UNSET
+
+
+class RateFacts(msgspec.Struct, frozen=True):
+    """An unknown rate: its interval, how often it was seen, over which exposure, and the plain quotient."""
+
+    rate: str
+    lower: Real
+    upper: Real
+    events: int
+    exposure: Real
+    estimate: Real | None
+
+
+class TimedLogFacts(msgspec.Struct, frozen=True):
+    """How a log with times was read; `censored` counts sojourns that were cut off."""
+
+    rows: int
+    episodes: int
+    jumps: int
+    time: Real
+    censored: int
+    read_as: list[str]
+
+
+class RateAnswer(msgspec.Struct, kw_only=True, frozen=True):
+    """`learn` for a chain in continuous time: it has no choices, so both intervals are that of its value."""
+
+    model: str
+    question: str = msgspec.field(name="property")
+    verdict: Word
+    why: str
+    assumptions: list[Assumed]
+    empty: bool
+    fallback: bool
+    value: Interval | None
+    robust_policy: Interval | None
+    widths: WidthFacts | None
+    rates: list[RateFacts]
+    ledger: LedgerFacts
+    status: str
+    notes: list[str]
+    data: TimedLogFacts
+    peak_memory: int
+    seconds: dict[str, float]
+
+
+class EmptyAnswer(msgspec.Struct, kw_only=True, frozen=True):
+    """`learn --no-fallback` where the region is empty: no parameters fit the data."""
+
+    verdict: Word
+    why: str
+    assumptions: list[Assumed]
+    empty: bool
+    fallback: bool
+    contradiction: str
+    conflict: list[str] | None
+    value: None
+    robust_policy: None
+    widths: None
+    ledger: LedgerFacts
+    seconds: dict[str, float]
+
+
+class AverageAnswer(msgspec.Struct, kw_only=True, frozen=True):
+    """`learn` for a long-run average: the robust policy's interval, and what no policy exceeds."""
+
+    model: str
+    question: str = msgspec.field(name="property")
+    verdict: Word
+    why: str
+    assumptions: list[Assumed]
+    robust_policy: Interval
+    guarantee: float
+    optimistic: float
+    sets: str
+    ledger: LedgerFacts
+    status: str
+    notes: list[str]
+    peak_memory: int
+    seconds: dict[str, float]
 
 
 NOT_TIMED = """
@@ -370,7 +479,7 @@ def _answer(
         peak_memory=peak_memory(),
         output=written,
         all=outcomes if several else UNSET,
-        data=from_plain(to_plain(read_facts(reading)), ReadingFacts),
+        data=read_facts(reading),
     )
 
 
@@ -386,7 +495,7 @@ def _empty(error: EmptyRegion, loaded: LoadedModel) -> EmptyAnswer:
         value=None,
         robust_policy=None,
         widths=None,
-        ledger=ledger_facts(error.ledger),
+        ledger=error.ledger.record(),
         seconds={"build": round(loaded.seconds, 6)},
     )
 
@@ -546,7 +655,7 @@ def _average_answer(source: str, learned: LearnedAverage) -> AverageAnswer:
         guarantee=learned.guarantee,
         optimistic=learned.optimistic,
         sets=learned.sets.kind.value,
-        ledger=ledger_facts(learned.ledger),
+        ledger=learned.ledger.record(),
         status=_average_status(learned),
         notes=list(learned.sets.notes),
         peak_memory=peak_memory(),
@@ -621,9 +730,8 @@ def learn_timed(request: Request) -> None:
 
 def rate_answer(loaded: TimedModel, result: RateResult) -> RateAnswer:
     """The document of a result."""
-    from tightrope.io.answers import RateAnswer, RateFacts, TimedLogFacts
     from tightrope.io.results import Interval, WidthFacts
-    from tightrope.learning.result import CLOSE, ledger_facts
+    from tightrope.learning.result import CLOSE
     from tightrope.regions.rate_box import box_of
 
     verdict = result.verdict
@@ -653,7 +761,7 @@ def rate_answer(loaded: TimedModel, result: RateResult) -> RateAnswer:
             RateFacts(text, low, high, k, t, k / t if t > 0 else None)
             for text, low, high, k, t in result.rates
         ],
-        ledger=ledger_facts(result.ledger),
+        ledger=result.ledger.record(),
         status="empty" if result.value is None else "limit" if result.value.missed else CLOSE,
         notes=[] if result.value is None else list(result.value.notes),
         data=TimedLogFacts(

@@ -5,11 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from tightrope.cli.options import Json, Overwrite, option
 from tightrope.cli.output import print_json
 from tightrope.errors import shown
+
+
+class ReportAnswer(msgspec.Struct, frozen=True):
+    """`report`: what was written."""
+
+    report: str
+    files: list[str]
 
 
 def report(
@@ -71,8 +79,6 @@ def report(
     if picture is not None:
         written.append(write_picture(result, picture, beside=others, overwrite=overwrite))
     if json:
-        from tightrope.io.answers import ReportAnswer
-
         print_json(ReportAnswer(report=str(written[0]), files=[str(file) for file in written]))
     else:
         typer.echo("\n".join(shown(str(file)) for file in written))

@@ -9,9 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from tightrope.cli.output import group, memory_text, print_facts, print_table
-from tightrope.io.results import Interval
+from tightrope.io.results import GROWING, Interval
 from tightrope.learning.result import LearningResult
-from tightrope.monitoring.model_fit import GROWING
 from tightrope.numerics.text import bound_text, interval_text, text_above, text_below
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.estimates import IntervalMethod
@@ -219,7 +218,7 @@ def fit_facts(result: LearningResult) -> list[tuple[str, str]]:
     if fit is None:
         return []
     worst = fit.suspects[:SHOWN_SUSPECTS] if fit.alarm or fit.verdict == GROWING else ()
-    worst = tuple(s for i, s in enumerate(worst) if i == 0 or s.log_e_value > 0.0)
+    worst = tuple(s for i, s in enumerate(worst) if i == 0 or s.log_evidence > 0.0)
     return [("model fit", fit.text), *(("", f"{suspect.kind}: {suspect.words}") for suspect in worst)]
 
 

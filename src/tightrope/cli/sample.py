@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
+
 from tightrope.cli import options
 from tightrope.cli.options import ModelOptions, option, parse_constants, refuse_options, takes
 from tightrope.cli.output import group, print_facts, print_json, warn
@@ -37,6 +39,19 @@ UNIFORM = "uniform"
 
 TIMED_CAP = 1_000_000
 """Jumps after which an episode is cut off, where --cap does not say otherwise."""
+
+
+class SampleAnswer(msgspec.Struct, kw_only=True, frozen=True):
+    """`sample`: what was simulated."""
+
+    episodes: int | None
+    steps: int
+    seconds: float
+    design: str
+    cap: int | None
+    batches: int
+    transitions_seen: int
+    file: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -346,8 +361,6 @@ def _report(
     if counts.steps == 0:
         warn("no step was taken: the property is decided in the initial state, or it is absorbing")
     if as_json:
-        from tightrope.io.answers import SampleAnswer
-
         answer = SampleAnswer(
             episodes=design.episodes,
             steps=counts.steps,
@@ -459,7 +472,6 @@ def sample_timed(request: Request, output: Path, episodes: int, duration: float)
     """Simulate so many episodes of this duration, and write their jumps."""
     from tightrope.benchmarks.instance import decimal_text
     from tightrope.data.exposure import simulate_times
-    from tightrope.io.answers import SampleAnswer
     from tightrope.io.output import DATA, claim_file
     from tightrope.io.table.data_table import is_parquet, write_table
 

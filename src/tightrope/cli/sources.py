@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+from msgspec import UNSET
 
 from tightrope.cli.flags import as_flags
 from tightrope.cli.options import LogOptions, SubjectOptions, parse_constants
@@ -30,6 +31,8 @@ from tightrope.cli.output import build_progress, reading_progress, warn
 from tightrope.data.columns import StateForm, StateNames
 from tightrope.data.read_options import ReadOptions, event_number
 from tightrope.errors import InputError, Location, shown
+from tightrope.io.coding import from_plain, to_plain
+from tightrope.io.results import KeptFacts, ReadingFacts
 from tightrope.loading import BENCHMARK, ModelRequest, read_continuous, read_model
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import parse_point
@@ -247,21 +250,21 @@ def about_log(log: LogRequest, files: tuple[DataFile, ...], reading: Reading) ->
         "file": ", ".join(log.places),
         "sha256": digests[0] if len(digests) == 1 else whole.hexdigest(),
         "files": [{"file": file.name, "sha256": d} for file, d in zip(files, digests, strict=True)],
-        **read_facts(reading),
+        **to_plain(read_facts(reading)),
         "sampled": {key: value for key, value in (reading.metadata or {}).items() if key in known},
     }
 
 
-def read_facts(reading: Reading) -> dict[str, object]:
+def read_facts(reading: Reading) -> ReadingFacts:
     """How a log was read, for JSON."""
-    return {
-        "rows": reading.rows,
-        "read_as": list(reading.read_as),
-        "notes": list(reading.notes),
-        "dropped": dict(reading.dropped),
-        "censored": list(reading.counts.design.censored),
-        **({} if reading.kept is None else {"kept": reading.kept.to_json()}),
-    }
+    return ReadingFacts(
+        rows=reading.rows,
+        read_as=list(reading.read_as),
+        notes=list(reading.notes),
+        dropped=dict(reading.dropped),
+        censored=list(reading.counts.design.censored),
+        kept=UNSET if reading.kept is None else from_plain(reading.kept.to_json(), KeptFacts),
+    )
 
 
 def print_reading(reading: Reading) -> None:

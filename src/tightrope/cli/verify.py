@@ -9,8 +9,9 @@ import time
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
@@ -20,7 +21,7 @@ from tightrope.certificate.budget import OverBudget, WorkBudget
 from tightrope.certificate.checker import check
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.problem import Certificate, CertifiedProblem
-from tightrope.certificate.verdict import Verdict
+from tightrope.certificate.verdict import Check, Verdict
 from tightrope.certify.proved import ProvedAnswer, ask_proved_checker, find_proved_checker
 from tightrope.certify.verification import Own, compare, confidence_text, headline, tie_verdict, worth
 from tightrope.cli import options
@@ -35,7 +36,7 @@ from tightrope.cli.options import (
 )
 from tightrope.cli.output import leave, print_json, print_table, warn
 from tightrope.errors import CannotCertify, InputError, shown
-from tightrope.io.answers import CheckedFacts, ProvedCheckFacts, VerifyAnswer
+from tightrope.io.coding import Real
 from tightrope.io.results import Interval
 from tightrope.numerics.text import interval_text
 from tightrope.verdict import Assumed, Kept
@@ -45,6 +46,43 @@ if TYPE_CHECKING:  # what a check alone does not load
     from tightrope.certify.problem import Asked
     from tightrope.cli.sources import LoadedModel
     from tightrope.model.objective import Objective
+
+
+class ProvedCheckFacts(msgspec.Struct, frozen=True):
+    """What the proved checker said: accepts, refuses or does not cover; theorems by their names in Coq."""
+
+    verdict: str
+    theorems: list[str]
+    words: str | UnsetType = UNSET
+
+
+class VerifyAnswer(msgspec.Struct, kw_only=True, frozen=True):
+    """`verify`: whether a certificate proves its claims; `bound` says what of one's own it is about.
+
+    `verdict` is what it is worth in one word, `headline` the same for people, `answer` whether a property
+    with a threshold is true, false or not certified.
+    """
+
+    verdict: str
+    headline: str
+    valid: bool
+    bound: dict[str, bool | None]
+    assumes: list[str]
+    assumptions: list[dict[str, str]]
+    checked: tuple[Check, ...]
+    seconds: float
+    digest: str | UnsetType = UNSET
+    answer: str | UnsetType = UNSET
+    nominal: bool | UnsetType = UNSET
+    lower: Real | UnsetType = UNSET
+    upper: Real | UnsetType = UNSET
+    kind: str | UnsetType = UNSET
+    policies: dict[str, Interval] | UnsetType = UNSET
+    delta: float | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+    sets: str | UnsetType = UNSET
+    proved: ProvedCheckFacts | UnsetType = UNSET
+    about: dict[str, Any] | UnsetType = UNSET
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +173,7 @@ def _verify(request: Request, budget: WorkBudget, begin: float) -> None:
         if trouble is not None:
             if request.json:
                 other = Worth.of([Assumed("binding", Kept.NO, trouble)])
-                failed = CheckedFacts("it is about what was given", False, trouble)
+                failed = Check("it is about what was given", False, trouble)
                 refused = _refused(other, f"NOT VALID for what you gave: {trouble}", begin, failed)
                 print_json(replace(refused, bound=bound, digest=loaded.digest))
             raise CannotCertify(trouble)
@@ -173,7 +211,7 @@ def _answer(verdict: Verdict, loaded: Loaded, seconds: float, proved: ProvedAnsw
         assumes=list(verdict.assumes),
         assumptions=[one.to_json() for one in result.assumptions],
         nominal=verdict.nominal,
-        checked=[CheckedFacts(one.name, one.passed, one.detail) for one in verdict.checks],
+        checked=verdict.checks,
         lower=first.lower,
         upper=first.upper,
         kind=verdict.kind,
@@ -203,7 +241,7 @@ def sets_of(certificate: Certificate) -> str | UnsetType:
     return "rectangular" if joint else "tied" if hints.region is None else "expression"
 
 
-def _refused(worth: Worth, headline: str, begin: float, *failed: CheckedFacts) -> VerifyAnswer:
+def _refused(worth: Worth, headline: str, begin: float, *failed: Check) -> VerifyAnswer:
     """What is said of a certificate in which nothing was checked."""
     return VerifyAnswer(
         verdict=worth.word.value,
@@ -212,7 +250,7 @@ def _refused(worth: Worth, headline: str, begin: float, *failed: CheckedFacts) -
         bound={},
         assumes=[],
         assumptions=[one.to_json() for one in worth.assumptions],
-        checked=list(failed),
+        checked=failed,
         seconds=round(time.perf_counter() - begin, 6),
     )
 

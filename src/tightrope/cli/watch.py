@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from tightrope.atomic import check_target
@@ -19,21 +20,75 @@ from tightrope.cli.output import leave, print_json, print_table
 from tightrope.cli.sources import LoadedModel, LogRequest, load_model, read_properties
 from tightrope.data.event_stream import Excluded, LogEvents, split_at_excluded
 from tightrope.errors import InputError, Location, shown
-from tightrope.io.answers import ReturnsFacts, WatchRecord
-from tightrope.io.results import MovedFacts, SeenFacts, SuspectFacts
+from tightrope.io.coding import Real
+from tightrope.io.results import Anomaly, power_text
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
-from tightrope.monitoring.anomalies import Anomaly
 from tightrope.monitoring.following import Following, load_monitor, save_monitor
 from tightrope.monitoring.monitor import Monitor
 from tightrope.monitoring.promise import Promise, PromiseWatch
 from tightrope.numerics.text import bound_text
 from tightrope.prism.properties.query import Query
 from tightrope.statistics.confidence_budget import COMPLETE
-from tightrope.verdict import Assumed, Kept, Verdict
+from tightrope.verdict import Assumed, Kept, Verdict, Word
 
 if TYPE_CHECKING:
     from tightrope.saved import SavedResult
+
+
+class ReturnsFacts(msgspec.Struct, frozen=True):
+    """A promise about a policy, beside the returns of its episodes.
+
+    Of the `episodes` that were weighed some left the policy and some were cut off; what they do not show
+    counts as good as it can be. Those that began `elsewhere` than in the initial state are not among them.
+    `first_alarm` is the number of the event at which the evidence had reached 1/`alpha`.
+    """
+
+    policy: str
+    promised: Real
+    at_least: bool
+    episodes: int
+    left_policy: int
+    cut_off: int
+    elsewhere: int
+    mean: float | None
+    log_e_value: Real
+    alpha: float
+    alarm: bool
+    first_alarm: int | None
+    nominal: bool
+
+
+class WatchRecord(msgspec.Struct, kw_only=True, frozen=True):
+    """A line of `watch --json`.
+
+    With `--result` an `alarm` is one of the model or of the returns, each at half of `alpha`; `model_alpha`
+    is the model's part. `e_value` and `log_e_value` are the evidence against the model, `first_alarm` the
+    number of the event of the first alarm; `first_warning` that of the detector of changes, which has a rate
+    of false alarms only. `nominal`: rows were left out, or their order or ends are not known, so that the
+    level holds in name only. `verdict`: contradicted where there is an alarm, limit where nothing was read,
+    nominal where the level holds in name only; proved says that the test is valid and raised no alarm.
+    """
+
+    verdict: Word
+    why: str
+    assumptions: list[Assumed]
+    alarm: bool
+    e_value: Real
+    log_e_value: Real
+    alpha: float
+    model_alpha: float
+    events: int
+    first_alarm: int | None
+    first_warning: int | None
+    suspects: list[Anomaly]
+    parameters: dict[str, float]
+    returns: ReturnsFacts | None
+    read: dict[str, int]
+    dropped: dict[str, int]
+    nominal: bool
+    final: bool
+    seconds: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,8 +215,7 @@ def describe_dropped(log: Following) -> str:
 def describe(monitor: Monitor) -> str:
     """One line: what the evidence says after how many events."""
     log_e = monitor.log_evidence
-    shown = "∞" if math.isinf(log_e) and log_e > 0 else f"10^{log_e / math.log(10):.1f}"
-    facts = f"{monitor.events:,} events, e-value {shown}, alarm at {1 / monitor.alpha:,.0f}"
+    facts = f"{monitor.events:,} events, e-value {power_text(log_e)}, alarm at {1 / monitor.alpha:,.0f}"
     if monitor.first_alarm is not None:
         return f"ALARM at event {monitor.first_alarm:,}: the data contradict the model ({facts})"
     if monitor.first_warning is not None:
@@ -180,7 +234,7 @@ def returns_verdict(watched: PromiseWatch) -> str:
     """One line: whether the returns agree with the promise."""
     watch, promise = watched.returns, watched.promise
     side = "at least" if promise.least else "at most"
-    e_value = f"e-value 10^{watch.log_capital / math.log(10):.1f}, alarm at {1 / watch.alpha:,.0f}"
+    e_value = f"e-value {power_text(watch.log_capital)}, alarm at {1 / watch.alpha:,.0f}"
     seen = (
         f"{watch.episodes:,} episodes returned {watched.mean:.6g} on average"
         if watch.episodes
@@ -197,25 +251,11 @@ def print_anomalies(suspects: list[Anomaly], alarm: bool) -> None:
     """What speaks most against the model; where there is an alarm, only what does."""
     rows: list[tuple[str, str, str, str]] = []
     for anomaly in suspects:
-        if alarm and rows and anomaly.log_e_value <= 0.0:
+        if alarm and rows and anomaly.log_evidence <= 0.0:
             continue
-        log_e = anomaly.log_e_value
-        shown = "∞" if math.isinf(log_e) else f"10^{log_e / math.log(10):.1f}"
-        rows.append((anomaly.kind, anomaly.text, _details(anomaly), shown))
+        rows.append((anomaly.kind, anomaly.text, anomaly.details, power_text(anomaly.log_evidence)))
     title = "What the data contradict" if alarm else "What fits worst (no alarm)"
     print_table(title, ("kind", "where", "seen against best fit", "e-value"), rows, numeric=False)
-
-
-def _details(anomaly: Anomaly) -> str:
-    if anomaly.moved:
-        return "; ".join(
-            f"{name}: {before:.4g} → {after:.4g} ({errors:+.1f} standard errors)"
-            for name, before, after, errors in anomaly.moved[:3]
-        )
-    return "; ".join(
-        f"{seen.outcome}: {seen.count:,} times, {seen.observed:.4f} against {seen.expected:.4f}"
-        for seen in anomaly.outcomes[:4]
-    )
 
 
 ALARM = 1
@@ -352,7 +392,7 @@ class _Watching:
         suspects = monitor.explain(SHOWN) if final or monitor.alarm else []
         if returns is not None and returns.alarm:
             suspects.append(returns.anomaly())
-            suspects.sort(key=lambda anomaly: -anomaly.log_e_value)
+            suspects.sort(key=lambda anomaly: -anomaly.log_evidence)
         if self.asked.json:
             self.say_how_read()
             print_json(self._record(suspects, final))
@@ -390,7 +430,7 @@ class _Watching:
             events=monitor.events,
             first_alarm=self.first_alarm,
             first_warning=monitor.first_warning,
-            suspects=[_facts_of(anomaly) for anomaly in suspects],
+            suspects=suspects,
             parameters=monitor.parameters() if monitor.events else {},
             returns=returns,
             read=dict(self.log.read),
@@ -399,17 +439,6 @@ class _Watching:
             final=final,
             seconds=round(time.perf_counter() - self.begin, 6),
         )
-
-
-def _facts_of(anomaly: Anomaly) -> SuspectFacts:
-    return SuspectFacts(
-        kind=anomaly.kind,
-        text=anomaly.text,
-        log_e_value=anomaly.log_e_value if math.isfinite(anomaly.log_e_value) else None,
-        outcomes=[SeenFacts(**vars(seen)) for seen in anomaly.outcomes],
-        since=anomaly.since,
-        moved=[MovedFacts(*row) for row in anomaly.moved],
-    )
 
 
 @dataclass(frozen=True)

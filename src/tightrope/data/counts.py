@@ -424,44 +424,32 @@ class ActionCoverage:
     visited: int
     visits: int
 
-    def to_json(self) -> dict[str, object]:
-        return {
-            "action": self.action,
-            "choices": self.choices,
-            "visited": self.visited,
-            "visits": self.visits,
-        }
+
+@dataclass(frozen=True)
+class ChoiceVisits:
+    """How often a choice was taken."""
+
+    choice: str
+    visits: int
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """What was visited. `open` are the choices with more than one outcome, about which data can say more.
+    """What was visited. Open choices have more than one outcome, so that data can say more about them.
 
-    `fewest` are the choices taken least often, `never` some open ones that were not taken at all.
+    `fewest_visits` are of the choices taken least often; `never_visited` names some open ones that were not
+    taken at all.
     """
 
     states: int
     states_visited: int
     choices: int
     visited: int
-    open: int
+    open_choices: int
     open_visited: int
     actions: tuple[ActionCoverage, ...]
-    fewest: tuple[tuple[str, int], ...]
-    never: tuple[str, ...]
-
-    def to_json(self) -> dict[str, object]:
-        return {
-            "states": self.states,
-            "states_visited": self.states_visited,
-            "choices": self.choices,
-            "visited": self.visited,
-            "open_choices": self.open,
-            "open_visited": self.open_visited,
-            "actions": [action.to_json() for action in self.actions],
-            "fewest_visits": [{"choice": name, "visits": visits} for name, visits in self.fewest],
-            "never_visited": list(self.never),
-        }
+    fewest_visits: tuple[ChoiceVisits, ...]
+    never_visited: tuple[str, ...]
 
 
 def cover(structure: Structure, counts: Counts) -> Coverage:
@@ -483,12 +471,12 @@ def cover(structure: Structure, counts: Counts) -> Coverage:
         states_visited=len(np.unique(structure.choice_state[taken])),
         choices=structure.choices,
         visited=int(taken.sum()),
-        open=int(several.sum()),
+        open_choices=int(several.sum()),
         open_visited=int((several & taken).sum()),
         actions=tuple(
             ActionCoverage(structure.action_names[a], int(choices[a]), int(visited[a]), int(total[a]))
             for a in order
         ),
-        fewest=tuple((structure.choice_name(int(c)), int(visits[c])) for c in rare),
-        never=tuple(structure.choice_name(int(c)) for c in np.flatnonzero(several & ~taken)[:LISTED]),
+        fewest_visits=tuple(ChoiceVisits(structure.choice_name(int(c)), int(visits[c])) for c in rare),
+        never_visited=tuple(structure.choice_name(int(c)) for c in np.flatnonzero(several & ~taken)[:LISTED]),
     )

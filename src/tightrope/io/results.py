@@ -7,7 +7,9 @@ evenly; `total` says how many there are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +21,7 @@ from msgspec import UNSET, UnsetType
 from tightrope.errors import InputError
 from tightrope.io.coding import Real, read_document, to_plain
 from tightrope.model.policy_file import POLICY_FORMAT, POLICY_VERSION
+from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import interval_text
 from tightrope.verdict import Assumed, Verdict, Word
 
@@ -67,19 +70,21 @@ class WidthFacts(msgspec.Struct, frozen=True):
     parameters: dict[str, tuple[float, float]]
 
 
-class BoundEvent(msgspec.Struct, frozen=True):
-    """An event that holds the region in place, with the side that does."""
+@dataclass(frozen=True)
+class BindingEvent:
+    """An event that touches the region with its `side`: upper, lower or both; in an L1 region a ball."""
 
     event: int
     side: str
     text: str
 
 
-class BindingFacts(msgspec.Struct, frozen=True):
-    """The events that bind; of very many the first ones are listed."""
+@dataclass(frozen=True)
+class Binding:
+    """The events that hold the region in place; of very many the first ones are listed."""
 
     total: int
-    events: list[BoundEvent]
+    events: tuple[BindingEvent, ...]
 
 
 class LedgerFacts(msgspec.Struct, frozen=True):
@@ -135,8 +140,9 @@ class CoupledFacts(msgspec.Struct, frozen=True):
     candidates: list[CandidateFacts] = []
 
 
-class SeenFacts(msgspec.Struct, frozen=True):
-    """An outcome: how often it was seen, and the frequency beside what the best fit expects."""
+@dataclass(frozen=True)
+class Seen:
+    """One outcome of a choice: how often it was seen, and the frequency beside what the best fit expects."""
 
     outcome: str
     count: int
@@ -144,7 +150,8 @@ class SeenFacts(msgspec.Struct, frozen=True):
     expected: float
 
 
-class MovedFacts(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Moved:
     """A parameter before and after a change, and by how many standard errors it moved."""
 
     parameter: str
@@ -153,34 +160,83 @@ class MovedFacts(msgspec.Struct, frozen=True):
     standard_errors: float
 
 
-class SuspectFacts(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A departure from the model: `kind` is expression, tie, drift, excluded or returns.
+@dataclass(frozen=True)
+class Anomaly:
+    """One way in which data depart from a model.
 
+    `kind` is expression (all choices with one distribution), tie (one choice among several that are said to
+    be equal), drift (parameters changed), excluded (the model gives the event probability 0) or returns.
     `log_e_value` is the natural logarithm of its own evidence, before it is weighed against the others; null
     where it is infinite. `since` are the events before a change.
+
+    >>> Anomaly("tie", "choice 'a' of state 0", 3.5).kind
+    'tie'
     """
 
     kind: str
     text: str
     log_e_value: Real | None
-    outcomes: list[SeenFacts] = []
+    outcomes: tuple[Seen, ...] = ()
     since: int | None = None
-    moved: list[MovedFacts] = []
+    moved: tuple[Moved, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.log_e_value == math.inf:
+            object.__setattr__(self, "log_e_value", None)
+
+    @property
+    def log_evidence(self) -> float:
+        """The same as a number."""
+        return math.inf if self.log_e_value is None else self.log_e_value
+
+    @property
+    def details(self) -> str:
+        """The frequencies seen beside those expected, or the parameters that moved."""
+        shown = [
+            f"{m.parameter}: {m.before:.4g} → {m.after:.4g} ({m.standard_errors:+.1f} standard errors)"
+            for m in self.moved[:3]
+        ] or [
+            f"{seen.outcome}: {seen.count:,} times, {seen.observed:.4f} against {seen.expected:.4f}"
+            for seen in self.outcomes[:4]
+        ]
+        return "; ".join(shown)
+
+    @property
+    def words(self) -> str:
+        """What departs, with its details."""
+        return f"{self.text}: {self.details}" if self.details else self.text
 
 
-class LookFacts(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Look:
     """What the evidence was after so many events."""
 
     events: int
     log_e_value: Real
 
 
-class FitFacts(msgspec.Struct, frozen=True):
+FITS, GROWING = "no evidence against it", "evidence growing"
+CONTRADICTED, UNTESTED = "model contradicted", "not tested"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ModelFit(Record):
     """Do the data fit the model? An e-value, at a level `alpha` of its own.
 
-    `verdict` is fits, evidence growing, model contradicted or not tested; `text` says it with its numbers.
-    Under the model the e-value ever reaches 1/alpha with probability at most alpha; where `nominal` names
-    what is missing from the data, in name only. `ordered`: whether the data are batched in time.
+    `verdict` is "no evidence against it", "evidence growing" (half of the way to an alarm, on a logarithmic
+    scale), "model contradicted" (an alarm) or "not tested"; `text` says it with its numbers. Under the
+    model, whatever its parameters are, the e-value ever reaches 1/alpha with probability at most alpha;
+    where `nominal` names what is missing from the data, or not known of their order and ends, in name only.
+    `first_alarm` is after how many events it did, as far as it was looked at. `ordered`: whether the data are
+    batched in time; else they were weighed all at once, which is less sharp and cannot show a change.
+    `suspects` are what fits worst, the strongest evidence first.
+
+    >>> import tightrope as tr
+    >>> bench = tr.benchmark("betting(5)")
+    >>> data = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).episodes(1000, seed=1)
+    >>> fit = tr.learn(bench.problem, data, sets="tied").fit
+    >>> fit.verdict, fit.alarm, fit.e_value < 1
+    ('no evidence against it', False, True)
     """
 
     verdict: str
@@ -191,10 +247,38 @@ class FitFacts(msgspec.Struct, frozen=True):
     events: int
     first_alarm: int | None
     ordered: bool
-    nominal: list[str]
+    nominal: tuple[str, ...]
     text: str
-    looks: list[LookFacts]
-    suspects: list[SuspectFacts]
+    looks: tuple[Look, ...]
+    suspects: tuple[Anomaly, ...]
+
+    @property
+    def is_refutation(self) -> bool:
+        """Whether the model is refuted: by an alarm whose level holds, or by what it says is impossible."""
+        return self.alarm and (not self.nominal or self.log_e_value == math.inf)
+
+    @property
+    def misfit(self) -> str | None:
+        """Words about a model that is contradicted, with what fits worst; else None."""
+        if not self.alarm:
+            return None
+        worst = f" Worst: {self.suspects[0].words}." if self.suspects else ""
+        return (
+            f"the data contradict the model (e-value {power_text(self.log_e_value)} after {self.events:,} "
+            f"events; a right model reaches {1.0 / self.alpha:,.0f} with probability at most "
+            f"{self.alpha:g}): the guarantee is worth no more than the model.{worst}"
+        )
+
+    def _title_(self) -> str:
+        return f"ModelFit: {self.text}"
+
+    def _facts_(self) -> Facts:
+        return [(anomaly.kind, anomaly.words) for anomaly in self.suspects]
+
+
+def power_text(log_e: float) -> str:
+    """An e-value as people read it: 10^3.2."""
+    return "∞" if log_e == math.inf else f"10^{log_e / math.log(10.0):.1f}"
 
 
 class Bounds(msgspec.Struct, frozen=True):
@@ -220,7 +304,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     contradiction: str | None = None
     conflict: list[str] | None = None
     misfit: str | None = None
-    fit: FitFacts | UnsetType | None = UNSET
+    fit: ModelFit | UnsetType | None = UNSET
     region: str | None = None
     sets: str
     relaxation: str
@@ -230,7 +314,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     optimistic: Real
     coupled: CoupledFacts | None = None
     widths: WidthFacts
-    binding: BindingFacts
+    binding: Binding
     ledger: LedgerFacts
     reasons: list[str]
     notes: list[str]
@@ -269,7 +353,7 @@ RESULT_FORMAT = "tightrope result"
 RESULT_VERSION = 2
 RESULT_FILE = "result.json"
 RECORDS = "records.jsonl"
-"""The updates of an online run, a line each (`tightrope.io.answers.OnlineRecord`)."""
+"""The updates of an online run, a line each (`tightrope.learning.online.run.OnlineRecord`)."""
 
 HINT = "write results with 'tightrope learn … -o DIR' or result.save(DIR), and name DIR or DIR/result.json"
 
@@ -338,6 +422,17 @@ class KeptFacts(msgspec.Struct, frozen=True):
     left_out: int
     chosen_at: int | None
     holds: bool
+
+
+class ReadingFacts(msgspec.Struct, kw_only=True, frozen=True):
+    """How a log was read."""
+
+    rows: int
+    read_as: list[str]
+    notes: list[str]
+    dropped: dict[str, int]
+    censored: list[str]
+    kept: KeptFacts | UnsetType = UNSET
 
 
 class DataFacts(msgspec.Struct, kw_only=True, frozen=True):

@@ -9,10 +9,9 @@ This is an explanation, not a bound: plain float64, nothing rests on it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from tightrope.io.results import Binding, BindingEvent
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.linear_program import LinearStatus
 from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces
@@ -26,30 +25,7 @@ MOST_NAMED = 200
 """So many are named at most; `total` counts all."""
 
 
-@dataclass(frozen=True)
-class BindingEvent:
-    """An event that touches the region with its `side`: upper, lower or both; in an L1 region a ball."""
-
-    event: int
-    side: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Binding:
-    """The events that bind, by event; `total` also counts those beyond `MOST_NAMED`."""
-
-    events: tuple[BindingEvent, ...]
-    total: int
-
-    def to_json(self) -> dict[str, object]:
-        return {
-            "total": self.total,
-            "events": [{"event": e.event, "side": e.side, "text": e.text} for e in self.events],
-        }
-
-
-NOTHING = Binding((), 0)
+NOTHING = Binding(0, ())
 
 
 def binding_events(region: Region | None, intervals: EventIntervals | None, outcomes: Outcomes) -> Binding:
@@ -68,7 +44,7 @@ def binding_events(region: Region | None, intervals: EventIntervals | None, outc
         BindingEvent(event, " and ".join(sorted(sides[event])), _text(event, intervals, outcomes))
         for event in sorted(sides)[:MOST_NAMED]
     )
-    return Binding(named, len(sides))
+    return Binding(len(sides), named)
 
 
 _SIDES = {int(Origin.EVENT_UPPER): "upper", int(Origin.EVENT_LOWER): "lower", int(Origin.L1): "ball"}

@@ -3,23 +3,39 @@
 Rows that cannot be counted do not stop a description. They are left out, counted by reason, and the most
 frequent values that the model does not know are listed; `refused` is what a reader says that does not skip
 them.
+
+Estimates are what the data say about each expression and each parameter alone: the share seen, with an
+interval around it. The intervals are the beta-binomial confidence sequence of every event, δ shared by all of them, so they hold
+all at once, for any policy and at every moment of looking (`tightrope.statistics.estimates`); those of the
+parameters are the box around the polytope that they cut out of the domain, which holds whenever they do. The
+point estimates are shares, and maximum likelihood for parameters: no guarantee is attached to a point.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
-from tightrope.data.counts import Coverage, cover
+import numpy as np
+
+from tightrope.data.counts import Counts, Coverage, cover
 from tightrope.data.model_index import Model
 from tightrope.data.read_options import ReadOptions
 from tightrope.data.reading import Progress, Reading, plan_reading, read_files
 from tightrope.data.reading_hints import Unknown, unknown_values
 from tightrope.errors import InputError
+from tightrope.io.results import LedgerFacts
 from tightrope.io.table.files import DataFile
 from tightrope.io.table.opening import open_table
-from tightrope.learning.point_estimates import PointEstimates, estimate_points
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.regions.bounds import parameter_box
+from tightrope.regions.event_polytope import polytope_region
+from tightrope.statistics.coordinates import Coordinates
+from tightrope.statistics.estimates import EventIntervals, IntervalMethod, event_intervals
+from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
+from tightrope.statistics.outcomes import Outcomes
 from tightrope.verdict import Assumed, Kept, Verdict
 
 
@@ -44,33 +60,6 @@ class LogDescription:
         whole = Assumed("complete data", Kept.NO if missing else Kept.YES, missing or "nothing is missing")
         conflict = self.estimates.conflict if self.estimates is not None else ()
         return Verdict.of((design.ends, whole), contradicted="; ".join(conflict) or None)
-
-    def to_json(self) -> dict[str, object]:
-        reading = self.reading
-        design = reading.counts.design
-        return {
-            "verdict": self.verdict.word.value,
-            "order": design.order.to_json(),
-            "ends": design.ends.to_json(),
-            "rows": reading.rows,
-            "episodes": design.episodes,
-            "steps": reading.counts.steps,
-            "bytes": self.bytes,
-            "files": list(reading.files),
-            "columns": dict(self.columns),
-            "read_as": list(reading.read_as),
-            "notes": list(reading.notes),
-            "design": design.to_json(),
-            "dropped": dict(reading.dropped),
-            "censored": list(design.censored),
-            "refused": self.refused,
-            "unknown": {
-                kind: [{"value": entry.value, "rows": entry.rows} for entry in entries]
-                for kind, entries in self.unknown.items()
-            },
-            "coverage": self.coverage.to_json(),
-            "estimates": None if self.estimates is None else self.estimates.to_json(),
-        }
 
 
 def describe_log(
@@ -145,3 +134,97 @@ def _with_values(error: InputError, unknown: Unknown) -> InputError:
     return InputError(
         f"{error.message}; unknown to the model, with rows: {'; '.join(shown)}", error.location, hint
     )
+
+
+MOST_PARAMETERS = 64
+"""Beyond so many parameters a box takes longer than a description may."""
+
+
+@dataclass(frozen=True)
+class ExpressionEstimate:
+    """An expression's outcome was seen so many times in so many visits."""
+
+    expression: str
+    seen: int
+    visits: int
+    estimate: float | None
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class ParameterEstimate:
+    """The likeliest value, and the interval of values that the data leave."""
+
+    parameter: str
+    estimate: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class PointEstimates:
+    """Estimates with intervals that hold all at once; `label` says what they are worth.
+
+    `conflict` names observations that contradict each other under the model, where no parameter fits.
+    """
+
+    expressions: tuple[ExpressionEstimate, ...]
+    parameters: tuple[ParameterEstimate, ...]
+    conflict: tuple[str, ...]
+    ledger: LedgerFacts
+    label: str
+
+    @property
+    def short(self) -> str:
+        """What the intervals are worth, in a few words."""
+        kind = "anytime-valid" if self.ledger.holds else "nominal: outcomes are missing"
+        return f"at confidence {1 - self.ledger.delta:g} ({kind})"
+
+
+def estimate_points(model: ParametricMDP, counts: Counts, delta: float) -> PointEstimates:
+    """The estimates of all expressions that are not constant, and of all parameters."""
+    outcomes = Outcomes.of(model)
+    intervals = event_intervals(model, counts, delta, IntervalMethod.BETA_BINOMIAL, outcomes=outcomes)
+    expressions = tuple(_expression(intervals, event) for event in range(len(intervals.events)))
+    parameters: tuple[ParameterEstimate, ...] = ()
+    conflict: tuple[str, ...] = ()
+    if 0 < len(model.parameters.names) <= MOST_PARAMETERS:
+        region = polytope_region(intervals)
+        if region.emptiness.is_empty:
+            shown = region.emptiness.conflict
+            conflict = shown.texts if shown is not None else ("no parameter of the domain fits",)
+        else:
+            lower, upper = parameter_box(region)
+            likeliest = _likeliest(model, outcomes, counts)
+            rows = zip(model.parameters.names, likeliest, lower, upper, strict=True)
+            parameters = tuple(ParameterEstimate(n, float(t), float(a), float(b)) for n, t, a, b in rows)
+    ledger, level = intervals.ledger.record(), f"{1 - delta:g}"
+    label = f"confidence {level} in name only (nominal): outcomes are missing from the data"
+    if ledger.holds:
+        label = f"all at once with confidence {level}, at any time of looking (anytime-valid)"
+    return PointEstimates(expressions, parameters, conflict, ledger, label)
+
+
+def _expression(intervals: EventIntervals, event: int) -> ExpressionEstimate:
+    names = intervals.events.outcomes.model.parameters.names
+    seen, visits = int(intervals.successes[event]), int(intervals.trials[event])
+    return ExpressionEstimate(
+        intervals.events.function(event).text(names),
+        seen,
+        visits,
+        seen / visits if visits else None,
+        float(intervals.lower[event]),
+        float(intervals.upper[event]),
+    )
+
+
+def _likeliest(model: ParametricMDP, outcomes: Outcomes, counts: Counts) -> FloatArray:
+    """The smoothed maximum of the likelihood within the domain, one value per parameter."""
+    coordinates = Coordinates.of(model.expressions, model.parameters)
+    maximiser = LikelihoodMaximiser.of(coordinates, coordinates.functions(model.expressions))
+    seen: OffsetArray = outcomes.pooled(counts)
+    size = len(model.expressions)
+    weight = np.bincount(outcomes.expression, weights=seen, minlength=size).astype(np.float64)
+    free = [Fraction(float(t)) for t in maximiser.estimate(weight * ~model.expressions.is_constant)]
+    return np.array([float(polynomial.evaluate(free)) for polynomial in coordinates.substitution])

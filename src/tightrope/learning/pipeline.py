@@ -66,10 +66,10 @@ from tightrope.coupled import (
 from tightrope.coupled.taylor import ValueGradient
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError, describe
-from tightrope.io.results import Interval
+from tightrope.io.results import Binding, Interval, ModelFit
 from tightrope.learning import products
 from tightrope.learning.bet_policy import BetPolicy, why_no_bets
-from tightrope.learning.binding import NOTHING, Binding, binding_events
+from tightrope.learning.binding import NOTHING, binding_events
 from tightrope.learning.options import Decisions, LearnOptions, decide, decide_over_domain
 from tightrope.learning.result import LearningResult, PolicyValue, Widths, widths_of
 from tightrope.model.mdp import IntervalMDP
@@ -77,7 +77,7 @@ from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure
-from tightrope.monitoring.model_fit import ModelFit, weigh_fit
+from tightrope.monitoring.model_fit import weigh_fit
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.team import Aside, Team, count_threads
 from tightrope.problem import Problem, learnable

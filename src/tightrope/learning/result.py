@@ -18,30 +18,26 @@ from tightrope.coupled import CoupledStatus, CoupledSynthesis, CoupledValue, Wit
 from tightrope.data.counts import Counts
 from tightrope.data.event_stream import EXCLUDED
 from tightrope.errors import InputError
-from tightrope.io.coding import from_plain, to_plain
+from tightrope.io.coding import to_plain
 from tightrope.io.output import path_of
 from tightrope.io.results import (
-    BindingFacts,
-    BoundEvent,
+    Binding,
     CandidateFacts,
     CoupledFacts,
     CoupledValueFacts,
-    FitFacts,
     Interval,
-    LedgerFacts,
+    ModelFit,
     Outcome,
     ResultDocument,
     WidthFacts,
     WitnessFacts,
 )
-from tightrope.learning.binding import Binding
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.logic.product_problem import ProductProblem
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.states import action_column, to_pandas, with_nulls, with_states
-from tightrope.monitoring.model_fit import ModelFit
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import Facts, Record, brief, freeze_fields
@@ -370,7 +366,7 @@ class LearningResult(Result):
             contradiction=self.contradiction,
             conflict=list(self.conflict.texts) if self.conflict is not None else None,
             misfit=self.misfit,
-            fit=None if self.fit is None else from_plain(to_plain(self.fit.to_json()), FitFacts),
+            fit=self.fit,
             region=self.decisions.region.value if self.decisions.region else None,
             sets=(SetsKind.COUPLED if coupled else self.sets.kind).value,
             relaxation=self.sets.relaxation.value,
@@ -380,10 +376,8 @@ class LearningResult(Result):
             optimistic=float((best.upper if self._maximises else best.lower)[self.model.initial]),
             coupled=self._describe_coupled() if coupled else None,
             widths=self.widths.summary(self.model.parameters.names),
-            binding=BindingFacts(
-                self.binding.total, [BoundEvent(e.event, e.side, e.text) for e in self.binding.events]
-            ),
-            ledger=ledger_facts(self.ledger),
+            binding=self.binding,
+            ledger=self.ledger.record(),
             reasons=list(self.decisions.reasons),
             notes=list(self.notes),
             status=self._ended(),
@@ -558,21 +552,6 @@ class LearningResult(Result):
     def to_dataframe(self) -> Any:
         """The same as a pandas data frame."""
         return to_pandas(self.to_arrow())
-
-
-def ledger_facts(ledger: ConfidenceBudget) -> LedgerFacts:
-    """How δ was spent, with its lines in words."""
-    return LedgerFacts(
-        delta=ledger.delta,
-        events=ledger.events,
-        gamma=ledger.gamma,
-        method=ledger.method,
-        budget=ledger.budget,
-        assumption=ledger.assumption.value,
-        holds=ledger.holds,
-        censored=list(ledger.censored),
-        lines=list(ledger.lines),
-    )
 
 
 def describe_coupled_value(value: CoupledValue | None, names: Sequence[str]) -> CoupledValueFacts | None:

@@ -25,11 +25,14 @@ detection only: any point of the domain is a sound prediction of what comes afte
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from tightrope.io.results import Moved
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel
@@ -414,3 +417,33 @@ def _objective(
                 return -np.inf
             total += count[e] * np.log(chance)
     return total
+
+
+def moved_parameters(
+    fit: BestFit, names: Sequence[str], past: FloatArray, since: FloatArray
+) -> tuple[Moved, ...]:
+    """Each free parameter before and after a change, and by how many standard errors it moved, most first.
+
+    `past` and `since` are the events before and after the change, by expression.
+    """
+    before = fit.maximiser.estimate(past * fit.informative)
+    after = fit.maximiser.estimate(since * fit.informative, before)
+    spread = _covariance(fit, past, before) + _covariance(fit, since, after)
+    rows = []
+    for place, index in enumerate(fit.coordinates.free):
+        errors = float(after[place] - before[place]) / math.sqrt(spread[place, place])
+        rows.append(Moved(names[index], float(before[place]), float(after[place]), errors))
+    return tuple(sorted(rows, key=lambda row: -abs(row.standard_errors)))
+
+
+def _covariance(fit: BestFit, seen: FloatArray, point: FloatArray) -> FloatArray:
+    """The inverse of the information about the free parameters, with a little added where there is none."""
+    used = np.flatnonzero(seen * fit.informative > 0.0)
+    x = fit.maximiser.lifted(point)
+    chance = fit.functions.linear[used] @ x + fit.functions.constant[used]
+    slope = (
+        fit.functions.linear[used] @ fit.maximiser.jacobian(point) * (np.sqrt(seen[used]) / chance)[:, None]
+    )
+    width = fit.coordinates.upper[: len(point)] - fit.coordinates.lower[: len(point)]
+    information = slope.T @ slope + np.diag(1.0 / np.maximum(width, 1e-12) ** 2)
+    return np.linalg.inv(information).astype(np.float64, copy=False)

@@ -1,4 +1,4 @@
-"""`ModelFit`: what a test of the model says about the data of a result, in numbers and in words.
+"""A test of the model on the data of a result, in numbers and in words (`tightrope.io.results.ModelFit`).
 
 The test is that of `tightrope.monitoring.batch_test`, at its own level α: it changes no interval and
 spends nothing of a guarantee's δ.
@@ -11,129 +11,31 @@ being free, compared with the best fit.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
+from tightrope.io.results import (
+    CONTRADICTED,
+    FITS,
+    GROWING,
+    UNTESTED,
+    Anomaly,
+    Look,
+    ModelFit,
+    Seen,
+    power_text,
+)
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.monitoring.anomalies import Anomaly, Seen, moved_parameters
 from tightrope.monitoring.batch_test import BatchTest, Change, weigh_batches
+from tightrope.monitoring.best_fit import moved_parameters
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
-from tightrope.numerics.record import Facts, Record
 
 ALPHA = 0.001
 """The probability of a false alarm of the test that `learn` makes."""
 
-FITS, GROWING = "no evidence against it", "evidence growing"
-CONTRADICTED, UNTESTED = "model contradicted", "not tested"
 LISTED = 6
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ModelFit(Record):
-    """Whether data fit a model.
-
-    * `verdict`: "no evidence against it", "evidence growing" (half of the way to an alarm, on a logarithmic
-      scale), "model contradicted" (an alarm), or "not tested" with a `reason`.
-    * `log_e_value`: the natural logarithm of the e-value in the end; under the model, whatever its parameters
-      are, the e-value ever reaches 1/`alpha` with probability at most `alpha`.
-    * `first_alarm`: after how many events it did, as far as it was looked at; None where it did not.
-    * `looks`: (events, log e-value) at all looks, in the order of time.
-    * `ordered`: whether the data are batched in time; else they were weighed all at once, which is less sharp
-      and cannot show a change.
-    * `nominal`: what is missing from the data, or not known of their order and ends, in words; the rate of
-      false alarms then holds in name only.
-    * `suspects`: what fits worst, the strongest evidence first.
-
-    >>> import tightrope as tr
-    >>> bench = tr.benchmark("betting(5)")
-    >>> data = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).episodes(1000, seed=1)
-    >>> fit = tr.learn(bench.problem, data, sets="tied").fit
-    >>> fit.verdict, fit.alarm, fit.e_value < 1
-    ('no evidence against it', False, True)
-    """
-
-    verdict: str
-    log_e_value: float
-    alpha: float
-    events: int
-    first_alarm: int | None
-    looks: tuple[tuple[int, float], ...]
-    ordered: bool
-    nominal: tuple[str, ...]
-    suspects: tuple[Anomaly, ...]
-    reason: str | None = None
-
-    @property
-    def e_value(self) -> float:
-        """How many times better departures from the model explain the data than the model at its best."""
-        return math.inf if self.log_e_value > 700.0 else math.exp(self.log_e_value)
-
-    @property
-    def alarm(self) -> bool:
-        """Whether the e-value has ever reached 1/α."""
-        return self.first_alarm is not None
-
-    @property
-    def is_refutation(self) -> bool:
-        """Whether the model is refuted: by an alarm whose level holds, or by what it says is impossible."""
-        return self.alarm and (not self.nominal or self.log_e_value == math.inf)
-
-    @property
-    def text(self) -> str:
-        """The verdict with its numbers, in a line."""
-        if self.verdict == UNTESTED:
-            return f"{UNTESTED}: {self.reason}"
-        how = "" if self.ordered else " of counts without order"
-        text = f"e-value {power(self.log_e_value)} after {self.events:,} events{how}"
-        rate = f"a right model reaches {1.0 / self.alpha:,.0f} with probability at most {self.alpha:g}"
-        if self.nominal:
-            rate += ", nominally: data are missing, or their order or ends are not known"
-        when = f", alarm after {self.first_alarm:,}" if self.alarm else ""
-        return f"{self.verdict}: {text}{when} ({rate})"
-
-    @property
-    def misfit(self) -> str | None:
-        """Words about a model that is contradicted, with what fits worst; else None."""
-        if not self.alarm:
-            return None
-        worst = f" Worst: {self.suspects[0].words}." if self.suspects else ""
-        return (
-            f"the data contradict the model (e-value {power(self.log_e_value)} after {self.events:,} events; "
-            f"a right model reaches {1.0 / self.alpha:,.0f} with probability at most {self.alpha:g}): the "
-            f"guarantee is worth no more than the model.{worst}"
-        )
-
-    def _title_(self) -> str:
-        return f"ModelFit: {self.text}"
-
-    def _facts_(self) -> Facts:
-        return [(anomaly.kind, anomaly.words) for anomaly in self.suspects]
-
-    def to_json(self) -> dict[str, Any]:
-        """The keys of `fit` in `tightrope learn --json`."""
-        return {
-            "verdict": self.verdict,
-            "alarm": self.alarm,
-            "e_value": self.e_value,
-            "log_e_value": self.log_e_value,
-            "alpha": self.alpha,
-            "events": self.events,
-            "first_alarm": self.first_alarm,
-            "ordered": self.ordered,
-            "nominal": list(self.nominal),
-            "text": self.text,
-            "looks": [{"events": events, "log_e_value": log_e} for events, log_e in self.looks],
-            "suspects": [anomaly.to_json() for anomaly in self.suspects],
-        }
-
-
-def power(log_e: float) -> str:
-    """An e-value as people read it: 10^3.2."""
-    return "∞" if log_e == math.inf else f"10^{log_e / math.log(10.0):.1f}"
 
 
 def weigh_fit(model: ParametricMDP, counts: Counts, alpha: float = ALPHA) -> ModelFit:
@@ -143,21 +45,39 @@ def weigh_fit(model: ParametricMDP, counts: Counts, alpha: float = ALPHA) -> Mod
     events, design = counts.steps, counts.design
     doubts = (one for one in (design.ends, *([design.order] if ordered else [])) if not one.holds)
     nominal = (*design.censored, *(f"{one.name}: {one.why}" for one in doubts))
+    reason, test = None if events else "there are no data yet", None
     try:
         test = BatchTest(model, counts)
     except InputError as error:
         reason = error.message
-        return ModelFit(UNTESTED, 0.0, alpha, events, None, (), ordered, nominal, (), reason)
-    if events == 0:
-        reason = "there are no data yet"
-        return ModelFit(UNTESTED, 0.0, alpha, events, None, (), ordered, nominal, (), reason)
-    looks = weigh_batches(test, counts)
+    looks = weigh_batches(test, counts) if test is not None and reason is None else []
     level = math.log(1.0 / alpha)
     first = next((event for event, log_e in looks if log_e >= level), None)
-    now = looks[-1][1] if looks else 0.0
-    verdict = CONTRADICTED if first is not None else GROWING if now >= 0.5 * level else FITS
-    suspects = tuple(worst_fits(test, LISTED))
-    return ModelFit(verdict, now, alpha, events, first, tuple(looks), ordered, nominal, suspects)
+    log_e = looks[-1][1] if looks else 0.0
+    if reason is not None:
+        verdict, text = UNTESTED, f"{UNTESTED}: {reason}"
+    else:
+        verdict = CONTRADICTED if first is not None else GROWING if log_e >= 0.5 * level else FITS
+        how = "" if ordered else " of counts without order"
+        rate = f"a right model reaches {1.0 / alpha:,.0f} with probability at most {alpha:g}"
+        if nominal:
+            rate += ", nominally: data are missing, or their order or ends are not known"
+        when = "" if first is None else f", alarm after {first:,}"
+        text = f"{verdict}: e-value {power_text(log_e)} after {events:,} events{how}{when} ({rate})"
+    return ModelFit(
+        verdict=verdict,
+        alarm=first is not None,
+        e_value=math.inf if log_e > 700.0 else math.exp(log_e),
+        log_e_value=log_e,
+        alpha=alpha,
+        events=events,
+        first_alarm=first,
+        ordered=ordered,
+        nominal=nominal,
+        text=text,
+        looks=tuple(Look(*look) for look in looks),
+        suspects=() if test is None or reason is not None else tuple(worst_fits(test, LISTED)),
+    )
 
 
 def worst_fits(test: BatchTest, most: int) -> list[Anomaly]:

@@ -28,8 +28,9 @@ import numpy as np
 from tightrope.data.design import ORDER
 from tightrope.data.steps import StepReader
 from tightrope.errors import InputError
+from tightrope.io.results import Anomaly, Seen
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.monitoring.anomalies import Anomaly, Seen, moved_parameters
+from tightrope.monitoring.best_fit import moved_parameters
 from tightrope.monitoring.departures import PartEvidence, Parts
 from tightrope.monitoring.drift import DriftEvidence
 from tightrope.monitoring.e_process import FIRST_CHANGE, SHARES, EProcess, log_sum, log_weight
@@ -216,7 +217,7 @@ class Monitor(EProcess):
         change = self._drift.best(self.log_chance, self.best)
         if change is not None:
             anomalies.append(_drift_anomaly(self, self._drift, *change))
-        return sorted(anomalies, key=lambda anomaly: -anomaly.log_e_value)
+        return sorted(anomalies, key=lambda anomaly: -anomaly.log_evidence)
 
     def _up_to_now(self) -> Monitor:
         """This monitor, or a copy that has taken in what waits for the next look."""

@@ -30,10 +30,10 @@ from typing import Any
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.io.results import Anomaly
 from tightrope.model.objective import Objective
 from tightrope.model.policy import Policy
 from tightrope.model.structure import Structure
-from tightrope.monitoring.anomalies import Anomaly
 from tightrope.monitoring.episode_returns import CUT, ELSEWHERE, LEFT, EpisodeReturns, Scoring
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.text import bound_text

@@ -16,8 +16,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullFormatter
 from msgspec import UnsetType
 
-from tightrope.io.results import FitFacts, ResultDocument, SeenFacts, SuspectFacts
-from tightrope.monitoring.model_fit import FITS
+from tightrope.io.results import FITS, Anomaly, ModelFit, ResultDocument, Seen
 from tightrope.report.style import (
     FAINT,
     GREY,
@@ -42,7 +41,7 @@ LONGEST = 46
 LOG = math.log(10.0)
 
 
-def fit_of(run: ResultDocument) -> FitFacts | None:
+def fit_of(run: ResultDocument) -> ModelFit | None:
     """The test of the main result; None without data, and in results of earlier versions."""
     fit = run.main.fit
     return None if isinstance(fit, UnsetType) else fit
@@ -138,8 +137,8 @@ def _evidence_table(run: ResultDocument) -> Table:
 class Row:
     """An outcome of a choice that fits badly, and how often the choice was taken."""
 
-    suspect: SuspectFacts
-    seen: SeenFacts
+    suspect: Anomaly
+    seen: Seen
     visits: int
 
     @property
@@ -164,7 +163,7 @@ def worst_rows(run: ResultDocument) -> list[Row]:
 def draw_worst(run: ResultDocument, axes: Axes) -> None:
     """The outcomes as rows, under the names of the choices that they belong to."""
     at, places, labels = -1.0, [], []
-    before: SuspectFacts | None = None
+    before: Anomaly | None = None
     for row in worst_rows(run):
         at += 1.0
         if row.suspect is not before:
@@ -195,7 +194,7 @@ def draw_worst(run: ResultDocument, axes: Axes) -> None:
     legend_below(axes, keys)
 
 
-def _where(suspect: SuspectFacts) -> str:
+def _where(suspect: Anomaly) -> str:
     return suspect.text.replace("choice ", "").replace(" of state ", " in ")
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tightrope.data.design import SamplingDesign, SamplingKind
+from tightrope.io.results import LedgerFacts
 from tightrope.verdict import Assumed, Kept
 
 
@@ -121,18 +122,19 @@ class ConfidenceBudget:
                 head.append("the data were not collected in this way: the confidence level is nominal")
         return (*head, *self.notes)
 
-    def to_json(self) -> dict[str, object]:
-        return {
-            "delta": self.delta,
-            "events": self.events,
-            "gamma": self.gamma,
-            "method": self.method,
-            "budget": self.budget,
-            "assumption": self.assumption.value,
-            "holds": self.holds,
-            "censored": list(self.censored),
-            "lines": list(self.lines),
-        }
+    def record(self) -> LedgerFacts:
+        """What is written of it."""
+        return LedgerFacts(
+            delta=self.delta,
+            events=self.events,
+            gamma=self.gamma,
+            method=self.method,
+            budget=self.budget,
+            assumption=self.assumption.value,
+            holds=self.holds,
+            censored=list(self.censored),
+            lines=list(self.lines),
+        )
 
 
 def assumed_of(

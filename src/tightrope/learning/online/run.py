@@ -40,15 +40,14 @@ from typing import Any, Protocol, Self
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from msgspec import UNSET, structs
+from msgspec import UNSET, UnsetType, structs
 
 from tightrope.atomic import explain_errors
 from tightrope.data.collection import GrowingCounts, simulate_until_doubled
 from tightrope.data.simulator import Simulator
 from tightrope.data.steps import SteppedEnvironment
 from tightrope.errors import InputError
-from tightrope.io.answers import DriftFacts, OnlineRecord
-from tightrope.io.coding import from_plain, from_text, to_plain
+from tightrope.io.coding import Real, from_plain, from_text, to_plain
 from tightrope.io.output import MANIFEST, Manifest, OutputDirectory, claim
 from tightrope.io.results import RECORDS, Interval
 from tightrope.io.stored_arrays import DAMAGE, load_arrays, save_arrays
@@ -58,7 +57,54 @@ from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
 from tightrope.model.policy import Policy
 from tightrope.solver.solve import solve
-from tightrope.verdict import Verdict
+from tightrope.verdict import Assumed, Verdict, Word
+
+
+class DriftFacts(msgspec.Struct, kw_only=True, frozen=True):
+    """What the monitor beside an online run says (`--on-drift`).
+
+    `log_e_value` is the largest so far, a natural logarithm; `first_alarm` the event of the alarm, of the
+    `events` seen since the last of the `restarts`; `since` are the episodes that were forgotten there.
+    """
+
+    alarm: bool
+    first_alarm: int | None
+    log_e_value: Real
+    alpha: float
+    events: int
+    restarts: int
+    since: int
+
+
+class OnlineRecord(msgspec.Struct, kw_only=True, frozen=True):
+    """A line of `online --json` and of `records.jsonl`: one update.
+
+    `verdict` is about the guarantee, and in the last line about the gap where one was asked for. `gap` is
+    the width of the robust policy's interval, and `reached` whether it is as small as was asked; both only
+    where a gap was asked for.
+    """
+
+    verdict: Word
+    why: str
+    assumptions: list[Assumed]
+    update: int
+    episode: int
+    steps: int
+    guarantee: Real
+    best_guarantee: Real | UnsetType | None = UNSET
+    optimistic: Real
+    width: Real
+    gap: Real | UnsetType = UNSET
+    reached: bool | UnsetType = UNSET
+    status: str
+    fallback: bool
+    seconds: float
+    performance: Real | None
+    holds: bool | None
+    final: bool
+    elapsed: float
+    drift: DriftFacts | UnsetType = UNSET
+    peak_memory: int | UnsetType = UNSET
 
 
 class Source(Protocol):

@@ -5,10 +5,11 @@ frequent values that the model does not know are listed; `refused` is what a rea
 them.
 
 Estimates are what the data say about each expression and each parameter alone: the share seen, with an
-interval around it. The intervals are the beta-binomial confidence sequence of every event, δ shared by all of them, so they hold
-all at once, for any policy and at every moment of looking (`tightrope.statistics.estimates`); those of the
-parameters are the box around the polytope that they cut out of the domain, which holds whenever they do. The
-point estimates are shares, and maximum likelihood for parameters: no guarantee is attached to a point.
+interval around it. The intervals are the beta-binomial confidence sequence of every event, δ shared by all of
+them, so they hold all at once, for any policy and at every moment of looking
+(`tightrope.statistics.estimates`); those of the parameters are the box around the polytope that they cut out
+of the domain, which holds whenever they do. The point estimates are shares, and maximum likelihood for
+parameters: no guarantee is attached to a point.
 """
 
 from __future__ import annotations

@@ -69,9 +69,8 @@ from tightrope.errors import CannotCertify, InputError, describe
 from tightrope.io.results import Binding, Interval, ModelFit
 from tightrope.learning import products
 from tightrope.learning.bet_policy import BetPolicy, why_no_bets
-from tightrope.learning.binding import NOTHING, binding_events
 from tightrope.learning.options import Decisions, LearnOptions, decide, decide_over_domain
-from tightrope.learning.result import LearningResult, PolicyValue, Widths, widths_of
+from tightrope.learning.result import NOTHING, LearningResult, PolicyValue, Widths, binding_events, widths_of
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP

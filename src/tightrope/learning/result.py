@@ -1,4 +1,10 @@
-"""What learning returns: certified intervals, policies, widths, the ledger and how long it took."""
+"""What learning returns: certified intervals, policies, widths, the ledger, and which observations bind.
+
+The events that bound a coordinate are those with a multiplier in the linear programs of the bounding box;
+where the vertices of a polytope are known, the events whose rows carry one (facets) come in addition. Tangent
+cuts of the likelihood region and ellipsoids come from all observations together; none of them binds alone.
+This is an explanation, not a bound: plain float64, nothing rests on it.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +28,7 @@ from tightrope.io.coding import to_plain
 from tightrope.io.output import path_of
 from tightrope.io.results import (
     Binding,
+    BindingEvent,
     CandidateFacts,
     CoupledFacts,
     CoupledValueFacts,
@@ -38,15 +45,20 @@ from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.states import action_column, to_pandas, with_nulls, with_states
-from tightrope.numerics.arrays import FloatArray, IndexArray
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
+from tightrope.numerics.linear_program import LinearStatus
 from tightrope.numerics.record import Facts, Record, brief, freeze_fields
 from tightrope.numerics.text import bound_text
 from tightrope.problem import Problem
+from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces
+from tightrope.regions.polytope import Polytope
 from tightrope.regions.region import Conflict, Region
+from tightrope.regions.walk import LazyProgram
 from tightrope.solver.solution import Solution
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.estimates import EventIntervals
+from tightrope.statistics.outcomes import Outcomes
 from tightrope.verdict import Assumed, Kept, Verdict
 
 if TYPE_CHECKING:
@@ -611,3 +623,77 @@ def rests_on(ledger: ConfidenceBudget, options: LearnOptions, fit: ModelFit | No
     if ledger.of_costs and options.cost_model is not None:
         found.append(Assumed("costs", Kept.STATED, options.cost_model.text))
     return tuple(found)
+
+
+MOST_NAMED = 200
+"""So many are named at most; `total` counts all."""
+
+
+NOTHING = Binding(0, ())
+
+
+def binding_events(region: Region | None, intervals: EventIntervals | None, outcomes: Outcomes) -> Binding:
+    """The events that bind in a region; none where it is empty or not made of events."""
+    if not isinstance(region, Polytope) or region.emptiness.is_empty:
+        return NOTHING
+    if intervals is None and not np.any(region.system.origin == Origin.L1):
+        return NOTHING
+    sides: dict[int, set[str]] = {}
+    for system, rows in ((region.system, _facets(region)), _bounding(region, intervals)):
+        for row in rows.tolist():
+            side = _SIDES.get(int(system.origin[row]))
+            if side is not None:
+                sides.setdefault(int(system.index[row]), set()).add(side)
+    named = tuple(
+        BindingEvent(event, " and ".join(sorted(sides[event])), _text(event, intervals, outcomes))
+        for event in sorted(sides)[:MOST_NAMED]
+    )
+    return Binding(len(sides), named)
+
+
+_SIDES = {int(Origin.EVENT_UPPER): "upper", int(Origin.EVENT_LOWER): "lower", int(Origin.L1): "ball"}
+
+
+def _text(event: int, intervals: EventIntervals | None, outcomes: Outcomes) -> str:
+    if intervals is not None:
+        return intervals.describe(event)
+    choice = outcomes.example_choice(int(outcomes.start[event]))
+    return f"the distribution of {outcomes.model.structure.choice_name(choice)}"
+
+
+def _facets(region: Polytope) -> OffsetArray:
+    """Rows of the system that carry a vertex, where the vertices are known."""
+    if region.enclosure is None:
+        return np.zeros(0, dtype=np.int64)
+    facets = region.enclosure.facets
+    return facets[facets < len(region.system)].astype(np.int64)
+
+
+def _bounding(region: Polytope, intervals: EventIntervals | None) -> tuple[Halfspaces, OffsetArray]:
+    """A system and those of its rows that bound the coordinates.
+
+    The region's own system has given up rows that its tightened box implies, so the rows of the events are
+    written down again where their intervals are known; the box is widened so that rows are what binds.
+    """
+    system = region.system if intervals is None else _event_rows(region, intervals)
+    scaled = ScaledHalfspaces.of(system, half=1.5 * np.maximum(0.5 * (system.upper - system.lower), 1e-200))
+    program = LazyProgram(scaled)
+    active: set[int] = set()
+    for direction in np.vstack([np.eye(system.size), -np.eye(system.size)]):
+        outcome = program.maximise(direction)
+        if outcome.status is LinearStatus.OPTIMAL:
+            active.update(program.loaded[np.flatnonzero(outcome.multipliers > 1e-9)].tolist())
+    return system, np.array(sorted(active), dtype=np.int64)
+
+
+def _event_rows(region: Polytope, intervals: EventIntervals) -> Halfspaces:
+    events = intervals.events
+    functions = region.coordinates.functions(events.outcomes.model.expressions).take(events.expression)
+    times = events.multiplicity.astype(np.float64)
+    linear, constant = functions.linear * times[:, None], functions.constant * times
+    seen = np.flatnonzero((intervals.lower > 0.0) | (intervals.upper < 1.0))
+    lifted = region.system.take(region.system.origin == Origin.ENVELOPE)
+    system = Halfspaces.of_domain(region.coordinates).with_box(region.system.lower, region.system.upper)
+    system = system.with_rows(lifted.matrix, lifted.bound, Origin.ENVELOPE)
+    system = system.with_rows(linear[seen], (intervals.upper - constant)[seen], Origin.EVENT_UPPER, seen)
+    return system.with_rows(-linear[seen], (constant - intervals.lower)[seen], Origin.EVENT_LOWER, seen)

@@ -318,8 +318,7 @@ def settled_model(structure: Structure, bounds: Sequence[door.Bounds]) -> Interv
             lower[at], upper[at] = door.bound(low, -math.inf), door.bound(high, math.inf)
         lower, upper = door.settle_rows(structure.transition_start, lower, upper, bounds.__getitem__)
     except door.NotHeldError as error:
-        choice = int(np.searchsorted(structure.transition_start, error.index or at, side="right")) - 1
-        raise InputError(f"{structure.choice_name(choice)}: {error.message}") from None
+        raise InputError(f"{structure.name_at(error.index or at)}: {error.message}") from None
     return IntervalMDP(structure, lower, upper)
 
 

@@ -38,8 +38,8 @@ from tightrope.model import numbers as door
 from tightrope.model.expressions import Expressions, Signatures
 from tightrope.model.mdp import MDP
 from tightrope.model.numbers import Number, double
-from tightrope.model.parameters import Parameters, Point, domain_vertices
-from tightrope.model.ranges import name_point, prove_ranges, ranges_over_box
+from tightrope.model.parameters import Parameters, Point
+from tightrope.model.ranges import prove_ranges, ranges_over_box
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure, Structured, frozen_array
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.rationals import RationalArray
@@ -78,11 +78,7 @@ class ParametricCTMC(Structured):
         _check_chain(self.structure)
         if self.expression.shape != (self.transitions,):
             raise InputError(f"{len(self.expression)} rates for {self.transitions} transitions")
-        if domain_vertices(self.parameters) == []:
-            raise InputError(
-                f"the domain is empty: no point satisfies {self.parameters.text()}",
-                hint="loosen `params` or `domain`",
-            )
+        self.parameters.refuse_empty()
         self.expressions.check_held("a rate")
         self._check_signs()
 
@@ -98,15 +94,16 @@ class ParametricCTMC(Structured):
             table.parameter_names, table.monomials, table.row_start, table.monomial, table.coefficient * many
         )
         proof = prove_ranges(shrunk, self.parameters)
-        wrong = proof.unproved[0] if proof.witness is None and proof.unproved else None
         if proof.witness is not None:
             wrong = proof.witness.expression
-        if wrong is None:
+            where = f"at {self.parameters.name_point(proof.witness.point) or 'every point'}"
+        elif proof.unproved:
+            wrong = proof.unproved[0]
+            where = "somewhere on the domain (no proof was found that it is not)"
+        else:
             return
-        where = "somewhere on the domain (no proof was found that it is not)"
-        if proof.witness is not None:
-            where = f"at {name_point(proof.witness.point, self.parameters.names) or 'every point'}"
-        state = self.structure.state_name(_state_of(self.structure, int(np.argmax(self.expression == wrong))))
+        transition = int(np.argmax(self.expression == wrong))
+        state = self.structure.state_name(int(self.structure.transition_choice[transition]))
         raise InputError(
             f"state {state}: the rate {self.expressions.text(wrong)} is negative {where}",
             hint="narrow the domain with `params` or `domain`, or mend the model",
@@ -120,15 +117,7 @@ class ParametricCTMC(Structured):
 
     def instantiate(self, point: Point | None = None, /, **values: Number) -> CTMC:
         """The chain at a point of the domain: `instantiate(lam=0.5)`, `instantiate({"lam": 0.5})`."""
-        if point is not None and values:
-            raise InputError("the point is given twice: once as a whole and once by names")
-        exact = self.parameters.point(values if point is None else point)
-        if not self.parameters.contains(exact):
-            raise InputError(
-                f"the point {name_point(exact, self.parameters.names)} lies outside the domain "
-                f"{self.parameters.text()}",
-                hint="`params` and `domain` say what the domain is",
-            )
+        exact = self.parameters.inside(point, values)
         earned = {name: reward.at(exact).per_choice(self.structure) for name, reward in self.earned.items()}
         return CTMC(
             self.structure.at_point(exact), self.expression, self.expressions.exact_values(exact), earned
@@ -280,10 +269,6 @@ def over_box(model: ParametricCTMC, lower: Sequence[Fraction], upper: Sequence[F
 def _check_chain(structure: Structure) -> None:
     if structure.choices != structure.states:
         raise InputError("a continuous-time Markov chain has one choice per state")
-
-
-def _state_of(structure: Structure, transition: int) -> int:
-    return int(structure.choice_state[structure.transition_choice[transition]])
 
 
 TIME = "time"

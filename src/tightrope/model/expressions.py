@@ -1,36 +1,25 @@
-"""Λ: the distinct transition expressions of a model.
+"""Λ: the distinct transition expressions of a model, as a table.
 
 Exact rational coefficients over one shared list of monomials, row by row in CSR layout, with a
 float64 image of the same shape. Expression e is Σ_j coefficient[j]·x^monomial[j] for j in
-row_start[e]..row_start[e+1]. Frozen; builders grow an `ExpressionTable` first.
+row_start[e]..row_start[e+1]. Frozen; builders grow an `ExpressionTable` first, which interns: two functions
+get the same index exactly when they are equal.
 
 A rational function f/g is the polynomial f·r in one variable more, r = 1/g: variable d + k of monomials,
 d the number of parameters, stands for 1/denominators[k]. With f/g in lowest terms, equal functions have
-equal rows here, too.
+equal rows here, too, and where rows are evaluated, tied or lifted to coordinates of a region, nothing has to
+be told apart. Sums and products are another matter (p·r + q·r is 1 where r = 1/(p + q)): these are computed
+as functions and come back in lowest terms.
 
-Rational functions as polynomials in more variables: r = 1/g for every denominator g.
-
-Tables of expressions keep rows of monomials. With the variable d + k for the reciprocal of denominator k,
-f/g is the polynomial f·r and its row one like all others: where it is evaluated, tied or lifted to
-coordinates of a region, nothing has to be told apart. Sums and products are another matter (p·r + q·r is
-1 where r = 1/(p + q)): these are computed as functions and come back in lowest terms.
-
-The growing table of distinct expressions, for whoever builds a model.
-
-Expressions are interned: two functions get the same index exactly when they are equal, which for
-polynomials and for rational functions in lowest terms means equal coefficients. Sums and products of
-indices are computed once and remembered.
-
-Signatures: the distinct tuples of expressions that label the transitions of a choice.
-
-A model with millions of choices has few signatures; what depends on a choice only through its
-expressions (does it sum to 1? what can nature do there?) is computed once a signature.
+*Signatures* are the distinct tuples of expressions that label the transitions of a choice. A model with
+millions of choices has few; what depends on a choice only through its expressions (does it sum to 1? what can
+nature do there?) is computed once per signature.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -138,11 +127,7 @@ class Expressions(Record):
 
     def function(self, index: int) -> Function:
         """The row as a function of the parameters alone."""
-        polynomial = self.polynomial(index)
-        if not self.denominators or not self.is_rational[index]:
-            return polynomial
-        numerator = Polynomial({monomial[:-1]: c for monomial, c in polynomial.terms.items()})
-        return RationalFunction(numerator, self.denominators[self.denominator_of[index]])
+        return _function(self.polynomial(index), len(self.parameter_names), self.denominators)
 
     def text(self, index: int) -> str:
         return self.function(index).text(self.parameter_names)
@@ -327,35 +312,12 @@ class Expressions(Record):
         return [Fraction(value) for value in theta]
 
 
-class Reciprocals:
-    """The denominators met so far, numbered as they come."""
-
-    def __init__(self, parameters: int):
-        self._parameters = parameters
-        self._number: dict[Polynomial, int] = {}
-        self._listed: list[Polynomial] = []
-
-    @property
-    def denominators(self) -> tuple[Polynomial, ...]:
-        return tuple(self._listed)
-
-    def extend(self, function: Function) -> Polynomial:
-        """The function as a polynomial in the parameters and the reciprocals."""
-        if not isinstance(function, RationalFunction):
-            return function
-        number = self._number.setdefault(function.denominator, len(self._listed))
-        if number == len(self._listed):
-            self._listed.append(function.denominator)
-        factor = (self._parameters + number, 1)
-        return Polynomial({(*monomial, factor): c for monomial, c in function.numerator.terms.items()})
-
-    def function(self, polynomial: Polynomial) -> Function:
-        """The function behind a polynomial of `extended`."""
-        number = max((m[-1][0] for m in polynomial.terms if m), default=-1) - self._parameters
-        if number < 0:
-            return polynomial
-        numerator = Polynomial({monomial[:-1]: c for monomial, c in polynomial.terms.items()})
-        return RationalFunction(numerator, self._listed[number])
+def _function(row: Polynomial, parameters: int, denominators: Sequence[Polynomial]) -> Function:
+    """The function behind a row, in which the variable d + k stands for 1/denominators[k]."""
+    number = max((m[-1][0] for m in row.terms if m), default=-1) - parameters
+    if number < 0:
+        return row
+    return RationalFunction(Polynomial({m[:-1]: c for m, c in row.terms.items()}), denominators[number])
 
 
 def without_unused(expressions: Expressions) -> Expressions:
@@ -363,12 +325,12 @@ def without_unused(expressions: Expressions) -> Expressions:
     if not expressions.denominators:
         return expressions
     used, first = np.unique(expressions.denominator_of[expressions.is_rational], return_index=True)
-    kept = used[np.argsort(first)].astype(np.int64)
-    if np.array_equal(kept, np.arange(len(expressions.denominators))):
+    order_of_use = used[np.argsort(first)].astype(np.int64)
+    if np.array_equal(order_of_use, np.arange(len(expressions.denominators))):
         return expressions
     size = len(expressions.parameter_names)
-    new_number = {size + old: size + new for new, old in enumerate(kept.tolist())}
-    monomials = [_renumber(monomial, new_number) for monomial in expressions.monomials]
+    renumber = {size + old: size + new for new, old in enumerate(order_of_use.tolist())}
+    monomials = [tuple((renumber.get(i, i), e) for i, e in monomial) for monomial in expressions.monomials]
     order = sorted(range(len(monomials)), key=lambda m: monomial_order(monomials[m]))
     place = np.empty(len(order), dtype=np.int32)
     place[order] = np.arange(len(order))
@@ -379,12 +341,8 @@ def without_unused(expressions: Expressions) -> Expressions:
         monomials=tuple(monomials[m] for m in order),
         monomial=monomial[term],
         coefficient=expressions.coefficient.take(term),
-        denominators=expressions.denominators.take(kept),
+        denominators=expressions.denominators.take(order_of_use),
     )
-
-
-def _renumber(monomial: Monomial, place: dict[int, int]) -> Monomial:
-    return tuple((place.get(index, index), exponent) for index, exponent in monomial)
 
 
 _Row = tuple[tuple[int, int, int], ...]
@@ -405,7 +363,7 @@ class ExpressionTable:
         self._row_number: dict[_Row, int] = {}
         self._sums: dict[tuple[int, ...], int] = {}
         self._products: dict[tuple[int, int], int] = {}
-        self._reciprocals = Reciprocals(len(self.parameter_names))
+        self._denominator_number: dict[Polynomial, int] = {}
         self.add(Polynomial({}))
         self.add(Polynomial.constant(1))
 
@@ -413,8 +371,8 @@ class ExpressionTable:
         return len(self._rows)
 
     def add(self, function: Function) -> int:
-        polynomial = self._reciprocals.extend(function)
-        row = sorted((self._number(m), c.numerator, c.denominator) for m, c in polynomial.terms.items())
+        terms = function.terms if isinstance(function, Polynomial) else self._extend(function)
+        row = sorted((self._number(m), c.numerator, c.denominator) for m, c in terms.items())
         return self._intern(tuple(row))
 
     def add_array(self, polynomials: PolynomialArray) -> IndexArray:
@@ -462,7 +420,7 @@ class ExpressionTable:
 
     def function(self, index: int) -> Function:
         row = Polynomial({self._monomials[m]: Fraction(n, d) for m, n, d in self._rows[index]})
-        return self._reciprocals.function(row)
+        return _function(row, len(self.parameter_names), tuple(self._denominator_number))
 
     def freeze(self, used: IndexArray) -> tuple[Expressions, IndexArray]:
         """The table of the expressions in `used`, and `used` renumbered to it.
@@ -471,29 +429,32 @@ class ExpressionTable:
         """
         present = np.zeros(len(self._rows), dtype=np.bool_)
         present[used] = True
-        kept = np.flatnonzero(present)
+        used_rows = np.flatnonzero(present)
         renumber = np.cumsum(present) - 1
         order = sorted(range(len(self._monomials)), key=lambda m: monomial_order(self._monomials[m]))
         position = {old: new for new, old in enumerate(order)}
-        rows = [sorted((position[m], n, d) for m, n, d in self._rows[index]) for index in kept.tolist()]
+        rows = [sorted((position[m], n, d) for m, n, d in self._rows[index]) for index in used_rows.tolist()]
         monomials = tuple(self._monomials[m] for m in order)
-        denominators = PolynomialList.of(self._reciprocals.denominators)
+        denominators = PolynomialList.of(tuple(self._denominator_number))
         frozen = Expressions.from_rows(self.parameter_names, monomials, rows, denominators)
         return without_unused(frozen), renumber[used].astype(np.int32)
 
+    def _extend(self, function: RationalFunction) -> Mapping[Monomial, Fraction]:
+        """The terms of a quotient as a polynomial in the parameters and the reciprocals."""
+        known = self._denominator_number
+        number = known.setdefault(function.denominator, len(known))
+        factor = (len(self.parameter_names) + number, 1)
+        return {(*monomial, factor): c for monomial, c in function.numerator.terms.items()}
+
     def _number(self, monomial: Monomial) -> int:
-        number = self._monomial_number.get(monomial)
-        if number is None:
-            number = len(self._monomials)
-            self._monomial_number[monomial] = number
+        number = self._monomial_number.setdefault(monomial, len(self._monomials))
+        if number == len(self._monomials):
             self._monomials.append(monomial)
         return number
 
     def _intern(self, row: _Row) -> int:
-        index = self._row_number.get(row)
-        if index is None:
-            index = len(self._rows)
-            self._row_number[row] = index
+        index = self._row_number.setdefault(row, len(self._rows))
+        if index == len(self._rows):
             self._rows.append(row)
         return index
 
@@ -534,7 +495,7 @@ class Signatures:
         of_choice = np.zeros(len(length), dtype=np.int32)
         sizes: list[OffsetArray] = []
         members: list[IndexArray] = []
-        found = 0
+        count = 0
         for k in np.flatnonzero(np.bincount(length)).tolist():
             rows = np.flatnonzero(length == k)
             first = transition_start[rows]
@@ -544,13 +505,13 @@ class Signatures:
                 number = number * expressions + expression[first + j]
                 number, bound = _compact_numbers(number, bound * expressions)
             number, bound = _compact_numbers(number, bound)
-            of_choice[rows] = number + found
+            of_choice[rows] = number + count
             example = np.zeros(bound, dtype=np.int64)
             example[number] = first
             members.append(expression[example[:, None] + np.arange(k)].reshape(-1))
             sizes.append(np.full(bound, k, dtype=np.int64))
-            found += bound
-        start = np.zeros(found + 1, dtype=np.int64)
+            count += bound
+        start = np.zeros(count + 1, dtype=np.int64)
         np.cumsum(np.concatenate(sizes), out=start[1:])
         return cls(of_choice, start, np.concatenate(members))
 

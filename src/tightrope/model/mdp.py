@@ -111,9 +111,8 @@ class IntervalMDP(Structured):
         crossed = np.flatnonzero(self.lower > self.upper)
         if len(crossed):
             t = int(crossed[0])
-            choice = int(self.structure.transition_choice[t])
             raise InputError(
-                f"{self.structure.choice_name(choice)}: the interval "
+                f"{self.structure.name_at(t)}: the interval "
                 f"[{self.lower[t]:.12g}, {self.upper[t]:.12g}] has its bounds the wrong way round"
             )
         starts = self.structure.transition_start[:-1]
@@ -171,9 +170,8 @@ def _check_entries(structure: Structure, values: FloatArray, what: str) -> None:
     wrong = np.flatnonzero(~((values >= 0) & (values <= 1)))
     if len(wrong):
         t = int(wrong[0])
-        choice = int(structure.transition_choice[t])
         raise InputError(
-            f"{structure.choice_name(choice)}: the {what} to state "
+            f"{structure.name_at(t)}: the {what} to state "
             f"{structure.state_name(int(structure.successor[t]))} is {values[t]:.12g}, not within [0, 1]"
         )
 

@@ -35,7 +35,7 @@ from itertools import product
 from typing import Any
 
 from tightrope.errors import InputError, Location
-from tightrope.model.numbers import Number, exact_argument
+from tightrope.model.numbers import Number, exact_argument, show
 from tightrope.model.polynomial import Polynomial
 from tightrope.numerics.record import Facts, Record
 
@@ -180,6 +180,29 @@ class Parameters(Record):
             exact_argument(x, f"parameter '{name}'") for name, x in zip(self.names, given, strict=True)
         )
 
+    def inside(self, point: Point | None, values: Mapping[str, Number]) -> tuple[Fraction, ...]:
+        """A point of the domain, given as a whole or by keywords; any other is refused."""
+        if point is not None and values:
+            raise InputError("the point is given twice: once as a whole and once by names")
+        exact = self.point(values if point is None else point)
+        if not self.contains(exact):
+            raise InputError(
+                f"the point {self.name_point(exact)} lies outside the domain {self.text()}",
+                hint="`params` and `domain` say what the domain is",
+            )
+        return exact
+
+    def name_point(self, point: Sequence[Fraction]) -> str:
+        """`p=0.5, q=1/3`: decimals where they are short, fractions otherwise."""
+        return ", ".join(f"{name}={_short(x)}" for name, x in zip(self.names, point, strict=True))
+
+    def refuse_empty(self) -> None:
+        """Refuse constraints that contradict each other."""
+        if domain_vertices(self) == []:
+            raise InputError(
+                f"the domain is empty: no point satisfies {self.text()}", hint="loosen `params` or `domain`"
+            )
+
     def text(self) -> str:
         """The domain in the syntax that `parse_domain` reads."""
         parts = [
@@ -190,6 +213,17 @@ class Parameters(Record):
 
     def _list_bounds(self) -> str:
         return f"the parameters are: {', '.join(self.names) or 'none'}"
+
+
+_LONG = 10**40
+"""Fractions of larger numbers are shown as decimals, with a few digits."""
+
+
+def _short(value: Fraction) -> str:
+    if max(abs(value.numerator), value.denominator) > _LONG:
+        return show(value)
+    decimal = f"{float(value):.12g}"
+    return decimal if Fraction(decimal) == value else str(value)
 
 
 def check_range(name: str, pair: Any) -> tuple[Fraction, Fraction]:

@@ -19,9 +19,9 @@ from tightrope.model import numbers as door
 from tightrope.model.expressions import Expressions, Signatures
 from tightrope.model.mdp import MDP
 from tightrope.model.numbers import Number
-from tightrope.model.parameters import Parameters, Point, domain_vertices
+from tightrope.model.parameters import Parameters, Point
 from tightrope.model.polynomial import Function, Polynomial, parts, quotient
-from tightrope.model.ranges import denominators, name_point, numerators, prove_ranges, prove_signs
+from tightrope.model.ranges import denominators, numerators, prove_ranges, prove_signs
 from tightrope.model.structure import Structure, Structured, frozen_array, release
 from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
@@ -66,11 +66,7 @@ class ParametricMDP(Structured):
                 f"the expressions speak of ({', '.join(self.expressions.parameter_names)}), "
                 f"the domain of ({', '.join(self.parameters.names)})"
             )
-        if domain_vertices(self.parameters) == []:
-            raise InputError(
-                f"the domain is empty: no point satisfies {self.parameters.text()}",
-                hint="loosen `params` or `domain`",
-            )
+        self.parameters.refuse_empty()
         self.expressions.check_held("a probability")
         sign = self._denominator_signs()
         self._check_sums()
@@ -84,18 +80,17 @@ class ParametricMDP(Structured):
         if proof.failed is None:
             return proof.sign
         number, seen = proof.failed
-        transition = int(np.argmax(self.expressions.denominator_of[self.expression] == number))
-        choice = int(np.searchsorted(self.transition_start, transition, side="right")) - 1
+        where = self.structure.name_at(np.argmax(self.expressions.denominator_of[self.expression] == number))
         g = self.expressions.denominators[number].text(self.parameters.names)
         if seen is None:
-            found = f"could not be shown to keep one sign on the domain {self.parameters.text()}"
+            what = f"could not be shown to keep one sign on the domain {self.parameters.text()}"
         elif seen[1] == 0:
-            found = f"is 0 at {name_point(seen[0], self.parameters.names)}"
+            what = f"is 0 at {self.parameters.name_point(seen[0])}"
         else:
-            found = f"changes its sign on the domain, {float(seen[1]):.6g} at "
-            found += name_point(seen[0], self.parameters.names)
+            what = f"changes its sign on the domain, {float(seen[1]):.6g} at "
+            what += self.parameters.name_point(seen[0])
         raise InputError(
-            f"{self.structure.choice_name(choice)}: the denominator {g} {found}",
+            f"{where}: the denominator {g} {what}",
             hint="narrow the domain with `params` or `domain`, so that no probability divides by 0",
         )
 
@@ -173,12 +168,10 @@ class ParametricMDP(Structured):
         if proof.witness is None:
             return
         witness = proof.witness
-        transition = int(np.argmax(self.expression == witness.expression))
-        choice = int(np.searchsorted(self.transition_start, transition, side="right")) - 1
-        text = self.expressions.text(witness.expression)
-        where = name_point(witness.point, self.parameters.names) or "every point"
+        choice = self.structure.name_at(np.argmax(self.expression == witness.expression))
+        where = self.parameters.name_point(witness.point) or "every point"
         raise InputError(
-            f"{self.structure.choice_name(choice)}: the probability {text} is "
+            f"{choice}: the probability {self.expressions.text(witness.expression)} is "
             f"{float(witness.value):.6g} at {where}, not within [0, 1]",
             hint="narrow the domain with `params` or `domain`, or mend the model",
         )
@@ -201,22 +194,14 @@ class ParametricMDP(Structured):
         A sequence gives the parameters in their order. Transitions keep their indices; probabilities are the
         float64 nearest to the exact values, and some may be 0.
         """
-        if point is not None and values:
-            raise InputError("the point is given twice: once as a whole and once by names")
-        exact = self.parameters.point(values if point is None else point)
-        if not self.parameters.contains(exact):
-            raise InputError(
-                f"the point {name_point(exact, self.parameters.names)} lies outside the domain "
-                f"{self.parameters.text()}"
-            )
+        exact = self.parameters.inside(point, values)
         try:
             probability = door.doubles(self.expressions.exact_values(exact))[self.expression]
         except door.NotHeldError as error:
-            transition = int(np.argmax(self.expression == error.index))
-            choice = int(np.searchsorted(self.transition_start, transition, side="right")) - 1
-            where = name_point(exact, self.parameters.names)
+            choice = self.structure.name_at(np.argmax(self.expression == error.index))
+            where = self.parameters.name_point(exact)
             raise InputError(
-                f"{self.structure.choice_name(choice)}: the probability "
+                f"{choice}: the probability "
                 f"{self.expressions.text(error.index)[:200]}{' at ' * bool(where)}{where}: {error.message}"
             ) from None
         release(probability)

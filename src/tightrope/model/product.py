@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar, overload
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -41,6 +41,7 @@ MOST_STATES = 50_000
 MEMORY = "memory"
 STATE = "state"
 S = TypeVar("S", bound=Hashable)
+M = TypeVar("M", bound=ParametricMDP | MDP | IntervalMDP)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,22 +76,22 @@ def beside(automata: Sequence[Automaton], letters: Sequence[int]) -> tuple[Autom
 def explore(first: S, letters: Sequence[int], step: Callable[[S, int], S]) -> tuple[Automaton, list[S]]:
     """The automaton of all that `step` reaches from `first`, and what its states stand for."""
     number: dict[S, int] = {first: 0}
-    found, rows = [first], []
-    for state in found:
+    states, rows = [first], []
+    for state in states:
         row = []
         for letter in letters:
             following = step(state, letter)
             if following not in number:
-                number[following] = len(found)
-                found.append(following)
-                if len(found) > MOST_STATES:
+                number[following] = len(states)
+                states.append(following)
+                if len(states) > MOST_STATES:
                     raise InputError(
                         f"the automaton of this temporal formula has more than {MOST_STATES:,} states",
                         hint="ask it in parts",
                     )
             row.append(number[following])
         rows.append(row)
-    return Automaton(np.array(rows, dtype=np.int32).reshape(len(found), len(letters))), found
+    return Automaton(np.array(rows, dtype=np.int32).reshape(len(states), len(letters))), states
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,11 +120,21 @@ class Product:
     choice: OffsetArray
     transition: OffsetArray
 
-    def model(self, model: MDP | IntervalMDP) -> MDP | IntervalMDP:
+    def model(self, model: M) -> M:
         """With the probabilities of the model it was made of."""
-        if isinstance(model, MDP):
-            return MDP(self.structure, model.probability[self.transition])
-        return IntervalMDP(self.structure, model.lower[self.transition], model.upper[self.transition])
+        return copy_onto(model, self.structure, self.transition)
+
+
+def copy_onto(model: M, structure: Structure, transition: OffsetArray) -> M:
+    """A model on another structure, whose transitions are copies of these of its own."""
+    copied: ParametricMDP | MDP | IntervalMDP
+    if isinstance(model, ParametricMDP):
+        copied = ParametricMDP(structure, model.expression[transition], model.expressions, model.parameters)
+    elif isinstance(model, MDP):
+        copied = MDP(structure, model.probability[transition])
+    else:
+        copied = IntervalMDP(structure, model.lower[transition], model.upper[transition])
+    return cast(M, copied)
 
 
 def product_of(
@@ -154,18 +165,22 @@ def product_of(
         len(starts),
         number,
     )
-    keys = queue[:size].copy()
-    step = _Steps(structure, support.possible, letters, automaton).of(keys)
+    state, behind = queue[:size] // memories, queue[:size] % memories
+    following = automaton.successor[behind, letters.letter[state]].astype(np.int64)
+    choice, owner = ranges(structure.choice_start, state)
+    transition, of_choice = ranges(structure.transition_start, choice)
+    possible = support.possible[transition]
+    transition, of_choice = transition[possible], of_choice[possible]
+    key = structure.successor[transition] * np.int64(memories) + following[owner[of_choice]]
     built = Structure(
-        choice_start=_offsets(step.owner, len(keys)),
-        transition_start=_offsets(step.of_choice, len(step.choice)),
-        successor=number[step.key],
-        action=structure.action_of_choice[step.choice],
+        choice_start=_offsets(owner, size),
+        transition_start=_offsets(of_choice, len(choice)),
+        successor=number[key],
+        action=structure.action_of_choice[choice],
         action_names=structure.action_names,
         declared_mdp=structure.declared_mdp,
     )
-    state, behind = (keys // memories).astype(np.int32), (keys % memories).astype(np.int32)
-    return Product(built, state, behind, step.choice, step.transition)
+    return Product(built, state.astype(np.int32), behind.astype(np.int32), choice, transition)
 
 
 @kernel
@@ -212,9 +227,7 @@ def part_of(model: MDP | IntervalMDP, states: OffsetArray, choices: BoolArray) -
         transition_start=_offsets(of_choice, len(chosen)),
         successor=number[structure.successor[transition]].astype(np.int32),
     )
-    if isinstance(model, MDP):
-        return MDP(built, model.probability[transition])
-    return IntervalMDP(built, model.lower[transition], model.upper[transition])
+    return copy_onto(model, built, transition)
 
 
 def choices_of(
@@ -223,36 +236,6 @@ def choices_of(
     """Those of `choices` that some states have, in their order, and the place of the state of each."""
     place, owner = ranges(structure.choice_start, states)
     return place[choices[place]], owner[choices[place]]
-
-
-@dataclass(frozen=True, eq=False)
-class _Step:
-    """All choices and possible transitions out of some product states, and the pairs they lead to."""
-
-    choice: OffsetArray
-    owner: OffsetArray
-    transition: OffsetArray
-    of_choice: OffsetArray
-    key: OffsetArray
-
-
-@dataclass(frozen=True, eq=False)
-class _Steps:
-    structure: Structure
-    possible: BoolArray
-    letters: Letters
-    automaton: Automaton
-
-    def of(self, keys: OffsetArray) -> _Step:
-        structure, memories = self.structure, self.automaton.states
-        state, memory = keys // memories, keys % memories
-        following = self.automaton.successor[memory, self.letters.letter[state]].astype(np.int64)
-        choice, owner = ranges(structure.choice_start, state)
-        transition, of_choice = ranges(structure.transition_start, choice)
-        kept = self.possible[transition]
-        transition, of_choice = transition[kept], of_choice[kept]
-        key = structure.successor[transition] * np.int64(memories) + following[owner[of_choice]]
-        return _Step(choice, owner, transition, of_choice, key)
 
 
 def _offsets(owner: OffsetArray, count: int) -> OffsetArray:
@@ -275,73 +258,51 @@ def factored_model(product: Product, model: MDP | IntervalMDP) -> MDP | Interval
     return replace(made, factored=lift_factors(model.factored, product))
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Rows of the model's game, taken with a memory each: their transitions, and where these lead as pairs
-    of a state and a memory."""
-
-    length: OffsetArray
-    transition: OffsetArray
-    key: OffsetArray
-
-    @staticmethod
-    def of(rows: FactoredRows, which: OffsetArray, memory: OffsetArray, memories: int) -> _Rows:
-        transition, owner = ranges(rows.structure.transition_start, which)
-        key = rows.structure.successor[transition] * np.int64(memories) + memory[owner]
-        return _Rows(np.bincount(owner, minlength=len(which)), transition, key)
-
-
 def lift_factors(rows: FactoredRows, product: Product) -> FactoredRows | None:
     """The trees of a product's choices; None where one leads to a pair that the product does not have, as
     joint bounds rule it out."""
     built, memories = product.structure, int(product.memory.max()) + 1
+
+    def take_rows(which: OffsetArray, memory: OffsetArray) -> tuple[OffsetArray, OffsetArray, OffsetArray]:
+        """Rows of the model's game, with a memory each: (lengths, transitions, pairs these lead to)."""
+        transition, owner = ranges(rows.structure.transition_start, which)
+        key = rows.structure.successor[transition] * np.int64(memories) + memory[owner]
+        return np.bincount(owner, minlength=len(which)), transition, key
+
     first = built.transition_start[built.choice_start[:-1]]
     following = product.memory[built.successor[first]].astype(np.int64)
-    taken = [_Rows.of(rows, product.choice, following[built.choice_state], memories)]
+    own_rows = take_rows(product.choice, following[built.choice_state])
+    inner_rows: list[tuple[OffsetArray, OffsetArray, OffsetArray]] = []
     layers: list[OffsetArray] = []
+    reached = own_rows[2]
     for begin, end in reversed(rows.layers):
-        met = np.unique(np.concatenate([one.key for one in taken]))
+        met = np.unique(reached)
         met = met[(met >= begin * memories) & (met < end * memories)]
-        layers.append(met)
-        shift = rows.choices - rows.states
-        taken.append(_Rows.of(rows, met // memories + shift, met % memories, memories))
+        layers.insert(0, met)
+        inner_rows.insert(0, take_rows(met // memories + rows.choices - rows.states, met % memories))
+        reached = np.concatenate([reached, inner_rows[0][2]])
     own = product.state * np.int64(memories) + product.memory
-    keys = np.concatenate([own, *reversed(layers)])
+    keys = np.concatenate([own, *layers])
     order = np.argsort(keys)
-    taken = [taken[0], *reversed(taken[1:])]
-    wanted = np.concatenate([one.key for one in taken])
+    columns = zip(own_rows, *inner_rows, strict=True)
+    length, transition, wanted = (np.concatenate(column) for column in columns)
     place = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
     if not np.array_equal(keys[place], wanted):
         return None
-    transition = np.concatenate([one.transition for one in taken])
-    start = np.append(0, np.cumsum(np.concatenate([one.length for one in taken])))
     more = len(keys) - len(own)
     game = Structure(
         np.append(built.choice_start, built.choices + np.arange(1, more + 1)),
-        start,
+        np.append(0, np.cumsum(length)),
         place.astype(np.int32),
         built.initial_states,
     )
-    layer_start = len(own) + np.append(0, np.cumsum([len(met) for met in reversed(layers)], dtype=np.int64))
+    layer_start = len(own) + np.append(0, np.cumsum([len(met) for met in layers], dtype=np.int64))
     return FactoredRows(game, rows.lower[transition], rows.upper[transition], layer_start)
 
 
-@overload
-def lift_model(model: ParametricMDP, product: Product) -> ParametricMDP: ...
-@overload
-def lift_model(model: MDP, product: Product) -> MDP: ...
-@overload
-def lift_model(model: IntervalMDP, product: Product) -> IntervalMDP: ...
-def lift_model(
-    model: ParametricMDP | MDP | IntervalMDP, product: Product
-) -> ParametricMDP | MDP | IntervalMDP:
+def lift_model(model: M, product: Product) -> M:
     """The product with all that the model carries: probabilities, labels, rewards, variables."""
-    structure, which = _lift_structure(model.structure, product), product.transition
-    if isinstance(model, ParametricMDP):
-        return ParametricMDP(structure, model.expression[which], model.expressions, model.parameters)
-    if isinstance(model, MDP):
-        return MDP(structure, model.probability[which])
-    return IntervalMDP(structure, model.lower[which], model.upper[which])
+    return copy_onto(model, _lift_structure(model.structure, product), product.transition)
 
 
 def lift_reward(reward: RewardStructure, product: Product) -> RewardStructure:

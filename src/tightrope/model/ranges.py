@@ -51,7 +51,6 @@ import numpy.typing as npt
 
 from tightrope.errors import InputError
 from tightrope.model.expressions import NO_DENOMINATORS, Expressions, Point
-from tightrope.model.numbers import show
 from tightrope.model.parameters import LinearConstraint, Parameters, domain_vertices
 from tightrope.model.polynomial import Monomial, Polynomial, PolynomialArray, monomial_order
 from tightrope.numerics.arrays import FloatArray, OffsetArray
@@ -296,8 +295,6 @@ def _degrees(table: Expressions) -> OffsetArray:
     return degrees
 
 
-_LONG = 10**40
-"""Fractions of larger numbers are shown as decimals, with a few digits."""
 _MOST_CELLS = 2000
 _MOST_HALVINGS = 40
 _LP_TOLERANCE = Fraction(1, 10**9)
@@ -632,15 +629,3 @@ def bernstein(polynomial: Polynomial, low: ExactPoint, high: ExactPoint) -> Exac
                 total += weight * a
         result.append(total)
     return np.array(result, dtype=object).reshape(shape)
-
-
-def name_point(point: Sequence[Fraction], names: Sequence[str]) -> str:
-    """`p=0.5, q=1/3`: decimals where they are short, fractions otherwise."""
-    return ", ".join(f"{name}={_short(x)}" for name, x in zip(names, point, strict=True))
-
-
-def _short(value: Fraction) -> str:
-    if max(abs(value.numerator), value.denominator) > _LONG:
-        return show(value)
-    decimal = f"{float(value):.12g}"
-    return decimal if Fraction(decimal) == value else str(value)

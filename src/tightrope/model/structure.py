@@ -5,21 +5,15 @@ choice c are transition_start[c]..transition_start[c+1], and each transition lea
 What a transition carries (a probability, an interval, an expression) belongs to the model that
 holds the structure.
 
-What a notebook or a terminal shows of a model are a few facts.
-
-The states of a model as its author calls them: the objects that were given to a Python builder.
-
-A model numbers its states from 0 in the order in which they were found. Who wrote the model thinks in other
+A model numbers its states from 0 in the order in which they were met. Who wrote the model thinks in other
 terms: positions, names, tuples. Where these are numbers, too, the two are easily mistaken for each other, and
-nothing in the data would show it. So builders keep the author's states with the model, and data, environments
-and policies find states by them.
+nothing in the data would show it. So builders keep the author's own states with the model, and data,
+environments and policies find states by them. They take no part in the identity of a model: its hash and its
+transitions are the same without them.
 
-Own states take no part in the identity of a model: its hash and its transitions are the same without them.
-
-Rewards of states and choices: numbers, or polynomials in the parameters.
-
-Polynomial rewards have no numbers until a point or a range of the parameters is given. Whoever asks for
-numbers all the same is refused, so that nothing can take them for rewards that are not there.
+Rewards of states and choices are numbers, or polynomials in the parameters. The latter have no numbers until
+a point or a range of the parameters is given. Whoever asks for numbers all the same is refused, so that
+nothing can take them for rewards that are not there.
 """
 
 from __future__ import annotations
@@ -147,9 +141,8 @@ class Structure(Record):
             raise InputError(f"{self.choice_name(int(empty[0]))} has no transition")
         if len(self.successor) and (self.successor.min() < 0 or self.successor.max() >= states):
             bad = int(np.flatnonzero((self.successor < 0) | (self.successor >= states))[0])
-            choice = int(self.transition_choice[bad])
             raise InputError(
-                f"{self.choice_name(choice)} leads to state {int(self.successor[bad])}, "
+                f"{self.name_at(bad)} leads to state {int(self.successor[bad])}, "
                 f"but the states are 0..{states - 1}"
             )
         if not self.initial_states:
@@ -284,15 +277,19 @@ class Structure(Record):
         shown = f"'{name}'" if name else f"number {choice - int(self.choice_start[state])}"
         return f"choice {shown} of state {self.state_name(state)}"
 
+    def name_at(self, transition: int | np.integer) -> str:
+        """The same of the choice that a transition belongs to."""
+        return self.choice_name(int(np.searchsorted(self.transition_start, transition, side="right")) - 1)
+
     def at_point(self, point: Point) -> Structure:
         """The same structure with the rewards that parameters have at a point; itself where none has any."""
         if not any(isinstance(reward, ParametricReward) for reward in self.rewards.values()):
             return self
-        found = {
+        numbers = {
             name: reward.at(point) if isinstance(reward, ParametricReward) else reward
             for name, reward in self.rewards.items()
         }
-        return replace(self, rewards=found)
+        return replace(self, rewards=numbers)
 
     def hash_into(self, digest: hashlib._Hash) -> None:
         """What the identity of a model rests on: transitions, actions, labels and rewards."""
@@ -305,6 +302,23 @@ class Structure(Record):
         for name in sorted(self.rewards):
             digest.update(name.encode())
             self.rewards[name].hash_into(digest)
+
+
+class _Forwarded:
+    """An attribute of a model that is its structure's."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, model: Any, owner: type | None = None) -> Any:
+        return self if model is None else getattr(model.structure, self._name)
+
+    def __set__(self, model: Any, value: object) -> None:
+        raise AttributeError(f"{self._name} belongs to the structure of a model")
+
+
+def _forwarded() -> Any:
+    return _Forwarded()
 
 
 class Structured(Record):
@@ -331,49 +345,17 @@ class Structured(Record):
         written: list[Path] = import_module("tightrope.io.registry").save_model(self, path)
         return written
 
-    @property
-    def choice_start(self) -> OffsetArray:
-        return self.structure.choice_start
-
-    @property
-    def transition_start(self) -> OffsetArray:
-        return self.structure.transition_start
-
-    @property
-    def successor(self) -> IndexArray:
-        return self.structure.successor
-
-    @property
-    def initial(self) -> int:
-        return self.structure.initial
-
-    @property
-    def initial_states(self) -> tuple[int, ...]:
-        return self.structure.initial_states
-
-    @property
-    def labels(self) -> Mapping[str, BoolArray]:
-        return self.structure.labels
-
-    @property
-    def rewards(self) -> Mapping[str, RewardStructure]:
-        return self.structure.rewards
-
-    @property
-    def valuations(self) -> Mapping[str, npt.NDArray[Any]]:
-        return self.structure.valuations
-
-    @property
-    def states(self) -> int:
-        return self.structure.states
-
-    @property
-    def choices(self) -> int:
-        return self.structure.choices
-
-    @property
-    def transitions(self) -> int:
-        return self.structure.transitions
+    choice_start: OffsetArray = _forwarded()
+    transition_start: OffsetArray = _forwarded()
+    successor: IndexArray = _forwarded()
+    initial: int = _forwarded()
+    initial_states: tuple[int, ...] = _forwarded()
+    labels: Mapping[str, BoolArray] = _forwarded()
+    rewards: Mapping[str, RewardStructure] = _forwarded()
+    valuations: Mapping[str, npt.NDArray[Any]] = _forwarded()
+    states: int = _forwarded()
+    choices: int = _forwarded()
+    transitions: int = _forwarded()
 
 
 def release(*arrays: npt.NDArray[Any] | None) -> None:

@@ -49,7 +49,7 @@ from tightrope.problem import Model, Problem
 if TYPE_CHECKING:
     from tightrope.benchmarks.instance import Instance
     from tightrope.data.reading import Reading
-    from tightrope.io.table.files import DataFile
+    from tightrope.io.table.data_table import DataFile
     from tightrope.logic.product_problem import ProductProblem
     from tightrope.model.continuous import ParametricCTMC
     from tightrope.prism.parse.property_syntax import PropertyFile

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.errors import InputError, Location
-from tightrope.io.table.columns import holds_text
+from tightrope.io.table.columns import dense, holds_text
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
@@ -151,8 +151,7 @@ def cost_values(column: Any, name: str, file: str) -> FloatArray:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+    column = dense(column)
     if holds_text(column):
         try:
             column = pc.cast(pc.utf8_trim_whitespace(column), pa.float64())

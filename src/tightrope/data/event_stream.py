@@ -1,17 +1,15 @@
 """A log as the sequence of its events, chunk by chunk, for whoever watches rather than counts.
 
-Rows are read and checked exactly as for counting (`tightrope.data.partial_counts`), with one difference: an
-outcome that the model excludes, a successor without a transition or outside of the reachable states, is an
-event, too. It is evidence about the model and not a fault of the log.
+Rows are read and checked exactly as for counting, with one difference: an outcome that the model excludes, a
+successor without a transition or outside of the reachable states, is an event, too. It is evidence about the
+model and not a fault of the log.
 
-Episodes that stand between each other are followed by their names (`tightrope.data.time_order`), and an
+Episodes are followed by their names, whatever stands between their rows (`tightrope.data.time_order`), and an
 event has the place of the row in which its action was taken: what is decided later may depend on its outcome,
 and its outcome on nothing that was decided later. Where rows have times, these are the order, over all files.
 
-The recent part of a log: events before a change are left out.
-
-Events are numbered from 1 in the order of the log, as `watch` counts them. Which ones are left out is a
-choice, and the confidence holds only if it was made without looking at what is kept:
+Events are numbered from 1 in the order of the log, as `watch` counts them. Where those before a change are
+left out (`Recent`), the confidence holds only if that was decided without looking at what is kept:
 
 * the first event that is kept was fixed in advance, or follows from the events before it, such as the event
   after an alarm: what comes then is fresh, under any policy, and every time-uniform statement holds from
@@ -21,30 +19,26 @@ choice, and the confidence holds only if it was made without looking at what is 
 * a window of the last events: it begins where it does because the log ends where it does.
 
 So whoever leaves out events says how many had been seen when that was decided (`chosen_at`; 0 for a plan).
-The confidence is nominal unless those are all before the first event that is kept.
-
-Counting the recent part of a log: events in their order, of which the first are left out.
-
-A log is read twice: as a whole, which finds what is wrong with it or missing from it, and then event by
-event, as `watch` reads it. Batches begin anew with the first event that is kept, so the likelihood region and
-the test of the model know nothing of what came before.
+The confidence is nominal unless those are all before the first event that is kept. Such a log is read twice:
+as a whole, which finds what is wrong with it or missing from it, and then event by event. Batches begin anew
+with the first event that is kept, so the likelihood region and the test of the model know nothing of what
+came before.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tightrope.data.columns import EPISODE, TIME
+from tightrope.data.columns import TIME
 from tightrope.data.counts import BatchAccumulator, Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
-from tightrope.data.partial_counts import PartCounter, locate_known
-from tightrope.data.read_plan import Part, ReadPlan
-from tightrope.data.row_sequence import HOLES, MISSING, OUT_OF_ORDER, Marks
-from tightrope.data.row_validation import RowValidation
+from tightrope.data.partial_counts import locate_known
+from tightrope.data.read_plan import ReadPlan
+from tightrope.data.row_sequence import HOLES, MISSING, OUT_OF_ORDER
 from tightrope.data.rows import Rows
 from tightrope.data.time_order import Placed, Strands, are_in_time
 from tightrope.errors import InputError, Location
@@ -82,108 +76,96 @@ class LogEvents:
     begins: BoolArray
     excluded: tuple[Excluded, ...]
     rows: int
-    time: OffsetArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    time: OffsetArray
 
     def since(self, row: int) -> LogEvents:
         """Those from a row on."""
         later = self.row >= row
         excluded = tuple(one for one in self.excluded if one.row >= row)
-        time = self.time[later] if len(self.time) else self.time
-        return LogEvents(
-            self.transition[later], self.row[later], self.begins[later], excluded, self.rows, time
-        )
+        events = (self.transition[later], self.row[later], self.begins[later])
+        return LogEvents(*events, excluded, self.rows, self.time[later])
 
 
-def follow_events(
-    plan: ReadPlan, table: int, take: Callable[[LogEvents], None], strict: bool = False
-) -> tuple[int, Counter[str]]:
-    """Hand over the events of one table as they are read; how many rows it has, and what is left out of it.
-
-    With `strict` an outcome that the model excludes is an error, as it is for counting. Rows of an episode
-    that are out of order are one, too: what came later may depend on what came before, so that no other
-    order will do.
-    """
-    follower: _Follower | _ByName
-    if {EPISODE, TIME} & set(plan.columns[table].roles):
-        follower = _ByName(plan, table, take, strict)
-        follower.follow_all()
-        notes, rows, dropped = follower.strands.notes, follower.rows, follower.validation.dropped
-    else:
-        follower = _Follower(plan, Part(table, None, 0, None), take, strict)
-        follower.count(None)
-        notes, rows, dropped = follower.state.notes, follower.validation.rows, follower.validation.dropped
-    missing = int(notes[MISSING] + notes[HOLES])
-    if missing:
-        dropped[RowProblem.MISSING_STEP.words] += missing
-    return rows, dropped
+Take = Callable[[LogEvents], None]
 
 
 def follow_in_time(
-    plan: ReadPlan,
-    tables: Mapping[int, Callable[[LogEvents], LogEvents]],
-    take: Callable[[LogEvents], None],
-    strict: bool,
+    plan: ReadPlan, take: Take, strict: bool, keep: Callable[[int, LogEvents], LogEvents] | None = None
 ) -> tuple[list[int], Counter[str]]:
     """The events of all tables in the order of their times, however rows stand; the rows of each, and what is
     left out of them.
 
-    `tables` say for each table which of its events are taken. Events are gathered first: about 32 bytes each.
+    `keep` says which events of a table are taken. Events are gathered first: about 32 bytes each.
     """
-    found: list[LogEvents] = []
+    events: list[LogEvents] = []
     rows: list[int] = []
     dropped: Counter[str] = Counter()
-    for table, keep in tables.items():
+    for table in range(len(plan.tables)):
 
-        def gather(events: LogEvents, keep: Callable[[LogEvents], LogEvents] = keep) -> None:
-            found.append(keep(events))
+        def gather(more: LogEvents, table: int = table) -> None:
+            events.append(more if keep is None else keep(table, more))
 
         read, left_out = follow_events(plan, table, gather, strict)
         rows.append(read)
         dropped += left_out
-    if not found:
+    if not events:
         return rows, dropped
-    time = np.concatenate([events.time for events in found])
+    time = np.concatenate([one.time for one in events])
     order = np.argsort(time, kind="stable")
     time = time[order]
-    transition = np.concatenate([events.transition for events in found])[order]
-    begins = np.concatenate([events.begins for events in found])[order]
-    excluded = sorted((one for events in found for one in events.excluded), key=lambda one: one.time)
+    transition = np.concatenate([one.transition for one in events])[order]
+    begins = np.concatenate([one.begins for one in events])[order]
+    excluded = sorted((outcome for one in events for outcome in one.excluded), key=lambda one: one.time)
     for first in range(0, max(len(order), 1), BLOCK):
         part = slice(first, first + BLOCK)
         until = time[part][-1] if first + BLOCK < len(order) else np.iinfo(np.int64).max
         at = [one for one in excluded if one.time <= until]
         excluded = excluded[len(at) :]
         place = np.arange(len(order[part]), dtype=np.int64)
-        shown = tuple(Excluded(int(np.searchsorted(time[part], one.time)), one.text, one.time) for one in at)
+        shown = tuple(replace(one, row=int(np.searchsorted(time[part], one.time))) for one in at)
         take(LogEvents(transition[part], place, begins[part], shown, 0, time[part]))
     return rows, dropped
 
 
-class _ByName:
-    """Follows the episodes of one table by their names; events are handed over in the order of their rows."""
+def follow_events(plan: ReadPlan, table: int, take: Take, strict: bool = False) -> tuple[int, Counter[str]]:
+    """Hand over the events of one table as they are read; how many rows it has, and what is left out of it.
 
-    def __init__(self, plan: ReadPlan, table: int, take: Callable[[LogEvents], None], strict: bool):
-        self.plan, self.table, self.take = plan, table, take
+    With `strict` an outcome that the model excludes is an error, as it is for counting. Rows of an episode
+    that are out of order are one, too: what came later may depend on what came before, so that no other
+    order will do.
+    """
+    reader = _EventReader(plan, table, take, strict)
+    reader.follow_all()
+    rows, dropped, notes = reader.validation.rows, reader.validation.dropped, reader.strands.notes
+    if missing := int(notes[MISSING] + notes[HOLES]):
+        dropped[RowProblem.MISSING_STEP.words] += missing
+    return rows, dropped
+
+
+class _EventReader:
+    """Follows the episodes of one table; events are handed over in the order of their rows."""
+
+    def __init__(self, plan: ReadPlan, table: int, take: Take, strict: bool):
+        self.plan, self.table, self.take, self.strict = plan, table, take, strict
         self.strands = Strands(plan)
-        self.lenient = _LenientIntake(plan, Part(table, None, 0, None))
-        decoder = plan.decoder(table)
-        self.validation = RowValidation(plan.tables[table], decoder, plan.skip) if strict else self.lenient
-        self.decoder, self.rows = decoder, 0
+        self.validation = plan.validation(table)
         self._held: list[tuple[OffsetArray, OffsetArray, BoolArray, OffsetArray]] = []
-        self._excluded: list[tuple[int, str, int]] = []
+        self._excluded: list[Excluded] = []
+        """By their rows in the table."""
 
     def follow_all(self) -> None:
-        first = 1
-        for chunk in self.plan.tables[self.table].chunks(self.plan.columns[self.table].names):
-            rows = self.decoder.decode(chunk)
-            self.rows += chunk.rows
+        first, opened, columns = 1, self.plan.tables[self.table], self.plan.columns[self.table]
+        ragged = self.validation.ragged if self.plan.skip and not columns.from_next_row else None
+        for chunk in opened.chunks(columns.names, ragged):
+            rows = self.validation.decoder.decode(chunk)
+            self.validation.rows += chunk.rows
             if not self.plan.skip:
                 self._check_values(rows, chunk)
             settled = self.strands.follow(rows, self.table, np.zeros(len(rows), dtype=np.int64))
             if self.strands.notes[OUT_OF_ORDER]:
                 raise InputError(
                     "the rows are not in their order in time, by which alone they can be watched",
-                    Location(self.plan.tables[self.table].path),
+                    Location(opened.path),
                     "sort them by episode and step",
                 )
             self._hold(settled, chunk)
@@ -200,17 +182,17 @@ class _ByName:
             self.validation.admit(replace(rows, problems=wrong), chunk)
 
     def _hold(self, settled: Placed, chunk: Chunk) -> None:
-        order = np.argsort(settled.rows.number, kind="stable")
-        settled = settled[order]
-        rows = settled.rows
-        transition = settled.transition
+        settled = settled[np.argsort(settled.rows.number, kind="stable")]
+        rows, transition = settled.rows, settled.transition
         if self.strands.from_next:
             transition, _ = locate_known(self.plan, rows)
-        times = {int(number): int(time) for number, time in zip(rows.number, rows.time, strict=True)}
-        kept = self.validation.admit(rows, chunk) & (transition >= 0)
-        self._excluded += [(number, text, times[number]) for number, text in self.lenient.excluded]
-        self.lenient.excluded.clear()
-        self._held.append((rows.number[kept], transition[kept], settled.begins[kept], rows.time[kept]))
+        outside: BoolArray = np.isin(rows.problems, EXCLUDED) & (not self.strict)
+        for row in np.flatnonzero(outside).tolist():
+            text = str(self.validation.error_at(rows, row, chunk)).split("\n")[0]
+            self._excluded.append(Excluded(int(rows.number[row]), text, int(rows.time[row])))
+        rows.problems[outside] = RowProblem.NONE
+        valid = self.validation.admit(rows, chunk) & ~outside & (transition >= 0)
+        self._held.append((rows.number[valid], transition[valid], settled.begins[valid], rows.time[valid]))
 
     def _settled_before(self, number: int) -> int:
         """The first row whose outcome may still come."""
@@ -227,90 +209,11 @@ class _ByName:
         ready = order[: int(np.searchsorted(number[order], before))]
         rest = order[len(ready) :]
         self._held = [(number[rest], transition[rest], begins[rest], time[rest])]
-        shown = [one for one in self._excluded if one[0] < before]
-        self._excluded = [one for one in self._excluded if one[0] >= before]
-        excluded = tuple(Excluded(row - first_row, text, at) for row, text, at in sorted(shown))
-        self.take(
-            LogEvents(
-                transition[ready], number[ready] - first_row, begins[ready], excluded, size, time[ready]
-            )
-        )
-
-
-class _Collector(BatchAccumulator):
-    """Keeps the transitions of one chunk instead of counting them."""
-
-    def __init__(self) -> None:
-        super().__init__(0)
-        self.transition: OffsetArray = np.empty(0, dtype=np.int64)
-        self.position: OffsetArray = np.empty(0, dtype=np.int64)
-
-    def add(self, transition: OffsetArray, position: OffsetArray) -> None:
-        self.transition, self.position = transition, position
-
-    def parts(self) -> list[tuple[OffsetArray, OffsetArray]]:
-        return []
-
-
-class _LenientIntake(RowValidation):
-    """Lets outcomes that the model excludes pass by, and remembers them."""
-
-    def __init__(self, plan: ReadPlan, part: Part):
-        table = plan.tables[part.table]
-        super().__init__(table, plan.decoder(part.table), plan.skip)
-        self.excluded: list[tuple[int, str]] = []
-
-    def admit(self, rows: Rows, chunk: Chunk | None = None, before: int = 0) -> BoolArray:
-        outside: BoolArray = np.isin(rows.problems, EXCLUDED)
-        for row in np.flatnonzero(outside).tolist():
-            problem, number = RowProblem(rows.problems[row]), int(rows.number[row])
-            error = self.error_of(
-                number, problem, int(rows.state[row]), int(rows.next_state[row]), before, chunk
-            )
-            self.excluded.append((number, str(error).split("\n")[0]))
-        rows.problems[outside] = RowProblem.NONE
-        return super().admit(rows, chunk, before) & ~outside
-
-
-class _Follower(PartCounter):
-    """Follows one table and hands over every chunk."""
-
-    def __init__(self, plan: ReadPlan, part: Part, take: Callable[[LogEvents], None], strict: bool):
-        super().__init__(plan, part, 0)
-        self.collector = _Collector()
-        self.accumulator = self.collector
-        self.take = take
-        self.lenient = _LenientIntake(plan, part)
-        if not strict:
-            self.validation = self.lenient
-        self.beginning: OffsetArray = np.empty(0, dtype=np.int64)
-        self.tail_begins = False
-
-    def _follow(self, rows: Rows, start: int) -> Marks:
-        marks = super()._follow(rows, start)
-        begins = marks.is_new.copy()
-        if start:
-            begins[0] = self.tail_begins
-        self.beginning = rows.number[begins]
-        self.tail_begins = bool(len(begins)) and bool(begins[-1])
-        return marks
-
-    def _count_chunk(self, chunk: Chunk) -> None:
-        super()._count_chunk(chunk)
-        if self.state.notes[OUT_OF_ORDER]:
-            raise InputError(
-                "the rows are not in their order in time, by which alone they can be watched",
-                Location(self.table.path),
-                "sort them by episode and step",
-            )
-        assert self.first_row is not None
-        shift = chunk.first_row - self.first_row + self.first
-        row = self.collector.position - shift
-        excluded = tuple(Excluded(number - chunk.first_row, text) for number, text in self.lenient.excluded)
-        self.lenient.excluded.clear()
-        flags: BoolArray = np.zeros(chunk.rows + 1, dtype=np.bool_)
-        flags[self.beginning - chunk.first_row + 1] = True  # row −1 waited for this chunk
-        self.take(LogEvents(self.collector.transition, row, flags[row + 1], excluded, chunk.rows))
+        excluded = sorted((one for one in self._excluded if one.row < before), key=lambda one: one.row)
+        self._excluded = [one for one in self._excluded if one.row >= before]
+        shown = tuple(replace(one, row=one.row - first_row) for one in excluded)
+        events = (transition[ready], number[ready] - first_row, begins[ready])
+        self.take(LogEvents(*events, shown, size, time[ready]))
 
 
 def split_at_excluded(events: LogEvents) -> Iterator[tuple[OffsetArray, BoolArray] | Excluded]:
@@ -480,21 +383,21 @@ def keep_recent(
             place,
             "sort them by time, or by episode and step",
         )
-    found = RecentEvents(recent, plan.structure.transitions)
+    recent_events = RecentEvents(recent, plan.structure.transitions)
 
     def take(events: LogEvents) -> None:
-        found.add(events.transition)
+        recent_events.add(events.transition)
 
     in_time = all(TIME in columns.roles for columns in plan.columns) and not are_in_time(plan)
     if in_time and whole.design.order.holds:
-        follow_in_time(plan, dict.fromkeys(range(len(plan.tables)), lambda events: events), take, True)
+        follow_in_time(plan, take, strict=True)
     else:
         for table in range(len(plan.tables)):
             follow_events(plan, table, take, strict=True)
-    if found.events != whole.steps:
+    if recent_events.events != whole.steps:
         raise InputError(
-            f"the log was read twice, with {whole.steps:,} and then with {found.events:,} events",
+            f"the log was read twice, with {whole.steps:,} and then with {recent_events.events:,} events",
             place,
             "give files, or tables that can be read more than once, whose rows are in the order of time",
         )
-    return found.finish(whole)
+    return recent_events.finish(whole)

@@ -70,8 +70,8 @@ from tightrope.data.row_sequence import (
     no_notes,
 )
 from tightrope.data.row_sequence import OUT_OF_ORDER as DISORDER
-from tightrope.data.row_validation import RowValidation
 from tightrope.data.time_order import (
+    StrandCounts,
     Watched,
     batch_instants,
     begin_times,
@@ -199,34 +199,55 @@ def count_log(
 
 def _followed_by_name(plan: ReadPlan, options: ReadOptions) -> LogCounts:
     """Count a log whose episodes interleave, or by numbers of episodes."""
-    roles = plan.columns[0].roles
-    in_time = TIME in roles and options.order != AS_READ
+    in_time = TIME in plan.columns[0].roles and options.order != AS_READ
     if in_time and plan.by_episodes:
-        begins = begin_times(plan)
-        plan = replace(plan, boundaries=episode_instants(begins))
+        plan = replace(plan, boundaries=episode_instants(begin_times(plan)))
     elif in_time and plan.boundaries is None:
         plan = replace(plan, boundaries=batch_instants(plan, options.threads))
     try:
-        strands = count_strands(plan)
+        counted = count_strands(plan)
     except InputError as error:
         if times_fall(plan):
             return _count_sorted(plan, options)
         raise explain(plan, error) from error.__cause__
-    notes = strands.notes
+    notes = counted.strands.notes
     if notes[DISORDER] or notes[START_LOW] < notes[START_HIGH]:
         return _count_sorted(plan, options)
-    missing = describe_missing(strands.dropped, notes, strands.lost, outages=options.gaps is not None)
-    remarks: tuple[str, ...] = (
-        ("several episodes at once, each followed by its name",) if not plan.by_episodes else ()
-    )
+    return _describe(plan, counted, options, () if plan.by_episodes else (counted.how,))
+
+
+def _count_sorted(plan: ReadPlan, options: ReadOptions) -> LogCounts:
+    if options.order == AS_READ:
+        raise InputError(
+            "`order` says that rows stand as they happened, but those of an episode are not in order in time",
+            Location(plan.tables[0].path),
+            "leave `order` out, or sort the log",
+        )
+    if WATCHED_UNTIL in plan.columns[0].roles:
+        raise InputError(
+            f"the rows of an episode are not in order in time, and `watched_until` names the column "
+            f"'{plan.columns[0].roles[WATCHED_UNTIL]}'",
+            Location(plan.tables[0].path),
+            "sort the log by time",
+        )
+    counted = count_sorted(plan)
+    return _describe(plan, counted, options, (f"{OUT_OF_ORDER}: {counted.how}",))
+
+
+def _describe(
+    plan: ReadPlan, counted: StrandCounts, options: ReadOptions, remarks: tuple[str, ...]
+) -> LogCounts:
+    """The counts of a log whose episodes were followed by name, with what is known of it."""
+    strands = counted.strands
+    notes, is_sorted, outages = strands.notes, strands.is_sorted, options.gaps is not None
+    missing = describe_missing(counted.dropped, notes, counted.lost, counted.late_starts, outages)
     if strands.copies:
         remarks += (f"{strands.copies:,} rows that were logged twice were dropped, as was asked",)
-    episodes = int(notes[EPISODES])
-    order = order_of(plan, notes, options, interleaved=strands.shows_one_clock)
+    shows_one_clock = strands.shows_one_clock and not is_sorted
+    order = order_of(plan, notes, options, interleaved=shows_one_clock, sorted_=is_sorted)
     ends = ends_of(plan, notes, strands.last_is_open, order, options, strands.watched)
-    count = strands.batches.total(plan.structure.transitions)
-    about = (count, strands.batches, strands.rows, strands.dropped, episodes, missing, remarks)
-    return LogCounts(*about, strands.open_end, strands.costs, order, ends)
+    about = (counted.count, counted.batches, counted.rows, counted.dropped, int(notes[EPISODES]), missing)
+    return LogCounts(*about, remarks, counted.open_end, counted.costs, order, ends)
 
 
 def order_of(
@@ -386,18 +407,12 @@ def join(plan: ReadPlan, partials: Iterator[Partial], options: ReadOptions) -> J
         joined.add(partial)
         if in_time and joined.notes[TIME_FALLS] and plan.boundaries is None:
             raise _NotInTime
-        _refuse_bad(plan, joined)
+        if joined.refusal is not None:
+            raise joined.refusal
     joined.finish()
-    _refuse_bad(plan, joined)
+    if joined.refusal is not None:
+        raise joined.refusal
     return joined
-
-
-def _refuse_bad(plan: ReadPlan, joined: Joined) -> None:
-    """A row that turned out to be wrong when parts were joined."""
-    if joined.bad:
-        edge = joined.bad[0]
-        validation = RowValidation(plan.tables[edge.table], plan.decoder(edge.table), False)
-        raise validation.error_of(edge.row, edge.problem, edge.state, edge.before, edge.before)
 
 
 def finish(plan: ReadPlan, joined: Joined, stated: SamplingDesign | None, options: ReadOptions) -> LogCounts:
@@ -419,7 +434,7 @@ def finish(plan: ReadPlan, joined: Joined, stated: SamplingDesign | None, option
         joined.notes[OPEN_EARLIEST] = min(int(joined.notes[OPEN_EARLIEST]), joined.last_time)
     batches = joined.accumulator.finish(_batches_of_episodes(plan, stated))
     count = batches.total(plan.structure.transitions)
-    episodes = joined.episodes if _follows_episodes(plan) else None
+    episodes = int(joined.notes[EPISODES]) if _follows_episodes(plan) else None
     missing = describe_missing(joined.dropped, joined.notes, joined.lost, outages=options.gaps is not None)
     costs = joined.costs.sums() if COST in roles else None
     order = order_of(plan, joined.notes, options)
@@ -440,31 +455,6 @@ def explain(plan: ReadPlan, error: InputError) -> InputError:
 def _table_of(plan: ReadPlan, location: Location | None) -> int:
     names = [table.path for table in plan.tables]
     return names.index(location.file) if location is not None and location.file in names else 0
-
-
-def _count_sorted(plan: ReadPlan, options: ReadOptions) -> LogCounts:
-    if options.order == AS_READ:
-        raise InputError(
-            "`order` says that rows stand as they happened, but those of an episode are not in order in time",
-            Location(plan.tables[0].path),
-            "leave `order` out, or sort the log",
-        )
-    if WATCHED_UNTIL in plan.columns[0].roles:
-        raise InputError(
-            f"the rows of an episode are not in order in time, and `watched_until` names the column "
-            f"'{plan.columns[0].roles[WATCHED_UNTIL]}'",
-            Location(plan.tables[0].path),
-            "sort the log by time",
-        )
-    counted = count_sorted(plan)
-    late, outages = counted.late_starts, options.gaps is not None
-    missing = describe_missing(counted.dropped, counted.notes, counted.lost, late, outages)
-    episodes = int(counted.notes[EPISODES])
-    how = f"{OUT_OF_ORDER}: {counted.how}"
-    order = order_of(plan, counted.notes, options, sorted_=True)
-    ends = ends_of(plan, counted.notes, counted.last_is_open, order, options)
-    about = (counted.count, counted.batches, counted.rows, counted.dropped, episodes, missing)
-    return LogCounts(*about, (how,), costs=counted.costs, order=order, ends=ends)
 
 
 def _follows_episodes(plan: ReadPlan) -> bool:
@@ -499,7 +489,7 @@ def count_table(
 
 def _count_table(plan: ReadPlan, watch: ReadProgress) -> LogCounts:
     table, columns, decoder = plan.tables[0], plan.columns[0], plan.decoder(0)
-    validation = RowValidation(table, decoder, plan.skip)
+    validation = plan.validation(0)
     parts: list[tuple[OffsetArray, OffsetArray, OffsetArray]] = []
     total = 0.0
     read = 0

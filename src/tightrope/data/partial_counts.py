@@ -1,11 +1,9 @@
 """Counts of a part of a log, and how those of consecutive parts are joined into those of the whole.
 
-Counting is a map over parts and a sum: a part's counts do not depend on what stands before it. What does is
-kept at its edges, its first and its last row, and settled when the edges of neighbours meet: whether the
-episode goes on, whether steps are missing between them, and, in logs without next states, where the last
-row led. The result is the same however the log is cut.
-
-The map of counting: one part of a log to its partial counts.
+Counting is a map over parts (`count_part`) and a sum (`Joined`): a part's counts do not depend on what stands
+before it. What does is kept at its edges, its first and its last row, and settled when the edges of
+neighbours meet: whether the episode goes on, whether steps are missing between them, and, in logs without
+next states, where the last row led. The result is the same however the log is cut.
 """
 
 from __future__ import annotations
@@ -26,39 +24,37 @@ from tightrope.data.row_sequence import (
     AT_NEXT,
     AT_STEP,
     AT_TIME,
-    CLOSED,
     ENDED,
-    EPISODES,
     HAS_EPISODES,
     HAS_STEPS,
     HAS_TIME,
     HEAD_OPEN,
-    HEAD_ROWS,
     HEAD_TIME,
-    LONGEST,
     OUT_OF_ORDER,
     RELATIONS,
-    ROWS,
     SOUND,
     START_HIGH,
     START_LOW,
     TIME_FALLS,
     FollowState,
-    Marks,
     add_notes,
     begin_episode,
-    end_episode,
     follow,
     no_notes,
+    note_open_end,
 )
-from tightrope.data.row_validation import RowValidation
 from tightrope.data.rows import NO_ACTION, Rows
+from tightrope.errors import InputError
 from tightrope.io.table.columns import RowProblem
 from tightrope.io.table.data_table import Chunk
-from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.numerics.arrays import OffsetArray
 
 
-@dataclass(frozen=True, eq=False)
+def _no_names() -> list[OffsetArray]:
+    return [np.empty(0, dtype=np.int64)]
+
+
+@dataclass(eq=False)
 class Partial:
     """What one part holds. `head` is its first row whose place can be read, `tail` its last row; `broken`
     says that rows whose place cannot be read stand before the head.
@@ -68,29 +64,18 @@ class Partial:
     """
 
     table: int
-    rows: int
-    parts: list[tuple[OffsetArray, OffsetArray]]
-    dropped: Counter[str]
-    head: Rows | None
-    tail: Rows | None
-    head_position: int
-    tail_position: int
-    after: FollowState
-    starts: OffsetArray
+    rows: int = 0
+    parts: list[tuple[OffsetArray, OffsetArray]] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
+    head: Rows | None = None
+    tail: Rows | None = None
+    head_position: int = 0
+    tail_position: int = 0
+    after: FollowState = field(default_factory=FollowState.before_all)
+    starts: list[OffsetArray] = field(default_factory=_no_names)
     lost: int = 0
     broken: bool = False
     costs: CostSums | None = None
-
-
-@dataclass
-class BadEdge:
-    """A row at an edge that does not follow the row of the part before."""
-
-    table: int
-    row: int
-    problem: RowProblem
-    state: int
-    before: int
 
 
 @dataclass
@@ -103,14 +88,13 @@ class Joined:
     lost: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     notes: OffsetArray = field(default_factory=no_notes)
-    bad: list[BadEdge] = field(default_factory=list)
+    refusal: InputError | None = None
     starts: dict[int, list[OffsetArray]] = field(default_factory=dict)
     open_end: bool = False
     last_is_open: bool = False
     last_time: int = 0
     costs: CostTally = field(default_factory=CostTally)
     _last: Partial | None = None
-    _open_rows: int = 0
     _broken: bool = False
 
     def add(self, part: Partial) -> None:
@@ -130,27 +114,23 @@ class Joined:
         bits = self.plan.bits(part.table)
         continues = self._meet(part, part.head, bits)
         self._broken = False
-        self.starts.setdefault(part.table, []).append(part.starts[1:] if continues else part.starts)
+        starts = np.concatenate(part.starts)
+        self.starts.setdefault(part.table, []).append(starts[1:] if continues else starts)
         add_notes(self.notes, part.after.notes)
-        before = self._open_rows if continues else 0
         if not continues:
-            self._end_open()
+            if self._last is not None and self._last.after.is_open:
+                note_open_end(int(self._last.after.carry[AT_TIME]), self.notes)
             begin_episode(int(part.head.step[0]), bool(bits & HAS_STEPS), int(part.head.time[0]), self.notes)
-        if part.after.notes[HEAD_ROWS] >= 0:
-            is_open, time = bool(part.after.notes[HEAD_OPEN]), int(part.after.notes[HEAD_TIME])
-            end_episode(before + int(part.after.notes[HEAD_ROWS]), is_open, time, self.notes)
-            before = 0
-        self._open_rows = before + int(part.after.carry[ROWS])
+        if part.after.notes[HEAD_OPEN] == 1:
+            note_open_end(int(part.after.notes[HEAD_TIME]), self.notes)
         self._last = part
 
     def finish(self) -> None:
         """The log ends; `last_is_open` where its last episode is."""
-        self.notes[LONGEST] = max(int(self.notes[LONGEST]), self._open_rows)
         if self._last is not None:
             self._settle_tail(None, is_last=True)
-            carry = self._last.after.carry
-            self.last_is_open = not carry[ENDED] and not carry[CLOSED]
-            self.last_time = int(carry[AT_TIME])
+            self.last_is_open = self._last.after.is_open
+            self.last_time = int(self._last.after.carry[AT_TIME])
 
     @property
     def is_out_of_order(self) -> bool:
@@ -162,16 +142,6 @@ class Joined:
             if len(np.unique(names)) < len(names):
                 return True
         return False
-
-    @property
-    def episodes(self) -> int:
-        return int(self.notes[EPISODES])
-
-    def _end_open(self) -> None:
-        if self._last is not None and self._open_rows:
-            carry = self._last.after.carry
-            is_open = not carry[ENDED] and not carry[CLOSED]
-            end_episode(self._open_rows, is_open, int(carry[AT_TIME]), self.notes)
 
     def _meet(self, part: Partial, head: Rows, bits: int) -> bool:
         """Let the first row of a part follow the last of the part before; whether the episode goes on."""
@@ -189,19 +159,16 @@ class Joined:
         if part.broken or self._broken:
             state.carry[SOUND] = 0
         marks = follow(bits, 0, row, np.zeros(1, dtype=np.bool_), state, self.plan.tick)
-        notes, problems = state.notes, row.problems
-        add_notes(self.notes, _only_relation(notes))
-        goes_on = not marks.is_new[0]
-        if problems[0] != RowProblem.NONE and head.problems[0] == RowProblem.NONE:
-            self._refuse_head(part, head, RowProblem(problems[0]), int(last.after.carry[AT_NEXT]))
-        follows = bool(marks.continues[0])
-        self._settle_tail(int(head.state[0]) if follows else None)
-        return goes_on
+        self.notes[:RELATIONS] += state.notes[:RELATIONS]
+        if row.problems[0] != RowProblem.NONE and head.problems[0] == RowProblem.NONE:
+            self._refuse_head(part, head, RowProblem(row.problems[0]), int(last.after.carry[AT_NEXT]))
+        self._settle_tail(int(head.state[0]) if marks.continues[0] else None)
+        return not marks.is_new[0]
 
     def _refuse_head(self, part: Partial, head: Rows, problem: RowProblem, before: int) -> None:
         """The first row of a part turns out to be wrong: an error, or its count is taken back."""
         if not self.plan.skip:
-            self.bad.append(BadEdge(part.table, int(head.number[0]), problem, int(head.state[0]), before))
+            self._refuse(part.table, head, problem, before)
             return
         assert part.tail is not None
         from_next = self.plan.columns[part.table].from_next_row
@@ -211,12 +178,18 @@ class Joined:
         self.dropped[problem.words] += 1
         row = head[:]
         row.problems = head.problems.copy()
-        found, lost = locate_known(self.plan, row)
+        transition, lost = locate_known(self.plan, row)
         self.lost -= lost
-        if found[0] >= 0:
-            self._count_one(int(found[0]), part.head_position, -1)
+        if transition[0] >= 0:
+            self._count_one(int(transition[0]), part.head_position, -1)
             if part.costs is not None:
-                self.costs.add(found, head.cost, -1)
+                self.costs.add(transition, head.cost, -1)
+
+    def _refuse(self, table: int, row: Rows, problem: RowProblem, before: int) -> None:
+        """Remember the first row at an edge that does not follow the row of the part before."""
+        validation = self.plan.validation(table, skip=False)
+        number, state = int(row.number[0]), int(row.state[0])
+        self.refusal = self.refusal or validation.error_of(number, problem, state, before, before)
 
     def _count_one(self, transition: int, position: int, times: int = 1) -> None:
         if self.plan.boundaries is None:
@@ -242,8 +215,7 @@ class Joined:
         elif tail.problems[0] != RowProblem.NONE and self.plan.skip:
             self.dropped[RowProblem(tail.problems[0]).words] += 1
         elif tail.problems[0] != RowProblem.NONE:
-            problem, state = RowProblem(tail.problems[0]), int(tail.state[0])
-            self.bad.append(BadEdge(last.table, int(tail.number[0]), problem, state, next_state))
+            self._refuse(last.table, tail, RowProblem(tail.problems[0]), next_state)
         else:
             self._count_one(int(transition[0]), last.tail_position)
             if last.costs is not None:
@@ -285,13 +257,6 @@ def _may_go_on(carry: OffsetArray, head: Rows, bits: int) -> bool:
     return bool(bits & HAS_TIME) and bool(head.time[0] >= carry[AT_TIME])
 
 
-def _only_relation(notes: OffsetArray) -> OffsetArray:
-    """The notes on how two rows follow each other, without those on where episodes begin and end."""
-    result = no_notes()
-    result[:RELATIONS] = notes[:RELATIONS]
-    return result
-
-
 Watch = Callable[[int, int], None]
 """Called now and then with rows and bytes that were read since the last call."""
 
@@ -305,32 +270,23 @@ class PartCounter:
     """Follows the chunks of one part."""
 
     def __init__(self, plan: ReadPlan, part: Part, first: int):
-        self.plan = plan
-        self.part = part
-        self.table = plan.tables[part.table]
-        self.columns = plan.columns[part.table]
-        self.bits = plan.bits(part.table)
+        self.plan, self.part, self.first = plan, part, first
+        self.table, self.columns = plan.tables[part.table], plan.columns[part.table]
         self.decoder = plan.decoder(part.table)
-        self.validation = RowValidation(self.table, self.decoder, plan.skip)
-        self.first = first
+        self.validation = plan.validation(part.table)
         self.accumulator: BatchAccumulator | BatchCounter
         if plan.boundaries is None:
             self.accumulator = BatchAccumulator(plan.structure.transitions, 0 if plan.by_episodes else first)
         else:
             self.accumulator = BatchCounter(plan.structure.transitions, len(plan.boundaries) + 1)
-        self.state = FollowState.before_all()
-        self.starts: list[OffsetArray] = []
+        self.result = Partial(part.table)
         self.keeps_starts = EPISODE in self.columns.roles and STEP not in self.columns.roles
         self.first_row: int | None = None
-        self.head: Rows | None = None
-        self.tail: Rows | None = None
-        self.lost = 0
-        self.broken = False
         self.costs = CostTally() if COST in self.columns.roles else None
 
     def count(self, watch: Watch | None) -> Partial:
         skips_ragged = self.plan.skip and not self.columns.from_next_row
-        read = 0
+        read, result = 0, self.result
         for chunk in self.table.chunks(
             self.columns.names, self.validation.ragged if skips_ragged else None, self.part.groups
         ):
@@ -340,64 +296,55 @@ class PartCounter:
             if watch is not None:
                 watch(chunk.rows, max(0, chunk.bytes_read - read))
                 read = chunk.bytes_read
-        if self.tail is not None and self.columns.from_next_row and not self.plan.skip:
-            self.validation.check(self.tail)
-        return Partial(
-            self.part.table,
-            self.validation.rows,
-            self.accumulator.parts(),
-            Counter(self.validation.dropped),
-            self.head,
-            self.tail,
-            int(self._position(self.head)[0]) if self.head is not None else 0,
-            int(self._position(self.tail)[0]) if self.tail is not None else 0,
-            self.state,
-            np.concatenate([np.empty(0, dtype=np.int64), *self.starts]),
-            self.lost,
-            self.broken,
-            None if self.costs is None else self.costs.sums(),
-        )
+        if result.tail is not None and self.columns.from_next_row and not self.plan.skip:
+            self.validation.admit(result.tail)
+        result.rows, result.dropped = self.validation.rows, self.validation.dropped
+        result.parts = self.accumulator.parts()
+        if result.head is not None:
+            result.head_position = int(self._position(result.head)[0])
+        if result.tail is not None:
+            result.tail_position = int(self._position(result.tail)[0])
+        result.costs = None if self.costs is None else self.costs.sums()
+        return result
 
     def _count_chunk(self, chunk: Chunk) -> None:
-        rows = self.decoder.decode(chunk)
+        rows, result = self.decoder.decode(chunk), self.result
         self.validation.rows += chunk.rows
         if self.columns.from_next_row:
-            waiting = self.tail
+            waiting = result.tail
             if waiting is not None:
                 rows = Rows.joined([waiting, rows])
             self._follow(rows, 0 if waiting is None else 1)
-            self.tail, rows = rows[-1:], rows[:-1]
+            result.tail, rows = rows[-1:], rows[:-1]
             transition, lost = locate_known(self.plan, rows)
-            self.lost += lost
-            kept = self.validation.admit(rows, chunk) & (transition >= 0)
+            result.lost += lost
+            valid = self.validation.admit(rows, chunk) & (transition >= 0)
         else:
-            before = int(self.state.carry[AT_NEXT])
+            before = int(result.after.carry[AT_NEXT])
             transition = self.plan.index.transitions(rows.state, rows.taken, rows.next_state, rows.problems)
             self._follow(rows, 0)
-            self.tail = rows[-1:]
-            kept = self.validation.admit(rows, chunk, before)
+            result.tail = rows[-1:]
+            valid = self.validation.admit(rows, chunk, before)
         if self.costs is not None:
-            self.costs.add(transition[kept], rows.cost[kept])
+            self.costs.add(transition[valid], rows.cost[valid])
         position = self._position(rows)
-        if not kept.all():
-            transition, position = transition[kept], position[kept]
+        if not valid.all():
+            transition, position = transition[valid], position[valid]
         self.accumulator.add(transition, position)
 
-    def _follow(self, rows: Rows, start: int) -> Marks:
-        there = rows.state if self.columns.from_next_row else rows.next_state
-        inside = (there >= 0) & (there < self.plan.structure.states)
-        closed: BoolArray = inside & self.plan.absorbing[np.where(inside, there, 0)]
-        marks = follow(self.bits, start, rows, closed, self.state, self.plan.tick)
+    def _follow(self, rows: Rows, start: int) -> None:
+        plan, result = self.plan, self.result
+        closed = plan.leads_nowhere(rows)
+        marks = follow(plan.bits(self.part.table), start, rows, closed, result.after, plan.tick)
         if self.keeps_starts:
-            self.starts.append(rows.episode[marks.is_new])
-        if start and self.head is not None and self.head.number[0] == rows.number[0]:
-            self.head = rows[:1]
-        if self.head is None:
+            result.starts.append(rows.episode[marks.is_new])
+        if start and result.head is not None and result.head.number[0] == rows.number[0]:
+            result.head = rows[:1]
+        if result.head is None:
             placed = np.flatnonzero(rows.placed)
-            self.broken |= len(placed) == 0 or placed[0] > 0
+            result.broken |= len(placed) == 0 or placed[0] > 0
             if len(placed):
-                self.head = rows[placed[0] : placed[0] + 1]
-        return marks
+                result.head = rows[placed[0] : placed[0] + 1]
 
     def _position(self, rows: Rows) -> OffsetArray:
         """Where each row stands in time: the number of its episode, or its own number in the log, from 0; the

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
+
 from tightrope.data.columns import EPISODE, STEP, TIME, RowColumns
 from tightrope.data.design import absorbing_states
 from tightrope.data.model_index import ModelIndex
@@ -26,7 +28,8 @@ from tightrope.data.row_sequence import (
     NO_TICK,
     Tick,
 )
-from tightrope.data.rows import RowDecoder, TimeKind, ValueMap
+from tightrope.data.row_validation import RowValidation
+from tightrope.data.rows import RowDecoder, Rows, TimeKind, ValueMap
 from tightrope.io.table.data_table import DataTable
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
@@ -121,17 +124,28 @@ class ReadPlan:
         path = self.tables[table].path
         return RowDecoder(self.columns[table], self.maps, self.index, path, self.time_kind)
 
+    def validation(self, table: int, skip: bool | None = None) -> RowValidation:
+        """What lets the rows of a table pass; bad ones are skipped as the plan says, or as `skip` does."""
+        return RowValidation(self.tables[table], self.decoder(table), self.skip if skip is None else skip)
+
+    def leads_nowhere(self, rows: Rows, table: int = 0) -> BoolArray:
+        """Which rows lead to states that nothing leaves, or stand in one where the next row says it."""
+        there = rows.state if self.columns[table].from_next_row else rows.next_state
+        inside = (there >= 0) & (there < self.structure.states)
+        result: BoolArray = inside & self.absorbing[np.where(inside, there, 0)]
+        return result
+
     def bits(self, table: int) -> int:
-        """What the table has, as `follow_rows` takes it."""
+        """What the table has, as `follow` takes it."""
         columns = self.columns[table]
-        ends = any(role in columns.roles for role in ("terminated", "truncated", "done"))
-        return (
-            (HAS_EPISODES if EPISODE in columns.roles else 0)
-            | (HAS_STEPS if STEP in columns.roles else 0)
-            | (HAS_TIME if TIME in columns.roles else 0)
-            | (HAS_ENDS if ends else 0)
-            | (FROM_NEXT_ROW if columns.from_next_row else 0)
-        )
+        has = {
+            HAS_EPISODES: EPISODE in columns.roles,
+            HAS_STEPS: STEP in columns.roles,
+            HAS_TIME: TIME in columns.roles,
+            HAS_ENDS: bool(columns.ends),
+            FROM_NEXT_ROW: columns.from_next_row,
+        }
+        return sum(bit for bit, is_there in has.items() if is_there)
 
     def parts(self) -> list[Part]:
         """The log cut into parts, in order; text files are one part each."""

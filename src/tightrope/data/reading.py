@@ -47,8 +47,7 @@ from tightrope.data.rows import TimeFormat, ValueMap, parse_maps
 from tightrope.data.steps import count_episodes
 from tightrope.data.time_order import clock_of
 from tightrope.errors import InputError, Location, check_keywords, describe
-from tightrope.io.table.data_table import DataTable, Metadata
-from tightrope.io.table.files import DataFile
+from tightrope.io.table.data_table import DataFile, DataTable, Metadata
 from tightrope.io.table.opening import is_table, open_table, open_tables
 from tightrope.model.structure import Structure
 from tightrope.numerics.record import Facts, Record

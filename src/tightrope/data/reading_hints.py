@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from tightrope.errors import InputError
 from tightrope.io.table.columns import (
     ProblemCodes,
     RowProblem,
+    dense,
     describe_column,
     look,
     some_values,
@@ -375,7 +375,7 @@ def _values(chunk: Chunk, bad: BoolArray, labels: Sequence[str], columns: Iterab
     """How often each combination of values stands in the bad rows."""
     import pyarrow as pa
 
-    arrays = [_text(chunk.columns[column]) for column in columns]
+    arrays = [dense(chunk.columns[column]).cast(pa.string()) for column in columns]
     names = [f"c{number}" for number in range(len(arrays))]
     table = pa.table(arrays, names=names).filter(pa.array(bad))
     groups = table.group_by(names).aggregate([([], "count_all")])
@@ -392,11 +392,3 @@ def _show(labels: Sequence[str], values: Sequence[str | None]) -> str:
     if len(labels) == 1 and labels[0] in (ACTION, "state", "next_state"):
         return texts[0]
     return ", ".join(f"{label}={text}" for label, text in zip(labels, texts, strict=True))
-
-
-def _text(column: Any) -> Any:
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    return column.cast(pa.string())

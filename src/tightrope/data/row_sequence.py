@@ -39,16 +39,14 @@ GAPS, MISSING, OUT_OF_ORDER, HOLES, TIME_FALLS = range(5)
 EPISODES, START_LOW, START_HIGH = range(5, 8)
 RELATIONS = 5
 OPEN_ENDS, OPEN_EARLIEST, LAST_TIME, FIRST_LOW, FIRST_HIGH = range(8, 13)
-LONGEST, HEAD_ROWS, HEAD_OPEN, HEAD_TIME, NOTES = range(13, 18)
-"""Places in the notes of a pass; the first are on how two rows follow each other. `HEAD_ROWS` are the rows of
-its first episode, −1 until that has ended. `TIME_FALLS` are rows that are not later than the row before,
-whatever their episodes; `OPEN_EARLIEST` is the earliest last row of an episode with an open end; `FIRST_LOW`
-and `FIRST_HIGH` are the first and the last beginning of an episode.
+HEAD_OPEN, HEAD_TIME, NOTES = range(13, 16)
+"""Places in the notes of a pass; the first are on how two rows follow each other. `HEAD_OPEN` says whether
+its first episode has an open end, −1 until that has ended. `TIME_FALLS` are rows that are not later than the
+row before, whatever their episodes; `OPEN_EARLIEST` is the earliest last row of an episode with an open end;
+`FIRST_LOW` and `FIRST_HIGH` are the first and the last beginning of an episode.
 """
 
-BEGUN, AT_EPISODE, AT_STEP, AT_TIME, AT_CLOCK, AT_NEXT, ENDED, CLOSED, SOUND, ROWS, IS_HEAD, CARRIED = range(
-    12
-)
+BEGUN, AT_EPISODE, AT_STEP, AT_TIME, AT_CLOCK, AT_NEXT, ENDED, CLOSED, SOUND, IS_HEAD, CARRIED = range(11)
 """Places in what is carried from row to row."""
 
 LATEST, EARLIEST = 2**63 - 1, -(2**63)
@@ -82,6 +80,11 @@ class FollowState:
         """Nothing stands before the first row."""
         return FollowState(np.zeros(CARRIED, dtype=np.int64), no_notes())
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the last episode so far could go on, and nothing says that it is over."""
+        return not self.carry[ENDED] and not self.carry[CLOSED]
+
     def copy(self) -> FollowState:
         """The same rows before, and no notes."""
         return FollowState(self.carry.copy(), no_notes())
@@ -92,7 +95,7 @@ def no_notes() -> OffsetArray:
     notes = np.zeros(NOTES, dtype=np.int64)
     notes[[START_LOW, OPEN_EARLIEST, FIRST_LOW]] = LATEST
     notes[[START_HIGH, LAST_TIME, FIRST_HIGH]] = EARLIEST
-    notes[HEAD_ROWS] = -1
+    notes[HEAD_OPEN] = -1
     return notes
 
 
@@ -215,76 +218,60 @@ def _follow_rows(
             carry[SOUND] = 0
             continue
         begun = carry[BEGUN] != 0
-        if known[i]:
-            carry[BEGUN] = 1
-            carry[AT_EPISODE] = episode[i]
-            carry[AT_STEP] = step[i]
-            carry[AT_TIME] = time[i]
-            carry[AT_CLOCK] = clock[i]
-            carry[AT_NEXT] = next_state[i]
-            carry[ENDED] = 1 if ended[i] else 0
-            carry[CLOSED] = 1 if closed[i] else 0
-            carry[SOUND] = 1 if problems[i] == _NONE else 0
-            carry[ROWS] = 1
-            carry[IS_HEAD] = 0
-            continue
         new = not begun
-        if has_time:
-            if begun and not strands and time[i] <= carry[AT_TIME]:
-                notes[TIME_FALLS] += 1
-            notes[LAST_TIME] = max(notes[LAST_TIME], time[i])
-        if begun:
-            if has_episodes:
-                new = episode[i] != carry[AT_EPISODE]
-            elif has_steps and step[i] <= carry[AT_STEP]:
-                new = True
-            elif has_ends:
-                new = carry[ENDED] != 0
-            elif not (has_steps or from_next):
-                new = True
-        gap = False
-        repeated = False
-        disordered = False
-        if not new and has_steps:
-            jump = step[i] - carry[AT_STEP]
-            if jump > 1:
-                gap = True
-                notes[GAPS] += 1
-                notes[MISSING] += jump - 1
-            elif jump == 0 and is_sorted:
-                repeated = True
-            disordered = jump <= 0 and not repeated
-        elif not new and has_time:
-            disordered = time[i] < carry[AT_TIME]
-            repeated = time[i] == carry[AT_TIME]
-            if clock[i] - carry[AT_CLOCK] > SILENCE:
-                gap = True
-                notes[HOLES] += 1
-        if disordered:
-            notes[OUT_OF_ORDER] += 1
-        if new and begun:
-            is_open = carry[ENDED] == 0 and carry[CLOSED] == 0
-            if carry[IS_HEAD] != 0 and not is_sorted and not strands:
-                notes[HEAD_ROWS] = carry[ROWS]
-                notes[HEAD_OPEN] = 1 if is_open else 0
-                notes[HEAD_TIME] = carry[AT_TIME]
-            elif not in_strands:
-                end_episode(carry[ROWS], is_open, carry[AT_TIME], notes)
-        is_new[i] = new
-        if new and (begun or is_sorted or strands):
-            begin_episode(step[i], has_steps, time[i], notes)
         sound = problems[i] == _NONE
-        if problems[i] == _NONE and repeated:
-            problems[i] = _REPEATED_STEP if has_steps else _REPEATED_TIME
-        elif problems[i] == _NONE and not new and not disordered and has_episodes and carry[ENDED] != 0:
-            problems[i] = _AFTER_THE_END
-        if new or gap or repeated or disordered:
-            pass
-        elif carry[SOUND] != 0 and problems[i] == _NONE:
-            if not from_next and must_chain and carry[AT_NEXT] != state[i]:
-                problems[i] = _BROKEN_CHAIN
-            else:
-                continues[i] = True
+        if not known[i]:
+            if has_time:
+                if begun and not strands and time[i] <= carry[AT_TIME]:
+                    notes[TIME_FALLS] += 1
+                notes[LAST_TIME] = max(notes[LAST_TIME], time[i])
+            if begun:
+                if has_episodes:
+                    new = episode[i] != carry[AT_EPISODE]
+                elif has_steps and step[i] <= carry[AT_STEP]:
+                    new = True
+                elif has_ends:
+                    new = carry[ENDED] != 0
+                elif not (has_steps or from_next):
+                    new = True
+            gap = False
+            repeated = False
+            disordered = False
+            if not new and has_steps:
+                jump = step[i] - carry[AT_STEP]
+                if jump > 1:
+                    gap = True
+                    notes[GAPS] += 1
+                    notes[MISSING] += jump - 1
+                repeated = jump == 0 and is_sorted
+                disordered = jump <= 0 and not repeated
+            elif not new and has_time:
+                disordered = time[i] < carry[AT_TIME]
+                repeated = time[i] == carry[AT_TIME]
+                if clock[i] - carry[AT_CLOCK] > SILENCE:
+                    gap = True
+                    notes[HOLES] += 1
+            if disordered:
+                notes[OUT_OF_ORDER] += 1
+            if new and begun:
+                is_open = carry[ENDED] == 0 and carry[CLOSED] == 0
+                if carry[IS_HEAD] != 0 and not strands:
+                    notes[HEAD_OPEN] = 1 if is_open else 0
+                    notes[HEAD_TIME] = carry[AT_TIME]
+                elif is_open and not in_strands:
+                    note_open_end(carry[AT_TIME], notes)
+            is_new[i] = new
+            if new and (begun or strands):
+                begin_episode(step[i], has_steps, time[i], notes)
+            if sound and repeated:
+                problems[i] = _REPEATED_STEP if has_steps else _REPEATED_TIME
+            elif sound and not new and not disordered and has_episodes and carry[ENDED] != 0:
+                problems[i] = _AFTER_THE_END
+            elif sound and carry[SOUND] != 0 and not (new or gap or disordered):
+                if not from_next and must_chain and carry[AT_NEXT] != state[i]:
+                    problems[i] = _BROKEN_CHAIN
+                else:
+                    continues[i] = True
         carry[IS_HEAD] = 1 if not begun else (0 if new else carry[IS_HEAD])
         carry[BEGUN] = 1
         carry[AT_EPISODE] = episode[i]
@@ -295,7 +282,6 @@ def _follow_rows(
         carry[ENDED] = 1 if ended[i] else 0
         carry[CLOSED] = 1 if closed[i] else 0
         carry[SOUND] = 1 if sound else 0
-        carry[ROWS] = 1 if new else carry[ROWS] + 1
 
 
 @kernel
@@ -310,12 +296,10 @@ def begin_episode(step: int, has_steps: bool, time: int, notes: OffsetArray) -> 
 
 
 @kernel
-def end_episode(rows: int, is_open: bool, time: int, notes: OffsetArray) -> None:
-    """Note that an episode of so many rows is over; its end is not marked where it `is_open`."""
-    notes[LONGEST] = max(notes[LONGEST], rows)
-    if is_open:
-        notes[OPEN_ENDS] += 1
-        notes[OPEN_EARLIEST] = min(notes[OPEN_EARLIEST], time)
+def note_open_end(time: int, notes: OffsetArray) -> None:
+    """Note that an episode stops here, is not marked as over, and could go on."""
+    notes[OPEN_ENDS] += 1
+    notes[OPEN_EARLIEST] = min(notes[OPEN_EARLIEST], time)
 
 
 def add_notes(total: OffsetArray, more: OffsetArray) -> None:
@@ -324,5 +308,5 @@ def add_notes(total: OffsetArray, more: OffsetArray) -> None:
         total[place] += more[place]
     for place in (START_LOW, OPEN_EARLIEST, FIRST_LOW):
         total[place] = min(total[place], more[place])
-    for place in (START_HIGH, LAST_TIME, FIRST_HIGH, LONGEST):
+    for place in (START_HIGH, LAST_TIME, FIRST_HIGH):
         total[place] = max(total[place], more[place])

@@ -65,24 +65,20 @@ class RowValidation:
 
         `chunk` is where (most of) the rows come from, `before` where the row before the first led.
         """
-        kept: BoolArray = rows.problems == RowProblem.NONE
-        if kept.all():
-            return kept
-        bad = np.flatnonzero(~kept)
-        if not self.skip:
-            row = int(bad[0])
-            led = int(rows.next_state[row - 1]) if row else before
-            problem = RowProblem(rows.problems[row])
-            raise self.error_of(
-                int(rows.number[row]), problem, int(rows.state[row]), int(rows.next_state[row]), led, chunk
-            )
-        for code, times in zip(*np.unique(rows.problems[bad], return_counts=True), strict=True):
-            self.dropped[RowProblem(code).words] += int(times)
-        return kept
+        valid: BoolArray = rows.problems == RowProblem.NONE
+        if not valid.all():
+            if not self.skip:
+                raise self.error_at(rows, int(np.argmin(valid)), chunk, before)
+            self.dropped += count_problems(rows.problems)
+        return valid
 
-    def check(self, rows: Rows) -> None:
-        """Refuse rows that are bad, wherever they stand in the table."""
-        self.admit(rows)
+    def error_at(self, rows: Rows, row: int, chunk: Chunk | None = None, before: int = 0) -> InputError:
+        """The error about one of these rows; `before` is where the row before the first led."""
+        led = int(rows.next_state[row - 1]) if row else before
+        state, next_state = int(rows.state[row]), int(rows.next_state[row])
+        return self.error_of(
+            int(rows.number[row]), RowProblem(rows.problems[row]), state, next_state, led, chunk
+        )
 
     def error_of(
         self,
@@ -374,6 +370,12 @@ class RowValidation:
             if str(value).strip().isdigit() and first + int(value) < last:
                 return [first + int(value)]
         return list(range(first, last))
+
+
+def count_problems(problems: ProblemCodes) -> Counter[str]:
+    """How many rows have which problem, in words."""
+    codes, times = np.unique(problems[problems != RowProblem.NONE], return_counts=True)
+    return Counter({RowProblem(c).words: n for c, n in zip(codes.tolist(), times.tolist(), strict=True)})
 
 
 def _is_blank(value: Any) -> bool:

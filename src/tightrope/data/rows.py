@@ -49,6 +49,7 @@ from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import (
     ProblemCodes,
     RowProblem,
+    dense,
     distinct,
     holds_text,
     mark,
@@ -292,13 +293,8 @@ def _time_kind(kind: Any) -> TimeKind | None:
 
 def _time_column(column: Any, name: str, file: str) -> Any:
     """A column of times, also where texts show them."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        column = times_of(column, name, file)
-    return column
+    column = dense(column)
+    return times_of(column, name, file) if holds_text(column) else column
 
 
 def _of_one_kind(column: Any, wanted: TimeKind, name: str, file: str) -> Any:
@@ -472,9 +468,8 @@ class TimeFormat(ValueMap):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        column = dense(column)
+        if not holds_text(column):
             return column
         try:
             read = pc.strptime(pc.utf8_trim_whitespace(column), self.format, "us", error_is_null=True)

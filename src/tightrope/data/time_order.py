@@ -49,27 +49,24 @@ import numpy as np
 
 from tightrope.data.columns import COST, EPISODE, STEP, TIME, WATCHED_UNTIL
 from tightrope.data.costs import CostSums, CostTally
-from tightrope.data.counts import BatchAccumulator, BatchCounter, Batches, batch_ends
+from tightrope.data.counts import BatchCounter, Batches, batch_ends
 from tightrope.data.model_index import UNKNOWN
 from tightrope.data.partial_counts import locate_known
 from tightrope.data.read_plan import Part, ReadPlan, in_threads
 from tightrope.data.row_sequence import (
-    CLOSED,
-    ENDED,
     HAS_TIME,
     IN_STRANDS,
     IS_SORTED,
     LAST_TIME,
     OUT_OF_ORDER,
-    ROWS,
     START_LOW,
     FollowState,
     Tick,
-    end_episode,
     find_tick,
     follow,
+    note_open_end,
 )
-from tightrope.data.row_validation import RowValidation
+from tightrope.data.row_validation import count_problems
 from tightrope.data.rows import Rows, TimeKind, identities
 from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes, RowProblem
@@ -385,27 +382,32 @@ class Watched:
 class Strands:
     """Follows rows of all tables of a log, chunk by chunk."""
 
-    def __init__(self, plan: ReadPlan):
-        self.plan = plan
+    def __init__(self, plan: ReadPlan, is_sorted: bool = False):
+        self.plan, self.is_sorted = plan, is_sorted
         roles = plan.columns[0].roles
         self.named, self.has_time, self.has_steps = (role in roles for role in (EPISODE, TIME, STEP))
         self.from_next = plan.columns[0].from_next_row
         self.state = FollowState.before_all()
         self.notes = self.state.notes
         self.tails: Placed | None = None
-        self.copies = 0
-        self.begun = 0
+        self.copies = self.begun = 0
+        self.first_steps: OffsetArray = np.empty(0, dtype=np.int64)
+        """With which steps episodes begin, in the chunk that was followed last."""
         self.shows_one_clock = False
         """Rows of several episodes stand between each other, and none is earlier than the row before."""
         self.last_is_open = False
         self.last_row: int | None = None
         self.watched = Watched() if WATCHED_UNTIL in roles else None
 
-    def follow(self, rows: Rows, table: int, batch: OffsetArray, until: OffsetArray | None = None) -> Placed:
+    def follow(
+        self, rows: Rows, table: int | OffsetArray, batch: OffsetArray, until: OffsetArray | None = None
+    ) -> Placed:
         """Follow a chunk; the rows that are settled by it, of this chunk and of those before.
 
-        `until` is when watching the episode of each row ended, where a column says so.
+        Rows that are sorted are all one chunk, of several tables. `until` is when watching the episode of
+        each row ended, where a column says so.
         """
+        shape = 0 if isinstance(table, np.ndarray) else table
         size = len(rows)
         transition = np.full(size, UNKNOWN, dtype=np.int64)
         if not self.from_next:
@@ -414,7 +416,7 @@ class Strands:
         new = Placed(rows, *numbers, np.zeros(size, dtype=np.bool_))
         unplaced = new[~rows.placed]
         new = new[rows.placed]
-        waiting, over = self._waiting(new.rows, table)
+        waiting, over = self._waiting(new.rows, shape)
         known = np.r_[np.ones(len(waiting), dtype=np.bool_), np.zeros(len(new.rows), dtype=np.bool_)]
         both = new if waiting.size == 0 else Placed.joined([self._tails[waiting], new])
         if self.named and self.has_time and not self.shows_one_clock:
@@ -425,13 +427,15 @@ class Strands:
             order = np.argsort(both.rows.episode, kind="stable")
             both, known = both[order], known[order]
         both, known = self._without_copies(both, known)
-        there = both.rows.state if self.from_next else both.rows.next_state
-        inside = (there >= 0) & (there < self.plan.structure.states)
-        closed: BoolArray = inside & self.plan.absorbing[np.where(inside, there, 0)]
-        bits = self.plan.bits(table) | IN_STRANDS
+        bits = self.plan.bits(shape) | IN_STRANDS
+        if self.is_sorted:
+            bits = (bits | IS_SORTED) & ~(HAS_TIME if self.has_steps else 0)
+        closed = self.plan.leads_nowhere(both.rows)
         marks = follow(bits, 0, both.rows, closed, self.state, self.plan.tick, known)
-        both.begins |= marks.is_new & ~known
-        self.begun += int((marks.is_new & ~known).sum())
+        begins = marks.is_new & ~known
+        both.begins |= begins
+        self.begun += int(begins.sum())
+        self.first_steps = both.rows.step[begins]
         is_last = self._lasts(both.rows)
         settled = [both[~is_last] if self.from_next else both[~known]]
         if len(over):
@@ -443,14 +447,14 @@ class Strands:
             self.watched.add(rows, until)
         return Placed.joined([*settled, unplaced]) if len(settled) > 1 or len(unplaced.rows) else settled[0]
 
-    def finish(self) -> Placed:
+    def finish(self) -> Placed | None:
         """The last rows of all episodes, whose next states nobody knows; notes on how these end.
 
         `last_is_open`: the episode that the log ends with has an open end; that one is not in the notes.
         """
         tails = self.tails
-        if tails is None:
-            raise ValueError("no row was followed")
+        if tails is None or not len(tails.rows):
+            return None
         last = int(np.argmax(tails.rows.time if self.has_time else tails.places))
         at_once = int((tails.rows.time == tails.rows.time[last]).sum()) if self.has_time else 1
         self.last_is_open = at_once == 1 and bool(self.are_open(tails)[last])
@@ -464,14 +468,11 @@ class Strands:
                 table = self.plan.tables[int(tails.table[row])]
                 self.watched.end(tails.rows, row, self.plan.tick, table)
             if row != but:
-                end_episode(0, True, int(tails.rows.time[row]), self.notes)
+                note_open_end(int(tails.rows.time[row]), self.notes)
 
     def are_open(self, tails: Placed) -> BoolArray:
         """Which rows do not say that their episode is over, and lead to states that can be left."""
-        there = tails.rows.state if self.from_next else tails.rows.next_state
-        inside = (there >= 0) & (there < self.plan.structure.states)
-        closed = inside & self.plan.absorbing[np.where(inside, there, 0)]
-        result: BoolArray = ~closed & ~tails.rows.ended
+        result: BoolArray = ~self.plan.leads_nowhere(tails.rows) & ~tails.rows.ended
         return result
 
     @property
@@ -535,25 +536,25 @@ class Strands:
 
 @dataclass(frozen=True)
 class StrandCounts:
-    """What a log of several episodes at once holds."""
+    """What a log holds whose episodes were followed by name; `batches` is None where the order of its rows in
+    time is unknown. `late_starts` are episodes that begin with a later step than others.
+    """
 
-    batches: Batches
+    batches: Batches | None
+    count: OffsetArray
     rows: int
     dropped: Counter[str]
-    notes: OffsetArray
+    strands: Strands
     lost: int
-    copies: int
-    last_is_open: bool
-    open_end: bool
-    shows_one_clock: bool
     costs: CostSums | None
-    watched: Watched | None
+    open_end: bool = False
+    late_starts: int = 0
+    how: str = "several episodes at once, each followed by its name"
 
 
 def count_strands(plan: ReadPlan) -> StrandCounts:
     """Count a whole log, each episode followed by its name."""
-    strands = Strands(plan)
-    counter = _StrandCounter(plan, strands)
+    counter = _StrandCounter(plan, Strands(plan))
     for table, chunk, rows in _decoded(plan):
         counter.add(table, chunk, rows)
     return counter.finish()
@@ -585,8 +586,7 @@ class _StrandCounter:
         self.rows = self.lost = 0
         self.dropped: Counter[str] = Counter()
         self.ends = batch_ends(ALL_ROWS)
-        boundaries = plan.boundaries
-        size = (len(self.ends) if boundaries is None else len(boundaries)) + 1
+        size = (len(self.ends) if plan.boundaries is None else len(plan.boundaries)) + 1
         self.counter = BatchCounter(plan.structure.transitions, size)
         self.costs = CostTally() if COST in plan.columns[0].roles else None
         self._seen: set[int] = set()
@@ -594,21 +594,23 @@ class _StrandCounter:
     def add(self, table: int, chunk: Chunk, rows: Rows) -> None:
         self.rows += chunk.rows
         if not self.plan.skip and rows.problems.any():
-            RowValidation(self.plan.tables[table], self.plan.decoder(table), False).admit(rows, chunk)
+            self.plan.validation(table).admit(rows, chunk)
         until: OffsetArray | None = None
         if self.strands.watched is not None:
             flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
             until = self.plan.decoder(table).ends_of_watching(chunk, flags)
             until = np.where(flags == RowProblem.NONE, until, UNWATCHED)
-        self._count(self.strands.follow(rows, table, self._batch(rows, chunk), until))
+        first = self.rows - chunk.rows
+        batch = self.batch_of(rows, np.arange(first, first + len(rows)))
+        self.count(self.strands.follow(rows, table, batch, until))
 
-    def _batch(self, rows: Rows, chunk: Chunk) -> OffsetArray:
+    def batch_of(self, rows: Rows, position: OffsetArray) -> OffsetArray:
+        """The batch of each row: by its time, by the episodes that had begun, or by its place in the log."""
         if self.plan.boundaries is not None:
             return np.searchsorted(self.plan.boundaries, rows.time)
-        if self.plan.by_episodes:
-            return np.searchsorted(self.ends, self._begun(rows) - 1, side="right")
-        first = self.rows - chunk.rows
-        return np.searchsorted(self.ends, np.arange(first, first + len(rows)), side="right")
+        if self.plan.by_episodes and not self.strands.is_sorted:
+            position = self._begun(rows) - 1
+        return np.searchsorted(self.ends, position, side="right")
 
     def _begun(self, rows: Rows) -> OffsetArray:
         """How many episodes had begun at each row, this one included; by names alone."""
@@ -622,7 +624,7 @@ class _StrandCounter:
         steps[fresh] = 1
         return before + np.cumsum(steps)
 
-    def _count(self, placed: Placed) -> None:
+    def count(self, placed: Placed) -> None:
         rows = placed.rows
         if self.strands.from_next:
             transition, lost = locate_known(self.plan, rows)
@@ -631,9 +633,9 @@ class _StrandCounter:
             transition = placed.transition
         bad = np.flatnonzero(rows.problems)
         if len(bad) and not self.plan.skip:
-            refuse(self.plan, placed, int(bad[np.argmin(placed.places[bad])]))
-        for code, times in zip(*np.unique(rows.problems[bad], return_counts=True), strict=True):
-            self.dropped[RowProblem(code).words] += int(times)
+            row = int(bad[0] if self.strands.is_sorted else bad[np.argmin(placed.places[bad])])
+            raise self.plan.validation(int(placed.table[row])).error_at(rows, row)
+        self.dropped += count_problems(rows.problems[bad])
         valid = (rows.problems == RowProblem.NONE) & (transition >= 0)
         self.counter.add(transition[valid], placed.batch[valid])
         if self.costs is not None:
@@ -642,103 +644,58 @@ class _StrandCounter:
     def finish(self) -> StrandCounts:
         strands = self.strands
         tails, open_end = strands.finish(), False
-        if strands.from_next:
-            if (last := strands.last_row) is not None:
+        if strands.from_next and tails is not None:
+            if (last := strands.last_row) is not None and not strands.is_sorted:
                 rest = np.ones(len(tails.rows), dtype=np.bool_)
                 rest[last] = False
                 _, waits = locate_known(self.plan, tails[~rest].rows)
                 open_end, tails = waits > 0, tails[rest]
-            self._count(tails)
+            self.count(tails)
         number = len(batch_ends(self.rows))
         if self.plan.boundaries is not None:
             number = len(self.plan.boundaries) + 1
-        elif self.plan.by_episodes:
+        elif self.plan.by_episodes and not strands.is_sorted:
             number = len(batch_ends(strands.begun))
         batches = Batches.from_parts(self.counter.parts()[:number])
         costs = None if self.costs is None else self.costs.sums()
-        about = (strands.copies, strands.last_is_open, open_end, strands.shows_one_clock)
-        counted = (batches, self.rows, self.dropped, strands.notes, self.lost, *about)
-        return StrandCounts(*counted, costs, strands.watched)
+        count = batches.total(self.plan.structure.transitions)
+        return StrandCounts(batches, count, self.rows, self.dropped, strands, self.lost, costs, open_end)
 
 
-def refuse(plan: ReadPlan, placed: Placed, row: int) -> None:
-    """The error about one of the rows."""
-    rows, table = placed.rows, int(placed.table[row])
-    validation = RowValidation(plan.tables[table], plan.decoder(table), False)
-    led = int(rows.next_state[row - 1]) if row else 0
-    state, next_state = int(rows.state[row]), int(rows.next_state[row])
-    raise validation.error_of(int(rows.number[row]), RowProblem(rows.problems[row]), state, next_state, led)
-
-
-@dataclass(frozen=True)
-class SortedCounts:
-    """What a log holds whose rows were sorted; `batches` is None where their order in time is unknown."""
-
-    count: OffsetArray
-    batches: Batches | None
-    rows: int
-    dropped: Counter[str]
-    notes: OffsetArray
-    lost: int
-    late_starts: int
-    how: str
-    last_is_open: bool
-    costs: CostSums | None = None
-
-
-def count_sorted(plan: ReadPlan) -> SortedCounts:
-    """Count a whole log after sorting its rows."""
+def count_sorted(plan: ReadPlan) -> StrandCounts:
+    """Count a whole log after sorting its rows, as one chunk."""
     rows, table = _all_rows(plan)
     placed = np.flatnonzero(rows.placed)
-    rows, table, left_out = rows[placed], table[placed], rows[np.flatnonzero(~rows.placed)]
-    by_step = STEP in plan.columns[0].roles
-    by_time = TIME in plan.columns[0].roles and not by_step
-    episode = _episodes(rows, table, EPISODE in plan.columns[0].roles, by_step)
-    place = rows.step if by_step else rows.time if by_time else np.arange(len(rows))
+    rows, table, unplaced = rows[placed], table[placed], rows[np.flatnonzero(~rows.placed)]
+    roles = plan.columns[0].roles
+    by_step, has_time = STEP in roles, TIME in roles
+    episode = _episodes(rows, table, EPISODE in roles, by_step)
+    place = rows.step if by_step else rows.time if has_time else np.arange(len(rows))
     first_seen = _number_by_first_row(episode)
     order = np.lexsort((np.arange(len(rows)), place, first_seen))
-    kept_as_logged = _rises_within(episode, place)
-    stand_together = bool(np.all(np.diff(first_seen) >= 0))
-    in_order, position = rows[order], order.astype(np.int64)
-    in_order = replace(in_order, episode=first_seen[order])
-    copies = 0
-    if plan.drop_copies:
-        fresh = ~in_order.repeats(plan.columns[0].from_next_row)
-        copies, order, in_order, position = (
-            int((~fresh).sum()),
-            order[fresh],
-            in_order[fresh],
-            position[fresh],
-        )
-    counter = _SortedCounter(plan, in_order, table[order])
-    transition, keep = counter.count()
-    dropped = counter.dropped + Counter(RowProblem(code).words for code in left_out.problems)
-    count = np.bincount(transition[keep], minlength=plan.structure.transitions).astype(np.int64)
-    batches: Batches | None = None
-    if TIME in plan.columns[0].roles:
-        instants = np.sort(in_order.time)[batch_ends(len(in_order)) - 1]
-        batch = np.searchsorted(instants[:-1], in_order.time[keep])
-        counter_ = BatchCounter(plan.structure.transitions, len(instants))
-        counter_.add(transition[keep], batch)
-        batches = Batches.from_parts(counter_.parts())
-        how = "sorted by time"
-    elif kept_as_logged:
+    position = order.astype(np.int64)
+    if has_time:
+        instants = np.sort(rows.time)[batch_ends(len(rows)) - 1]
+        plan, how = replace(plan, boundaries=instants[:-1]), "sorted by time"
+    elif _rises_within(episode, place):
         how = "rows of several episodes at once, each in order"
-    elif stand_together:
+    elif np.all(np.diff(first_seen) >= 0):
         position = np.arange(len(order), dtype=np.int64)
         how = "sorted by step within each episode"
     else:
         how = "shuffled rows, sorted by step; their order in time is unknown, so there are no batches"
-    if batches is None and "unknown" not in how:
-        batches = _split_into_batches(transition[keep], position[keep], plan.structure.transitions)
-    if copies:
-        how += f"; {copies:,} rows that were logged twice were dropped, as was asked"
-    total = len(rows) + len(left_out)
-    costs: CostSums | None = None
-    if COST in plan.columns[0].roles:
-        costs = CostTally().add(transition[keep], in_order.cost[keep]).sums()
-    about = (counter.notes, counter.lost, counter.late_starts, how, counter.last_is_open)
-    return SortedCounts(count, batches, total, dropped, *about, costs)
+    strands = Strands(plan, is_sorted=True)
+    counter = _StrandCounter(plan, strands)
+    counter.rows = len(placed) + len(unplaced)
+    counter.dropped += count_problems(unplaced.problems)
+    in_order = replace(rows[order], episode=first_seen[order])
+    counter.count(strands.follow(in_order, table[order], counter.batch_of(in_order, position)))
+    counted = counter.finish()
+    if len(rows):
+        strands.notes[LAST_TIME] = rows.time.max()
+    late = int((strands.first_steps > strands.notes[START_LOW]).sum()) if by_step else 0
+    batches = None if "unknown" in how else counted.batches
+    return replace(counted, batches=batches, late_starts=late, how=how)
 
 
 def times_fall(plan: ReadPlan) -> bool:
@@ -755,67 +712,12 @@ def times_fall(plan: ReadPlan) -> bool:
     return False
 
 
-class _SortedCounter:
-    """Follows sorted rows as one chunk."""
-
-    def __init__(self, plan: ReadPlan, rows: Rows, table: OffsetArray):
-        self.plan, self.rows, self.table = plan, rows, table
-        self.state = FollowState.before_all()
-        self.notes = self.state.notes
-        self.dropped: Counter[str] = Counter()
-        self.lost = 0
-        self.late_starts = 0
-        self.last_is_open = False
-
-    def count(self) -> tuple[OffsetArray, BoolArray]:
-        plan, rows = self.plan, self.rows
-        from_next = plan.columns[0].from_next_row
-        if not from_next:
-            transition = plan.index.transitions(rows.state, rows.taken, rows.next_state, rows.problems)
-        there = rows.state if from_next else rows.next_state
-        inside = (there >= 0) & (there < plan.structure.states)
-        closed = inside & plan.absorbing[np.where(inside, there, 0)]
-        bits = plan.bits(0) | IS_SORTED
-        if STEP in plan.columns[0].roles:
-            bits &= ~HAS_TIME
-        marks = follow(bits, 0, rows, closed, self.state, plan.tick)
-        if len(rows):
-            last = int(np.argmax(rows.time)) if TIME in plan.columns[0].roles else len(rows) - 1
-            carry = self.state.carry
-            is_open = not carry[ENDED] and not carry[CLOSED]
-            self.last_is_open = is_open and last == len(rows) - 1
-            if is_open and not self.last_is_open:
-                end_episode(int(carry[ROWS]), True, int(rows.time[-1]), self.notes)
-            self.notes[LAST_TIME] = rows.time.max()
-        if STEP in plan.columns[0].roles:
-            self.late_starts = int((rows.step[marks.is_new] > self.notes[START_LOW]).sum())
-        if from_next:
-            # the last row here need not be the last in time: no outcome may be missing without being told
-            transition, self.lost = locate_known(plan, rows)
-        bad = np.flatnonzero(rows.problems)
-        if len(bad) and not plan.skip:
-            self._refuse(int(bad[0]))
-        for code, times in zip(*np.unique(rows.problems[bad], return_counts=True), strict=True):
-            self.dropped[RowProblem(code).words] += int(times)
-        return transition, (rows.problems == RowProblem.NONE) & (transition >= 0)
-
-    def _refuse(self, row: int) -> None:
-        rows, table = self.rows, int(self.table[row])
-        validation = RowValidation(self.plan.tables[table], self.plan.decoder(table), False)
-        led = int(rows.next_state[row - 1]) if row else 0
-        state, next_state = int(rows.state[row]), int(rows.next_state[row])
-        raise validation.error_of(
-            int(rows.number[row]), RowProblem(rows.problems[row]), state, next_state, led
-        )
-
-
 def _all_rows(plan: ReadPlan) -> tuple[Rows, OffsetArray]:
     """Every row of the log, and which table it comes from; bad values are errors unless they are skipped."""
     parts: list[Rows] = []
     table: list[OffsetArray] = []
     for number, opened in enumerate(plan.tables):
-        decoder = plan.decoder(number)
-        validation = RowValidation(opened, decoder, plan.skip)
+        decoder, validation = plan.decoder(number), plan.validation(number)
         for chunk in opened.chunks(plan.columns[number].names, validation.ragged if plan.skip else None):
             rows = decoder.decode(chunk)
             if not plan.skip:
@@ -854,10 +756,3 @@ def _rises_within(episode: OffsetArray, place: OffsetArray) -> bool:
     """Whether the rows of every episode are in order as they stand."""
     order = np.argsort(episode, kind="stable")
     return bool(np.all((np.diff(place[order]) >= 0) | (np.diff(episode[order]) != 0)))
-
-
-def _split_into_batches(transition: OffsetArray, position: OffsetArray, transitions: int) -> Batches:
-    accumulator = BatchAccumulator(transitions)
-    order = np.argsort(position, kind="stable")
-    accumulator.add(transition[order], position[order])
-    return accumulator.finish()

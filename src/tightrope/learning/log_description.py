@@ -27,7 +27,7 @@ from tightrope.data.reading import Progress, Reading, plan_reading, read_files
 from tightrope.data.reading_hints import Unknown, unknown_values
 from tightrope.errors import InputError
 from tightrope.io.results import LedgerFacts
-from tightrope.io.table.files import DataFile
+from tightrope.io.table.data_table import DataFile
 from tightrope.io.table.opening import open_table
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray

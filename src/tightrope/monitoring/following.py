@@ -21,7 +21,7 @@ import select
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -30,14 +30,15 @@ from typing import Any
 from tightrope.data.columns import DONE, EPISODE, STEP, TERMINATED, TIME, TRUNCATED
 from tightrope.data.design import ENDS as EPISODE_ENDS
 from tightrope.data.design import ORDER
-from tightrope.data.event_stream import LogEvents, follow_events, follow_in_time
+from tightrope.data.event_stream import LogEvents, Take, follow_events, follow_in_time
 from tightrope.data.read_options import ReadOptions
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.reading import describe_design, plan_reading
 from tightrope.data.time_order import are_in_time
 from tightrope.errors import InputError, Location
 from tightrope.io.stored_arrays import DAMAGE, load_arrays, save_arrays
-from tightrope.io.table.files import DataFile, DataFormat, find_files
+from tightrope.io.table.data_table import DataFile, DataFormat
+from tightrope.io.table.files import find_files
 from tightrope.io.table.opening import open_table, open_tables
 from tightrope.io.table.text import CsvTable
 from tightrope.model.structure import Structure
@@ -50,8 +51,6 @@ BLOCK_BYTES = 1 << 20
 """Of standard input, as much at once as is there, and at most this."""
 
 ENDS = (DONE, TERMINATED, TRUNCATED)
-
-Take = Callable[[LogEvents], None]
 
 _AS_THEY_COME = Assumed(ORDER, Kept.YES, "rows are taken as they come")
 _GOING_ON = Assumed(EPISODE_ENDS, Kept.YES, "what is open goes on: rows are taken as they come")
@@ -104,19 +103,14 @@ class Following:
                 "episodes stand between each other in time, and a watch on returns takes one after the other",
                 hint="watch without --result",
             )
-        done = {number: self.read.get(file.name, 0) for number, file in enumerate(files)}
+        done = [self.read.get(file.name, 0) for file in files]
+        place = [0] * len(files)
 
-        def keep(number: int) -> Callable[[LogEvents], LogEvents]:
-            place = [0]
+        def keep(number: int, events: LogEvents) -> LogEvents:
+            place[number] += events.rows
+            return events.since(done[number] - (place[number] - events.rows))
 
-            def since(events: LogEvents) -> LogEvents:
-                place[0] += events.rows
-                return events.since(done[number] - (place[0] - events.rows))
-
-            return since
-
-        chosen = {number: keep(number) for number in range(len(files))}
-        rows, dropped = follow_in_time(plan, chosen, take, self.strict)
+        rows, dropped = follow_in_time(plan, take, self.strict, keep)
         for file, number in zip(files, rows, strict=True):
             self.read[file.name] = number
         self.dropped += dropped
@@ -125,7 +119,7 @@ class Following:
         """Hand over what is new in a log that grows; how many rows that was."""
         before = sum(self.read.values())
         for file in find_files(self.places, self.options.format, growing=True):
-            is_text = file.format in (DataFormat.CSV, DataFormat.JSON_LINES)
+            is_text = file.format.is_text
             if is_text and file.compression is None and not file.is_remote:
                 self._take_lines_of(file, take)
             elif file.name not in self.read:

@@ -1,25 +1,21 @@
 """Columns of a data file as numpy arrays, with a problem code for every value that is none.
 
 Whole numbers may come in any integer type, as floats without a fraction (what spreadsheets and data frames
-make of integer columns with gaps), as booleans where the model's variable is one, or as text.
-
-Why a row of data cannot be counted: one code a reason, in the words that reports use.
-
-Every row gets the code of the first thing that is wrong with it, 0 where nothing is.
-
-What the values of a column look like: dates, numbers with a decimal comma, text. For messages, and for
-times that are written in the usual ways.
+make of integer columns with gaps), as booleans where the model's variable is one, or as text. Every row gets
+the code of the first thing that is wrong with it, 0 where nothing is (`RowProblem`).
 
 Dates are read where they can mean one thing only: as ISO writes them (2024-01-31 12:00), with dots in the
 German way (31.01.2024 12:00), or by a format that the user gives. 01/02/2024 can mean two days, and is
-refused with both.
+refused with both. `look` says what values look like, for messages.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from enum import IntEnum
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -37,7 +33,7 @@ def whole_numbers(column: Any, name: str, file: str, problems: ProblemCodes) -> 
     """The column as int64; rows that hold no whole number are marked, and 0 in the result."""
     import pyarrow as pa
 
-    column = _dense(column)
+    column = dense(column)
     kind = column.type
     valid = np.ones(len(column), dtype=np.bool_)
     if column.null_count:
@@ -45,7 +41,7 @@ def whole_numbers(column: Any, name: str, file: str, problems: ProblemCodes) -> 
         mark(problems, ~valid, RowProblem.MISSING_VALUE)
     if pa.types.is_null(kind):
         return np.zeros(len(column), dtype=np.int64)
-    if _is_text(kind):
+    if holds_text(column):
         return _from_text(column, problems)
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         filled = column.fill_null(False if pa.types.is_boolean(kind) else 0) if column.null_count else column
@@ -83,7 +79,10 @@ def distinct(column: Any) -> tuple[list[Any], OffsetArray]:
 
 def holds_text(column: Any) -> bool:
     """Whether the values are strings, as names are."""
-    return _is_text(column.type.value_type if _is_dictionary(column) else column.type)
+    import pyarrow as pa
+
+    kind = column.type.value_type if _is_dictionary(column) else column.type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _is_dictionary(column: Any) -> bool:
@@ -92,13 +91,8 @@ def _is_dictionary(column: Any) -> bool:
     return bool(pa.types.is_dictionary(column.type))
 
 
-def _is_text(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _dense(column: Any) -> Any:
+def dense(column: Any) -> Any:
+    """The column with its values one by one."""
     return column.dictionary_decode() if _is_dictionary(column) else column
 
 
@@ -157,56 +151,36 @@ ProblemCodes: TypeAlias = npt.NDArray[np.int8]
 
 
 class RowProblem(IntEnum):
-    """The codes; `words` is how a report of dropped rows names them."""
+    """Why a row of data cannot be counted; `words` is how a report of dropped rows names it."""
 
-    NONE = 0
-    MISSING_VALUE = 1
-    NOT_A_NUMBER = 2
-    FRACTIONAL = 3
-    UNKNOWN_STATE = 4
-    UNKNOWN_NEXT_STATE = 5
-    DISABLED_ACTION = 6
-    AMBIGUOUS_ACTION = 7
-    CONTRADICTING_ACTION = 8
-    IMPOSSIBLE_TRANSITION = 9
-    NEGATIVE_COUNT = 10
-    NEGATIVE_BATCH = 11
-    BROKEN_CHAIN = 12
-    MISSING_STEP = 13
-    AFTER_THE_END = 14
-    RAGGED_ROW = 15
-    UNMAPPED_VALUE = 16
-    REPEATED_STEP = 17
-    AMBIGUOUS_NUMBER = 18
-    REPEATED_TIME = 19
+    words: str
 
-    @property
-    def words(self) -> str:
-        return _WORDS[self]
+    def __new__(cls, code: int, words: str = "") -> RowProblem:
+        problem = int.__new__(cls, code)
+        problem._value_ = code
+        problem.words = words
+        return problem
 
-
-_WORDS = {
-    RowProblem.NONE: "nothing",
-    RowProblem.MISSING_VALUE: "missing value",
-    RowProblem.NOT_A_NUMBER: "not a number",
-    RowProblem.FRACTIONAL: "not a whole number",
-    RowProblem.UNKNOWN_STATE: "unknown state",
-    RowProblem.UNKNOWN_NEXT_STATE: "unknown next state",
-    RowProblem.DISABLED_ACTION: "disabled action",
-    RowProblem.AMBIGUOUS_ACTION: "ambiguous action",
-    RowProblem.CONTRADICTING_ACTION: "action and choice disagree",
-    RowProblem.IMPOSSIBLE_TRANSITION: "impossible transition",
-    RowProblem.NEGATIVE_COUNT: "negative count",
-    RowProblem.NEGATIVE_BATCH: "negative batch number",
-    RowProblem.BROKEN_CHAIN: "broken chain",
-    RowProblem.MISSING_STEP: "missing step",
-    RowProblem.AFTER_THE_END: "step after the episode's end",
-    RowProblem.RAGGED_ROW: "wrong number of fields",
-    RowProblem.UNMAPPED_VALUE: "value without a meaning",
-    RowProblem.REPEATED_STEP: "step given twice",
-    RowProblem.AMBIGUOUS_NUMBER: "ambiguous number of an action",
-    RowProblem.REPEATED_TIME: "instant given twice",
-}
+    NONE = 0, "nothing"
+    MISSING_VALUE = 1, "missing value"
+    NOT_A_NUMBER = 2, "not a number"
+    FRACTIONAL = 3, "not a whole number"
+    UNKNOWN_STATE = 4, "unknown state"
+    UNKNOWN_NEXT_STATE = 5, "unknown next state"
+    DISABLED_ACTION = 6, "disabled action"
+    AMBIGUOUS_ACTION = 7, "ambiguous action"
+    CONTRADICTING_ACTION = 8, "action and choice disagree"
+    IMPOSSIBLE_TRANSITION = 9, "impossible transition"
+    NEGATIVE_COUNT = 10, "negative count"
+    NEGATIVE_BATCH = 11, "negative batch number"
+    BROKEN_CHAIN = 12, "broken chain"
+    MISSING_STEP = 13, "missing step"
+    AFTER_THE_END = 14, "step after the episode's end"
+    RAGGED_ROW = 15, "wrong number of fields"
+    UNMAPPED_VALUE = 16, "value without a meaning"
+    REPEATED_STEP = 17, "step given twice"
+    AMBIGUOUS_NUMBER = 18, "ambiguous number of an action"
+    REPEATED_TIME = 19, "instant given twice"
 
 
 def mark(problems: ProblemCodes, wrong: npt.NDArray[np.bool_], problem: RowProblem) -> None:
@@ -252,8 +226,8 @@ def some_values(column: Any) -> list[Any]:
     values, codes = distinct(column.slice(0, LOOKED_AT))
     first = np.unique(codes[codes >= 0], return_index=True)
     order = first[0][np.argsort(first[1])]
-    found = [values[code] for code in order.tolist()]
-    return [value for value in found if value is not None and str(value).strip()][:SHOWN]
+    differing = (values[code] for code in order.tolist())
+    return [value for value in differing if value is not None and str(value).strip()][:SHOWN]
 
 
 def describe_column(column: Any) -> str:
@@ -271,22 +245,17 @@ def times_of(column: Any, name: str, file: str) -> Any:
     import pyarrow.compute as pc
 
     stripped = pc.utf8_trim_whitespace(column)
-    for kind in (pa.int64(), pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
-        try:
-            return pc.cast(stripped, kind)
-        except pa.ArrowInvalid:
-            continue
-    for format in _GERMAN:
-        try:
-            return pc.strptime(stripped, format, "us")
-        except pa.ArrowInvalid:
-            continue
+    kinds = (pa.int64(), pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
+    readings = [partial(pc.cast, stripped, kind) for kind in kinds]
+    for read in (*readings, *(partial(pc.strptime, stripped, form, "us") for form in _GERMAN)):
+        with suppress(pa.ArrowInvalid):
+            return read()
     raise _no_time(column, name, file)
 
 
 def _no_time(column: Any, name: str, file: str) -> InputError:
     here, shown = Location(file), describe_column(column)
-    two = next((found for value in some_values(column) if (found := _SLASHES.fullmatch(str(value)))), None)
+    two = next(filter(None, (_SLASHES.fullmatch(str(value)) for value in some_values(column))), None)
     if two is not None:
         clock = " %H:%M:%S" if str(two[0]).count(":") == 2 else " %H:%M" if ":" in str(two[0]) else ""
         mark = str(two[0])[len(two[1])]

@@ -1,30 +1,28 @@
 """A table of data as a stream of chunks: never more than a few megabytes in memory at once.
 
-`DataTable` is the face that every kind of file has (`csv_text`, `json_lines`, `arrow`) and that tables
-in memory have, too. Text columns arrive as text and others in their own types; what a column means is
-decided by whoever asked for it (`tightrope.io.table.columns`). Everything about the file as such is
-checked here: its kind, header, completeness, and that every page can be decoded.
+`DataTable` is the face that every kind of file has (`text`, `arrow`) and that tables in memory have, too.
+Text columns arrive as text and others in their own types; what a column means is decided by whoever asked for
+it (`tightrope.io.table.columns`). Everything about the file as such is checked here: its kind, header,
+completeness, and that every page can be decoded.
 
-What a data file says about itself: who wrote it, for which model, and how the data were sampled.
-
-One JSON object, kept in Parquet's key-value metadata under the key `tightrope`, and in CSV on a first line
-that starts with `# tightrope:`. Files of other origin simply have none.
-
-Data files, written in chunks and atomically: Parquet or CSV by the name's ending.
-
-The metadata (`tightrope.io.table.data_table`) go into Parquet's key-value metadata, or onto the first
-line of a CSV file as a comment.
+What a file says about itself (who wrote it, for which model, how the data were sampled) is one JSON object,
+kept in Parquet's key-value metadata under the key `tightrope`, and in CSV on a first line that starts with
+`# tightrope:`. Files of other origin have none. `write_table` writes files in chunks, all or nothing.
 """
 
 from __future__ import annotations
 
+import fnmatch
+import glob
 import hashlib
 import json
+import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -79,16 +77,135 @@ def decode(text: str, file: str) -> Metadata:
     return metadata
 
 
+class DataFormat(Enum):
+    """What the bytes of a file are, once decompressed; the values are the endings of its name."""
+
+    CSV = (".csv", ".tsv")
+    JSON_LINES = (".jsonl", ".ndjson")
+    PARQUET = (".parquet", ".pq")
+    ARROW = (".arrow", ".feather", ".ipc")
+
+    @property
+    def is_text(self) -> bool:
+        return self in (DataFormat.CSV, DataFormat.JSON_LINES)
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One file: where it is, how it is called in messages, what it is; `keys` come from its folders' names.
+
+    Plain data, so that another process can open it.
+    """
+
+    path: str
+    name: str
+    format: DataFormat
+    compression: str | None = None
+    keys: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_remote(self) -> bool:
+        return "://" in self.path
+
+    def size(self) -> int | None:
+        """Bytes on disk; None where that is not known."""
+        try:
+            if self.is_remote:
+                system, path = open_store(self.path)
+                return int(system.size(path) or 0)
+            return os.stat(self.path).st_size
+        except OSError:
+            return None
+
+    def open(self) -> Any:
+        """The bytes as they are, seekable, for pyarrow."""
+        import pyarrow as pa
+
+        if self.is_remote:
+            system, path = open_store(self.path)
+            return pa.PythonFile(system.open(path, "rb"), mode="r")
+        return pa.OSFile(self.path, "rb")
+
+    def expand(self, raw: Any) -> Any:
+        """The decompressed bytes of what `open` gave, as a stream."""
+        import pyarrow as pa
+
+        return raw if self.compression is None else pa.CompressedInputStream(raw, self.compression)
+
+    def open_text(self) -> Any:
+        """The decompressed bytes, as a stream."""
+        return self.expand(self.open())
+
+
+@dataclass(frozen=True)
+class ArrowStore:
+    """A pyarrow file system: `open`, `size`, `isdir`, `find` and `glob`, as fsspec calls them."""
+
+    system: Any
+
+    def open(self, path: str, mode: str = "rb") -> Any:
+        return self.system.open_input_file(path)
+
+    def size(self, path: str) -> int:
+        return int(self.system.get_file_info(path).size or 0)
+
+    def isdir(self, path: str) -> bool:
+        from pyarrow import fs
+
+        return bool(self.system.get_file_info(path).type == fs.FileType.Directory)
+
+    def find(self, path: str) -> list[str]:
+        """All files below a directory."""
+        from pyarrow import fs
+
+        entries = self.system.get_file_info(fs.FileSelector(path, recursive=True))
+        return [entry.path for entry in entries if entry.type == fs.FileType.File]
+
+    def glob(self, pattern: str) -> list[str]:
+        """All files that match a pattern; the part before the first wildcard must be a directory."""
+        folder = fixed_part(pattern).removesuffix("/")
+        return [path for path in self.find(folder) if fnmatch.fnmatch(path, pattern)]
+
+
+def open_store(address: str) -> tuple[Any, str]:
+    """The file system of an address and the path in it: fsspec's where it knows it, else pyarrow's."""
+    try:
+        try:
+            import fsspec
+
+            system, path = fsspec.core.url_to_fs(address)
+        except ImportError:
+            from pyarrow import fs
+
+            system, path = fs.FileSystem.from_uri(address)
+            system = ArrowStore(system)
+    except ValueError as error:
+        raise InputError(
+            f"no file system is known for {address.partition('://')[0]}://: {error}",
+            hint="pip install 'tightrope[stores]' and the file system's package (s3fs, gcsfs, adlfs, …)",
+        ) from error
+    return system, path
+
+
+def fixed_part(pattern: str) -> str:
+    """The folders of a pattern before its first wildcard; all of a path without any."""
+    if not glob.has_magic(pattern):
+        return pattern
+    first = min(pattern.find(mark) for mark in "*?[" if mark in pattern)
+    return pattern[: pattern.rfind("/", 0, first) + 1]
+
+
 CHUNK_ROWS = 1 << 15
 """Rows of a Parquet chunk."""
 
 CHUNK_BYTES = 1 << 20
 """Bytes of a CSV chunk. The reader queues some forty chunks ahead, so memory is about forty times this."""
 
-PARQUET_SUFFIXES = (".parquet", ".pq")
-CSV_SUFFIXES = (".csv",)
+Ragged = Callable[[], None] | None
+"""Called for each row with too few or too many fields, which is dropped then; None: it is an error."""
 
-OnRaggedRow = Callable[[], None]
+Piece = tuple[dict[str, Any], int, int]
+"""Some columns, the number of their rows, and about how many bytes were read to get there."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +227,7 @@ class DataTable(ABC):
 
     `keys` are columns that hold one value in all rows: those that the names of a file's folders give.
     `group_rows` are the numbers of rows of parts that can be read apart, where the file says them beforehand.
+    `file` is None of tables in memory.
     """
 
     path: str
@@ -118,6 +236,7 @@ class DataTable(ABC):
     keys: tuple[tuple[str, str], ...] = ()
     group_rows: tuple[int, ...] | None = None
     bytes: int | None = None
+    file: DataFile | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -129,46 +248,39 @@ class DataTable(ABC):
         return Location(self.path)
 
     def chunks(
-        self,
-        names: Sequence[str],
-        on_ragged_row: OnRaggedRow | None = None,
-        groups: range | None = None,
+        self, names: Sequence[str], ragged: Ragged = None, groups: range | None = None
     ) -> Iterator[Chunk]:
-        """The named columns, chunk by chunk; only those of some groups of rows where these are given.
-
-        A row with too few or too many fields is an error, or dropped after a call of `on_ragged_row`
-        where there is one.
-        """
+        """The named columns, chunk by chunk; only those of some groups of rows where these are given."""
         constant = {name: value for name, value in self.keys if name in names and name not in self.columns}
         stored = list(dict.fromkeys(name for name in names if name not in constant))
+        first = 1 + (sum(self.group_rows[: groups.start]) if groups and self.group_rows else 0)
         with explain_errors(self.path):
-            for chunk in self._chunks(stored, on_ragged_row, groups):
-                columns = dict(chunk.columns)
-                for name, value in constant.items():
-                    columns[name] = _repeat(value, chunk.rows)
-                yield Chunk(chunk.first_row, chunk.rows, columns, chunk.bytes_read)
+            for columns, rows, read in self._pieces(stored, ragged, groups):
+                if rows:
+                    keys = {name: _repeat(value, rows) for name, value in constant.items()}
+                    yield Chunk(first, rows, {**columns, **keys}, read)
+                first += rows
+
+    @property
+    def source(self) -> DataFile:
+        assert self.file is not None
+        return self.file
 
     @abstractmethod
-    def _chunks(
-        self, names: Sequence[str], on_ragged_row: OnRaggedRow | None, groups: range | None
-    ) -> Iterator[Chunk]: ...
+    def _pieces(self, names: Sequence[str], ragged: Ragged, groups: range | None) -> Iterator[Piece]:
+        """The columns that are stored, piece by piece."""
 
 
 def is_parquet(path: str | Path) -> bool:
     """Whether the name of a file to write says Parquet (`.parquet`, `.pq`) rather than CSV (`.csv`)."""
     suffix = Path(path).suffix.lower()
-    if suffix in PARQUET_SUFFIXES:
-        return True
-    if suffix in CSV_SUFFIXES:
-        return False
-    raise InputError(
-        f"a data file ends in {', '.join(CSV_SUFFIXES + PARQUET_SUFFIXES)}, not {suffix or 'nothing'!r}",
-        Location(str(path)),
-    )
+    if suffix != ".csv" and suffix not in DataFormat.PARQUET.value:
+        endings = ", ".join((".csv", *DataFormat.PARQUET.value))
+        raise InputError(f"a data file ends in {endings}, not {suffix or 'nothing'!r}", Location(str(path)))
+    return suffix != ".csv"
 
 
 def _repeat(value: str, rows: int) -> Any:
-    import numpy as np
     import pyarrow as pa
 
     codes = pa.array(np.zeros(rows, dtype=np.int32))
@@ -192,7 +304,7 @@ def explain_errors(path: str) -> Iterator[None]:
         ) from error
     except pa.ArrowException as error:
         raise InputError(
-            f"the file cannot be read: {_first_line(error)}",
+            f"the file cannot be read: {first_line(error)}",
             Location(path),
             "a truncated or damaged file, or one that is not what its name says",
         ) from error
@@ -205,10 +317,11 @@ def _reason(error: OSError) -> str:
     system = re.search(r"\[errno \d+\] (.*)", str(error))
     if system:
         return system[1]
-    return error.strerror or f"{_first_line(error)} (a truncated or damaged file)"
+    return error.strerror or f"{first_line(error)} (a truncated or damaged file)"
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says."""
     text = str(error).strip()
     return text.splitlines()[0] if text else type(error).__name__
 

@@ -12,14 +12,12 @@ from typing import Any
 
 from tightrope.errors import InputError, Location
 from tightrope.io.table.arrow import in_memory, open_arrow, open_parquet
-from tightrope.io.table.data_table import DataTable
-from tightrope.io.table.files import DataFile, DataFormat, find_files, spool
+from tightrope.io.table.data_table import DataFile, DataFormat, DataTable
+from tightrope.io.table.files import find_files, spool
 from tightrope.io.table.text import open_csv, open_json_lines
 
 MOST_IN_MEMORY = 1 << 28
 """Bytes of record batches that are kept; streams that are longer go through a file."""
-
-BATCHES = "the record batches"
 
 _OPENERS = {
     DataFormat.CSV: open_csv,
@@ -31,29 +29,23 @@ _OPENERS = {
 
 def open_tables(data: Any, format: str | None = None) -> tuple[DataTable, ...]:
     """Every table that is meant, in the order given."""
-    if isinstance(data, str | Path):
-        return tuple(open_table(file) for file in find_files(data, format))
+    listed = list(data) if isinstance(data, Sequence) and not isinstance(data, str) else [data]
+    if listed and all(isinstance(entry, str | Path) for entry in listed):
+        return tuple(open_table(file) for file in find_files(listed, format))
     if is_table(data):
         return (_of_memory(data, "the table"),)
-    if isinstance(data, Sequence) and data and all(isinstance(entry, str | Path) for entry in data):
-        return tuple(open_table(file) for file in find_files(data, format))
     if isinstance(data, Sequence) and data and all(is_table(entry) for entry in data):
         return tuple(_of_memory(entry, f"table {number}") for number, entry in enumerate(data))
     if isinstance(data, Iterator):
-        return (_of_iterator(data),)
+        import pyarrow as pa
+
+        batches = (pa.record_batch(batch) for batch in data)
+        first = next(batches)
+        return (_of_batches(chain([first], batches), first.schema),)
     raise InputError(
         f"data of the type {type(data).__name__} cannot be read",
         hint="give paths or patterns, a table (pandas, polars, pyarrow) or an iterable of episodes",
     )
-
-
-def _of_iterator(batches: Iterator[Any]) -> DataTable:
-    """Record batches one after the other, as a generator yields them."""
-    import pyarrow as pa
-
-    read = (pa.record_batch(batch) for batch in batches)
-    first = next(read)
-    return _of_batches(chain([first], read), first.schema)
 
 
 def is_table(data: Any) -> bool:
@@ -63,9 +55,7 @@ def is_table(data: Any) -> bool:
 
 def open_table(file: DataFile) -> DataTable:
     """Look at a file's header and metadata."""
-    table = _OPENERS[file.format](file)
-    _check_names(table)
-    return table
+    return _checked(_OPENERS[file.format](file))
 
 
 def _of_memory(data: Any, name: str) -> DataTable:
@@ -79,25 +69,21 @@ def _of_memory(data: Any, name: str) -> DataTable:
         table = _stream(data, name)
     else:
         table = pa.Table.from_batches([pa.record_batch(data)])
-    opened = in_memory(table, name)
-    _check_names(opened)
-    return opened
+    return _checked(in_memory(table, name))
 
 
 def _of_batches(batches: Iterable[Any], schema: Any) -> DataTable:
     """Batches that can be read only once: kept in memory, or in a file where they are many."""
     import pyarrow as pa
 
-    kept: list[Any] = []
+    memory: list[Any] = []
     coming, size = iter(batches), 0
     for batch in coming:
-        kept.append(batch)
+        memory.append(batch)
         size += batch.nbytes
         if size > MOST_IN_MEMORY:
-            return open_table(spool(chain(kept, coming), schema))
-    opened = in_memory(pa.Table.from_batches(kept, schema), BATCHES)
-    _check_names(opened)
-    return opened
+            return open_table(spool(chain(memory, coming), schema))
+    return _checked(in_memory(pa.Table.from_batches(memory, schema), "the record batches"))
 
 
 def _stream(data: Any, name: str) -> Any:
@@ -115,7 +101,8 @@ def _stream(data: Any, name: str) -> Any:
         ) from error
 
 
-def _check_names(table: DataTable) -> None:
+def _checked(table: DataTable) -> DataTable:
     repeated = sorted({name for name in table.columns if table.columns.count(name) > 1})
     if repeated:
         raise InputError(f"the header names column '{repeated[0]}' more than once", Location(table.path))
+    return table

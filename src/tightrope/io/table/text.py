@@ -1,8 +1,7 @@
-"""Text files as tables, plain or compressed: CSV and JSON lines.
+"""Text files as tables, plain or compressed: CSV, and JSON lines.
 
-CSV has values as text, separated by commas, semicolons or tabs.
-
-JSON lines as tables: one object per line; objects within it become columns `outer.inner`.
+CSV has values as text, separated by commas, semicolons or tabs. JSON lines hold one object each; objects
+within it become columns `outer.inner`.
 """
 
 from __future__ import annotations
@@ -21,13 +20,14 @@ from tightrope.io.table.data_table import (
     COMMENT,
     CSV_PREFIX,
     KEY,
-    Chunk,
+    DataFile,
     DataTable,
-    OnRaggedRow,
+    Piece,
+    Ragged,
     decode,
     explain_errors,
+    first_line,
 )
-from tightrope.io.table.files import DataFile
 
 SEPARATORS = (",", ";", "\t")
 
@@ -36,46 +36,47 @@ MOST_LINE = 1 << 20
 
 
 @dataclass(frozen=True)
-class CsvTable(DataTable):
-    """`header_lines` is the number of lines before the first row."""
+class TextTable(DataTable):
+    """Lines that are not blank are rows; `header_lines` is the number of lines before the first row."""
 
-    file: DataFile | None = None
-    header_lines: int = 1
-    separator: str = ","
-
-    @property
-    def _source(self) -> DataFile:
-        assert self.file is not None
-        return self.file
+    header_lines: int = 0
 
     def location(self, row: int) -> Location:
         """The line of a row. Looks through the file once more: blank lines are lines, but no rows."""
-        with text_lines(self._source, errors="replace") as file:
-            filled = (
-                (n, line) for n, line in enumerate(file, start=1) if line.strip() or n <= self.header_lines
-            )
-            for number, line in itertools.islice(filled, self.header_lines + row - 1, None):
-                return Location(self.path, number, None, line)
+        for number, line in itertools.islice(self.filled_lines(), row - 1, None):
+            return Location(self.path, number, None, line)
         return Location(self.path)
 
-    def _chunks(
-        self, names: Sequence[str], on_ragged_row: OnRaggedRow | None, groups: range | None
-    ) -> Iterator[Chunk]:
+    def filled_lines(self) -> Iterator[tuple[int, str]]:
+        """The lines of all rows, by their numbers."""
+        with text_lines(self.source, errors="replace") as lines:
+            for number, line in enumerate(lines, start=1):
+                if number > self.header_lines and line.strip():
+                    yield number, line
+
+
+@dataclass(frozen=True)
+class CsvTable(TextTable):
+    """Values are text, between separators."""
+
+    separator: str = ","
+
+    def _pieces(self, names: Sequence[str], ragged: Ragged, groups: range | None) -> Iterator[Piece]:
         import pyarrow as pa
 
-        if not self._has_rows():
+        if next(self.filled_lines(), None) is None:
             return
         refused: list[Any] = []
 
-        def ragged(row: Any) -> str:
-            if on_ragged_row is not None:
-                on_ragged_row()
+        def skip(row: Any) -> str:
+            if ragged is not None:
+                ragged()
                 return "skip"
             refused.append(row)
             return "error"
 
         try:
-            yield from self._stream(names, ragged)
+            yield from self._stream(names, skip)
         except pa.ArrowInvalid as error:
             if not refused and "straddl" in str(error):
                 raise too_long(self.path) from error
@@ -90,38 +91,28 @@ class CsvTable(DataTable):
                 else "a value that holds a separator stands in double quotes",
             ) from error
 
-    def _stream(self, names: Sequence[str], ragged: Callable[[Any], str]) -> Iterator[Chunk]:
+    def _stream(self, names: Sequence[str], skip: Callable[[Any], str]) -> Iterator[Piece]:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        raw = self._source.open()
-        packed = self._source.compression
-        stream = raw if packed is None else pa.CompressedInputStream(raw, packed)
+        raw = self.source.open()
         reader = arrow_csv.open_csv(
-            stream,
+            self.source.expand(raw),
             read_options=arrow_csv.ReadOptions(
                 use_threads=False,
                 block_size=data_table.CHUNK_BYTES,
                 skip_rows=self.header_lines,
                 column_names=list(self.columns),
             ),
-            parse_options=arrow_csv.ParseOptions(delimiter=self.separator, invalid_row_handler=ragged),
+            parse_options=arrow_csv.ParseOptions(delimiter=self.separator, invalid_row_handler=skip),
             convert_options=arrow_csv.ConvertOptions(
                 column_types={name: pa.string() for name in self.columns}, include_columns=list(names)
             ),
         )
-        first = 1
         with reader:
             for batch in reader:
-                if batch.num_rows:
-                    read = raw.tell() if not raw.closed else 0
-                    columns = {name: batch.column(name) for name in names}
-                    yield Chunk(first, batch.num_rows, columns, read)
-                first += batch.num_rows
-
-    def _has_rows(self) -> bool:
-        with text_lines(self._source, errors="replace") as file:
-            return any(line.strip() for line in itertools.islice(file, self.header_lines, None))
+                columns = {name: batch.column(name) for name in names}
+                yield columns, batch.num_rows, raw.tell() if not raw.closed else 0
 
 
 def open_csv(file: DataFile) -> CsvTable:
@@ -132,21 +123,13 @@ def open_csv(file: DataFile) -> CsvTable:
             if line.startswith(CSV_PREFIX):
                 metadata = decode(line[len(CSV_PREFIX) :], file.name)
             elif not line.startswith(COMMENT):
-                separator = _separator(line)
+                separator = next((mark for mark in SEPARATORS if mark in line), ",")
                 header = next(csv.reader([line.rstrip("\r\n")], delimiter=separator), [])
                 columns = tuple(name.strip() for name in header)
                 if not any(columns):
                     raise InputError("the header names no columns", Location(file.name, number))
-                return CsvTable(
-                    file.name,
-                    columns,
-                    metadata,
-                    file.keys,
-                    bytes=file.size(),
-                    file=file,
-                    header_lines=number,
-                    separator=separator,
-                )
+                opened = (file.name, columns, metadata, file.keys, None, file.size(), file)
+                return CsvTable(*opened, header_lines=number, separator=separator)
     raise InputError("the file is empty", Location(file.name))
 
 
@@ -188,79 +171,49 @@ def too_long(name: str) -> InputError:
     )
 
 
-def _separator(header: str) -> str:
-    """The first of comma, semicolon and tab that stands in the header; a comma in none."""
-    return next((mark for mark in SEPARATORS if mark in header), ",")
-
-
 LOOKED_AT = 1000
 """Lines whose keys make the columns."""
 
 
-@dataclass(frozen=True)
-class JsonTable(DataTable):
-    """Line n of those that are not blank is row n."""
+class JsonTable(TextTable):
+    """One object per line."""
 
-    file: DataFile | None = None
-
-    @property
-    def _source(self) -> DataFile:
-        assert self.file is not None
-        return self.file
-
-    def location(self, row: int) -> Location:
-        with text_lines(self._source, errors="replace") as lines:
-            filled = ((n, line) for n, line in enumerate(lines, start=1) if line.strip())
-            for number, line in itertools.islice(filled, row - 1, None):
-                return Location(self.path, number, None, line)
-        return Location(self.path)
-
-    def _chunks(
-        self, names: Sequence[str], on_ragged_row: OnRaggedRow | None, groups: range | None
-    ) -> Iterator[Chunk]:
+    def _pieces(self, names: Sequence[str], ragged: Ragged, groups: range | None) -> Iterator[Piece]:
         import pyarrow as pa
         from pyarrow import json as arrow_json
 
-        raw = self._source.open()
-        packed = self._source.compression
-        stream = raw if packed is None else pa.CompressedInputStream(raw, packed)
-        first = 1
+        raw = self.source.open()
+        options = arrow_json.ReadOptions(use_threads=False, block_size=data_table.CHUNK_BYTES)
         try:
-            with arrow_json.open_json(
-                stream,
-                read_options=arrow_json.ReadOptions(use_threads=False, block_size=data_table.CHUNK_BYTES),
-            ) as reader:
+            with arrow_json.open_json(self.source.expand(raw), read_options=options) as reader:
                 for batch in reader:
                     table = flatten(pa.Table.from_batches([batch]))
-                    columns = {name: _column(table, name, batch.num_rows) for name in names}
-                    if batch.num_rows:
-                        yield Chunk(first, batch.num_rows, columns, raw.tell() if not raw.closed else 0)
-                    first += batch.num_rows
+                    there, rows = table.column_names, batch.num_rows
+                    columns = {
+                        name: whole(table.column(name)) if name in there else pa.nulls(rows) for name in names
+                    }
+                    yield columns, rows, raw.tell() if not raw.closed else 0
         except pa.ArrowInvalid as error:
             raise self._bad_line(error) from error
 
     def _bad_line(self, error: Exception) -> InputError:
         """The first line that is no object, or whose values changed their type, with its number."""
         types: dict[str, str] = {}
-        with text_lines(self._source, errors="replace") as lines:
-            for number, line in enumerate(lines, start=1):
-                if not line.strip():
-                    continue
-                hint = "each line is one object; a line cut off at the end is the sign of a truncated file"
-                try:
-                    content = _load(line, self.path, number, hint)
-                except InputError as wrong:
-                    return wrong
-                for name, value in content.items():
-                    kind = _kind(value)
-                    if kind is not None and types.setdefault(name, kind) != kind:
-                        here = Location(self.path, number, None, line)
-                        problem = f"'{name}' is {kind} here and {types[name]} in the lines before"
-                        return InputError(problem, here, "write the values of a key in one way in all lines")
-        text = str(error).splitlines()[0]
-        if "straddl" in text:
+        hint = "each line is one object; a line cut off at the end is the sign of a truncated file"
+        for number, line in self.filled_lines():
+            try:
+                content = _load(line, self.path, number, hint)
+            except InputError as wrong:
+                return wrong
+            for name, value in content.items():
+                kind = _kind(value)
+                if kind is not None and types.setdefault(name, kind) != kind:
+                    here = Location(self.path, number, None, line)
+                    problem = f"'{name}' is {kind} here and {types[name]} in the lines before"
+                    return InputError(problem, here, "write the values of a key in one way in all lines")
+        if "straddl" in first_line(error):
             return too_long(self.path)
-        return InputError(f"the file cannot be read: {text}", Location(self.path))
+        return InputError(f"the file cannot be read: {first_line(error)}", Location(self.path))
 
 
 def open_json_lines(file: DataFile) -> JsonTable:
@@ -276,7 +229,7 @@ def open_json_lines(file: DataFile) -> JsonTable:
             names.update(dict.fromkeys(_names(content)))
     if not names:
         raise InputError("the file is empty", Location(file.name))
-    return JsonTable(file.name, tuple(names), metadata, file.keys, bytes=file.size(), file=file)
+    return JsonTable(file.name, tuple(names), metadata, file.keys, None, file.size(), file)
 
 
 def _load(line: str, name: str, number: int, hint: str) -> dict[str, Any]:
@@ -304,13 +257,12 @@ def flatten(table: Any) -> Any:
     return table
 
 
-def _column(table: Any, name: str, rows: int) -> Any:
+def whole(column: Any) -> Any:
+    """A column of a table as one array."""
     import pyarrow as pa
 
-    if name not in table.column_names:
-        return pa.nulls(rows)
-    column = table.column(name).combine_chunks()
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    joined = column.combine_chunks()
+    return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
 
 
 def _names(content: dict[str, Any], prefix: str = "") -> Iterator[str]:

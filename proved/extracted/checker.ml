@@ -1,0 +1,1014 @@
+
+(** val option_map : ('a1 -> 'a2) -> 'a1 option -> 'a2 option **)
+
+let option_map f = function
+| Some a -> Some (f a)
+| None -> None
+
+(** val length : 'a1 list -> int **)
+
+let rec length = function
+| [] -> 0
+| _ :: l' -> Stdlib.Int.succ (length l')
+
+type comparison =
+| Eq
+| Lt
+| Gt
+
+(** val compOpp : comparison -> comparison **)
+
+let compOpp = function
+| Eq -> Eq
+| Lt -> Gt
+| Gt -> Lt
+
+(** val eqb : bool -> bool -> bool **)
+
+let eqb b1 b2 =
+  if b1 then b2 else if b2 then false else true
+
+module Nat =
+ struct
+ end
+
+module Pos =
+ struct
+  (** val succ : Exact.z -> Exact.z **)
+
+  let rec succ x0 =
+    (fun _ _ _ _ -> assert false)
+      (fun p -> Exact.twice (succ p))
+      (fun p -> Exact.twice_one p)
+      (fun _ -> Exact.twice Exact.one_z)
+      x0
+
+  (** val add : Exact.z -> Exact.z -> Exact.z **)
+
+  let rec add x0 y =
+    (fun _ _ _ _ -> assert false)
+      (fun p ->
+      (fun _ _ _ _ -> assert false)
+        (fun q0 -> Exact.twice (add_carry p q0))
+        (fun q0 -> Exact.twice_one (add p q0))
+        (fun _ -> Exact.twice (succ p))
+        y)
+      (fun p ->
+      (fun _ _ _ _ -> assert false)
+        (fun q0 -> Exact.twice_one (add p q0))
+        (fun q0 -> Exact.twice (add p q0))
+        (fun _ -> Exact.twice_one p)
+        y)
+      (fun _ ->
+      (fun _ _ _ _ -> assert false)
+        (fun q0 -> Exact.twice (succ q0))
+        (fun q0 -> Exact.twice_one q0)
+        (fun _ -> Exact.twice Exact.one_z)
+        y)
+      x0
+
+  (** val add_carry : Exact.z -> Exact.z -> Exact.z **)
+
+  and add_carry x0 y =
+    (fun _ _ _ _ -> assert false)
+      (fun p ->
+      (fun _ _ _ _ -> assert false)
+        (fun q0 -> Exact.twice_one (add_carry p q0))
+        (fun q0 -> Exact.twice (add_carry p q0))
+        (fun _ -> Exact.twice_one (succ p))
+        y)
+      (fun p ->
+      (fun _ _ _ _ -> assert false)
+        (fun q0 -> Exact.twice (add_carry p q0))
+        (fun q0 -> Exact.twice_one (add p q0))
+        (fun _ -> Exact.twice (succ p))
+        y)
+      (fun _ ->
+      (fun _ _ _ _ -> assert false)
+        (fun q0 -> Exact.twice_one (succ q0))
+        (fun q0 -> Exact.twice (succ q0))
+        (fun _ -> Exact.twice_one Exact.one_z)
+        y)
+      x0
+
+  (** val pred_double : Exact.z -> Exact.z **)
+
+  let rec pred_double x0 =
+    (fun _ _ _ _ -> assert false)
+      (fun p -> Exact.twice_one (Exact.twice p))
+      (fun p -> Exact.twice_one (pred_double p))
+      (fun _ -> Exact.one_z)
+      x0
+
+  (** val compare_cont : comparison -> Exact.z -> Exact.z -> comparison **)
+
+  let rec compare_cont r x0 y =
+    (fun _ _ _ _ -> assert false)
+      (fun p ->
+      (fun _ _ _ _ -> assert false)
+        (fun q0 -> compare_cont r p q0)
+        (fun q0 -> compare_cont Gt p q0)
+        (fun _ -> Gt)
+        y)
+      (fun p ->
+      (fun _ _ _ _ -> assert false)
+        (fun q0 -> compare_cont Lt p q0)
+        (fun q0 -> compare_cont r p q0)
+        (fun _ -> Gt)
+        y)
+      (fun _ ->
+      (fun _ _ _ _ -> assert false)
+        (fun _ -> Lt)
+        (fun _ -> Lt)
+        (fun _ -> r)
+        y)
+      x0
+
+  (** val compare : Exact.z -> Exact.z -> comparison **)
+
+  let compare =
+    compare_cont Eq
+ end
+
+(** val nth : int -> 'a1 list -> 'a1 -> 'a1 **)
+
+let rec nth n l default =
+  (fun fO fS n -> if n=0 then fO () else fS (n-1))
+    (fun _ -> match l with
+              | [] -> default
+              | x0 :: _ -> x0)
+    (fun m -> match l with
+              | [] -> default
+              | _ :: t -> nth m t default)
+    n
+
+(** val nth_error : 'a1 list -> int -> 'a1 option **)
+
+let rec nth_error l n =
+  (fun fO fS n -> if n=0 then fO () else fS (n-1))
+    (fun _ -> match l with
+              | [] -> None
+              | x0 :: _ -> Some x0)
+    (fun n0 -> match l with
+               | [] -> None
+               | _ :: l0 -> nth_error l0 n0)
+    n
+
+(** val existsb : ('a1 -> bool) -> 'a1 list -> bool **)
+
+let rec existsb f = function
+| [] -> false
+| a :: l0 -> (||) (f a) (existsb f l0)
+
+(** val forallb : ('a1 -> bool) -> 'a1 list -> bool **)
+
+let rec forallb f = function
+| [] -> true
+| a :: l0 -> (&&) (f a) (forallb f l0)
+
+module Z =
+ struct
+  (** val double : Exact.z -> Exact.z **)
+
+  let double x0 =
+    (fun _ _ _ _ -> assert false)
+      (fun _ -> Exact.zero_z)
+      (fun p -> (fun p -> p) (Exact.twice p))
+      (fun p -> Exact.neg_z (Exact.twice p))
+      x0
+
+  (** val succ_double : Exact.z -> Exact.z **)
+
+  let succ_double x0 =
+    (fun _ _ _ _ -> assert false)
+      (fun _ -> (fun p -> p) Exact.one_z)
+      (fun p -> (fun p -> p) (Exact.twice_one p))
+      (fun p -> Exact.neg_z (Pos.pred_double p))
+      x0
+
+  (** val pred_double : Exact.z -> Exact.z **)
+
+  let pred_double x0 =
+    (fun _ _ _ _ -> assert false)
+      (fun _ -> Exact.neg_z Exact.one_z)
+      (fun p -> (fun p -> p) (Pos.pred_double p))
+      (fun p -> Exact.neg_z (Exact.twice_one p))
+      x0
+
+  (** val pos_sub : Exact.z -> Exact.z -> Exact.z **)
+
+  let rec pos_sub x0 y =
+    (fun _ _ _ _ -> assert false)
+      (fun p ->
+      (fun _ _ _ _ -> assert false)
+        (fun q0 -> double (pos_sub p q0))
+        (fun q0 -> succ_double (pos_sub p q0))
+        (fun _ -> (fun p -> p) (Exact.twice p))
+        y)
+      (fun p ->
+      (fun _ _ _ _ -> assert false)
+        (fun q0 -> pred_double (pos_sub p q0))
+        (fun q0 -> double (pos_sub p q0))
+        (fun _ -> (fun p -> p) (Pos.pred_double p))
+        y)
+      (fun _ ->
+      (fun _ _ _ _ -> assert false)
+        (fun q0 -> Exact.neg_z (Exact.twice q0))
+        (fun q0 -> Exact.neg_z (Pos.pred_double q0))
+        (fun _ -> Exact.zero_z)
+        y)
+      x0
+
+  (** val compare : Exact.z -> Exact.z -> comparison **)
+
+  let compare x0 y =
+    (fun _ _ _ _ -> assert false)
+      (fun _ ->
+      (fun _ _ _ _ -> assert false)
+        (fun _ -> Eq)
+        (fun _ -> Lt)
+        (fun _ -> Gt)
+        y)
+      (fun x' ->
+      (fun _ _ _ _ -> assert false)
+        (fun _ -> Gt)
+        (fun y' -> Pos.compare x' y')
+        (fun _ -> Gt)
+        y)
+      (fun x' ->
+      (fun _ _ _ _ -> assert false)
+        (fun _ -> Lt)
+        (fun _ -> Lt)
+        (fun y' -> compOpp (Pos.compare x' y'))
+        y)
+      x0
+ end
+
+type edge = { next : int; lo : Exact.q; hi : Exact.q }
+
+type choice = { reward : Exact.q; edges : edge list }
+
+type game = { size : int; choices_of : (int -> int -> choice list);
+              ends : (int -> int -> Exact.q option); discount : Exact.q }
+
+type rule =
+| Any
+| Only of int
+| Mix of Exact.q list
+
+type kind =
+| Until
+| Next
+| Reach_reward
+| Cumulative
+| Total
+| Discounted
+
+type problem = { states : int; initial : int; rows : (int -> choice list);
+                 kind_of : kind; target : (int -> bool);
+                 allowed : (int -> bool); terminal : (int -> Exact.q);
+                 first : int; last : int option; factor : Exact.q }
+
+(** val ends_of : problem -> int -> int -> Exact.q option **)
+
+let ends_of p j s =
+  match p.kind_of with
+  | Until ->
+    if (&&) (p.target s) ((<=) p.first j)
+    then Some (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z))
+    else if p.allowed s
+         then None
+         else Some (Exact.make (Exact.zero_z, Exact.one_z))
+  | Next ->
+    if (&&) (p.target s) ((<=) (Stdlib.Int.succ 0) j)
+    then Some (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z))
+    else None
+  | Reach_reward -> if p.target s then Some (p.terminal s) else None
+  | _ -> None
+
+(** val game_of : problem -> game **)
+
+let game_of p =
+  { size = p.states; choices_of = (fun _ s -> p.rows s); ends = (ends_of p);
+    discount = p.factor }
+
+(** val horizon : problem -> int **)
+
+let horizon p =
+  match p.last with
+  | Some k -> k
+  | None -> p.first
+
+type question = { agent_max : bool; nature_is : bool option;
+                  policy : (int -> int -> rule) option }
+
+(** val pol_of : problem -> question -> int -> int -> rule **)
+
+let pol_of p q0 j s =
+  match q0.policy with
+  | Some f -> f (Stdlib.Int.min j (horizon p)) s
+  | None -> Any
+
+(** val less : Exact.q option -> Exact.q option **)
+
+let less b =
+  option_map (fun b0 ->
+    Exact.sub (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z)) b0) b
+
+(** val below : int -> (int -> bool) -> bool **)
+
+let rec below n f =
+  (fun fO fS n -> if n=0 then fO () else fS (n-1))
+    (fun _ -> true)
+    (fun m -> if f m then below m f else false)
+    n
+
+(** val foralli : (int -> 'a1 -> bool) -> int -> 'a1 list -> bool **)
+
+let rec foralli f i = function
+| [] -> true
+| a :: l' -> if f i a then foralli f (Stdlib.Int.succ i) l' else false
+
+(** val existsi : (int -> 'a1 -> bool) -> int -> 'a1 list -> bool **)
+
+let rec existsi f i = function
+| [] -> false
+| a :: l' -> if f i a then true else existsi f (Stdlib.Int.succ i) l'
+
+(** val qsum : ('a1 -> Exact.q) -> 'a1 list -> Exact.q **)
+
+let rec qsum f = function
+| [] -> Exact.make (Exact.zero_z, Exact.one_z)
+| a :: l' -> Exact.add (f a) (qsum f l')
+
+(** val mixed :
+    (int -> choice -> Exact.q) -> Exact.q list -> int -> choice list ->
+    Exact.q **)
+
+let rec mixed f w i = function
+| [] -> Exact.make (Exact.zero_z, Exact.one_z)
+| c :: cs' ->
+  (match w with
+   | [] -> Exact.make (Exact.zero_z, Exact.one_z)
+   | q0 :: w' ->
+     if Exact.leq q0 (Exact.make (Exact.zero_z, Exact.one_z))
+     then mixed f w' (Stdlib.Int.succ i) cs'
+     else Exact.add (Exact.mul q0 (f i c))
+            (mixed f w' (Stdlib.Int.succ i) cs'))
+
+(** val qltb : Exact.q -> Exact.q -> bool **)
+
+let qltb a b =
+  not (Exact.leq b a)
+
+(** val low_term : (int -> Exact.q) -> Exact.q -> edge -> Exact.q **)
+
+let low_term x0 lam0 e =
+  let d = Exact.sub (x0 e.next) lam0 in
+  Exact.mul
+    (if Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) d
+     then e.lo
+     else e.hi) d
+
+(** val high_term : (int -> Exact.q) -> Exact.q -> edge -> Exact.q **)
+
+let high_term x0 lam0 e =
+  let d = Exact.sub (x0 e.next) lam0 in
+  Exact.mul
+    (if Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) d
+     then e.hi
+     else e.lo) d
+
+(** val backup :
+    Exact.q -> ((int -> Exact.q) -> Exact.q -> edge -> Exact.q) -> (int ->
+    Exact.q) -> Exact.q -> choice -> Exact.q **)
+
+let backup g term x0 lam0 c =
+  Exact.add c.reward
+    (Exact.mul g (Exact.add lam0 (qsum (term x0 lam0) c.edges)))
+
+(** val surely : (int -> bool) -> edge list -> bool **)
+
+let surely a l =
+  (||)
+    (existsb (fun e ->
+      (&&) (a e.next) (qltb (Exact.make (Exact.zero_z, Exact.one_z)) e.lo)) l)
+    (qltb
+      (qsum (fun e ->
+        if a e.next then Exact.make (Exact.zero_z, Exact.one_z) else e.hi) l)
+      (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z)))
+
+(** val only_to : (int -> bool) -> edge list -> bool **)
+
+let only_to a l =
+  forallb (fun e ->
+    (||) (a e.next) (Exact.leq e.hi (Exact.make (Exact.zero_z, Exact.one_z))))
+    l
+
+(** val rule_some : rule -> (int -> choice -> bool) -> choice list -> bool **)
+
+let rule_some r f cs =
+  match r with
+  | Any -> foralli f 0 cs
+  | Only i -> (match nth_error cs i with
+               | Some c -> f i c
+               | None -> false)
+  | Mix w ->
+    existsi (fun i c ->
+      (&&)
+        (qltb (Exact.make (Exact.zero_z, Exact.one_z))
+          (nth i w (Exact.make (Exact.zero_z, Exact.one_z)))) (f i c)) 0 cs
+
+(** val rule_all : rule -> (int -> choice -> bool) -> choice list -> bool **)
+
+let rule_all r f cs =
+  match r with
+  | Any -> foralli f 0 cs
+  | Only i -> (match nth_error cs i with
+               | Some c -> f i c
+               | None -> false)
+  | Mix w ->
+    foralli (fun i c ->
+      (||)
+        (Exact.leq (nth i w (Exact.make (Exact.zero_z, Exact.one_z)))
+          (Exact.make (Exact.zero_z, Exact.one_z))) (f i c)) 0 cs
+
+(** val rule_le :
+    (Exact.q -> Exact.q -> bool) -> rule -> Exact.q -> (int -> choice ->
+    Exact.q) -> choice list -> bool **)
+
+let rule_le le r y f cs =
+  match r with
+  | Any -> foralli (fun i c -> le y (f i c)) 0 cs
+  | Only i ->
+    (match nth_error cs i with
+     | Some c -> le y (f i c)
+     | None -> false)
+  | Mix w -> le y (mixed f w 0 cs)
+
+(** val geb : Exact.q -> Exact.q -> bool **)
+
+let geb a b =
+  Exact.leq b a
+
+(** val forever :
+    rule -> (choice -> bool) -> (choice -> bool) -> (choice -> bool) ->
+    choice list -> bool **)
+
+let forever r down stay moves0 cs =
+  match r with
+  | Mix _ ->
+    (||) (rule_some r (fun _ -> down) cs)
+      ((&&) (rule_all r (fun _ -> stay) cs)
+        (rule_some r (fun _ -> moves0) cs))
+  | _ -> rule_all r (fun _ c -> (||) (down c) ((&&) (stay c) (moves0 c))) cs
+
+(** val over :
+    (int -> Exact.q option) -> (int -> Exact.q) -> (int -> bool) -> int ->
+    bool **)
+
+let over en x0 endless0 t =
+  match en t with
+  | Some _ -> true
+  | None ->
+    (||) (endless0 t)
+      (Exact.leq (x0 t) (Exact.make (Exact.zero_z, Exact.one_z)))
+
+(** val closer :
+    (int -> Exact.q option) -> (int -> Exact.q) -> (int -> bool) -> (int ->
+    int) -> int -> int -> bool **)
+
+let closer en x0 endless0 rank0 s t =
+  (||) (over en x0 endless0 t) ((<) (rank0 t) (rank0 s))
+
+(** val moves :
+    (int -> Exact.q option) -> (int -> Exact.q) -> (int -> bool) -> (int ->
+    int) -> int -> choice -> bool **)
+
+let moves en x0 endless0 rank0 s c =
+  (||) (qltb (Exact.make (Exact.zero_z, Exact.one_z)) c.reward)
+    (surely (closer en x0 endless0 rank0 s) c.edges)
+
+(** val unending : (int -> Exact.q option) -> (int -> bool) -> int -> bool **)
+
+let unending en endless0 t =
+  match en t with
+  | Some _ -> false
+  | None -> endless0 t
+
+(** val lower_layer :
+    (int -> Exact.q option) -> (int -> bool) -> (int -> int) -> int -> int ->
+    bool **)
+
+let lower_layer en endless0 layer0 s t =
+  (&&) (unending en endless0 t) ((<) (layer0 t) (layer0 s))
+
+(** val same_layer :
+    (int -> Exact.q option) -> (int -> bool) -> (int -> int) -> int -> int ->
+    bool **)
+
+let same_layer en endless0 layer0 s t =
+  (&&) (unending en endless0 t) ((<=) (layer0 t) (layer0 s))
+
+(** val nearer :
+    (int -> Exact.q option) -> (int -> bool) -> (int -> int) -> (int -> int)
+    -> int -> int -> bool **)
+
+let nearer en endless0 layer0 rank0 s t =
+  (&&) (same_layer en endless0 layer0 s t) ((<) (rank0 t) (rank0 s))
+
+(** val earns_forever :
+    (int -> Exact.q option) -> (int -> bool) -> (int -> int) -> (int -> int)
+    -> rule -> int -> choice list -> bool **)
+
+let earns_forever en endless0 layer0 rank0 r s cs =
+  forever r (fun c -> surely (lower_layer en endless0 layer0 s) c.edges)
+    (fun c -> only_to (same_layer en endless0 layer0 s) c.edges) (fun c ->
+    (||) (qltb (Exact.make (Exact.zero_z, Exact.one_z)) c.reward)
+      (surely (nearer en endless0 layer0 rank0 s) c.edges)) cs
+
+(** val sum_low_at :
+    game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> bool)
+    -> (int -> int) -> (int -> int) -> (int -> int -> Exact.q) -> int -> bool **)
+
+let sum_low_at g k pol x0 endless0 rank0 layer0 lam0 s =
+  match g.ends k s with
+  | Some b ->
+    (&&) (Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) b)
+      (Exact.leq (x0 s) b)
+  | None ->
+    let cs = g.choices_of k s in
+    let r = pol k s in
+    (&&)
+      (rule_all r (fun _ c ->
+        Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) c.reward) cs)
+      (if endless0 s
+       then earns_forever (g.ends k) endless0 layer0 rank0 r s cs
+       else (||) (Exact.leq (x0 s) (Exact.make (Exact.zero_z, Exact.one_z)))
+              ((&&)
+                (rule_le Exact.leq r (x0 s) (fun i c ->
+                  backup g.discount low_term x0 (lam0 s i) c) cs)
+                (rule_some r (fun _ -> moves (g.ends k) x0 endless0 rank0 s)
+                  cs)))
+
+(** val finite_edges : (int -> bool) -> choice -> bool **)
+
+let finite_edges endless0 c =
+  only_to (fun t -> not (endless0 t)) c.edges
+
+(** val sum_high_at :
+    game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> bool)
+    -> (int -> int -> Exact.q) -> int -> bool **)
+
+let sum_high_at g k pol x0 endless0 lam0 s =
+  if endless0 s
+  then true
+  else (match g.ends k s with
+        | Some b -> Exact.leq b (x0 s)
+        | None ->
+          let cs = g.choices_of k s in
+          let r = pol k s in
+          (&&)
+            ((&&) (Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) (x0 s))
+              (rule_all r (fun _ -> finite_edges endless0) cs))
+            (rule_le geb r (x0 s) (fun i c ->
+              backup g.discount high_term x0 (lam0 s i) c) cs))
+
+(** val misses :
+    (int -> Exact.q option) -> (int -> bool) -> (int -> int) -> rule -> int
+    -> choice list -> bool **)
+
+let misses en endless0 rank0 r s cs =
+  forever r (fun c -> surely (lower_layer en endless0 rank0 s) c.edges)
+    (fun c -> only_to (same_layer en endless0 rank0 s) c.edges) (fun _ ->
+    true) cs
+
+(** val reach_low_at :
+    game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> bool)
+    -> (int -> int) -> (int -> int -> Exact.q) -> int -> bool **)
+
+let reach_low_at g k pol x0 endless0 rank0 lam0 s =
+  match g.ends k s with
+  | Some b -> Exact.leq (x0 s) b
+  | None ->
+    let cs = g.choices_of k s in
+    let r = pol k s in
+    (&&)
+      (rule_all r (fun _ c ->
+        Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) c.reward) cs)
+      (if endless0 s
+       then misses (g.ends k) endless0 rank0 r s cs
+       else rule_le Exact.leq r (x0 s) (fun i c ->
+              backup g.discount low_term x0 (lam0 s i) c) cs)
+
+(** val near_end :
+    (int -> Exact.q option) -> (int -> int) -> int -> int -> bool **)
+
+let near_end en rank0 s t =
+  match en t with
+  | Some _ -> true
+  | None -> (<) (rank0 t) (rank0 s)
+
+(** val reach_high_at :
+    game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> bool)
+    -> (int -> int) -> (int -> int -> Exact.q) -> int -> bool **)
+
+let reach_high_at g k pol x0 endless0 rank0 lam0 s =
+  if endless0 s
+  then true
+  else (match g.ends k s with
+        | Some b -> Exact.leq b (x0 s)
+        | None ->
+          let cs = g.choices_of k s in
+          let r = pol k s in
+          (&&)
+            ((&&) (rule_all r (fun _ -> finite_edges endless0) cs)
+              (rule_le geb r (x0 s) (fun i c ->
+                backup g.discount high_term x0 (lam0 s i) c) cs))
+            (rule_some r (fun _ c ->
+              surely (near_end (g.ends k) rank0 s) c.edges) cs))
+
+(** val disc_low_at :
+    game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> int ->
+    Exact.q) -> int -> bool **)
+
+let disc_low_at g k pol x0 lam0 s =
+  match g.ends k s with
+  | Some b -> Exact.leq (x0 s) b
+  | None ->
+    rule_le Exact.leq (pol k s) (x0 s) (fun i c ->
+      backup g.discount low_term x0 (lam0 s i) c) (g.choices_of k s)
+
+(** val disc_high_at :
+    game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> int ->
+    Exact.q) -> int -> bool **)
+
+let disc_high_at g k pol x0 lam0 s =
+  match g.ends k s with
+  | Some b -> Exact.leq b (x0 s)
+  | None ->
+    rule_le geb (pol k s) (x0 s) (fun i c ->
+      backup g.discount high_term x0 (lam0 s i) c) (g.choices_of k s)
+
+type hints = { x : (int -> int -> Exact.q); endless : (int -> bool);
+               rank : (int -> int); layer : (int -> int);
+               lam : (int -> int -> int -> Exact.q);
+               witness : (int -> int -> int);
+               pin : (int -> int -> int -> Exact.q list) }
+
+(** val mapi : (int -> 'a1 -> 'a2) -> int -> 'a1 list -> 'a2 list **)
+
+let rec mapi f i = function
+| [] -> []
+| a :: l' -> (f i a) :: (mapi f (Stdlib.Int.succ i) l')
+
+(** val pin_edges : edge list -> Exact.q list -> edge list **)
+
+let rec pin_edges l q0 =
+  match l with
+  | [] -> []
+  | e :: l' ->
+    (match q0 with
+     | [] ->
+       { next = e.next; lo = (Exact.make (Exact.zero_z, Exact.one_z)); hi =
+         (Exact.make (Exact.zero_z, Exact.one_z)) } :: (pin_edges l' [])
+     | a :: q' -> { next = e.next; lo = a; hi = a } :: (pin_edges l' q'))
+
+(** val pinned : problem -> (int -> int -> int -> Exact.q list) -> game **)
+
+let pinned p q0 =
+  { size = p.states; choices_of = (fun j s ->
+    mapi (fun i c -> { reward = c.reward; edges =
+      (pin_edges c.edges (q0 (Stdlib.Int.min j (horizon p)) s i)) }) 0
+      (p.rows s)); ends = (ends_of p); discount = p.factor }
+
+(** val is_pin : edge list -> Exact.q list -> bool **)
+
+let rec is_pin l q0 =
+  match l with
+  | [] -> (match q0 with
+           | [] -> true
+           | _ :: _ -> false)
+  | e :: l' ->
+    (match q0 with
+     | [] -> false
+     | a :: q' ->
+       (&&)
+         ((&&)
+           ((&&) (Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) a)
+             (Exact.leq e.lo a)) (Exact.leq a e.hi)) (is_pin l' q'))
+
+(** val whenever : problem -> (int -> int -> bool) -> bool **)
+
+let whenever p f =
+  below (Stdlib.Int.succ (horizon p)) (fun j ->
+    below p.states (fun s ->
+      match ends_of p j s with
+      | Some _ -> true
+      | None -> f j s))
+
+(** val pins : problem -> (int -> int -> int -> Exact.q list) -> bool **)
+
+let pins p q0 =
+  whenever p (fun j s ->
+    foralli (fun i c ->
+      (&&) (is_pin c.edges (q0 j s i))
+        (Exact.equal (qsum (fun a -> a) (q0 j s i)) (Exact.make
+          (((fun p -> p) Exact.one_z), Exact.one_z)))) 0 (p.rows s))
+
+(** val step_at :
+    (Exact.q -> Exact.q -> bool) -> ((int -> Exact.q) -> Exact.q -> edge ->
+    Exact.q) -> game -> (int -> int -> rule) -> (int -> Exact.q) -> (int ->
+    Exact.q) -> (int -> int -> Exact.q) -> int -> int -> bool **)
+
+let step_at le term g pol x0 y lam0 j s =
+  match g.ends j s with
+  | Some b -> le (x0 s) b
+  | None ->
+    rule_le le (pol j s) (x0 s) (fun i c ->
+      backup g.discount term y (lam0 s i) c) (g.choices_of j s)
+
+(** val steps :
+    (Exact.q -> Exact.q -> bool) -> ((int -> Exact.q) -> Exact.q -> edge ->
+    Exact.q) -> game -> (int -> int -> rule) -> hints -> int -> bool **)
+
+let rec steps le term g pol h k =
+  (fun fO fS n -> if n=0 then fO () else fS (n-1))
+    (fun _ -> true)
+    (fun j ->
+    let y = h.x (Stdlib.Int.succ j) in
+    let z0 = h.x j in
+    (&&) (below g.size (step_at le term g pol z0 y (h.lam j) j))
+      (steps le term g pol h j))
+    k
+
+(** val base_low :
+    problem -> game -> (int -> int -> rule) -> hints -> int -> bool **)
+
+let base_low p g pol h =
+  let k = horizon p in
+  let z0 = h.x k in
+  (match p.last with
+   | Some _ ->
+     (fun s ->
+       match g.ends k s with
+       | Some b -> Exact.leq (z0 s) b
+       | None -> Exact.leq (z0 s) (Exact.make (Exact.zero_z, Exact.one_z)))
+   | None ->
+     (match p.kind_of with
+      | Until -> sum_low_at g k pol z0 h.endless h.rank h.layer (h.lam k)
+      | Reach_reward -> reach_low_at g k pol z0 h.endless h.rank (h.lam k)
+      | Total -> sum_low_at g k pol z0 h.endless h.rank h.layer (h.lam k)
+      | Discounted -> disc_low_at g k pol z0 (h.lam k)
+      | _ -> (fun _ -> false)))
+
+(** val base_high :
+    problem -> game -> (int -> int -> rule) -> hints -> int -> bool **)
+
+let base_high p g pol h =
+  let k = horizon p in
+  let z0 = h.x k in
+  (match p.last with
+   | Some _ ->
+     (fun s ->
+       match g.ends k s with
+       | Some b -> Exact.leq b (z0 s)
+       | None -> Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) (z0 s))
+   | None ->
+     (match p.kind_of with
+      | Until -> sum_high_at g k pol z0 h.endless (h.lam k)
+      | Reach_reward -> reach_high_at g k pol z0 h.endless h.rank (h.lam k)
+      | Total -> sum_high_at g k pol z0 h.endless (h.lam k)
+      | Discounted -> disc_high_at g k pol z0 (h.lam k)
+      | _ -> (fun _ -> false)))
+
+(** val may_be_endless : problem -> bool **)
+
+let may_be_endless p =
+  match p.last with
+  | Some _ -> false
+  | None ->
+    ((fun fO fS n -> if n=0 then fO () else fS (n-1))
+       (fun _ ->
+       match p.kind_of with
+       | Discounted -> false
+       | _ -> true)
+       (fun _ -> false)
+       (horizon p))
+
+(** val no_endless : problem -> hints -> bool **)
+
+let no_endless p h =
+  (||) (may_be_endless p) (below p.states (fun s -> not (h.endless s)))
+
+(** val check_low :
+    problem -> game -> (int -> int -> rule) -> hints -> bool **)
+
+let check_low p g pol h =
+  (&&) ((&&) (no_endless p h) (below g.size (base_low p g pol h)))
+    (steps Exact.leq low_term g pol h (horizon p))
+
+(** val check_high :
+    problem -> game -> (int -> int -> rule) -> hints -> bool **)
+
+let check_high p g pol h =
+  (&&) ((&&) (no_endless p h) (below g.size (base_high p g pol h)))
+    (steps geb high_term g pol h (horizon p))
+
+(** val agent_owns : question -> bool -> bool **)
+
+let agent_owns q0 max =
+  match q0.policy with
+  | Some _ -> false
+  | None -> eqb q0.agent_max max
+
+(** val nature_owns : question -> bool -> bool **)
+
+let nature_owns q0 max =
+  match q0.nature_is with
+  | Some m -> eqb m max
+  | None -> false
+
+(** val rule_for :
+    problem -> question -> bool -> hints -> int -> int -> rule **)
+
+let rule_for p q0 max h j s =
+  if agent_owns q0 max
+  then Only (h.witness (Stdlib.Int.min j (horizon p)) s)
+  else pol_of p q0 j s
+
+(** val arena : problem -> question -> bool -> hints -> game **)
+
+let arena p q0 max h =
+  if nature_owns q0 max then pinned p h.pin else game_of p
+
+(** val owners : problem -> question -> bool -> hints -> bool **)
+
+let owners p q0 max h =
+  (&&)
+    (if agent_owns q0 max
+     then whenever p (fun j s -> (<) (h.witness j s) (length (p.rows s)))
+     else true) (if nature_owns q0 max then pins p h.pin else true)
+
+(** val possible : problem -> choice -> bool **)
+
+let possible p c =
+  (&&)
+    ((&&)
+      (forallb (fun e ->
+        (&&)
+          ((&&) ((<) e.next p.states)
+            (Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) e.lo))
+          (Exact.leq e.lo e.hi)) c.edges)
+      (Exact.leq (qsum (fun e -> e.lo) c.edges) (Exact.make (((fun p -> p)
+        Exact.one_z), Exact.one_z))))
+    (Exact.leq (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z))
+      (qsum (fun e -> e.hi) c.edges))
+
+(** val well_posed : problem -> bool **)
+
+let well_posed p =
+  (&&) ((<) p.initial p.states)
+    (match p.kind_of with
+     | Until ->
+       (&&) (match p.last with
+             | Some k -> (<=) p.first k
+             | None -> true)
+         (Exact.equal p.factor (Exact.make (((fun p -> p) Exact.one_z),
+           Exact.one_z)))
+     | Next ->
+       (&&)
+         ((&&)
+           (match p.last with
+            | Some k -> (=) k (Stdlib.Int.succ 0)
+            | None -> false) ((=) p.first 0))
+         (Exact.equal p.factor (Exact.make (((fun p -> p) Exact.one_z),
+           Exact.one_z)))
+     | Cumulative ->
+       (&&)
+         ((&&) (match p.last with
+                | Some _ -> true
+                | None -> false) ((=) p.first 0))
+         (Exact.equal p.factor (Exact.make (((fun p -> p) Exact.one_z),
+           Exact.one_z)))
+     | Discounted ->
+       (&&)
+         ((&&)
+           ((&&) (match p.last with
+                  | Some _ -> false
+                  | None -> true) ((=) p.first 0))
+           (qltb (Exact.make (Exact.zero_z, Exact.one_z)) p.factor))
+         (qltb p.factor (Exact.make (((fun p -> p) Exact.one_z),
+           Exact.one_z)))
+     | _ ->
+       (&&)
+         ((&&) (match p.last with
+                | Some _ -> false
+                | None -> true) ((=) p.first 0))
+         (Exact.equal p.factor (Exact.make (((fun p -> p) Exact.one_z),
+           Exact.one_z))))
+
+(** val earns_rightly : problem -> choice -> bool **)
+
+let earns_rightly p c =
+  match p.kind_of with
+  | Until -> Exact.equal c.reward (Exact.make (Exact.zero_z, Exact.one_z))
+  | Next -> Exact.equal c.reward (Exact.make (Exact.zero_z, Exact.one_z))
+  | Reach_reward ->
+    Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) c.reward
+  | Total -> Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) c.reward
+  | _ -> true
+
+(** val is_policy : rule -> choice list -> bool **)
+
+let is_policy r cs =
+  match r with
+  | Any -> (<) 0 (length cs)
+  | Only i -> (<) i (length cs)
+  | Mix w ->
+    (&&) (forallb (Exact.leq (Exact.make (Exact.zero_z, Exact.one_z))) w)
+      (Exact.equal
+        (mixed (fun _ _ -> Exact.make (((fun p -> p) Exact.one_z),
+          Exact.one_z)) w 0 cs) (Exact.make (((fun p -> p) Exact.one_z),
+        Exact.one_z)))
+
+(** val playable : problem -> question -> bool **)
+
+let playable p q0 =
+  (&&)
+    ((&&) (well_posed p)
+      (below p.states (fun s -> forallb (possible p) (p.rows s))))
+    (whenever p (fun j s ->
+      (&&) (is_policy (pol_of p q0 j s) (p.rows s))
+        (rule_all (pol_of p q0 j s) (fun _ -> earns_rightly p) (p.rows s))))
+
+(** val never_negative : problem -> bool **)
+
+let never_negative p =
+  below p.states (fun s ->
+    (&&)
+      (forallb (fun c ->
+        Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) c.reward)
+        (p.rows s))
+      (match p.kind_of with
+       | Reach_reward ->
+         Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) (p.terminal s)
+       | _ -> true))
+
+(** val is_probability : problem -> bool **)
+
+let is_probability p =
+  match p.kind_of with
+  | Until -> true
+  | Next -> true
+  | _ -> false
+
+(** val prove_low : problem -> question -> hints -> Exact.q option -> bool **)
+
+let prove_low p q0 h b =
+  (&&) (playable p q0)
+    ((||)
+      (match b with
+       | Some b0 ->
+         (&&) (Exact.leq b0 (Exact.make (Exact.zero_z, Exact.one_z)))
+           (never_negative p)
+       | None -> false)
+      ((&&)
+        ((&&) (owners p q0 true h)
+          (check_low p (arena p q0 true h) (rule_for p q0 true h) h))
+        ((||)
+          ((&&) (may_be_endless p)
+            (unending (ends_of p 0) h.endless p.initial))
+          (match b with
+           | Some b0 -> Exact.leq b0 (h.x 0 p.initial)
+           | None -> false))))
+
+(** val prove_high : problem -> question -> hints -> Exact.q -> bool **)
+
+let prove_high p q0 h b =
+  (&&) (playable p q0)
+    ((||)
+      ((&&) (is_probability p)
+        (Exact.leq (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z)) b))
+      ((&&)
+        ((&&)
+          ((&&) (owners p q0 false h)
+            (check_high p (arena p q0 false h) (rule_for p q0 false h) h))
+          (not (h.endless p.initial))) (Exact.leq (h.x 0 p.initial) b)))
+
+(** val prove :
+    problem -> question -> bool -> Exact.q option -> Exact.q option -> hints
+    -> hints -> bool **)
+
+let prove p q0 complement lower upper low high =
+  if complement
+  then let l = less upper in
+       let u = less lower in
+       (&&) (prove_low p q0 low l)
+         (match u with
+          | Some u0 -> prove_high p q0 high u0
+          | None -> true)
+  else (&&) (prove_low p q0 low lower)
+         (match upper with
+          | Some u -> prove_high p q0 high u
+          | None -> true)

@@ -1,0 +1,263 @@
+
+val option_map : ('a1 -> 'a2) -> 'a1 option -> 'a2 option
+
+val length : 'a1 list -> int
+
+type comparison =
+| Eq
+| Lt
+| Gt
+
+val compOpp : comparison -> comparison
+
+val eqb : bool -> bool -> bool
+
+module Nat :
+ sig
+ end
+
+module Pos :
+ sig
+  val succ : Exact.z -> Exact.z
+
+  val add : Exact.z -> Exact.z -> Exact.z
+
+  val add_carry : Exact.z -> Exact.z -> Exact.z
+
+  val pred_double : Exact.z -> Exact.z
+
+  val compare_cont : comparison -> Exact.z -> Exact.z -> comparison
+
+  val compare : Exact.z -> Exact.z -> comparison
+ end
+
+val nth : int -> 'a1 list -> 'a1 -> 'a1
+
+val nth_error : 'a1 list -> int -> 'a1 option
+
+val existsb : ('a1 -> bool) -> 'a1 list -> bool
+
+val forallb : ('a1 -> bool) -> 'a1 list -> bool
+
+module Z :
+ sig
+  val double : Exact.z -> Exact.z
+
+  val succ_double : Exact.z -> Exact.z
+
+  val pred_double : Exact.z -> Exact.z
+
+  val pos_sub : Exact.z -> Exact.z -> Exact.z
+
+  val compare : Exact.z -> Exact.z -> comparison
+ end
+
+type edge = { next : int; lo : Exact.q; hi : Exact.q }
+
+type choice = { reward : Exact.q; edges : edge list }
+
+type game = { size : int; choices_of : (int -> int -> choice list);
+              ends : (int -> int -> Exact.q option); discount : Exact.q }
+
+type rule =
+| Any
+| Only of int
+| Mix of Exact.q list
+
+type kind =
+| Until
+| Next
+| Reach_reward
+| Cumulative
+| Total
+| Discounted
+
+type problem = { states : int; initial : int; rows : (int -> choice list);
+                 kind_of : kind; target : (int -> bool);
+                 allowed : (int -> bool); terminal : (int -> Exact.q);
+                 first : int; last : int option; factor : Exact.q }
+
+val ends_of : problem -> int -> int -> Exact.q option
+
+val game_of : problem -> game
+
+val horizon : problem -> int
+
+type question = { agent_max : bool; nature_is : bool option;
+                  policy : (int -> int -> rule) option }
+
+val pol_of : problem -> question -> int -> int -> rule
+
+val less : Exact.q option -> Exact.q option
+
+val below : int -> (int -> bool) -> bool
+
+val foralli : (int -> 'a1 -> bool) -> int -> 'a1 list -> bool
+
+val existsi : (int -> 'a1 -> bool) -> int -> 'a1 list -> bool
+
+val qsum : ('a1 -> Exact.q) -> 'a1 list -> Exact.q
+
+val mixed :
+  (int -> choice -> Exact.q) -> Exact.q list -> int -> choice list -> Exact.q
+
+val qltb : Exact.q -> Exact.q -> bool
+
+val low_term : (int -> Exact.q) -> Exact.q -> edge -> Exact.q
+
+val high_term : (int -> Exact.q) -> Exact.q -> edge -> Exact.q
+
+val backup :
+  Exact.q -> ((int -> Exact.q) -> Exact.q -> edge -> Exact.q) -> (int ->
+  Exact.q) -> Exact.q -> choice -> Exact.q
+
+val surely : (int -> bool) -> edge list -> bool
+
+val only_to : (int -> bool) -> edge list -> bool
+
+val rule_some : rule -> (int -> choice -> bool) -> choice list -> bool
+
+val rule_all : rule -> (int -> choice -> bool) -> choice list -> bool
+
+val rule_le :
+  (Exact.q -> Exact.q -> bool) -> rule -> Exact.q -> (int -> choice ->
+  Exact.q) -> choice list -> bool
+
+val geb : Exact.q -> Exact.q -> bool
+
+val forever :
+  rule -> (choice -> bool) -> (choice -> bool) -> (choice -> bool) -> choice
+  list -> bool
+
+val over :
+  (int -> Exact.q option) -> (int -> Exact.q) -> (int -> bool) -> int -> bool
+
+val closer :
+  (int -> Exact.q option) -> (int -> Exact.q) -> (int -> bool) -> (int ->
+  int) -> int -> int -> bool
+
+val moves :
+  (int -> Exact.q option) -> (int -> Exact.q) -> (int -> bool) -> (int ->
+  int) -> int -> choice -> bool
+
+val unending : (int -> Exact.q option) -> (int -> bool) -> int -> bool
+
+val lower_layer :
+  (int -> Exact.q option) -> (int -> bool) -> (int -> int) -> int -> int ->
+  bool
+
+val same_layer :
+  (int -> Exact.q option) -> (int -> bool) -> (int -> int) -> int -> int ->
+  bool
+
+val nearer :
+  (int -> Exact.q option) -> (int -> bool) -> (int -> int) -> (int -> int) ->
+  int -> int -> bool
+
+val earns_forever :
+  (int -> Exact.q option) -> (int -> bool) -> (int -> int) -> (int -> int) ->
+  rule -> int -> choice list -> bool
+
+val sum_low_at :
+  game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> bool) ->
+  (int -> int) -> (int -> int) -> (int -> int -> Exact.q) -> int -> bool
+
+val finite_edges : (int -> bool) -> choice -> bool
+
+val sum_high_at :
+  game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> bool) ->
+  (int -> int -> Exact.q) -> int -> bool
+
+val misses :
+  (int -> Exact.q option) -> (int -> bool) -> (int -> int) -> rule -> int ->
+  choice list -> bool
+
+val reach_low_at :
+  game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> bool) ->
+  (int -> int) -> (int -> int -> Exact.q) -> int -> bool
+
+val near_end : (int -> Exact.q option) -> (int -> int) -> int -> int -> bool
+
+val reach_high_at :
+  game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> bool) ->
+  (int -> int) -> (int -> int -> Exact.q) -> int -> bool
+
+val disc_low_at :
+  game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> int ->
+  Exact.q) -> int -> bool
+
+val disc_high_at :
+  game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> int ->
+  Exact.q) -> int -> bool
+
+type hints = { x : (int -> int -> Exact.q); endless : (int -> bool);
+               rank : (int -> int); layer : (int -> int);
+               lam : (int -> int -> int -> Exact.q);
+               witness : (int -> int -> int);
+               pin : (int -> int -> int -> Exact.q list) }
+
+val mapi : (int -> 'a1 -> 'a2) -> int -> 'a1 list -> 'a2 list
+
+val pin_edges : edge list -> Exact.q list -> edge list
+
+val pinned : problem -> (int -> int -> int -> Exact.q list) -> game
+
+val is_pin : edge list -> Exact.q list -> bool
+
+val whenever : problem -> (int -> int -> bool) -> bool
+
+val pins : problem -> (int -> int -> int -> Exact.q list) -> bool
+
+val step_at :
+  (Exact.q -> Exact.q -> bool) -> ((int -> Exact.q) -> Exact.q -> edge ->
+  Exact.q) -> game -> (int -> int -> rule) -> (int -> Exact.q) -> (int ->
+  Exact.q) -> (int -> int -> Exact.q) -> int -> int -> bool
+
+val steps :
+  (Exact.q -> Exact.q -> bool) -> ((int -> Exact.q) -> Exact.q -> edge ->
+  Exact.q) -> game -> (int -> int -> rule) -> hints -> int -> bool
+
+val base_low : problem -> game -> (int -> int -> rule) -> hints -> int -> bool
+
+val base_high :
+  problem -> game -> (int -> int -> rule) -> hints -> int -> bool
+
+val may_be_endless : problem -> bool
+
+val no_endless : problem -> hints -> bool
+
+val check_low : problem -> game -> (int -> int -> rule) -> hints -> bool
+
+val check_high : problem -> game -> (int -> int -> rule) -> hints -> bool
+
+val agent_owns : question -> bool -> bool
+
+val nature_owns : question -> bool -> bool
+
+val rule_for : problem -> question -> bool -> hints -> int -> int -> rule
+
+val arena : problem -> question -> bool -> hints -> game
+
+val owners : problem -> question -> bool -> hints -> bool
+
+val possible : problem -> choice -> bool
+
+val well_posed : problem -> bool
+
+val earns_rightly : problem -> choice -> bool
+
+val is_policy : rule -> choice list -> bool
+
+val playable : problem -> question -> bool
+
+val never_negative : problem -> bool
+
+val is_probability : problem -> bool
+
+val prove_low : problem -> question -> hints -> Exact.q option -> bool
+
+val prove_high : problem -> question -> hints -> Exact.q -> bool
+
+val prove :
+  problem -> question -> bool -> Exact.q option -> Exact.q option -> hints ->
+  hints -> bool

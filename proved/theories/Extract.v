@@ -1,0 +1,26 @@
+(* Zarith's integers and rationals stand for Coq's; nat is OCaml's int (only counted, indexed and compared). *)
+From Coq Require Import Extraction ExtrOcamlBasic ExtrOcamlNatInt ZArith QArith.
+From Proved Require Import Game Problem Basics Value.
+Extract Inlined Constant andb => "(&&)".
+Extract Inlined Constant orb => "(||)".
+Extract Inlined Constant negb => "not".
+Extract Inductive positive => "Exact.z"
+  [ "Exact.twice_one" "Exact.twice" "Exact.one_z" ] "(fun _ _ _ _ -> assert false)".
+Extract Inductive Z => "Exact.z" [ "Exact.zero_z" "(fun p -> p)" "Exact.neg_z" ] "(fun _ _ _ _ -> assert false)".
+Extract Inductive Q => "Exact.q" [ "Exact.make" ] "(fun _ _ -> assert false)".
+Extract Inlined Constant Nat.min => "Stdlib.Int.min".
+Extract Inlined Constant Nat.ltb => "(<)".
+Extract Inlined Constant Z.add => "Exact.add_z".
+Extract Inlined Constant Z.mul => "Exact.mul_z".
+Extract Inlined Constant Z.leb => "Exact.leq_z".
+Extract Inlined Constant Z.opp => "Exact.neg_z".
+Extract Inlined Constant Pos.mul => "Exact.mul_z".
+Extract Inlined Constant Z.of_nat => "Exact.of_int".
+Extract Inlined Constant Pos.of_succ_nat => "Exact.of_succ".
+Extract Inlined Constant inject_Z => "Exact.inject".
+Extract Inlined Constant Qplus => "Exact.add".
+Extract Inlined Constant Qminus => "Exact.sub".
+Extract Inlined Constant Qmult => "Exact.mul".
+Extract Inlined Constant Qle_bool => "Exact.leq".
+Extract Inlined Constant Qeq_bool => "Exact.equal".
+Extraction "extracted/checker.ml" playable prove_low prove_high prove.

@@ -72,7 +72,7 @@ let problem (file : Problem.t) sets =
     target = truth_of false o.target; allowed = truth_of true o.allowed;
     terminal = (match o.terminal with Some v -> fun s -> exact (v.get s) | None -> fun _ -> Q.zero);
     first = o.lower_steps; last = steps o;
-    discount = (match o.discount with Some d -> exact d | None -> Q.one) }
+    factor = (match o.discount with Some d -> exact d | None -> Q.one) }
 
 (* What a policy does in a state at a step: until [earlier] says so no longer, another choice than [choice]. *)
 let policy (file : Problem.t) (claim : claim) =

@@ -9,27 +9,25 @@ import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
 
 from tightrope import __version__
 from tightrope.cli import options
 from tightrope.cli.check_answers import (
-    ComposedAnswer,
+    Answered,
     DomainAnswer,
-    PlainAnswer,
-    answer_composed,
-    certify_composed,
-    claim_figure,
-    refuse_composed,
+    describe_answer,
+    describe_solution,
     report_answers,
-    require_curve,
+    report_domain,
+    round_seconds,
     support_assumed,
-    write_controller,
-    write_figure,
 )
 from tightrope.cli.options import (
     DeviceName,
@@ -43,19 +41,9 @@ from tightrope.cli.options import (
     require_device,
     takes,
 )
-from tightrope.cli.output import (
-    leave,
-    memory_text,
-    peak_memory,
-    phase_progress,
-    print_facts,
-    print_json,
-    print_verdict,
-    warn,
-)
+from tightrope.cli.output import leave, peak_memory, phase_progress, warn
 from tightrope.cli.sources import (
     LoadedModel,
-    PropertyTexts,
     TimedModel,
     load_embedded,
     load_model,
@@ -66,29 +54,26 @@ from tightrope.cli.sources import (
 from tightrope.errors import InputError
 from tightrope.io.coding import to_plain
 from tightrope.io.output import CERTIFICATE, POLICY, OutputFile, claim_file, refuse_same
-from tightrope.io.results import Interval
+from tightrope.io.results import CertifiedFacts, Interval
 from tightrope.loading import ModelRequest, is_continuous, is_markov_automaton
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.numerics.jit import interpreting, stop_interpreting
-from tightrope.numerics.text import interval_text
-from tightrope.prism.properties.query import Query, read_query
-from tightrope.prism.properties.resolve import PropertyOptions
+from tightrope.numerics.text import text_above, text_below
+from tightrope.prism.properties.capabilities import Task
+from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.shape import refuse_time
-from tightrope.problem import Problem
+from tightrope.problem import Problem, require_discrete
 from tightrope.solver.iteration.budget import SolveOptions
-from tightrope.solver.solve import solve, solve_query
+from tightrope.solver.solution import Solution
+from tightrope.solver.solve import attained, solve, solve_query
 from tightrope.solver.workspace import Workspace
 from tightrope.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tightrope.io.output import OutputFile
-    from tightrope.learning.options import LearnOptions
-    from tightrope.learning.result import LearningResult
-    from tightrope.model.policy import Policy
+    from tightrope.logic.model_checking import Answer
+    from tightrope.model.continuous import CTMC
 
 
 class DomainSets(Enum):
@@ -110,7 +95,7 @@ Props = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request(ModelOptions):
+class CheckRequest(ModelOptions):
     """The options of the command."""
 
     prop: Props = None
@@ -174,9 +159,9 @@ NOT_TIMED = "policy_out policy discount terminal_reward assume_support coupled_g
 """Options that do not go with chains in continuous time."""
 
 
-@takes(Request)
+@takes(CheckRequest)
 @interpreting()
-def check(request: Request) -> None:
+def check(request: CheckRequest) -> None:
     """Certified bounds on the value of a plain or interval model, or of a parametric one at a point.
 
     The lower and the upper bound are verified, not residuals: the value lies between them. With --sets,
@@ -188,143 +173,232 @@ def check(request: Request) -> None:
     """
     _check_options(request.precision, request.assume_support, request.time_limit)
     require_coupled(request.coupled_gap, request.sets is DomainSets.COUPLED)
-    certificate, policy_out = request.certificate, request.policy_out
-    refuse_same((certificate, policy_out, request.figure))
-    proof_file = None if certificate is None else claim_file(certificate, CERTIFICATE, request.overwrite)
-    policy_file = None if policy_out is None else claim_file(policy_out, POLICY, request.overwrite)
-    drawn_file = None if request.figure is None else claim_figure(request.figure, request.overwrite)
+    files = CheckFiles.claim(request)
     require_device(request.device)
     constants = parse_constants(request.const)
     properties = read_properties(request.prop) if request.prop else read_own_properties(request.model)
-    how = request.solve_options()
-    timed, at = is_continuous(request.model), request.at
+    timed, untimed, at = is_continuous(request.model), is_markov_automaton(request.model), request.at
     if timed:
         refuse_options(request, NOT_TIMED)
-        if certificate and request.sets:
+        if request.certificate and request.sets:
             refuse("--certificate with --sets")
-    if timed and certificate is None:
-        check_timed(request, properties, how)
-        return
-    untimed = is_markov_automaton(request.model)
     if untimed:
         refuse_options(request, "certificate discount", "it does not go with Markov automata")
         for file in properties.files:
             refuse_time(file)
-    everything = request.build_all or any((request.sets, request.policy, certificate, policy_out))
-    boundary = None if everything else properties.boundary(constants)
-    given_constants = properties.model_constants(constants)
-    if timed:
-        embedded = ModelRequest(
-            request.model, parse_constants(given_constants), request.param, request.domain
-        )
-        loaded, at = load_embedded(embedded, at, properties.files), None
+    everything = request.build_all or any((request.sets, *files.named))
+    boundary = None if everything or request.policy else properties.boundary(constants)
+    const, param, domain = properties.model_constants(constants), request.param, request.domain
+    loaded: LoadedModel | TimedModel
+    if timed and files.certificate is not None:
+        embedded = ModelRequest(request.model, parse_constants(const), param, domain)
+        loaded, at, timed = load_embedded(embedded, at, properties.files), None, False
+    elif timed:
+        loaded = load_timed(request.model, const, param, domain, boundary, quiet=at is not None)
     else:
-        loaded = load_model(request.model, given_constants, request.param, request.domain, boundary, untimed)
+        loaded = load_model(request.model, const, param, domain, boundary, untimed)
     queries = properties.queries(loaded, constants, request.discount, request.terminal_reward)
-    refuse_composed(queries, list_given(request, "certificate policy_out policy sets"))
+    if not timed:
+        for query in queries:
+            for given in list_given(request, "certificate policy_out policy sets"):
+                query.require(Task(f"check {given}"))
     if request.figure is not None:
-        require_curve(queries)
-    structure = loaded.model.structure
+        _require_curve(queries)
     for query in queries:
         if query.is_plain and query.reading is not None:
             warn(query.reading.warning)
-    if len(queries) > 1 and (certificate or policy_out):
+    if len(queries) > 1 and (request.certificate or request.policy_out):
         raise InputError(f"--certificate and --policy-out go with one property, not {len(queries)}")
-    given = None if request.policy is None else Policy(loaded.model, request.policy)
     if request.sets is not None:
         if request.absolute or request.all_states:
             raise InputError("--absolute and --all-states do not go with --sets: leave them out")
+        if len(queries) != 1:
+            raise InputError(f"--sets goes with one property, not {len(queries)}")
         stop_interpreting()
-        from tightrope.ambiguity.sets import SetsKind
-        from tightrope.learning.options import COUPLED_GAP, LearnOptions
-
-        wanted = LearnOptions(
-            sets=SetsKind(request.sets.value),
-            precision=request.precision,
-            assume_support=request.assume_support,
-            seconds=float("inf") if request.time_limit is None else request.time_limit,
-            device=request.device.value,
-            threads=request.threads,
-            coupled_gap=COUPLED_GAP if request.coupled_gap is None else request.coupled_gap,
-        )
-        over = DomainQuestion(request.model, loaded, queries, request.sets, given, at)
-        check_domain(over, wanted, constants, proof_file, policy_file, request.json)
+        over_domain = check_rate_domain if timed else check_domain
+        over_domain(request, loaded, queries[0], files)
         return
+    policy = None if request.policy is None else Policy(loaded.model, request.policy)
     subject, point = _subject(loaded, at)
-    if certificate is not None and len(structure.initial_states) > 1:
-        raise InputError(
-            f"certificates are about one initial state, and the model has {len(structure.initial_states):,}",
-            hint="leave --certificate out, or let one state be initial",
-        )
-    if certificate is not None and given is not None and queries[0].is_plain:
-        from tightrope.certify.solved import refuse_steps
-
-        refuse_steps(given, queries[0].objective)
+    if files.certificate is not None:
+        _refuse_uncertified(loaded, queries[0], policy)
+    how = request.solve_options()
     workspace = Workspace(how.device, how.threads)
-    answers: list[PlainAnswer | ComposedAnswer] = []
+    answers: list[Answered] = []
     for query in queries:
-        begin = time.perf_counter()
         with phase_progress() as progress:
             progress("solve")
-            if not query.is_plain:
-                controlled = policy_file is not None
-                answers.append(answer_composed(query, subject, how, request.all_states, controlled))
-                continue
-            solution = solve_query(
-                Problem(_provable(subject, query, certificate, request.assume_support), query),
-                policy=given,
-                precision=how.precision,
-                relative=how.relative,
-                assume_support=how.assume_support,
-                seconds=how.seconds,
-                workspace=workspace,
-            )
-        seconds = time.perf_counter() - begin
-        factors = isinstance(subject, IntervalMDP) and subject.factored is not None
-        assumed = support_assumed(request.assume_support)
-        answers.append(PlainAnswer(query, solution, seconds, request.all_states, factors, assumed))
-    for answered in answers:
-        if isinstance(answered, ComposedAnswer):
-            for reading in answered.answer.readings:
-                warn(reading)
-        else:
-            for note in answered.notes:
-                warn(note)
-    report_answers(request.model, loaded, answers, request.json)
+            answers.append(_answer(request, subject, query, policy, how, workspace))
+    for answer in answers:
+        for note in answer.record.notes or ():
+            warn(note)
+    verdict = Verdict.worst([answer.verdict for answer in answers])
+    report_answers(loaded, answers, verdict, request.json)
     sys.stdout.flush()  # the answer comes before files, which may fail
-    first = answers[0]
-    if proof_file is not None:
-        about = {
-            "tightrope": __version__,
-            "model": request.model,
-            "model_hash": loaded.model.hash(),
-            "constants": constants,
-            "property": first.text,
-            "at": [str(value) for value in point or ()],
-            "assume_support": request.assume_support,
-        }
-        at_point = point if isinstance(loaded.model, ParametricMDP) else None
-        if isinstance(first, ComposedAnswer):
-            whole = loaded.model
-            certify_composed(proof_file, first, queries[0], whole, at_point, how, about)
-    if proof_file is not None and isinstance(first, PlainAnswer):
-        from tightrope.certify.certificate_file import save_certificate
-        from tightrope.certify.problem import to_problem
-        from tightrope.certify.solved import to_certificate
+    files.write(answers[0], loaded, point, policy, how, workspace, constants)
+    leave(verdict)
 
-        support = request.assume_support if isinstance(loaded.model, IntervalMDP) else None
-        problem = to_problem(loaded.model, first.query.objective, theta=at_point, assumed_support=support)
-        proof = to_certificate(problem, first.solution, given, about)
-        proof_file.check()
-        save_certificate(proof, proof_file.path)
-    if drawn_file is not None:
-        write_figure(drawn_file, first)
-    if policy_file is not None and isinstance(first, ComposedAnswer):
-        spoken_of = "the interval model" if isinstance(loaded.model, IntervalMDP) else "the model"
-        write_controller(policy_file, first, loaded.model.hash(), spoken_of)
-    if policy_file is not None and isinstance(first, PlainAnswer):
-        _write_policy(policy_file, loaded, first, given, workspace)
-    leave(Verdict.worst([answer.verdict for answer in answers]))
+
+@dataclass(frozen=True)
+class CheckFiles:
+    """The files to write: claimed before anything is computed, written after the answer was printed."""
+
+    certificate: OutputFile | None
+    policy: OutputFile | None
+    figure: OutputFile | None
+
+    @staticmethod
+    def claim(request: CheckRequest) -> CheckFiles:
+        """Refuse what must not or cannot be written."""
+        refuse_same((request.certificate, request.policy_out, request.figure))
+        figure = None
+        if request.figure is not None:
+            from tightrope.report.write import check_picture
+
+            figure = check_picture(request.figure, request.overwrite)
+        named = ((request.certificate, CERTIFICATE), (request.policy_out, POLICY))
+        claimed = [
+            None if path is None else claim_file(path, kind, request.overwrite) for path, kind in named
+        ]
+        return CheckFiles(claimed[0], claimed[1], figure)
+
+    @property
+    def named(self) -> tuple[OutputFile | None, ...]:
+        """Those that are about all states."""
+        return self.certificate, self.policy
+
+    def write(
+        self,
+        answer: Answered,
+        loaded: LoadedModel | TimedModel,
+        point: Sequence[Fraction] | None,
+        policy: Policy | None,
+        how: SolveOptions,
+        workspace: Workspace,
+        constants: Mapping[str, str],
+    ) -> None:
+        """What was named, of the one property that is asked for."""
+        result = answer.result
+        if self.certificate is not None:
+            about = {
+                **about_model(loaded, answer.query, constants),
+                "at": [str(value) for value in point or ()],
+                "assume_support": how.assume_support,
+            }
+            _certify(self.certificate, answer, loaded, point, policy, how, about)
+        if self.figure is not None:
+            from tightrope.report.curves import write_pareto_curve
+
+            assert not isinstance(result, Solution)
+            write_pareto_curve(result, self.figure)
+        if self.policy is not None:
+            controller, span, status = _attained(result, policy, workspace)
+            certified = CertifiedFacts(
+                question=answer.query.text,
+                lower=span[0],
+                upper=span[1],
+                over="the interval model" if isinstance(loaded.model, IntervalMDP) else "the model",
+                status=status,
+            )
+            self.policy.check()
+            controller.save(self.policy.path, loaded.model.hash(), to_plain(certified))
+
+
+def about_model(
+    loaded: LoadedModel | TimedModel, query: Query, constants: Mapping[str, str]
+) -> dict[str, object]:
+    """What a certificate says beside its problem: where that came from."""
+    return {
+        "tightrope": __version__,
+        "model": loaded.source,
+        "model_hash": loaded.model.hash(),
+        "constants": dict(constants),
+        "property": query.text,
+    }
+
+
+def _attained(
+    result: Solution | Answer, policy: Policy | None, workspace: Workspace
+) -> tuple[Policy, tuple[float, float], str]:
+    """The policy, the interval that it attains, computed anew, and how that ended."""
+    if isinstance(result, Solution):
+        chosen = policy or result.policy
+        value = attained(result, chosen, workspace)
+        return chosen, (value.lower, value.upper), value.status.name.lower().replace("_", "-")
+    if result.controller is None or result.attained is None:
+        raise InputError(
+            f"--policy-out does not go with {result.text}: its automaton is another program's",
+            hint="leave --ltl-translator out",
+        )
+    return result.controller, result.attained, result.status
+
+
+def _certify(
+    target: OutputFile,
+    answer: Answered,
+    loaded: LoadedModel | TimedModel,
+    point: Sequence[Fraction] | None,
+    policy: Policy | None,
+    how: SolveOptions,
+    about: Mapping[str, object],
+) -> None:
+    """Write the certificate, about the model as it was given."""
+    from tightrope.certify.certificate_file import save_certificate
+    from tightrope.certify.problem import asked_of, to_problem
+    from tightrope.certify.solved import composed_certificate, to_certificate
+
+    model, result, query = require_discrete(loaded.model), answer.result, answer.query
+    theta = point if isinstance(model, ParametricMDP) else None
+    if isinstance(result, Solution):
+        support = how.assume_support if isinstance(model, IntervalMDP) else None
+        problem = to_problem(model, query.objective, theta=theta, assumed_support=support)
+        proof = to_certificate(problem, result, policy, about)
+    else:
+        temporal = asked_of(query, how.translator)
+        proof = composed_certificate(model, temporal, theta, how, how.assume_support, about)
+        claim, bounds = proof.claims[0], result.bounds
+        if bounds is not None and (claim.lower < bounds[0] or claim.upper > bounds[1]):
+            low, high = text_below(claim.lower), text_above(claim.upper)
+            warn(f"the certificate proves [{low}, {high}], a little less than the answer says")
+    target.check()
+    save_certificate(proof, target.path)
+
+
+def _answer(
+    request: CheckRequest,
+    subject: MDP | IntervalMDP | CTMC,
+    query: Query,
+    policy: Policy | None,
+    how: SolveOptions,
+    workspace: Workspace,
+) -> Answered:
+    """Solve, and say what came out."""
+    begin = time.perf_counter()
+    assumed = support_assumed(request.assume_support)
+    if query.is_plain and isinstance(subject, MDP | IntervalMDP):
+        model: MDP | IntervalMDP = subject
+        if request.certificate is not None and isinstance(subject, IntervalMDP):
+            from tightrope.certify.problem import provable
+
+            model = provable(subject, query.objective, request.assume_support)
+        solution = solve_query(
+            Problem(model, query),
+            policy=policy,
+            precision=how.precision,
+            relative=how.relative,
+            assume_support=how.assume_support,
+            seconds=how.seconds,
+            workspace=workspace,
+        )
+        factors = isinstance(subject, IntervalMDP) and subject.factored is not None
+        record = describe_solution(query, solution, request.all_states, factors, assumed)
+        return Answered(query, solution, time.perf_counter() - begin, record)
+    from tightrope.logic.model_checking import check_query
+
+    how = replace(how, controller=request.policy_out is not None)
+    answer = check_query(query, subject, how, how.assume_support, request.all_states)
+    shown = np.ones(subject.states, np.bool_) if request.all_states else answer.listed
+    return Answered(query, answer, answer.seconds, describe_answer(query, answer, shown, assumed))
 
 
 def _check_options(precision: float, assume_support: float | None, time_limit: float | None) -> None:
@@ -336,10 +410,37 @@ def _check_options(precision: float, assume_support: float | None, time_limit: f
         raise InputError(f"--time-limit is {time_limit}, not a positive number of seconds")
 
 
-def _subject(loaded: LoadedModel, at: str | None) -> tuple[MDP | IntervalMDP, Sequence[Fraction] | None]:
+def _require_curve(queries: Sequence[Query]) -> None:
+    """A figure is that of two objectives which are both asked for."""
+    from tightrope.logic.model_checking import is_curve
+
+    if len(queries) != 1 or not is_curve(queries[0].formula):
+        raise InputError(
+            "--figure goes with one property that asks for two objectives",
+            hint='multi(Pmax=? [ F "a" ], Pmin=? [ F "b" ])',
+        )
+
+
+def _refuse_uncertified(loaded: LoadedModel | TimedModel, query: Query, policy: Policy | None) -> None:
+    """What certificates are not about, before anything is computed."""
+    starts = len(loaded.model.structure.initial_states)
+    if starts > 1:
+        raise InputError(
+            f"certificates are about one initial state, and the model has {starts:,}",
+            hint="leave --certificate out, or let one state be initial",
+        )
+    if policy is not None and query.is_plain:
+        from tightrope.certify.solved import refuse_steps
+
+        refuse_steps(policy, query.objective)
+
+
+def _subject(
+    loaded: LoadedModel | TimedModel, at: str | None
+) -> tuple[MDP | IntervalMDP | CTMC, Sequence[Fraction] | None]:
     """What is solved, and the point it is at (None for models without expressions)."""
     model = loaded.model
-    if isinstance(model, ParametricMDP):
+    if not isinstance(model, MDP | IntervalMDP):
         point = loaded.point(at)
         return model.instantiate(point), point
     if at is not None:
@@ -347,259 +448,140 @@ def _subject(loaded: LoadedModel, at: str | None) -> tuple[MDP | IntervalMDP, Se
     return model, None
 
 
-def _provable(
-    subject: MDP | IntervalMDP, query: Query, certificate: Path | None, assume_support: float | None
-) -> MDP | IntervalMDP:
-    """What is solved for a question, and proved where a certificate is wanted."""
-    if certificate is None or not isinstance(subject, IntervalMDP):
-        return subject
-    from tightrope.certify.problem import provable
-
-    return provable(subject, query.objective, assume_support)
-
-
-def _write_policy(
-    target: OutputFile, loaded: LoadedModel, answer: PlainAnswer, given: Policy | None, workspace: Workspace
-) -> None:
-    """The policy with the interval that it attains, computed anew."""
-    from tightrope.io.results import CertifiedFacts
-    from tightrope.solver.solve import attained
-
-    solution = answer.solution
-    chosen = given or solution.policy
-    result = attained(solution, chosen, workspace)
-    certified = CertifiedFacts(
-        question=answer.query.text,
-        lower=result.lower,
-        upper=result.upper,
-        over="the interval model" if isinstance(loaded.model, IntervalMDP) else "the model",
-        status=result.status.name.lower().replace("_", "-"),
-    )
-    target.check()
-    chosen.save(target.path, loaded.model.hash(), to_plain(certified))
-
-
-@dataclass(frozen=True, eq=False)
-class DomainQuestion:
-    """What is asked: a parametric model, a property, sets, and a policy where one is given."""
-
-    source: str
-    loaded: LoadedModel
-    queries: list[Query]
-    sets: DomainSets
-    policy: Policy | None
-    at: str | None
-
-
 def check_domain(
-    request: DomainQuestion,
-    options: LearnOptions,
-    constants: Mapping[str, str],
-    certificate: OutputFile | None,
-    policy_out: OutputFile | None,
-    json: bool,
+    request: CheckRequest, loaded: LoadedModel | TimedModel, query: Query, files: CheckFiles
 ) -> None:
-    """Compute, print the interval, write what is wanted."""
+    """Bounds on a policy's value at every instantiation in the domain: compute, print, write."""
     from tightrope.ambiguity.sets import SetsKind
     from tightrope.certify.certificate_file import as_file
     from tightrope.certify.learned import certificate_of
     from tightrope.certify.region import refuse_uncertified
-    from tightrope.cli.output import phase_progress
+    from tightrope.cli.result_display import list_coupled_facts
+    from tightrope.learning.options import LearnOptions
+    from tightrope.learning.result import describe_coupled_value
+    from tightrope.learning.result_files import robust_policy
     from tightrope.learning.solve import solve_over_domain
     from tightrope.logic.product_problem import ProductProblem
 
-    model, problem = _domain_subject(request)
-    query = problem.query
-    if certificate is not None and isinstance(problem, ProductProblem):
-        raise InputError(
-            "--certificate does not go with a temporal formula over a domain", hint="leave --certificate out"
-        )
-    if certificate is not None:
-        refuse_uncertified(model, SetsKind(request.sets.value))
-    with phase_progress() as progress:
-        fixed, whose = _domain_policy(request, problem)
-        result = solve_over_domain(problem, options, fixed, progress)
-        proof = None
-        if certificate is not None:
-            progress("the certificate")
-            about = {
-                "tightrope": __version__,
-                "model": request.source,
-                "model_hash": model.hash(),
-                "constants": dict(constants),
-                "property": query.text,
-                "policy": whose,
-            }
-            proof = as_file(certificate_of(result, about=about))
-    _report_domain(
-        request, query, result, whose, None if proof is None else next(iter(proof.values.values())), json
-    )
-    sys.stdout.flush()  # the answer comes before files, which may fail
-    if proof is not None and certificate is not None:
-        certificate.check()
-        proof.save(certificate.path)
-    if policy_out is not None:
-        from tightrope.learning.result_files import robust_policy
-
-        answer = robust_policy(result)
-        policy_out.check()
-        certified = to_plain(answer.certified(result, query.text))
-        policy = request.policy or answer.policy
+    assert request.sets is not None
+    policy = None if request.policy is None else Policy(loaded.model, request.policy)
+    problem = _domain_problem(loaded, query, policy)
+    model, kind = loaded.model, SetsKind(request.sets.value)
+    assert isinstance(model, ParametricMDP)
+    if files.certificate is not None:
         if isinstance(problem, ProductProblem):
-            policy = problem.controller(answer.policy)
-        policy.save(policy_out.path, model.hash(), certified)
-    leave(result.verdict, about=query.text)
+            raise InputError(
+                "--certificate does not go with a temporal formula over a domain",
+                hint="leave --certificate out",
+            )
+        refuse_uncertified(model, kind)
+    words = {
+        "sets": kind,
+        "precision": request.precision,
+        "assume_support": request.assume_support,
+        "seconds": request.time_limit,
+        "device": request.device.value,
+        "threads": request.threads,
+        "coupled_gap": request.coupled_gap,
+    }
+    chosen = LearnOptions.of("solve", {name: value for name, value in words.items() if value is not None})
+    proof = proved = None
+    with phase_progress() as progress:
+        evaluated, whose = _domain_policy(loaded, problem, policy, request.at)
+        result = solve_over_domain(problem, chosen, evaluated, progress)
+        if files.certificate is not None:
+            progress("the certificate")
+            about = {**about_model(loaded, problem.query, parse_constants(request.const)), "policy": whose}
+            proof = as_file(certificate_of(result, about=about))
+            proved = Interval(*next(iter(proof.values.values())))
+    verdict, synthesis = result.verdict, result.synthesis
+    coupled = describe_coupled_value(result.robust.coupled, model.parameters.names)
+    status = "certified" if verdict.is_proved else "limit"
+    answer = DomainAnswer(
+        model=loaded.source,
+        question=problem.text,
+        verdict=verdict.word,
+        why=verdict.why,
+        assumptions=list(verdict.assumptions),
+        sets=kind.value,
+        policy=whose,
+        lower=result.robust.interval.lower,
+        upper=result.robust.interval.upper,
+        status=status if coupled is None else coupled.status,
+        witness=None if coupled is None else coupled.witness,
+        gap=None if coupled is None else coupled.gap,
+        coupled=coupled,
+        limit=None if synthesis is None else synthesis.limit,
+        optimality_gap=None if synthesis is None else synthesis.optimality_gap,
+        certificate=proved,
+        notes=list(result.notes),
+        peak_memory=peak_memory(),
+        seconds=round_seconds({"build": loaded.seconds, **result.seconds}),
+    )
+    report_domain(answer, list_coupled_facts(result), request.json)
+    sys.stdout.flush()  # the answer comes before files, which may fail
+    if proof is not None and files.certificate is not None:
+        files.certificate.check()
+        proof.save(files.certificate.path)
+    if files.policy is not None:
+        exported = robust_policy(result)
+        files.policy.check()
+        chosen_policy = policy or exported.policy
+        if isinstance(problem, ProductProblem):
+            chosen_policy = problem.controller(exported.policy)
+        certified = to_plain(exported.certified(result, problem.text))
+        chosen_policy.save(files.policy.path, model.hash(), certified)
+    leave(verdict, about=problem.text)
 
 
-def _domain_subject(request: DomainQuestion) -> tuple[ParametricMDP, Problem]:
-    """The model that was named, and the problem: of a temporal formula one about a product."""
+def _domain_problem(loaded: LoadedModel | TimedModel, query: Query, policy: Policy | None) -> Problem:
+    """What is asked over a domain: of a temporal formula, about a product."""
     from tightrope.logic.product_problem import product_problem
 
-    model = request.loaded.model
+    model = loaded.model
     if not isinstance(model, ParametricMDP) or not model.parameters.names:
         raise InputError(
-            f"--sets speaks of a domain of parameters, and {request.source} has none",
+            f"--sets speaks of a domain of parameters, and {loaded.source} has none",
             hint="leave --sets out: plain and interval models have one value",
         )
-    if len(request.queries) != 1:
-        raise InputError(f"--sets goes with one property, not {len(request.queries)}")
-    first = request.queries[0]
-    problem: Problem
-    if first.is_plain:
-        problem = Problem(model, first)
-    else:
-        if request.policy is not None:
+    problem = Problem(model, query)
+    if not query.is_plain:
+        if policy is not None:
             raise InputError(
-                f"--policy does not go with {first.text} over a domain: a policy with memory is wanted",
+                f"--policy does not go with {query.text} over a domain: a policy with memory is wanted",
                 hint="leave --policy out, or ask at a point",
             )
-        problem, reading = product_problem(model, first)
+        problem, reading = product_problem(model, query)
         warn(reading)
-    query = problem.query
-    if query.is_threshold:
+    if problem.query.is_threshold:
         raise InputError(
-            f"{query.text} is true or false, and may be true at some instantiations only",
+            f"{problem.text} is true or false, and may be true at some instantiations only",
             hint="ask for the value, Pmax=? [ … ], and compare its bounds",
         )
-    return model, problem
+    return problem
 
 
-def _domain_policy(request: DomainQuestion, problem: Problem) -> tuple[Policy | None, str]:
+def _domain_policy(
+    loaded: LoadedModel | TimedModel, problem: Problem, policy: Policy | None, at: str | None
+) -> tuple[Policy | None, str]:
     """The policy to evaluate (None: find one), and what it is in words."""
-    if request.policy is not None:
-        if request.at is not None:
+    if policy is not None:
+        if at is not None:
             raise InputError("--policy and --at each name a policy here", hint="leave one of them out")
-        return request.policy, "the given policy"
-    if request.at is None:
+        return policy, "the given policy"
+    if at is None:
         return None, "the most robust policy found"
-    model = problem.model
-    assert isinstance(model, ParametricMDP)
-    best = solve(model.instantiate(request.loaded.point(request.at)), problem.objective)
-    return best.policy, f"the optimal policy at {request.at}"
+    return solve(problem.at(loaded.point(at))).policy, f"the optimal policy at {at}"
 
 
-def _report_domain(
-    request: DomainQuestion,
-    query: Query,
-    result: LearningResult,
-    whose: str,
-    proved: tuple[float, float] | None,
-    json: bool,
-) -> None:
-    from tightrope.cli.result_display import list_coupled_facts
-    from tightrope.learning.result import describe_coupled_value
-
-    interval = result.robust.interval
-    names = result.model.parameters.names
-    coupled = describe_coupled_value(result.robust.coupled, names)
-    verdict = result.verdict
-    status = "certified" if verdict.is_proved else "limit"
-    if json:
-        synthesis = result.synthesis
-        answer = DomainAnswer(
-            model=request.source,
-            question=query.text,
-            verdict=verdict.word,
-            why=verdict.why,
-            assumptions=list(verdict.assumptions),
-            sets=request.sets.value,
-            policy=whose,
-            lower=interval.lower,
-            upper=interval.upper,
-            status=status if coupled is None else coupled.status,
-            witness=None if coupled is None else coupled.witness,
-            gap=None if coupled is None else coupled.gap,
-            coupled=coupled,
-            limit=None if synthesis is None else synthesis.limit,
-            optimality_gap=None if synthesis is None else synthesis.optimality_gap,
-            certificate=None if proved is None else Interval(*proved),
-            notes=list(result.notes),
-            peak_memory=peak_memory(),
-            seconds={
-                "build": round(request.loaded.seconds, 6),
-                **{phase: round(seconds, 6) for phase, seconds in result.seconds.items()},
-            },
-        )
-        print_json(answer)
-        return
-    print_verdict(verdict, verdict.headline(str(interval), "over the domain"))
-    shown = [
-        ("policy", whose),
-        ("value", f"{interval} over the domain ({request.sets.value} sets)"),
-        *list_coupled_facts(result),
-    ]
-    if proved is not None:
-        shown.append(("certificate", f"proves {interval_text(*proved)}"))
-    shown += [("note", note) for note in result.notes]
-    spent = f"{request.loaded.seconds:.3g} to build, {sum(result.seconds.values()):.3g} to solve"
-    print_facts(query.text, [*shown, ("seconds", spent), ("memory", memory_text())])
-
-
-def check_timed(request: Request, properties: PropertyTexts, how: SolveOptions) -> None:
-    """Compute and print."""
-    if not properties.files:
-        raise InputError(
-            "no property is given", hint="say what to compute with --prop 'P=? [ F<=10 \"goal\" ]'"
-        )
-    constants = parse_constants(request.const)
-    over_domain = request.sets is not None
-    stop = None if request.build_all or over_domain else properties.boundary(constants)
-    given = properties.model_constants(constants)
-    loaded = load_timed(
-        request.model, given, request.param, request.domain, stop, quiet=request.at is not None
-    )
-    options, structure = PropertyOptions(constants=constants, is_timed=True), loaded.model.structure
-    queries = [
-        read_query(one, file, structure, options) for file in properties.files for one in file.properties
-    ]
-    if not queries:
-        raise InputError("there is no property to check")
-    if over_domain:
-        _check_rate_domain(request, loaded, queries, how)
-        return
-    chain = loaded.model.instantiate(loaded.point(request.at))
-    answers: list[ComposedAnswer] = []
-    for query in queries:
-        with phase_progress() as progress:
-            progress("solve")
-            answers.append(answer_composed(query, chain, how, request.all_states))
-    for answered in answers:
-        for reading in answered.answer.readings:
-            warn(reading)
-    report_answers(loaded.source, loaded, answers, request.json)
-    sys.stdout.flush()
-    leave(Verdict.worst([answer.verdict for answer in answers]))
-
-
-def _check_rate_domain(
-    request: Request, loaded: TimedModel, queries: Sequence[Query], how: SolveOptions
+def check_rate_domain(
+    request: CheckRequest, loaded: LoadedModel | TimedModel, query: Query, files: CheckFiles
 ) -> None:
     """Bounds that hold for every point of the domain: rates in intervals, picked anew at every moment."""
     from tightrope.logic.timed import bound_over_rates
-    from tightrope.model.continuous import over_box
+    from tightrope.model.continuous import ParametricCTMC, over_box
 
-    if len(queries) != 1:
-        raise InputError(f"--sets goes with one property, not {len(queries)}")
+    assert isinstance(loaded.model, ParametricCTMC)
     parameters = loaded.model.parameters
     if request.sets not in (None, DomainSets.EXPRESSION):
         raise InputError(
@@ -615,38 +597,27 @@ def _check_rate_domain(
     chain = over_box(loaded.model, parameters.lower, parameters.upper)
     with phase_progress() as progress:
         progress("solve")
-        result = bound_over_rates(chain, queries[0], how)
-    seconds = {"build": round(loaded.seconds, 6), "solve": round(time.perf_counter() - begin, 6)}
+        result = bound_over_rates(chain, query, request.solve_options())
     verdict = Verdict.of(limit="; ".join(result.missed) or None)
-    if request.json:
-        print_json(
-            DomainAnswer(
-                model=loaded.source,
-                question=queries[0].text,
-                verdict=verdict.word,
-                why=verdict.why,
-                assumptions=[],
-                sets="expression",
-                policy="none: a chain has no choices",
-                lower=result.lower,
-                upper=result.upper,
-                status="certified" if verdict.is_proved else "limit",
-                witness=None,
-                gap=None,
-                coupled=None,
-                limit=None,
-                optimality_gap=None,
-                certificate=None,
-                notes=list(result.notes),
-                peak_memory=peak_memory(),
-                seconds=seconds,
-            )
-        )
-    else:
-        print_verdict(verdict, verdict.headline(interval_text(result.lower, result.upper), "over the domain"))
-        facts = [("value", f"{interval_text(result.lower, result.upper)} over the domain (expression sets)")]
-        facts += [("note", note) for note in result.notes]
-        facts.append(("seconds", f"{seconds['build']:.3g} to build, {seconds['solve']:.3g} to solve"))
-        print_facts(queries[0].text, facts)
+    nothing: dict[str, Any] = dict.fromkeys(
+        ("witness", "gap", "coupled", "limit", "optimality_gap", "certificate")
+    )
+    answer = DomainAnswer(
+        model=loaded.source,
+        question=query.text,
+        verdict=verdict.word,
+        why=verdict.why,
+        assumptions=[],
+        sets="expression",
+        policy="none: a chain has no choices",
+        lower=result.lower,
+        upper=result.upper,
+        status="certified" if verdict.is_proved else "limit",
+        **nothing,
+        notes=list(result.notes),
+        peak_memory=peak_memory(),
+        seconds=round_seconds({"build": loaded.seconds, "solve": time.perf_counter() - begin}),
+    )
+    report_domain(answer, (), request.json)
     sys.stdout.flush()
     leave(verdict)

@@ -1,48 +1,28 @@
-"""What `check` prints and writes of its answers: of one P or R, and of properties that are more than that.
-
-Of one P or R these are the values of the initial states, and of all states where they are wanted.
-"""
+"""What `check` says of a property: one record, however it was answered, for JSON and for the terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from pathlib import Path
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType, structs
 
-from tightrope.cli.output import (
-    memory_text,
-    peak_memory,
-    print_facts,
-    print_json,
-    print_table,
-    print_verdict,
-    warn,
-)
-from tightrope.errors import InputError
-from tightrope.io.coding import Real, to_plain
+from tightrope.cli.output import memory_text, peak_memory, print_facts, print_json, print_table, print_verdict
+from tightrope.io.coding import Real
 from tightrope.io.results import CoupledValueFacts, Interval, WitnessFacts
 from tightrope.model.mdp import JOINT_BOUNDS
 from tightrope.numerics.text import interval_text, text_above, text_below
 from tightrope.prism.properties.query import Query
-from tightrope.solver.iteration.budget import SolveOptions
 from tightrope.solver.solution import OPEN, InitialValues, Solution, Status
 from tightrope.verdict import Assumed, Kept, Verdict, Word
 
 if TYPE_CHECKING:
     from tightrope.cli.sources import LoadedModel, TimedModel
-    from tightrope.io.output import OutputFile
     from tightrope.logic.model_checking import Answer
-    from tightrope.model.continuous import CTMC
-    from tightrope.model.mdp import MDP, IntervalMDP
     from tightrope.numerics.arrays import BoolArray
-    from tightrope.prism.properties.query import Query
-    from tightrope.problem import Model
 
 MOST_POINTS = 20
 """Of a trade-off, that are printed."""
@@ -134,210 +114,26 @@ class DomainAnswer(msgspec.Struct, kw_only=True, frozen=True):
     seconds: dict[str, float]
 
 
-@dataclass(frozen=True)
-class ComposedAnswer:
-    """An answer, and which states are shown besides the initial one."""
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """A property, its result as it was computed, and what is said of it."""
 
-    answer: Answer
-    name: str | None
-    shown: BoolArray | None
-    assumed: tuple[Assumed, ...] = ()
-
-    @property
-    def text(self) -> str:
-        return self.answer.text
-
-    @property
-    def seconds(self) -> float:
-        return self.answer.seconds
-
-    @property
-    def is_answered(self) -> bool:
-        return self.answer.is_answered
-
-    @property
-    def trouble(self) -> str:
-        return self.answer.trouble
+    query: Query
+    result: Solution | Answer
+    seconds: float
+    record: PropertyAnswer
 
     @property
     def verdict(self) -> Verdict:
         """What the answer is worth."""
-        own = self.answer.verdict
-        return Verdict(own.word, (*own.assumptions, *self.assumed), own.why)
+        return Verdict(self.record.verdict, tuple(self.record.assumptions), self.record.why)
 
     @property
     def headline(self) -> str:
         """The verdict in a line."""
-        answer = self.answer
-        curve = "a curve" if answer.achieved is not None else ""
-        span = curve if answer.bounds is None else interval_text(*answer.bounds)
-        return self.verdict.headline(answer.truth or span)
-
-    def record(self) -> PropertyAnswer:
-        answer, bounds = self.answer, self.answer.bounds
-        states = UNSET if self.shown is None or bounds is None else self._state_values()
-        verdicts = UNSET if self.shown is None or bounds is not None else dict(self._state_verdicts())
-        return PropertyAnswer(
-            verdict=self.verdict.word,
-            why=self.verdict.why,
-            assumptions=list(self.verdict.assumptions),
-            question=answer.text,
-            name=self.name or UNSET,
-            lower=UNSET if bounds is None else bounds[0],
-            upper=UNSET if bounds is None else bounds[1],
-            initial=UNSET if self._initial is None else initial_record(self._initial),
-            status=status_beside(self.verdict, answer.status),
-            answer=answer.truth or UNSET,
-            iterations=answer.iterations,
-            states=states,
-            verdicts=verdicts,
-            notes=list(answer.readings) or UNSET,
-            points=UNSET if answer.achieved is None else answer.achieved.points.tolist(),
-        )
-
-    def facts(self) -> list[tuple[str, str]]:
-        """What is printed of the initial states."""
-        answer = self.answer
-        facts = [("note", reading) for reading in answer.readings]
-        if answer.achieved is not None:
-            points = [", ".join(f"{value:.6g}" for value in row) for row in answer.achieved.points]
-            facts += [("a policy attains", point) for point in points[:MOST_POINTS]]
-            if self._initial is None and answer.truth is None:
-                return facts
-        if self._initial is None:
-            return [*facts, ("answer", answer.truth or "")]
-        return [*facts, *initial_facts(self._initial)]
-
-    @property
-    def _initial(self) -> InitialValues | None:
-        """The values of the initial states; None where they are verdicts."""
-        answer = self.answer
-        if answer.lower is None or answer.upper is None:
-            return None
-        return InitialValues.of(answer.structure, answer.lower, answer.upper)
-
-    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]] | None:
-        """Columns and rows of the states that are shown."""
-        if self.shown is None:
-            return None
-        if self.answer.bounds is None:
-            return ("state", "answer"), list(self._state_verdicts())
-        rows = [(row.state, text_below(row.lower), text_above(row.upper)) for row in self._state_values()]
-        return ("state", "lower", "upper"), list(rows)
-
-    def _state_values(self) -> list[StateValue]:
-        answer, shown = self.answer, self.shown
-        assert answer.lower is not None and answer.upper is not None and shown is not None
-        name = answer.structure.state_name
-        return [
-            StateValue(name(int(s)), float(answer.lower[s]), float(answer.upper[s]), "")
-            for s in np.flatnonzero(shown)
-        ]
-
-    def _state_verdicts(self) -> list[tuple[str, str]]:
-        answer, shown = self.answer, self.shown
-        assert answer.holds is not None and answer.fails is not None and shown is not None
-        name = answer.structure.state_name
-        return [
-            (
-                name(int(s)),
-                "true" if answer.holds[s] else "false" if answer.fails[s] else "not certified",
-            )
-            for s in np.flatnonzero(shown)
-        ]
-
-
-def refuse_composed(queries: Sequence[Query], given: Sequence[str]) -> None:
-    """Refuse options that do not go with a query, of those that are given."""
-    from tightrope.prism.properties.capabilities import Task
-
-    for query in queries:
-        for option in given:
-            query.require(Task(f"check {option}"))
-
-
-def claim_figure(target: Path, overwrite: bool) -> OutputFile:
-    """Refuse a file that no picture can be written to, before anything is computed."""
-    from tightrope.report.write import check_picture
-
-    return check_picture(target, overwrite)
-
-
-def require_curve(queries: Sequence[Query]) -> None:
-    """A figure is that of two objectives which are both asked for."""
-    from tightrope.logic.model_checking import is_curve
-
-    if len(queries) != 1 or not is_curve(queries[0].formula):
-        raise InputError(
-            "--figure goes with one property that asks for two objectives",
-            hint='multi(Pmax=? [ F "a" ], Pmin=? [ F "b" ])',
-        )
-
-
-def write_figure(target: OutputFile, result: PlainAnswer | ComposedAnswer) -> None:
-    """The curve of two objectives."""
-    from tightrope.report.curves import write_pareto_curve
-
-    assert isinstance(result, ComposedAnswer)
-    write_pareto_curve(result.answer, target)
-
-
-def write_controller(target: OutputFile, result: ComposedAnswer, model_hash: str, over: str) -> None:
-    """The policy of a temporal formula, with the interval that it attains."""
-    from tightrope.io.results import CertifiedFacts
-
-    answer = result.answer
-    if answer.controller is None or answer.attained is None:
-        raise InputError(
-            f"--policy-out does not go with {answer.text}: its automaton is another program's",
-            hint="leave --ltl-translator out",
-        )
-    lower, upper = answer.attained
-    certified = CertifiedFacts(
-        question=answer.text, lower=lower, upper=upper, over=over, status=answer.status
-    )
-    target.check()
-    answer.controller.save(target.path, model_hash, to_plain(certified))
-
-
-def certify_composed(
-    target: OutputFile,
-    result: ComposedAnswer,
-    query: Query,
-    whole: Model,
-    theta: Sequence[Fraction] | None,
-    options: SolveOptions,
-    about: Mapping[str, object],
-) -> None:
-    """Write the certificate of a long-run average or a temporal formula, about the model as it was given."""
-    from tightrope.certify.certificate_file import save_certificate
-    from tightrope.certify.problem import asked_of
-    from tightrope.certify.solved import composed_certificate
-
-    request = asked_of(query, options.translator)
-    proof = composed_certificate(whole, request, theta, options, options.assume_support, about)
-    claim, bounds = proof.claims[0], result.answer.bounds
-    if bounds is not None and (claim.lower < bounds[0] or claim.upper > bounds[1]):
-        low, high = text_below(claim.lower), text_above(claim.upper)
-        warn(f"the certificate proves [{low}, {high}], a little less than the answer says")
-    target.check()
-    save_certificate(proof, target.path)
-
-
-def answer_composed(
-    query: Query,
-    model: MDP | IntervalMDP | CTMC,
-    options: SolveOptions,
-    all_states: bool,
-    controller: bool = False,
-) -> ComposedAnswer:
-    """Answer a property that is not plain."""
-    from tightrope.logic.model_checking import check_query
-
-    chosen = replace(options, controller=controller)
-    result = check_query(query, model, chosen, options.assume_support, all_states)
-    shown = np.ones(model.states, np.bool_) if all_states else result.listed
-    return ComposedAnswer(result, query.name, shown, support_assumed(options.assume_support))
+        record = self.record
+        claim = record.answer or _span(record) or ("a curve" if record.points else "")
+        return self.verdict.headline(claim)
 
 
 def support_assumed(least: float | None) -> tuple[Assumed, ...]:
@@ -348,187 +144,188 @@ def support_assumed(least: float | None) -> tuple[Assumed, ...]:
     return (Assumed("support", Kept.STATED, words),)
 
 
-def report_answers(
-    source: str,
-    loaded: LoadedModel | TimedModel,
-    answers: Sequence[PlainAnswer | ComposedAnswer],
-    as_json: bool,
-) -> None:
-    """Print all answers, as one JSON object or as tables; the verdict of all of them first."""
-    verdict = Verdict.worst([answer.verdict for answer in answers])
-    if as_json:
-        results = [answer.record() for answer in answers]
-        seconds = {
-            "build": round(loaded.seconds, 6),
-            "solve": round(sum(answer.seconds for answer in answers), 6),
-        }
-        head = structs.asdict(results[0])
-        if len(results) > 1:
-            judged = {"verdict": verdict.word, "why": verdict.why, "assumptions": list(verdict.assumptions)}
-            head = {**judged, "properties": results}
-        built = Built(loaded.model.states, not loaded.is_partial)
-        print_json(CheckAnswer(model=source, **head, built=built, seconds=seconds, peak_memory=peak_memory()))
-        return
-    together = f"{sum(answer.is_answered for answer in answers)} of {len(answers)} properties answered"
-    print_verdict(verdict, answers[0].headline if len(answers) == 1 else verdict.headline(together))
-    for answer in answers:
-        facts = answer.facts()
-        if len(answers) > 1:
-            facts.insert(0, ("verdict", answer.verdict.word.value))
-        if loaded.is_partial:
-            size = f"{loaded.model.states:,} states"
-            facts.append(("built", f"{size}, none behind targets or forbidden ones (--build-all)"))
-        facts.append(("seconds", f"{loaded.seconds:.3g} to build, {answer.seconds:.3g} to solve"))
-        facts.append(("memory", memory_text()))
-        print_facts(answer.text, facts)
-        if (table := answer.table()) is not None:
-            print_table("", *table)
+def describe_solution(
+    query: Query, solution: Solution, all_states: bool, has_factors: bool, assumed: tuple[Assumed, ...]
+) -> PropertyAnswer:
+    """What is said of one P or R: the values of the initial states, of all states where they are wanted.
 
-
-@dataclass(frozen=True)
-class PlainAnswer:
-    """A question with its solution."""
-
-    query: Query
-    solution: Solution
-    seconds: float
-    of_all_states: bool = False
-    has_factors: bool = False
-    """Whether the model knows independent factors of synchronised intervals."""
-    assumed: tuple[Assumed, ...] = ()
-
-    @property
-    def text(self) -> str:
-        return self.query.text
-
-    @property
-    def value(self) -> InitialValues:
-        return self.solution.at_initial_states
-
-    @property
-    def verdict(self) -> Verdict:
-        """What the answer is worth."""
-        return Verdict.of(self.assumed, limit=None if self.is_answered else self.trouble)
-
-    @property
-    def headline(self) -> str:
-        """The verdict in a line."""
-        return self.verdict.headline(self.truth or _span(self.value.lower, self.value.upper))
-
-    @property
-    def truth(self) -> str | None:
-        """True where it is true in every initial state."""
-        return self.solution.truth
-
-    @property
-    def is_answered(self) -> bool:
-        """A threshold is answered by any bounds that decide it, a number only by close ones."""
-        if self.truth is not None:
-            return self.truth != "not certified"
-        return self._status is Status.CERTIFIED
-
-    @property
-    def _status(self) -> Status:
-        """That of what was asked: the initial state, or all of them."""
-        return self.solution.status if self.of_all_states else self.solution.initial_status
-
-    @property
-    def status(self) -> str:
-        return self._status.name.lower().replace("_", "-")
-
-    @property
-    def trouble(self) -> str:
-        why = self._status.value
-        if self.truth == OPEN and self._status is Status.CERTIFIED:
-            why = (
-                f"its bounds {_span(self.value.lower, self.value.upper)} lie on both sides of the threshold: "
-                "the value is equal to it, as far as rounding lets us tell. Move the threshold."
-            )
-        return f"{self.query.text}: {why}"
-
-    @property
-    def notes(self) -> list[str]:
-        """What a reader must be told of how it was read."""
-        return [JOINT_BOUNDS] if self.has_factors and not self.solution.is_factored else []
-
-    def record(self) -> PropertyAnswer:
-        value = self.value
-        reading = self.query.reading
-        return PropertyAnswer(
-            verdict=self.verdict.word,
-            why=self.verdict.why,
-            assumptions=list(self.verdict.assumptions),
-            question=self.query.text,
-            name=self.query.name or UNSET,
-            read_as=UNSET if reading is None else reading.taken,
-            robust_form=UNSET if reading is None else reading.robust,
-            lower=value.lower,
-            upper=value.upper,
-            initial=initial_record(value),
-            status=status_beside(self.verdict, self.status),
-            answer=UNSET if self.truth is None else self.truth,
-            iterations=self.solution.iterations,
-            states=_all_states(self) if self.of_all_states else UNSET,
-            notes=self.notes or UNSET,
+    A threshold is answered by any bounds that decide it, a number only by close ones. `has_factors`: the
+    model knows independent factors of synchronised intervals.
+    """
+    value, truth, structure = solution.at_initial_states, solution.truth, solution.kernel.structure
+    status = solution.status if all_states else solution.initial_status
+    trouble = status.value
+    if truth == OPEN and status is Status.CERTIFIED:
+        trouble = (
+            f"its bounds {interval_text(value.lower, value.upper)} lie on both sides of the threshold: the "
+            "value is equal to it, as far as rounding lets us tell. Move the threshold."
         )
-
-    def facts(self) -> list[tuple[str, str]]:
-        """What is printed of the initial states."""
-        facts = initial_facts(self.value)
-        facts = [*(("note", note) for note in self.notes), *facts]
-        if (reading := self.query.reading) is not None:
-            facts.insert(0, ("read as", f"{reading.taken}: nature for the agent; robust: {reading.robust}"))
-        if self.truth is not None:
-            facts.insert(0, ("answer", self.truth))
-        return facts
-
-    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]] | None:
-        """Columns and rows of all states, where they were asked for."""
-        if not self.of_all_states:
-            return None
-        rows = [
-            (row.state, text_below(row.lower), text_above(row.upper), row.action) for row in _all_states(self)
-        ]
-        return ("state", "lower", "upper", "action"), list(rows)
-
-
-def status_beside(verdict: Verdict, status: str) -> str:
-    """The status of an answer, which never says more or less than its verdict."""
-    if verdict.is_proved:
-        return status if status == "automaton-believed" else "certified"
-    return verdict.word.value if status == "certified" else status
-
-
-def _all_states(answer: PlainAnswer) -> list[StateValue]:
-    structure, solution = answer.solution.kernel.structure, answer.solution
-    return [
+    is_answered = status is Status.CERTIFIED if truth is None else truth != OPEN
+    states = [
         StateValue(
             structure.state_name(s),
             float(solution.lower[s]),
             float(solution.upper[s]),
             structure.action_name(int(c)) if (c := solution.choice[s]) >= 0 else "",
         )
-        for s in range(structure.states)
+        for s in range(structure.states if all_states else 0)
     ]
+    reading = query.reading
+    return _record(
+        query,
+        Verdict.of(assumed, limit=None if is_answered else f"{query.text}: {trouble}"),
+        value,
+        status.name.lower().replace("_", "-"),
+        read_as=UNSET if reading is None else reading.taken,
+        robust_form=UNSET if reading is None else reading.robust,
+        answer=truth or UNSET,
+        iterations=solution.iterations,
+        states=states if all_states else UNSET,
+        notes=[JOINT_BOUNDS] if has_factors and not solution.is_factored else UNSET,
+    )
 
 
-def initial_facts(value: InitialValues) -> list[tuple[str, str]]:
-    """What is printed of the values of initial states."""
-    if value.states == 1:
-        return [("value", _span(*value.least))]
-    return [
-        ("value", f"{_span(value.lower, value.upper)} over {value.states:,} initial states"),
-        ("least", _span(*value.least)),
-        ("greatest", _span(*value.greatest)),
-    ]
+def describe_answer(
+    query: Query, answer: Answer, shown: BoolArray | None, assumed: tuple[Assumed, ...]
+) -> PropertyAnswer:
+    """What is said of any other property; `shown` are the states that are listed, with values or truths."""
+    name, own = answer.structure.state_name, answer.verdict
+    listed = [] if shown is None else np.flatnonzero(shown).tolist()
+    value, states, verdicts = None, None, None
+    if answer.lower is not None and answer.upper is not None:
+        value = InitialValues.of(answer.structure, answer.lower, answer.upper)
+        states = [StateValue(name(s), float(answer.lower[s]), float(answer.upper[s]), "") for s in listed]
+    elif answer.holds is not None and answer.fails is not None:
+        truths = {s: "true" if answer.holds[s] else "false" if answer.fails[s] else OPEN for s in listed}
+        verdicts = {name(s): truth for s, truth in truths.items()}
+    return _record(
+        query,
+        Verdict(own.word, (*own.assumptions, *assumed), own.why),
+        value,
+        answer.status,
+        answer=answer.truth or UNSET,
+        iterations=answer.iterations,
+        states=UNSET if shown is None or states is None else states,
+        verdicts=UNSET if shown is None or verdicts is None else verdicts,
+        notes=list(answer.readings) or UNSET,
+        points=UNSET if answer.achieved is None else answer.achieved.points.tolist(),
+    )
 
 
-def initial_record(value: InitialValues) -> InitialFacts | UnsetType:
-    """The same for JSON; nothing where there is one initial state."""
-    if value.states == 1:
-        return UNSET
-    return InitialFacts(value.states, Interval(*value.least), Interval(*value.greatest))
+def _record(
+    query: Query, verdict: Verdict, value: InitialValues | None, status: str, **others: Any
+) -> PropertyAnswer:
+    """The status never says more or less than the verdict."""
+    if verdict.is_proved:
+        status = status if status == "automaton-believed" else "certified"
+    elif status == "certified":
+        status = verdict.word.value
+    several = value is not None and value.states > 1
+    return PropertyAnswer(
+        verdict=verdict.word,
+        why=verdict.why,
+        assumptions=list(verdict.assumptions),
+        question=query.text,
+        name=query.name or UNSET,
+        lower=UNSET if value is None else value.lower,
+        upper=UNSET if value is None else value.upper,
+        initial=InitialFacts(value.states, Interval(*value.least), Interval(*value.greatest))
+        if value is not None and several
+        else UNSET,
+        status=status,
+        **others,
+    )
 
 
-def _span(lower: float, upper: float) -> str:
-    return interval_text(lower, upper)
+def report_answers(
+    loaded: LoadedModel | TimedModel, answers: Sequence[Answered], verdict: Verdict, as_json: bool
+) -> None:
+    """Print all answers, as one JSON object or as tables; the verdict of all of them first."""
+    if as_json:
+        records = [answer.record for answer in answers]
+        spent = {"build": loaded.seconds, "solve": sum(answer.seconds for answer in answers)}
+        head = structs.asdict(records[0])
+        if len(records) > 1:
+            judged = {"verdict": verdict.word, "why": verdict.why, "assumptions": list(verdict.assumptions)}
+            head = {**judged, "properties": records}
+        print_json(
+            CheckAnswer(
+                model=loaded.source,
+                **head,
+                built=Built(loaded.model.states, not loaded.is_partial),
+                seconds=round_seconds(spent),
+                peak_memory=peak_memory(),
+            )
+        )
+        return
+    proved = sum(answer.verdict.is_proved for answer in answers)
+    together = f"{proved} of {len(answers)} properties answered"
+    print_verdict(verdict, answers[0].headline if len(answers) == 1 else verdict.headline(together))
+    for answer in answers:
+        facts = [("verdict", answer.verdict.word.value)] if len(answers) > 1 else []
+        facts += _facts(answer.record)
+        if loaded.is_partial:
+            size = f"{loaded.model.states:,} states"
+            facts.append(("built", f"{size}, none behind targets or forbidden ones (--build-all)"))
+        facts.append(("seconds", f"{loaded.seconds:.3g} to build, {answer.seconds:.3g} to solve"))
+        facts.append(("memory", memory_text()))
+        print_facts(answer.query.text, facts)
+        _print_states(answer.record)
+
+
+def round_seconds(seconds: Mapping[str, float]) -> dict[str, float]:
+    """Seconds by phase as JSON has them."""
+    return {phase: round(spent, 6) for phase, spent in seconds.items()}
+
+
+def _facts(record: PropertyAnswer) -> list[tuple[str, str]]:
+    """What is printed of the initial states."""
+    facts = [("answer", record.answer)] if record.answer else []
+    if record.read_as:
+        facts.append(("read as", f"{record.read_as}: nature for the agent; robust: {record.robust_form}"))
+    facts += [("note", note) for note in record.notes or ()]
+    points = [", ".join(f"{value:.6g}" for value in row) for row in record.points or ()]
+    facts += [("a policy attains", point) for point in points[:MOST_POINTS]]
+    if isinstance(record.initial, InitialFacts):
+        facts.append(("value", f"{_span(record)} over {record.initial.states:,} initial states"))
+        facts += [("least", str(record.initial.least)), ("greatest", str(record.initial.greatest))]
+    elif span := _span(record):
+        facts.append(("value", span))
+    return facts
+
+
+def _print_states(record: PropertyAnswer) -> None:
+    """The states that are listed, where there are some."""
+    if isinstance(record.verdicts, dict):
+        print_table("", ("state", "answer"), list(record.verdicts.items()))
+    if isinstance(record.states, list):
+        acts = any(row.action for row in record.states)
+        rows = [
+            (row.state, text_below(row.lower), text_above(row.upper), *([row.action] if acts else []))
+            for row in record.states
+        ]
+        print_table("", ("state", "lower", "upper", *(["action"] if acts else [])), rows)
+
+
+def _span(record: PropertyAnswer) -> str:
+    """The bounds of the initial states; empty where there are none."""
+    if isinstance(record.lower, UnsetType) or isinstance(record.upper, UnsetType):
+        return ""
+    return interval_text(record.lower, record.upper)
+
+
+def report_domain(answer: DomainAnswer, details: Sequence[tuple[str, str]], as_json: bool) -> None:
+    """Print the interval over a domain; `details` are facts that are printed of a coupled value."""
+    if as_json:
+        print_json(answer)
+        return
+    verdict = Verdict(answer.verdict, tuple(answer.assumptions), answer.why)
+    span = interval_text(answer.lower, answer.upper)
+    print_verdict(verdict, verdict.headline(span, "over the domain"))
+    facts = [("policy", answer.policy), ("value", f"{span} over the domain ({answer.sets} sets)"), *details]
+    if answer.certificate is not None:
+        facts.append(("certificate", f"proves {answer.certificate}"))
+    facts += [("note", note) for note in answer.notes]
+    build, solve = answer.seconds["build"], sum(answer.seconds.values()) - answer.seconds["build"]
+    spent = f"{build:.3g} to build, {solve:.3g} to solve"
+    print_facts(answer.question, [*facts, ("seconds", spent), ("memory", memory_text())])

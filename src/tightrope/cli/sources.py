@@ -20,7 +20,7 @@ from enum import Enum
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import typer
 from msgspec import UNSET
@@ -34,6 +34,7 @@ from tightrope.errors import InputError, Location, shown
 from tightrope.io.coding import from_plain, to_plain
 from tightrope.io.results import KeptFacts, ReadingFacts
 from tightrope.loading import BENCHMARK, ModelRequest, read_continuous, read_model
+from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import parse_point
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from tightrope.data.reading import Reading
     from tightrope.io.table.data_table import DataFile
     from tightrope.logic.product_problem import ProductProblem
-    from tightrope.model.continuous import ParametricCTMC
     from tightrope.prism.parse.property_syntax import PropertyFile
     from tightrope.prism.properties.boundary import Boundary
 
@@ -59,11 +59,16 @@ MANY_TRANSITIONS = 100_000
 """Transitions from which on memory that building has left is worth giving back."""
 
 
-@dataclass(frozen=True)
-class LoadedModel:
-    """A model, the seconds it took to build, and the benchmark instance it is, if any."""
+M = TypeVar("M")
 
-    model: Model
+
+@dataclass(frozen=True)
+class Loaded(Generic[M]):
+    """A model by the name it was given, the seconds it took to build, and the benchmark instance it is, if
+    any."""
+
+    source: str
+    model: M
     seconds: float
     benchmark: Instance | None = None
     is_partial: bool = False
@@ -71,21 +76,23 @@ class LoadedModel:
 
     def point(self, at: str | None) -> tuple[Fraction, ...]:
         """The point that `--at` gives; without it, a benchmark's true one."""
-        names = self.model.parameters.names if isinstance(self.model, ParametricMDP) else ()
+        model = self.model
+        names = model.parameters.names if isinstance(model, ParametricMDP | ParametricCTMC) else ()
         if at is not None:
             return parse_point(at, names, "--at")
         if self.benchmark is not None:
             return self.benchmark.truth
-        return _refuse_missing_point(names)
+        if names:
+            raise InputError(
+                f"the model has parameters: {', '.join(names)}",
+                hint=f"say where to look with --at {','.join(f'{name}=…' for name in names)}",
+            )
+        return ()
 
-    def property_text(self, prop: str | None) -> str:
-        """The property that `--prop` gives; without it, a benchmark's own."""
-        if prop is not None:
-            return prop
-        if self.benchmark is not None:
-            return self.benchmark.property_text
-        hint = "say what to compute with --prop 'Pmax=? [ F \"goal\" ]'"
-        raise InputError("no property is given", hint=hint)
+
+LoadedModel = Loaded[Model]
+TimedModel = Loaded[ParametricCTMC]
+"""A chain in continuous time."""
 
 
 def load_model(
@@ -107,7 +114,7 @@ def load_model(
         read = read_model(request, progress, warn)
     if read.model.structure.transitions >= MANY_TRANSITIONS:
         give_back_memory()
-    return LoadedModel(read.model, time.perf_counter() - begin, read.benchmark, read.is_partial)
+    return LoadedModel(source, read.model, time.perf_counter() - begin, read.benchmark, read.is_partial)
 
 
 def give_back_memory() -> None:
@@ -116,33 +123,6 @@ def give_back_memory() -> None:
     """
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
-
-
-@dataclass(frozen=True)
-class TimedModel:
-    """A chain in continuous time and the seconds it took to build."""
-
-    source: str
-    model: ParametricCTMC
-    seconds: float
-    is_partial: bool = False
-
-    def point(self, at: str | None) -> tuple[Fraction, ...]:
-        """The point that `--at` gives; none is needed where there are no parameters."""
-        names = self.model.parameters.names
-        if at is not None:
-            return parse_point(at, names, "--at")
-        return _refuse_missing_point(names)
-
-
-def _refuse_missing_point(names: Sequence[str]) -> tuple[()]:
-    """The point of a model without parameters; one with parameters needs `--at`."""
-    if names:
-        raise InputError(
-            f"the model has parameters: {', '.join(names)}",
-            hint=f"say where to look with --at {','.join(f'{name}=…' for name in names)}",
-        )
-    return ()
 
 
 def load_timed(
@@ -158,7 +138,7 @@ def load_timed(
     begin = time.perf_counter()
     with build_progress(Path(source).name) as progress:
         read = read_continuous(request, progress, None if quiet else warn)
-    return TimedModel(source, read.model, time.perf_counter() - begin, read.is_partial)
+    return TimedModel(source, read.model, time.perf_counter() - begin, is_partial=read.is_partial)
 
 
 def load_embedded(request: ModelRequest, at: str | None, files: Sequence[PropertyFile]) -> LoadedModel:
@@ -173,7 +153,7 @@ def load_embedded(request: ModelRequest, at: str | None, files: Sequence[Propert
         read = read_continuous(request, progress, None if at is not None else warn)
     timed = TimedModel(request.source, read.model, 0.0)
     chain = embed(read.model.instantiate(timed.point(at)))
-    return LoadedModel(chain, time.perf_counter() - begin, None)
+    return LoadedModel(request.source, chain, time.perf_counter() - begin)
 
 
 MINARI = "minari:"
@@ -313,25 +293,28 @@ class PropertyTexts:
 
     def queries(
         self,
-        loaded: LoadedModel,
+        loaded: LoadedModel | TimedModel,
         constants: Mapping[str, str],
         discount: float | None = None,
         terminal_reward: str | None = None,
-        is_uncertain: bool = False,
     ) -> list[Query]:
         """What every property asks of the model; a benchmark's own where none was given."""
-        files = self.files
+        files, model = self.files, loaded.model
         if not files:
-            files = (parse_properties(loaded.property_text(None), "the benchmark's property"),)
-            if terminal_reward is None and loaded.benchmark is not None:
+            if loaded.benchmark is None:
+                hint = "say what to compute with --prop 'Pmax=? [ F \"goal\" ]'"
+                raise InputError("no property is given", hint=hint)
+            files = (parse_properties(loaded.benchmark.property_text, "the benchmark's property"),)
+            if terminal_reward is None:
                 terminal_reward = loaded.benchmark.terminal_reward
         options = PropertyOptions(
             constants=constants,
-            is_interval=is_uncertain or isinstance(loaded.model, IntervalMDP),
+            is_interval=isinstance(model, IntervalMDP),
+            is_timed=isinstance(model, ParametricCTMC),
             discount=discount,
             terminal_reward=terminal_reward,
         )
-        structure = loaded.model.structure
+        structure = model.structure
         queries = [read_query(one, file, structure, options) for file in files for one in file.properties]
         if not queries:
             raise InputError("there is no property to check", Location(files[0].file))

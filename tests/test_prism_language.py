@@ -25,7 +25,7 @@ from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.modules import compose
 from tightrope.prism.load import load_prism_text
 from tightrope.prism.parse.parser import parse_model
-from tightrope.prism.parse.syntax import ActionRenaming, Hiding, ModuleName, Parallel
+from tightrope.prism.parse.syntax import ActionRenaming, ModuleName, Parallel
 
 MODELS = Path(__file__).parent / "models"
 COMPOSED = MODELS / "symbolic" / "composed.prism"
@@ -52,13 +52,10 @@ def moves(part: Any, own: dict[str, list[tuple[str | None, int]]]) -> tuple[list
         ]
         return alone + joint, left_names | right_names
     inner, names = moves(part.inner, own)
-    if isinstance(part, Hiding):
-        hidden = set(part.actions)
-        return [(None if a in hidden else a, c) for a, c in inner], names - hidden
     assert isinstance(part, ActionRenaming)
     mapping = dict(part.renaming)
     renamed = [(None if a is None else mapping.get(a, a), c) for a, c in inner]
-    return renamed, {mapping.get(name, name) for name in names}
+    return renamed, {mapping.get(name, name) for name in names} - {None}
 
 
 ACTIONS = st.sampled_from("abc")

@@ -18,9 +18,9 @@ from tightrope.prism.expand.expressions import Inliner, rename
 from tightrope.prism.expand.program import StateVariable, Synchronisation
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.syntax import (
+    ActionRenaming,
     Complaint,
     Composition,
-    Hiding,
     Module,
     ModuleName,
     Parallel,
@@ -242,9 +242,8 @@ class _Parts:
                     f"this composition has more than {_MOST:,} ways to synchronise", part.position
                 )
             return _parallel(left, right, part.actions)
+        assert isinstance(part, ActionRenaming)
         inner = self.of(part.inner, depth + 1)
-        if isinstance(part, Hiding):
-            return _rename_composed(inner, dict.fromkeys(part.actions))
         mapping: dict[str, str | None] = {}
         for old, new in part.renaming:
             if old in mapping:

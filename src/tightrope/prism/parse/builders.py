@@ -12,22 +12,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import cast
+from typing import Any
 
-from lark import Token, Transformer
+from lark import Token, Transformer, v_args
 
 from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse import syntax
-from tightrope.prism.parse.syntax import (
-    Binary,
-    Complaint,
-    Expression,
-    Name,
-    Position,
-    Unary,
-    position_of,
-    suggestion,
-)
+from tightrope.prism.parse.property_syntax import PathFormula, RewardFormula, RewardOperator, StepBound
+from tightrope.prism.parse.syntax import Complaint, Expression, Position, Type, position_of, suggestion
 
 FUNCTIONS = ("min", "max", "floor", "ceil", "round", "pow", "mod", "log")
 
@@ -54,61 +46,58 @@ _MOST_DIGITS = 400
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 
 
+@v_args(inline=True)
 class ExpressionBuilder(Transformer[Token, object]):
-    """One method a rule; the argument holds the rule's parts in their order."""
+    """One method a rule; the arguments are the rule's parts in their order."""
 
-    def integer(self, parts: list[Token]) -> syntax.Expression:
-        return syntax.Literal(int(_check_number(parts[0])), syntax.Type.INT, at(parts[0]))
+    def integer(self, number: Token) -> Expression:
+        return syntax.Literal(int(_check_number(number)), Type.INT, at(number))
 
-    def decimal(self, parts: list[Token]) -> syntax.Expression:
-        return syntax.Literal(Fraction(str(_check_number(parts[0]))), syntax.Type.DOUBLE, at(parts[0]))
+    def decimal(self, number: Token) -> Expression:
+        return syntax.Literal(Fraction(str(_check_number(number))), Type.DOUBLE, at(number))
 
-    def truth(self, parts: list[Token]) -> syntax.Expression:
-        return syntax.Literal(parts[0] == "true", syntax.Type.BOOL, at(parts[0]))
+    def truth(self, word: Token) -> Expression:
+        return syntax.Literal(word == "true", Type.BOOL, at(word))
 
-    def name(self, parts: list[Token]) -> syntax.Expression:
-        return syntax.Name(identifier(parts[0]), at(parts[0]))
+    def name(self, name: Token) -> Expression:
+        return syntax.Name(identifier(name), at(name))
 
-    def quoted(self, parts: list[Token]) -> syntax.Expression:
-        return syntax.Label(parts[0][1:-1], at(parts[0]))
+    def quoted(self, name: Token) -> Expression:
+        return syntax.Label(name[1:-1], at(name))
 
-    def call(self, parts: list[Token | syntax.Expression]) -> syntax.Expression:
+    def call(self, function: Token, *arguments: Expression) -> Expression:
         """`min(a, b)`, or `func(min, a, b)` as older files have it."""
-        function = cast(Token, parts[0])
         if function not in FUNCTIONS:
             raise Complaint(
                 f"unknown function '{function}'", at(function), suggestion(function, FUNCTIONS, "functions")
             )
-        return syntax.Call(str(function), tuple(cast(list[syntax.Expression], parts[1:])), at(function))
+        return syntax.Call(str(function), arguments, at(function))
 
-    def unary(self, parts: list[Token | syntax.Expression]) -> syntax.Expression:
-        operator = cast(Token, parts[0])
-        return syntax.Unary(str(operator), cast(syntax.Expression, parts[1]), at(operator))
+    def unary(self, operator: Token, operand: Expression) -> Expression:
+        return syntax.Unary(str(operator), operand, at(operator))
 
-    def conditional(self, parts: list[syntax.Expression]) -> syntax.Expression:
-        return syntax.Conditional(parts[0], parts[1], parts[2], position_of(parts[0]))
+    def conditional(self, condition: Expression, then: Expression, otherwise: Expression) -> Expression:
+        return syntax.Conditional(condition, then, otherwise, position_of(condition))
 
-    def left_chain(self, parts: list[Token | syntax.Expression]) -> syntax.Expression:
-        return _chain_left(*_chain(parts))
+    def left_chain(self, *parts: Any) -> Expression:
+        return _chain_left(parts[::2], parts[1::2])
 
-    def junction(self, parts: list[Token | syntax.Expression]) -> syntax.Expression:
-        return _balance(*_chain(parts))
+    def junction(self, *parts: Any) -> Expression:
+        return _balance(parts[::2], parts[1::2])
 
-    def sum(self, parts: list[Token | syntax.Expression]) -> syntax.Expression:
-        return _balance(*_chain(parts))
+    sum = junction
 
-    def product(self, parts: list[Token | syntax.Expression]) -> syntax.Expression:
+    def product(self, *parts: Any) -> Expression:
         # Regrouping a quotient could divide by what is multiplied with, which may be 0.
-        operands, operators = _chain(parts)
-        return (_chain_left if "/" in operators else _balance)(operands, operators)
+        return (_chain_left if "/" in parts[1::2] else _balance)(parts[::2], parts[1::2])
 
-    def lone_expression(self, parts: list[syntax.Expression]) -> syntax.Expression:
-        return parts[0]
+    def lone_expression(self, expression: Expression) -> Expression:
+        return expression
 
 
-def at(token: Token) -> syntax.Position:
+def at(token: Token) -> Position:
     """Where a token starts."""
-    return syntax.Position(token.line or 1, token.column or 1)
+    return Position(token.line or 1, token.column or 1)
 
 
 def identifier(token: Token) -> str:
@@ -139,25 +128,20 @@ def _check_number(token: Token) -> Token:
     return token
 
 
-def _chain(parts: Sequence[Token | syntax.Expression]) -> tuple[list[syntax.Expression], list[str]]:
-    """Operands and the operators between them."""
-    return cast(list[syntax.Expression], list(parts[::2])), [str(operator) for operator in parts[1::2]]
-
-
-def _chain_left(operands: Sequence[syntax.Expression], operators: Sequence[str]) -> syntax.Expression:
+def _chain_left(operands: Sequence[Expression], operators: Sequence[str]) -> Expression:
     result = operands[0]
     for operator, operand in zip(operators, operands[1:], strict=True):
-        result = syntax.Binary(operator, result, operand, position_of(result))
+        result = syntax.Binary(str(operator), result, operand, position_of(result))
     return result
 
 
-def _balance(operands: Sequence[syntax.Expression], operators: Sequence[str]) -> syntax.Expression:
+def _balance(operands: Sequence[Expression], operators: Sequence[str]) -> Expression:
     """a - b + c - d as (a - b) + (c - d): behind a minus, the right half changes its signs."""
     if len(operands) <= _LONGEST_LEFT_CHAIN:
         return _chain_left(operands, operators)
     middle = len(operands) // 2
-    joint = operators[middle - 1]
-    right_operators = list(operators[middle:])
+    joint = str(operators[middle - 1])
+    right_operators = operators[middle:]
     if joint == "-":
         right_operators = ["-" if operator == "+" else "+" for operator in right_operators]
     left = _balance(operands[:middle], operators[: middle - 1])
@@ -166,8 +150,6 @@ def _balance(operands: Sequence[syntax.Expression], operators: Sequence[str]) ->
 
 
 # --- models --------------------------------------------------------------------------------
-
-Parts = list[object]
 
 _MODEL_TYPES = {
     "dtmc": syntax.ModelType.DTMC,
@@ -179,142 +161,105 @@ _MODEL_TYPES = {
 }
 
 
+@v_args(inline=True)
 class DeclarationBuilder(ExpressionBuilder):
     """What models and property files have in common: constants and labels."""
 
-    def constant(self, parts: Parts) -> syntax.Constant:
-        kind, name, value = cast(tuple[Token | None, Token, syntax.Expression | None], tuple(parts))
-        type_ = syntax.Type.INT if kind is None else syntax.Type(str(kind))
-        return syntax.Constant(identifier(name), type_, value, at(name))
+    def constant(self, kind: Token | None, name: Token, value: Expression | None) -> syntax.Constant:
+        return syntax.Constant(identifier(name), Type(str(kind or "int")), value, at(name))
 
-    def label(self, parts: Parts) -> syntax.LabelDefinition:
-        name, expression = cast(tuple[Token, syntax.Expression], tuple(parts))
+    def label(self, name: Token, expression: Expression) -> syntax.LabelDefinition:
         return syntax.LabelDefinition(unquote_identifier(name, "label"), expression, at(name))
 
 
+@v_args(inline=True)
 class ModelBuilder(DeclarationBuilder):
     """Model files."""
 
-    def model(self, parts: Parts) -> Parts:
-        return parts
+    def model(self, *items: object) -> Sequence[object]:
+        return items
 
-    def quoted(self, parts: list[Token]) -> syntax.Label:
+    def quoted(self, name: Token) -> Expression:
         raise Complaint(
-            f"a label may not stand in a model's expressions: {parts[0]}",
-            at(parts[0]),
+            f"a label may not stand in a model's expressions: {name}",
+            at(name),
             "use a formula with the same definition",
         )
 
-    def model_type(self, parts: Parts) -> tuple[syntax.ModelType, syntax.Position]:
-        (token,) = cast(list[Token], parts)
-        return _MODEL_TYPES[token], at(token)
+    def model_type(self, word: Token) -> tuple[syntax.ModelType, Position]:
+        return _MODEL_TYPES[word], at(word)
 
-    def formula(self, parts: Parts) -> syntax.Formula:
-        name, expression = cast(tuple[Token, syntax.Expression], tuple(parts))
+    def formula(self, name: Token, expression: Expression) -> syntax.Formula:
         return syntax.Formula(identifier(name), expression, at(name))
 
-    def initial_states(self, parts: Parts) -> tuple[syntax.Expression, syntax.Position]:
-        token, expression = cast(tuple[Token, syntax.Expression], tuple(parts))
-        return expression, at(token)
+    def initial_states(self, keyword: Token, expression: Expression) -> tuple[Expression, Position]:
+        return expression, at(keyword)
 
-    # --- variables -------------------------------------------------------------------------
+    def global_variable(self, variable: syntax.Variable) -> syntax.Variable:
+        return variable
 
-    def global_variable(self, parts: Parts) -> syntax.Variable:
-        return cast(syntax.Variable, parts[0])
+    def bounded_variable(
+        self, name: Token, low: Expression, high: Expression, initial: Expression | None
+    ) -> syntax.Variable:
+        return syntax.Variable(identifier(name), Type.INT, low, high, initial, at(name))
 
-    def bounded_variable(self, parts: Parts) -> syntax.Variable:
-        name, low, high, initial = cast(
-            tuple[Token, syntax.Expression, syntax.Expression, syntax.Expression | None], tuple(parts)
-        )
-        return syntax.Variable(identifier(name), syntax.Type.INT, low, high, initial, at(name))
-
-    def bool_variable(self, parts: Parts) -> syntax.Variable:
-        name, _, initial = cast(tuple[Token, Token, syntax.Expression | None], tuple(parts))
-        return syntax.Variable(identifier(name), syntax.Type.BOOL, None, None, initial, at(name))
-
-    def unbounded_variable(self, parts: Parts) -> syntax.Variable:
-        name, kind = cast(tuple[Token, Token], tuple(parts[:2]))
+    def unranged_variable(self, name: Token, kind: Token, initial: Expression | None) -> syntax.Variable:
         if kind == "double":
             raise Complaint(
                 f"variable '{name}' cannot be a double: a state has bool and integer variables only", at(kind)
             )
-        return syntax.Variable(
-            identifier(name), syntax.Type.INT, None, None, cast(syntax.Expression | None, parts[2]), at(name)
-        )
+        return syntax.Variable(identifier(name), Type(str(kind)), None, None, initial, at(name))
 
-    # --- modules ---------------------------------------------------------------------------
-
-    def module(self, parts: Parts) -> syntax.Module:
-        name = cast(Token, parts[0])
-        variables = tuple(part for part in parts if isinstance(part, syntax.Variable))
-        commands = tuple(part for part in parts if isinstance(part, syntax.Command))
+    def module(self, name: Token, *items: syntax.Variable | syntax.Command) -> syntax.Module:
+        variables = tuple(item for item in items if isinstance(item, syntax.Variable))
+        commands = tuple(item for item in items if isinstance(item, syntax.Command))
         return syntax.Module(identifier(name), variables, commands, at(name))
 
-    def renaming(self, parts: Parts) -> syntax.ModuleRenaming:
-        name, base = cast(tuple[Token, Token], tuple(parts[:2]))
-        pairs = cast(list[tuple[str, str]], parts[2:])
-        return syntax.ModuleRenaming(identifier(name), identifier(base), tuple(pairs), at(name))
+    def renaming(self, name: Token, base: Token, *pairs: tuple[str, str]) -> syntax.ModuleRenaming:
+        return syntax.ModuleRenaming(identifier(name), identifier(base), pairs, at(name))
 
-    def rename(self, parts: Parts) -> tuple[str, str]:
-        old, new = cast(tuple[Token, Token], tuple(parts))
-        return identifier(old), identifier(new)
+    def rename(self, *names: Token) -> tuple[str, str]:
+        return identifier(names[0]), identifier(names[-1])
 
-    def command(self, parts: Parts) -> syntax.Command:
-        bracket, action, guard = cast(tuple[Token, Token | None, syntax.Expression], tuple(parts[:3]))
-        updates = tuple(cast(list[syntax.Update], parts[3:]))
-        return syntax.Command(None if action is None else identifier(action), guard, updates, at(bracket))
+    def command(
+        self, bracket: Token, action: Token | None, guard: Expression, *updates: syntax.Update
+    ) -> syntax.Command:
+        return syntax.Command(action and identifier(action), guard, updates, at(bracket))
 
-    def certain_update(self, parts: Parts) -> syntax.Update:
+    def certain_update(self, *parts: syntax.Assignment | Position) -> syntax.Update:
         assignments, position = _assignments(parts)
-        return syntax.Update(syntax.Literal(1, syntax.Type.INT, position), None, assignments, position)
+        return syntax.Update(syntax.Literal(1, Type.INT, position), None, assignments, position)
 
-    def update(self, parts: Parts) -> syntax.Update:
-        probability = cast(syntax.Expression, parts[0])
-        assignments, position = _assignments(parts[1:])
-        return syntax.Update(
-            probability, None, assignments, getattr(probability, "position", None) or position
-        )
+    def update(self, probability: Expression, *parts: syntax.Assignment | Position) -> syntax.Update:
+        assignments, position = _assignments(parts)
+        return syntax.Update(probability, None, assignments, position_of(probability) or position)
 
-    def interval_update(self, parts: Parts) -> syntax.Update:
-        bracket, lower, upper = cast(tuple[Token, syntax.Expression, syntax.Expression], tuple(parts[:3]))
-        assignments, _ = _assignments(parts[3:])
-        return syntax.Update(lower, upper, assignments, at(bracket))
+    def interval_update(
+        self, bracket: Token, lower: Expression, upper: Expression, *parts: syntax.Assignment | Position
+    ) -> syntax.Update:
+        return syntax.Update(lower, upper, _assignments(parts)[0], at(bracket))
 
-    def no_assignment(self, parts: Parts) -> syntax.Position:
-        return at(cast(Token, parts[0]))
+    def no_assignment(self, word: Token) -> Position:
+        return at(word)
 
-    def assignment(self, parts: Parts) -> syntax.Assignment:
-        primed, value = cast(tuple[Token, syntax.Expression], tuple(parts))
-        return syntax.Assignment(
-            identifier(Token.new_borrow_pos("NAME", primed[:-1], primed)), value, at(primed)
-        )
+    def assignment(self, primed: Token, value: Expression) -> syntax.Assignment:
+        name = identifier(Token.new_borrow_pos("NAME", primed[:-1], primed))
+        return syntax.Assignment(name, value, at(primed))
 
-    # --- rewards ---------------------------------------------------------------------------
+    def rewards(self, keyword: Token, name: Token | None, *items: syntax.RewardItem) -> syntax.Rewards:
+        return syntax.Rewards(name and unquote_identifier(name, "reward structure"), items, at(keyword))
 
-    def rewards(self, parts: Parts) -> syntax.Rewards:
-        keyword, name = cast(tuple[Token, Token | None], tuple(parts[:2]))
-        items = tuple(cast(list[syntax.RewardItem], parts[2:]))
-        return syntax.Rewards(
-            None if name is None else unquote_identifier(name, "reward structure"), items, at(keyword)
-        )
+    def state_reward(self, guard: Expression, reward: Expression) -> syntax.RewardItem:
+        return syntax.RewardItem(False, None, guard, reward, position_of(guard) or Position(1, 1))
 
-    def state_reward(self, parts: Parts) -> syntax.RewardItem:
-        guard, reward = cast(tuple[syntax.Expression, syntax.Expression], tuple(parts))
-        position = getattr(guard, "position", None) or syntax.Position(1, 1)
-        return syntax.RewardItem(False, None, guard, reward, position)
+    def choice_reward(
+        self, bracket: Token, action: Token | None, guard: Expression, reward: Expression
+    ) -> syntax.RewardItem:
+        return syntax.RewardItem(True, action and identifier(action), guard, reward, at(bracket))
 
-    def choice_reward(self, parts: Parts) -> syntax.RewardItem:
-        bracket, action, guard, reward = cast(
-            tuple[Token, Token | None, syntax.Expression, syntax.Expression], tuple(parts)
-        )
-        return syntax.RewardItem(
-            True, None if action is None else identifier(action), guard, reward, at(bracket)
-        )
-
-    # --- compositions ----------------------------------------------------------------------
-
-    def system(self, parts: Parts) -> tuple[syntax.Composition, syntax.Position]:
-        keyword, name, composition = cast(tuple[Token, Token | None, syntax.Composition], tuple(parts))
+    def system(
+        self, keyword: Token, name: Token | None, composition: syntax.Composition
+    ) -> tuple[syntax.Composition, Position]:
         if name is not None:
             raise Complaint(
                 f"the composition has the name {name}: only one without a name is read",
@@ -323,51 +268,46 @@ class ModelBuilder(DeclarationBuilder):
             )
         return composition, at(keyword)
 
-    def module_name(self, parts: Parts) -> syntax.ModuleName:
-        (name,) = cast(list[Token], parts)
-        return syntax.ModuleName(identifier(name), at(name))
+    def module_name(self, name: Token) -> syntax.ModuleName:
+        return syntax.ModuleName(at(name), identifier(name))
 
-    def full_parallel(self, parts: Parts) -> syntax.Composition:
-        return _join(cast(list[syntax.Composition], parts), None)
+    def full_parallel(self, *parts: syntax.Composition) -> syntax.Composition:
+        return _join(parts, None)
 
-    def interleaved(self, parts: Parts) -> syntax.Composition:
-        return _join(cast(list[syntax.Composition], parts), ())
+    def interleaved(self, *parts: syntax.Composition) -> syntax.Composition:
+        return _join(parts, ())
 
-    def partial(self, parts: Parts) -> syntax.Parallel:
-        left, _, _, actions, _, right = cast(
-            tuple[syntax.Composition, Token, Token, tuple[str, ...], Token, syntax.Composition], tuple(parts)
-        )
-        return syntax.Parallel(left, right, actions, left.position)
+    def partial(
+        self, left: syntax.Composition, actions: tuple[str, ...], right: syntax.Composition
+    ) -> syntax.Composition:
+        return _join((left, right), actions)
 
-    def hiding(self, parts: Parts) -> syntax.Hiding:
-        inner, _, actions = cast(tuple[syntax.Composition, Token, tuple[str, ...]], tuple(parts))
-        return syntax.Hiding(inner, actions, inner.position)
+    def hiding(self, inner: syntax.Composition, actions: tuple[str, ...]) -> syntax.ActionRenaming:
+        return syntax.ActionRenaming(inner.position, inner, tuple(dict.fromkeys(actions).items()))
 
-    def action_renaming(self, parts: Parts) -> syntax.ActionRenaming:
-        inner = cast(syntax.Composition, parts[0])
-        return syntax.ActionRenaming(inner, tuple(cast(list[tuple[str, str]], parts[1:])), inner.position)
+    def action_renaming(self, inner: syntax.Composition, *pairs: tuple[str, str]) -> syntax.ActionRenaming:
+        return syntax.ActionRenaming(inner.position, inner, pairs)
 
-    def action_list(self, parts: Parts) -> tuple[str, ...]:
-        return tuple(identifier(name) for name in cast(list[Token], parts))
+    def action_list(self, *names: Token) -> tuple[str, ...]:
+        return tuple(identifier(name) for name in names)
 
-    def action_rename(self, parts: Parts) -> tuple[str, str]:
-        old, _, _, new = cast(list[Token], parts)
-        return identifier(old), identifier(new)
+    action_rename = rename
 
 
-def _join(parts: list[syntax.Composition], actions: tuple[str, ...] | None) -> syntax.Composition:
+def _join(parts: Sequence[syntax.Composition], actions: tuple[str, ...] | None) -> syntax.Composition:
     result = parts[0]
     for part in parts[1:]:
-        result = syntax.Parallel(result, part, actions, result.position)
+        result = syntax.Parallel(result.position, result, part, actions)
     return result
 
 
-def _assignments(parts: Parts) -> tuple[tuple[syntax.Assignment, ...], syntax.Position]:
+def _assignments(
+    parts: Sequence[syntax.Assignment | Position],
+) -> tuple[tuple[syntax.Assignment, ...], Position]:
     """The assignments of an update (none for `true`) and where they start."""
-    if isinstance(parts[0], syntax.Position):
+    if isinstance(parts[0], Position):
         return (), parts[0]
-    assignments = tuple(cast(list[syntax.Assignment], parts))
-    return assignments, assignments[0].position
+    return tuple(part for part in parts if isinstance(part, syntax.Assignment)), parts[0].position
 
 
 # --- properties ----------------------------------------------------------------------------
@@ -381,199 +321,191 @@ FILTER_KINDS = (
 Threshold = tuple[str | None, Expression | None]
 
 
+@v_args(inline=True)
 class PropertyBuilder(DeclarationBuilder):
     """Property files and lone properties."""
 
-    def properties(self, parts: Parts) -> Parts:
-        return parts
+    def properties(self, *items: object) -> Sequence[object]:
+        return items
 
-    def property(self, parts: Parts) -> formulas.Property:
-        name, formula, end = cast(tuple[Token | None, Expression, Token | None], tuple(parts))
-        called = None if name is None else name[1:-1]
-        return formulas.Property(called, formula, "", position_of(formula), end is not None)
+    def property(self, name: Token | None, formula: Expression, end: Token | None) -> formulas.Property:
+        return formulas.Property(name and name[1:-1], formula, "", position_of(formula), end is not None)
 
-    def probability(self, parts: Parts) -> formulas.ValueOperator:
-        operator, threshold, path = cast(tuple[Token, Threshold, Expression], tuple(parts[:3]))
-        condition, close = cast(tuple[Expression | None, Token], tuple(parts[-2:]))
+    def probability(
+        self, operator: Token, threshold: Threshold, path: Expression, *rest: Any
+    ) -> formulas.ValueOperator:
+        condition, close = rest[-2:]
         if condition is not None and not _speaks_of_paths(condition):
             raise Complaint(
                 "behind || stands a path, the condition",
                 position_of(condition),
                 "PRISM writes 'or' as a single |",
             )
-        agent, nature = _directions(operator[1:])
-        span = (operator.start_pos or 0, close.end_pos or 0)
-        return formulas.ValueOperator(
-            False, None, agent, nature, *threshold, path, at(operator), span, condition
-        )
+        return _operator(operator, close, operator[1:], threshold, path, condition=condition)
 
-    def expectation(self, parts: Parts) -> formulas.ValueOperator:
-        operator, structure, extrema, threshold, path, close = cast(
-            tuple[Token, Token | None, Token | None, Threshold, formulas.RewardFormula, Token], tuple(parts)
-        )
+    def expectation(
+        self,
+        operator: Token,
+        structure: Token | None,
+        extrema: Token | None,
+        threshold: Threshold,
+        path: RewardFormula,
+        close: Token,
+    ) -> formulas.ValueOperator:
         if extrema is not None and (extrema not in _EXTREMA or len(operator) > 1):
             raise Complaint(
                 f"unexpected '{extrema}' after {operator}",
                 at(extrema),
                 'write R{"name"}max, R{"name"}min, or agent and nature together: R{"name"}maxmin',
             )
-        agent, nature = _directions(str(extrema) if extrema else operator[1:])
-        reward_name = None if structure is None else str(structure).strip('"')
-        span = (operator.start_pos or 0, close.end_pos or 0)
-        return formulas.ValueOperator(True, reward_name, agent, nature, *threshold, path, at(operator), span)
+        return _operator(operator, close, extrema or operator[1:], threshold, path, structure)
 
-    def tail(self, parts: Parts) -> formulas.ValueOperator:
-        operator, structure, level, extrema = cast(
-            tuple[Token, Token | None, Expression, Token | None], tuple(parts[:4])
-        )
-        threshold, path, close = cast(tuple[Threshold, formulas.RewardFormula, Token], tuple(parts[4:]))
+    def tail(
+        self,
+        operator: Token,
+        structure: Token | None,
+        level: Expression,
+        extrema: Token | None,
+        threshold: Threshold,
+        path: RewardFormula,
+        close: Token,
+    ) -> formulas.ValueOperator:
         if extrema is not None and extrema not in _EXTREMA:
             raise Complaint(
                 f"unexpected '{extrema}' after {operator}", at(extrema), 'CVaR{"cost",0.9}min=? [ F "goal" ]'
             )
-        agent, nature = _directions(str(extrema or ""))
-        name = None if structure is None else str(structure).strip('"')
-        span = (operator.start_pos or 0, close.end_pos or 0)
-        return formulas.ValueOperator(
-            True, name, agent, nature, *threshold, path, at(operator), span, cvar_level=level
-        )
+        return _operator(operator, close, extrema or "", threshold, path, structure, cvar_level=level)
 
-    def quantile(self, parts: Parts) -> formulas.Quantile:
-        word, direction, variable, operand = cast(tuple[Token, Token, Token, Expression], tuple(parts))
+    def steady_state(
+        self, operator: Token, threshold: Threshold, states: Expression, close: Token
+    ) -> formulas.ValueOperator:
+        share = RewardFormula(RewardOperator.LONG_RUN, at(operator), target=states)
+        extrema = operator.removeprefix("LRA").removeprefix("S")
+        return replace(_operator(operator, close, extrema, threshold, share), is_reward=False)
+
+    def quantile(
+        self, word: Token, direction: Token, variable: Token, operand: Expression
+    ) -> formulas.Quantile:
         return formulas.Quantile(direction == "min", identifier(variable), operand, at(word))
 
-    def steady_state(self, parts: Parts) -> formulas.ValueOperator:
-        operator, threshold, states, close = cast(tuple[Token, Threshold, Expression, Token], tuple(parts))
-        agent, nature = _directions(operator.removeprefix("LRA").removeprefix("S"))
-        span = (operator.start_pos or 0, close.end_pos or 0)
-        share = formulas.RewardFormula(formulas.RewardOperator.LONG_RUN, states, None, False, at(operator))
-        return formulas.ValueOperator(False, None, agent, nature, *threshold, share, at(operator), span)
-
-    def branching(self, parts: Parts) -> formulas.Branching:
-        operator, path, _ = cast(tuple[Token, Expression, Token], tuple(parts))
+    def branching(self, operator: Token, path: Expression) -> formulas.Branching:
         return formulas.Branching(operator == "A", path, at(operator))
 
-    def filter_query(self, parts: Parts) -> formulas.Filter:
-        word, kind, operand, states = cast(tuple[Token, Token, Expression, Expression | None], tuple(parts))
+    def filter_query(
+        self, word: Token, kind: Token, operand: Expression, states: Expression | None
+    ) -> formulas.Filter:
         name = _FILTERS.get(str(kind), str(kind))
         if name not in FILTER_KINDS:
             raise Complaint(f"unknown filter '{kind}'", at(kind), suggestion(kind, FILTER_KINDS, "filters"))
         return formulas.Filter(name, operand, states, at(word))
 
-    def filter_kind(self, parts: Parts) -> Token:
-        return cast(Token, parts[0])
-
-    def call(self, parts: list[Token | Expression]) -> Expression:
-        function = cast(Token, parts[0])
+    def call(self, function: Token, *arguments: Expression) -> Expression:
         if function == "multi":
-            return formulas.Multi(tuple(cast(list[Expression], parts[1:])), at(function))
+            return formulas.Multi(arguments, at(function))
         if function in PROPERTY_WORDS:
             raise Complaint(PROPERTY_WORDS[str(function)], at(function), PROPERTY_FORM)
-        return super().call(parts)
+        return super().call(function, *arguments)
 
-    def question(self, parts: Parts) -> Threshold:
+    def question(self, word: Token) -> Threshold:
         return None, None
 
-    def threshold(self, parts: Parts) -> Threshold:
-        return str(parts[0]), cast(Expression, parts[1])
+    def threshold(self, comparison: Token, value: Expression) -> Threshold:
+        return str(comparison), value
 
     # --- paths -----------------------------------------------------------------------------
 
-    def next_path(self, parts: Parts) -> formulas.PathFormula:
-        operator, operand = cast(tuple[Token, Expression], tuple(parts))
-        return formulas.PathFormula(formulas.PathOperator.NEXT, None, operand, None, at(operator))
+    def next_path(self, operator: Token, operand: Expression) -> PathFormula:
+        return self.unary_path(operator, None, operand)
 
-    def unary_path(self, parts: Parts) -> formulas.PathFormula:
-        operator, bound, operand = cast(tuple[Token, formulas.StepBound | None, Expression], tuple(parts))
-        return formulas.PathFormula(formulas.PathOperator(str(operator)), None, operand, bound, at(operator))
+    def unary_path(self, operator: Token, bound: StepBound | None, operand: Expression) -> PathFormula:
+        return PathFormula(formulas.PathOperator(str(operator)), None, operand, bound, at(operator))
 
-    def binary_path(self, parts: Parts) -> formulas.PathFormula:
-        left, operator, bound, right = cast(
-            tuple[Expression, Token, formulas.StepBound | None, Expression], tuple(parts)
-        )
+    def binary_path(
+        self, left: Expression, operator: Token, bound: StepBound | None, right: Expression
+    ) -> PathFormula:
         if operator not in ("U", "W", "R"):  # Rmax between two formulas
             raise Complaint(f"unexpected '{operator}'", at(operator), "expected ']' or one of U, W and R")
         position = position_of(left) or at(operator)
-        return formulas.PathFormula(formulas.PathOperator(str(operator)), left, right, bound, position)
+        return PathFormula(formulas.PathOperator(str(operator)), left, right, bound, position)
 
-    def one_sided_bound(self, parts: Parts) -> formulas.StepBound:
-        comparison, steps = cast(tuple[Token, Expression], tuple(parts))
+    def one_sided_bound(self, comparison: Token, steps: Expression) -> StepBound:
         if comparison == "=":
-            return formulas.StepBound(steps, steps)
+            return StepBound(steps, steps)
         if comparison in ("<", "<="):
-            return formulas.StepBound(None, steps, upper_strict=comparison == "<")
-        return formulas.StepBound(steps, None, lower_strict=comparison == ">")
+            return StepBound(None, steps, upper_strict=comparison == "<")
+        return StepBound(steps, None, lower_strict=comparison == ">")
 
-    def reward_bound(self, parts: Parts) -> formulas.StepBound:
-        return replace(self.one_sided_bound(parts[1:]), reward=str(parts[0]).strip('"'))
+    def reward_bound(self, reward: Token, comparison: Token, steps: Expression) -> StepBound:
+        return replace(self.one_sided_bound(comparison, steps), reward=reward.strip('"'))
 
-    def window_bound(self, parts: Parts) -> formulas.StepBound:
-        lower, upper = cast(tuple[Expression, Expression], tuple(parts))
-        return formulas.StepBound(lower, upper)
+    def window_bound(self, lower: Expression, upper: Expression) -> StepBound:
+        return StepBound(lower, upper)
 
     # --- rewards ---------------------------------------------------------------------------
 
-    def path_reward(self, parts: Parts) -> formulas.RewardFormula:
-        path = cast(Expression, parts[0])
+    def path_reward(self, path: Expression) -> RewardFormula:
         position = position_of(path) or Position(1, 1)
-        if isinstance(path, Name):
+        if isinstance(path, syntax.Name):
             word = PROPERTY_WORDS.get(path.name) or f"unexpected '{path.name}'"
             raise Complaint(word, position, "R takes F, C<=k, C, I=k, or a path formula")
-        if (
-            not isinstance(path, formulas.PathFormula)
-            or path.operator is not formulas.PathOperator.EVENTUALLY
-        ):
-            return formulas.RewardFormula(formulas.RewardOperator.CO_SAFE, path, None, False, position)
+        if not isinstance(path, PathFormula) or path.operator is not formulas.PathOperator.EVENTUALLY:
+            return RewardFormula(RewardOperator.CO_SAFE, position, target=path)
         if path.bound is not None:
             raise Complaint(
                 "R [ F … ] takes no bound on steps", position, "R [ C<=k ] adds up the rewards of k steps"
             )
-        return formulas.RewardFormula(formulas.RewardOperator.REACH, path.right, None, False, position)
+        return RewardFormula(RewardOperator.REACH, position, target=path.right)
 
-    def cumulative_reward(self, parts: Parts) -> formulas.RewardFormula:
-        operator, comparison, steps = cast(tuple[Token, Token, Expression], tuple(parts))
-        return formulas.RewardFormula(
-            formulas.RewardOperator.CUMULATIVE, None, steps, comparison == "<", at(operator)
-        )
+    def cumulative_reward(self, operator: Token, comparison: Token, steps: Expression) -> RewardFormula:
+        strict = comparison == "<"
+        return RewardFormula(RewardOperator.CUMULATIVE, at(operator), bound=steps, bound_strict=strict)
 
-    def late_reward(self, parts: Parts) -> formulas.RewardFormula:
-        operator, comparison, steps = cast(tuple[Token, Token, Expression], tuple(parts))
-        window = formulas.StepBound(steps, None, lower_strict=comparison == ">")
-        return formulas.RewardFormula(formulas.RewardOperator.WINDOW, None, None, False, at(operator), window)
+    def late_reward(self, operator: Token, comparison: Token, steps: Expression) -> RewardFormula:
+        window = self.one_sided_bound(comparison, steps)
+        return RewardFormula(RewardOperator.WINDOW, at(operator), window=window)
 
-    def window_reward(self, parts: Parts) -> formulas.RewardFormula:
-        operator, first, last = cast(tuple[Token, Expression, Expression], tuple(parts))
-        return formulas.RewardFormula(
-            formulas.RewardOperator.WINDOW, None, None, False, at(operator), formulas.StepBound(first, last)
-        )
+    def window_reward(self, operator: Token, first: Expression, last: Expression) -> RewardFormula:
+        return RewardFormula(RewardOperator.WINDOW, at(operator), window=StepBound(first, last))
 
-    def long_run_reward(self, parts: Parts) -> formulas.RewardFormula:
-        return formulas.RewardFormula(
-            formulas.RewardOperator.LONG_RUN, None, None, False, at(cast(Token, parts[0]))
-        )
+    def long_run_reward(self, operator: Token) -> RewardFormula:
+        return RewardFormula(RewardOperator.LONG_RUN, at(operator))
 
-    def instantaneous_reward(self, parts: Parts) -> formulas.RewardFormula:
-        operator, steps = cast(tuple[Token, Expression], tuple(parts))
-        return formulas.RewardFormula(formulas.RewardOperator.INSTANTANEOUS, None, steps, False, at(operator))
+    def instantaneous_reward(self, operator: Token, steps: Expression) -> RewardFormula:
+        return RewardFormula(RewardOperator.INSTANTANEOUS, at(operator), bound=steps)
 
-    def discounted_reward(self, parts: Parts) -> formulas.RewardFormula:
-        operator, factor = cast(tuple[Token, Expression], tuple(parts))
-        return formulas.RewardFormula(formulas.RewardOperator.DISCOUNTED, None, factor, False, at(operator))
+    def discounted_reward(self, operator: Token, factor: Expression) -> RewardFormula:
+        return RewardFormula(RewardOperator.DISCOUNTED, at(operator), bound=factor)
 
-    def total_reward(self, parts: Parts) -> formulas.RewardFormula:
-        return formulas.RewardFormula(
-            formulas.RewardOperator.TOTAL, None, None, False, at(cast(Token, parts[0]))
-        )
+    def total_reward(self, operator: Token) -> RewardFormula:
+        return RewardFormula(RewardOperator.TOTAL, at(operator))
 
 
-def _directions(extrema: str) -> tuple[str | None, str | None]:
-    """Agent and nature from "", "max" or "maxmin"."""
-    return extrema[:3] or None, extrema[3:] or None
+def _operator(
+    operator: Token,
+    close: Token,
+    extrema: str,
+    threshold: Threshold,
+    path: Expression | RewardFormula,
+    structure: Token | None = None,
+    **more: Any,
+) -> formulas.ValueOperator:
+    """P, R, S or CVaR; agent and nature are read from "", "max" or "maxmin"."""
+    return formulas.ValueOperator(
+        isinstance(path, RewardFormula),
+        structure and structure.strip('"'),
+        extrema[:3] or None,
+        extrema[3:] or None,
+        *threshold,
+        path,
+        at(operator),
+        (operator.start_pos or 0, close.end_pos or 0),
+        **more,
+    )
 
 
 def _speaks_of_paths(formula: Expression) -> bool:
-    if isinstance(formula, Binary):
+    if isinstance(formula, syntax.Binary):
         return _speaks_of_paths(formula.left) or _speaks_of_paths(formula.right)
-    return isinstance(formula, formulas.PathFormula) or (
-        isinstance(formula, Unary) and _speaks_of_paths(formula.operand)
+    return isinstance(formula, PathFormula) or (
+        isinstance(formula, syntax.Unary) and _speaks_of_paths(formula.operand)
     )

@@ -13,13 +13,13 @@ to write to the tables are computed in every process.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from lark import Lark, Token
 from lark.exceptions import UnexpectedInput
@@ -42,6 +42,8 @@ from tightrope.prism.parse.property_syntax import (
 )
 from tightrope.prism.parse.refusals import syntax_error
 from tightrope.prism.parse.syntax import SourceText
+
+T = TypeVar("T")
 
 
 def load_tables(start: str, builder: Any) -> Lark:
@@ -83,42 +85,40 @@ _BUILDERS: dict[str, type[ExpressionBuilder]] = {
 def parse_model(text: str, file: str) -> syntax.Model:
     """A model file as written: nothing is looked up, substituted or typed yet."""
     source = SourceText(text, file)
-    items = cast(list[object], _parse(source, "model"))
-    types = cast(list[tuple[syntax.ModelType, syntax.Position]], _tuples_of(items, syntax.ModelType))
-    inits = cast(list[tuple[syntax.Expression, syntax.Position]], _tuples_of(items, syntax.Expression))
-    systems = [
-        cast(tuple[syntax.Composition, syntax.Position], item)
-        for kind in (syntax.ModuleName, syntax.Parallel, syntax.Hiding, syntax.ActionRenaming)
-        for item in _tuples_of(items, kind)
-    ]
-    if len(types) > 1:
-        raise source.error("the model type is given twice", types[1][1])
-    if len(inits) > 1:
-        raise source.error("there is a second init … endinit", inits[1][1])
-    if len(systems) > 1:
-        raise source.error("there is a second system … endsystem", systems[1][1])
+    items = cast(Sequence[object], _parse(source, "model"))
+
+    def once(kind: type[T], repeated: str) -> T | None:
+        """What stands in the file at most once, with its place."""
+        given = [item for item in items if isinstance(item, tuple) and isinstance(item[0], kind)]
+        if len(given) > 1:
+            raise source.error(repeated, given[1][1])
+        return given[0][0] if given else None
+
+    type_ = once(syntax.ModelType, "the model type is given twice")
+    init = once(syntax.Expression, "there is a second init … endinit")
+    system = once(syntax.Composition, "there is a second system … endsystem")
     modules = tuple(item for item in items if isinstance(item, syntax.Module | syntax.ModuleRenaming))
     if not modules:
         raise source.error("the model has no module", None, "a model looks like  mdp module m … endmodule")
     return syntax.Model(
         # PRISM takes a model without a type for an MDP.
-        type=types[0][0] if types else syntax.ModelType.MDP,
+        type=type_ or syntax.ModelType.MDP,
         constants=tuple(item for item in items if isinstance(item, syntax.Constant)),
         formulas=tuple(item for item in items if isinstance(item, syntax.Formula)),
         labels=tuple(item for item in items if isinstance(item, syntax.LabelDefinition)),
         globals=tuple(item for item in items if isinstance(item, syntax.Variable)),
         modules=modules,
         rewards=tuple(item for item in items if isinstance(item, syntax.Rewards)),
-        init=inits[0][0] if inits else None,
+        init=init,
         source=text,
         file=file,
-        system=systems[0][0] if systems else None,
+        system=system,
     )
 
 
 def parse_properties(text: str, file: str) -> PropertyFile:
     """Constants, labels and properties of a property file, or of an option's text."""
-    items = cast(list[object], _parse(SourceText(text, file), "properties"))
+    items = cast(Sequence[object], _parse(SourceText(text, file), "properties"))
     read = PropertyFile(
         constants=tuple(item for item in items if isinstance(item, syntax.Constant)),
         labels=tuple(item for item in items if isinstance(item, syntax.LabelDefinition)),
@@ -170,10 +170,6 @@ def _with_text(property_: Property, file: PropertyFile) -> Property:
     formula = property_.formula
     text = file.text_of(formula) if isinstance(formula, ValueOperator) else spell(formula, file)
     return replace(property_, text=text)
-
-
-def _tuples_of(items: list[object], kind: type) -> list[tuple[object, ...]]:
-    return [item for item in items if isinstance(item, tuple) and isinstance(item[0], kind)]
 
 
 def _parse(source: SourceText, start: str) -> object:

@@ -68,10 +68,10 @@ class RewardFormula:
     `C[a,b]`."""
 
     operator: RewardOperator
-    target: Expression | None
-    bound: Expression | None
-    bound_strict: bool
     position: Position
+    target: Expression | None = None
+    bound: Expression | None = None
+    bound_strict: bool = False
     window: StepBound | None = None
 
 

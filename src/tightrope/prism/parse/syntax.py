@@ -229,43 +229,34 @@ class Rewards:
 
 
 @dataclass(frozen=True)
-class ModuleName:
-    """A module in `system … endsystem`."""
+class Composition:
+    """How modules are put together, as `system … endsystem` says it."""
 
-    name: str
     position: Position
 
 
 @dataclass(frozen=True)
-class Parallel:
+class ModuleName(Composition):
+    """A module in `system … endsystem`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Parallel(Composition):
     """`left || right` (`actions` None: all that both have), `left ||| right` (none), `left |[a,b]| right`."""
 
     left: Composition
     right: Composition
     actions: tuple[str, ...] | None
-    position: Position
 
 
 @dataclass(frozen=True)
-class Hiding:
-    """`inner / {a, b}`: these actions become unlabelled."""
+class ActionRenaming(Composition):
+    """`inner {old <- new, …}`, or `inner / {old, …}`: these become unlabelled (None)."""
 
     inner: Composition
-    actions: tuple[str, ...]
-    position: Position
-
-
-@dataclass(frozen=True)
-class ActionRenaming:
-    """`inner {old <- new, …}`"""
-
-    inner: Composition
-    renaming: tuple[tuple[str, str], ...]
-    position: Position
-
-
-Composition = ModuleName | Parallel | Hiding | ActionRenaming
-"""How modules are put together, as `system … endsystem` says it."""
+    renaming: tuple[tuple[str, str | None], ...]
 
 
 @dataclass(frozen=True)

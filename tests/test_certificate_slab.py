@@ -22,7 +22,7 @@ from tightrope.certify.verification import Own, compare
 from tightrope.cli.app import run
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.learning.learn import learn
-from tightrope.numerics.betting import GRID, Table
+from tightrope.numerics.betting import GRID, BetTable
 from tightrope.statistics.bets import Ends, Levels, scales, schedule
 from tightrope.statistics.outcomes import Outcomes
 
@@ -152,14 +152,14 @@ def certificate_of_other_seed():
 @pytest.mark.parametrize("gain", [GRID, 0.01, math.nan, GRID / 3])
 def test_stakes_that_are_better_than_fair_are_refused_whoever_returns_them(gain, monkeypatch):
     """The search is trusted for one thing, that it sees earlier batches only: not for being fair."""
-    honest = Table.place
+    honest = BetTable.place
 
     def better(self, t, wanted, information, level):
         stake = honest(self, t, wanted, information, level)
         stake[np.flatnonzero(stake)[0]] += gain
         return stake
 
-    monkeypatch.setattr(Table, "place", better)
+    monkeypatch.setattr(BetTable, "place", better)
     assert failed(certified("given")[1]) == [(FAIR, "stakes of a group of outcomes win on average")]
 
 

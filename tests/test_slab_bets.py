@@ -18,7 +18,7 @@ from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.errors import InputError
 from tightrope.learning.bet_policy import BetPolicy
 from tightrope.model.polynomial import Polynomial
-from tightrope.numerics.betting import GRID, Table, shorten, with_the_domains_help
+from tightrope.numerics.betting import GRID, BetTable, shorten, with_the_domains_help
 from tightrope.regions.bounds import expression_bounds
 from tightrope.regions.slab import line_below, row_of, slab_region
 from tightrope.statistics.bets import Ends, Levels, best_shares, place_bets, price_of_shares, scales, schedule
@@ -83,7 +83,7 @@ def test_stakes_are_the_exact_slopes_cut_down_and_never_better_than_fair(name):
     known, _, maximiser, outcomes = setting(name)
     slab = default_slab(name)
     assert len(slab.plan.placed) >= 5
-    table = Table(maximiser.search, outcomes.expression, outcomes.multiplicity, outcomes.start)
+    table = BetTable(maximiser.search, outcomes.expression, outcomes.multiplicity, outcomes.start)
     t = slab.wagers[0][0].bets[-1].t
     h = 0.01 * np.random.default_rng(2).normal(size=len(t))
     exact, stake = exact_slopes(maximiser, known.model, t, h), table.stakes(t, h)

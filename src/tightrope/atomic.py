@@ -104,8 +104,8 @@ def open_descriptor(path: str | Path) -> int | None:
     """The number of the process's open stream that the path names, directly or through links."""
     place = os.path.abspath(path)
     for _ in range(40):  # no system follows more links
-        found = _DESCRIPTOR.fullmatch(place)
-        number = int(found[1]) if found is not None else _STANDARD.get(place)
+        named = _DESCRIPTOR.fullmatch(place)
+        number = int(named[1]) if named is not None else _STANDARD.get(place)
         if number is not None:
             own = re.match(r"/proc/([0-9]+)/", place)
             return number if own is None or int(own[1]) == os.getpid() else None

@@ -27,10 +27,10 @@ def shown(text: str, besides: str = "\t") -> str:
     """
     if text.isprintable():
         return text
-    kept = [
+    characters = [
         c if c.isprintable() or c in besides else c.encode("unicode_escape").decode("ascii") for c in text
     ]
-    return "".join(kept)
+    return "".join(characters)
 
 
 @dataclass(frozen=True)

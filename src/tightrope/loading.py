@@ -25,7 +25,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from tightrope.errors import InputError, check_type, describe
-from tightrope.io.registry import ModelFormat, ReadOptions, format_of, formats
+from tightrope.io.registry import FileOptions, ModelFormat, format_of, formats
 from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters, Ranges, box_text, narrow_domain
 from tightrope.numerics.record import Record
@@ -101,10 +101,10 @@ class ModelRequest:
         """Parameters within the ranges and constraints that were asked for."""
         return narrow_domain(parameters, box_text(self.params), self.domain)
 
-    def options(self, progress: Progress | None, warn: Warn | None) -> ReadOptions:
+    def options(self, progress: Progress | None, warn: Warn | None) -> FileOptions:
         """What is said beside a file."""
         words = {"box": box_text(self.params), "domain": self.domain, "progress": progress, "warn": warn}
-        return ReadOptions(self.constants, cast("BuildWords", {**words, "boundary": self.boundary}))
+        return FileOptions(self.constants, cast("BuildWords", {**words, "boundary": self.boundary}))
 
 
 @dataclass(frozen=True)

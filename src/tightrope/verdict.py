@@ -110,9 +110,9 @@ class Verdict:
         word = self.word.name
         if self.word is Word.CONTRADICTED:
             return f"{word}: the data refute the model"
-        kept = all(one.holds for one in self.assumptions)
-        said = f"{claim} {sure}".strip() if kept else f"{claim}, which is not guaranteed"
-        return f"{word}: {said}{', not as close as was asked' if self.word is Word.LIMIT else ''}"
+        all_hold = all(one.holds for one in self.assumptions)
+        text = f"{claim} {sure}".strip() if all_hold else f"{claim}, which is not guaranteed"
+        return f"{word}: {text}{', not as close as was asked' if self.word is Word.LIMIT else ''}"
 
     @property
     def reasons(self) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.structure import ParametricReward
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
-from tightrope.numerics.value_slopes import Solved
+from tightrope.numerics.value_slopes import SolvedEquations
 from tightrope.statistics.coordinates import AffineFunctions
 
 _ERROR_ROUNDS = 60
@@ -341,7 +341,7 @@ class ValueGradient:
         return None if first is None else self._terms(matrix, base, first)
 
     def _terms(
-        self, matrix: Any, base: Solved | None, first: FloatArray
+        self, matrix: Any, base: SolvedEquations | None, first: FloatArray
     ) -> Iterator[tuple[FloatArray, FloatArray]]:
         chain = self.chain
         values: list[FloatArray] = [first]
@@ -370,6 +370,6 @@ class ValueGradient:
         return found.astype(np.float64)
 
 
-def _solve(chain: Chain, matrix: Any) -> Solved | None:
+def _solve(chain: Chain, matrix: Any) -> SolvedEquations | None:
     known = np.where(chain.fixed, chain.value, 0.0)
-    return Solved.of(matrix, chain.reward, known, np.flatnonzero(~chain.fixed), chain.acyclic)
+    return SolvedEquations.of(matrix, chain.reward, known, np.flatnonzero(~chain.fixed), chain.acyclic)

@@ -77,7 +77,7 @@ class Episodes:
         ends = stop | absorbing_states(structure)
         possible = (information.probability > 0.0)[model.expression]
         number = possible.astype(np.float64)
-        support = Support(structure, number, number, kept=possible)
+        support = Support(structure, number, number, usable=possible)
         acyclic = acyclic_components(support, expand=~ends)
         nothing = np.zeros(0, np.int32)
         common = (structure, model.expression, information.probability, ends)
@@ -123,7 +123,7 @@ class Episodes:
         number = possible.astype(np.float64)
         begin = np.zeros(structure.states, np.bool_)
         begin[structure.initial] = True
-        support = Support(structure, number, number, kept=possible)
+        support = Support(structure, number, number, usable=possible)
         met = forward_reachable(support, begin, through=~self.stop) & ~self.stop
         result: BoolArray = met[structure.choice_state]
         return result

@@ -80,14 +80,14 @@ def _check_cancelling(total: Fraction, held: Fraction, name: str, state: int) ->
 
 def exit_rewards(model: ParametricCTMC | CTMC) -> dict[str, RewardStructure]:
     """What states earn per unit of time, and where transitions earn, too, what leaving the state earns."""
-    found: dict[str, RewardStructure] = {}
+    rewards: dict[str, RewardStructure] = {}
     for name, reward in model.structure.rewards.items():
         if isinstance(reward, ParametricReward):
             raise _refusal(name)
         held = np.zeros(model.states) if reward.state is None else reward.state
         left = _left_at_point(model, name, held) if isinstance(model, CTMC) else _left(model, name, held)
-        found[name] = RewardStructure(held, left if left.any() else None)
-    return found
+        rewards[name] = RewardStructure(held, left if left.any() else None)
+    return rewards
 
 
 def _left_at_point(model: CTMC, name: str, held: FloatArray) -> FloatArray:

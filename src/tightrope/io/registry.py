@@ -63,7 +63,7 @@ class Capabilities:
 
 
 @dataclass(frozen=True)
-class ReadOptions:
+class FileOptions:
     """What is said beside a file: values of constants, and what builders of programs take."""
 
     constants: Mapping[str, str] = field(default_factory=dict)
@@ -107,10 +107,10 @@ class ModelFormat(ABC):
     holds: ClassVar[Capabilities]
 
     @abstractmethod
-    def read(self, path: Path, options: ReadOptions) -> Any:
+    def read(self, path: Path, options: FileOptions) -> Any:
         """The model in a file: an `MDP`, `IntervalMDP` or `ParametricMDP`."""
 
-    def build(self, path: Path, options: ReadOptions) -> tuple[Any, bool]:
+    def build(self, path: Path, options: FileOptions) -> tuple[Any, bool]:
         """The model, and whether only the states were built that a question needs."""
         return self.read(path, options), False
 
@@ -122,7 +122,7 @@ class ModelFormat(ABC):
         """Whether the file holds a Markov automaton."""
         return False
 
-    def read_rates(self, path: Path, options: ReadOptions) -> PrismRates:
+    def read_rates(self, path: Path, options: FileOptions) -> PrismRates:
         """The chain in continuous time in a file."""
         raise InputError(f"{path.name}: {self.name} files hold no chains in continuous time")
 
@@ -142,7 +142,7 @@ class ModelFormat(ABC):
         """Refuse files that must not be written, before anything is computed."""
         return SingleFile(self, claim_file(path, FileKind(f"{self.name} file", self.is_ours), overwrite))
 
-    def check(self, path: Path, options: ReadOptions) -> None:
+    def check(self, path: Path, options: FileOptions) -> None:
         """Refuse what is said beside a file and has no place in this format."""
         if options.constants and not self.holds.constants:
             named = " and ".join(form.name for form in formats() if form.holds.constants)
@@ -158,14 +158,14 @@ class ModelFormat(ABC):
 def formats() -> tuple[ModelFormat, ...]:
     """All formats: ours first, then those of other packages by their names."""
     known = [_resolve(place)() for place in BUILT_IN]
-    taken = {suffix for form in known for suffix in form.suffixes}
+    suffixes = {suffix for form in known for suffix in form.suffixes}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         form = entry.load()()
-        if not isinstance(form, ModelFormat) or taken & set(form.suffixes):
+        if not isinstance(form, ModelFormat) or suffixes & set(form.suffixes):
             raise InputError(
                 f"the entry point '{entry.name}' of '{GROUP}' is no format of models with endings of its own"
             )
-        taken.update(form.suffixes)
+        suffixes.update(form.suffixes)
         known.append(form)
     return tuple(known)
 
@@ -227,10 +227,10 @@ class PrismLanguage(ModelFormat):
         constants=True, parameters=True, intervals=True, exact=True, rates=True, compressed=True, writes=False
     )
 
-    def read(self, path: Path, options: ReadOptions) -> Any:
+    def read(self, path: Path, options: FileOptions) -> Any:
         return self.build(path, options)[0]
 
-    def build(self, path: Path, options: ReadOptions) -> tuple[Any, bool]:
+    def build(self, path: Path, options: FileOptions) -> tuple[Any, bool]:
         from tightrope.prism.load import build_model, read_program
 
         read = build_model(read_program(path, options.constants), **options.words)
@@ -241,7 +241,7 @@ class PrismLanguage(ModelFormat):
             text = _ASIDE.sub(" ", file.read())
         return _CONTINUOUS.search(text) is not None
 
-    def read_rates(self, path: Path, options: ReadOptions) -> PrismRates:
+    def read_rates(self, path: Path, options: FileOptions) -> PrismRates:
         from tightrope.prism.load import build_rates, read_program
 
         return build_rates(read_program(path, options.constants), **options.words)

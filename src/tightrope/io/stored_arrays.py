@@ -44,7 +44,7 @@ def load_arrays(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]
     """The JSON object and the arrays of a file; a ValueError, or another of `DAMAGE`, where it is none."""
     if not path.is_file():
         raise ValueError("it is no file")
-    size, found = path.stat().st_size, dict[str, npt.NDArray[Any]]()
+    size, arrays = path.stat().st_size, dict[str, npt.NDArray[Any]]()
     with zipfile.ZipFile(path) as archive:
         entries = archive.infolist()
         if len(entries) > MOST_ARRAYS or sum(entry.file_size for entry in entries) > size:
@@ -53,17 +53,17 @@ def load_arrays(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]
             if entry.compress_type != zipfile.ZIP_STORED or not entry.filename.endswith(".npy"):
                 raise ValueError("a member is compressed, or no array")
             name = entry.filename.removesuffix(".npy")
-            if name in found:
+            if name in arrays:
                 raise ValueError(f"there are two arrays '{name}'")
             with archive.open(entry) as member:
-                found[name] = _array(member, entry.file_size)
-    text = found.pop(HEAD)
+                arrays[name] = _array(member, entry.file_size)
+    text = arrays.pop(HEAD)
     if text.nbytes > MOST_HEAD:
         raise ValueError("its head is too long")
     head = json.loads(text.tobytes())
     if not isinstance(head, dict):
         raise ValueError("its head is no object")
-    return head, found
+    return head, arrays
 
 
 def _array(member: Any, size: int) -> npt.NDArray[Any]:

@@ -41,7 +41,7 @@ from tightrope.atomic import atomic_path
 from tightrope.errors import InputError, Location
 from tightrope.io.output import NAME
 from tightrope.io.output import UMB as WRITTEN
-from tightrope.io.registry import Capabilities, ModelFormat, ReadOptions
+from tightrope.io.registry import Capabilities, FileOptions, ModelFormat
 from tightrope.model import numbers as door
 from tightrope.model.builder import settled_model
 from tightrope.model.continuous import Continuous
@@ -66,7 +66,7 @@ class Umb(ModelFormat):
     suffixes = (".umb",)
     holds = Capabilities(intervals=True)
 
-    def read(self, path: Path, options: ReadOptions) -> Any:
+    def read(self, path: Path, options: FileOptions) -> Any:
         return read_umb(path)
 
     def write(self, model: Any, path: Path) -> list[Path]:
@@ -105,12 +105,12 @@ def write_umb(model: MDP | IntervalMDP, path: str | Path) -> None:
             f"cannot write {path}: UMB files need the package umbi",
             hint="pip install 'tightrope[umbi]', or write a .drn file",
         )
-    writer = _Writer(model)
+    writer = _UmbWriter(model)
     with atomic_path(path) as temporary:
         writer.write(temporary)
 
 
-class _Writer:
+class _UmbWriter:
     """Collects the files of the archive; the index describes them."""
 
     def __init__(self, model: MDP | IntervalMDP):
@@ -249,7 +249,7 @@ _PER_BYTE = 8
 _MOST_ACTIONS = 2**16
 
 
-class Ends(NamedTuple):
+class UmbInterval(NamedTuple):
     """An interval, with the names that umbi has for its ends."""
 
     left: float
@@ -273,8 +273,8 @@ def decode_archive(path: str | Path) -> Any:
         def read_vector(self, filename: str, sized_type: Any, optional: bool = False) -> list[Any] | None:
             if (data := self.read_file(filename, optional)) is None:
                 return None
-            found = _decode_vector(data, sized_type)
-            return super().read_vector(filename, sized_type, optional) if found is None else found
+            numbers = _decode_vector(data, sized_type)
+            return super().read_vector(filename, sized_type, optional) if numbers is None else numbers
 
         def read_valuation_description(self, umb: Any, applies_to: str, valuation_desc: Any) -> None:
             if len(valuation_desc.classes) == 1 and valuation_desc.num_strings is None:
@@ -311,7 +311,7 @@ def _decode_vector(data: bytes, sized_type: Any) -> list[Any] | None:
         members = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little").astype(np.bool_)
         return list(members.tolist())
     if isinstance(kind, IntervalType) and bits == 128 and kind.base_type == NumericPrimitiveType.DOUBLE:
-        return [Ends(*pair) for pair in np.frombuffer(data, "<f8").reshape(-1, 2).tolist()]
+        return [UmbInterval(*pair) for pair in np.frombuffer(data, "<f8").reshape(-1, 2).tolist()]
     dtype = _dtype(kind, bits)
     return None if dtype is None else np.frombuffer(data, dtype).tolist()
 
@@ -478,9 +478,9 @@ def _model(archive: Any, structure: Structure) -> MDP | IntervalMDP:
 def _doubles(values: list[Any], name: str) -> FloatArray:
     """Numbers of a model, by the rule of its door."""
     if all(isinstance(value, float) for value in values):
-        found = np.array(values, np.float64)
-        door.check_doubles(found, f"{name}:")
-        return found
+        doubles = np.array(values, np.float64)
+        door.check_doubles(doubles, f"{name}:")
+        return doubles
     return np.array([door.double(Fraction(value)) for value in values], np.float64)
 
 

@@ -20,7 +20,7 @@ from tightrope.model.policy import Policy
 from tightrope.model.structure import ParametricReward
 from tightrope.numerics import betting
 from tightrope.numerics.arrays import FloatArray
-from tightrope.numerics.question import Question
+from tightrope.numerics.question import GraphQuestion
 from tightrope.numerics.value_slopes import MOST_CYCLIC
 from tightrope.statistics.bets import Ends
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
@@ -68,7 +68,7 @@ class BetPolicy:
         coordinates = Coordinates.of(model.expressions, model.parameters)
         self.functions: AffineFunctions = coordinates.functions(model.expressions)
         self.given = given
-        self._policy = betting.BetPolicy(
+        self._policy = betting.TargetPolicy(
             question_of(model, objective), None if given is None else given.probability
         )
         self._known: dict[tuple[bytes, float | None], tuple[Any, bool, FloatArray | None]] = {}
@@ -106,10 +106,10 @@ class BetPolicy:
         return "bets are on the given policy: assumes that it was not chosen by looking at these data"
 
 
-def question_of(model: ParametricMDP, objective: Objective) -> Question:
+def question_of(model: ParametricMDP, objective: Objective) -> GraphQuestion:
     """The plain arrays of a question about a model."""
     structure, reward = model.structure, objective.reward
-    return Question(
+    return GraphQuestion(
         structure.choice_start,
         structure.transition_start,
         structure.successor,

@@ -103,8 +103,8 @@ def from_arrays(
             entries = {int(t): row[t] for t in np.flatnonzero(_find_given(row))}
             if entries:
                 rows.append((state, action, entries))
-    taken = [(state, names.index(action)) for state, action, _ in rows]
-    rewards = _rewards(R, taken, size, len(names), None)
+    pairs = [(state, names.index(action)) for state, action, _ in rows]
+    rewards = _rewards(R, pairs, size, len(names), None)
     return build_from_rows(
         rows,
         parameters,
@@ -133,16 +133,16 @@ def _plain(
     state, action, successor, probability = (x[order] for x in (state, action, successor, probability))
     choice = state * len(names) + action
     first = np.flatnonzero(np.r_[True, choice[1:] != choice[:-1]]) if len(choice) else np.zeros(0, np.int64)
-    taken = np.stack([state[first], action[first]], axis=1)
+    pairs = np.stack([state[first], action[first]], axis=1)
     door.check_doubles(probability, "the probability")
-    rewards = _rewards(R, taken, size, len(names), matrices)
+    rewards = _rewards(R, pairs, size, len(names), matrices)
     given = {"init": _members("init", [initial], size), "deadlock": np.zeros(size, np.bool_), **labels}
     structure = Structure(
-        np.r_[0, np.cumsum(np.bincount(taken[:, 0], minlength=size))],
+        np.r_[0, np.cumsum(np.bincount(pairs[:, 0], minlength=size))],
         np.r_[first, len(choice)],
         successor.astype(np.int32),
         (initial,),
-        taken[:, 1].astype(np.int32),
+        pairs[:, 1].astype(np.int32),
         tuple(names),
         given,
         {} if rewards is None else {REWARD: RewardStructure(choice=rewards)},
@@ -203,11 +203,11 @@ def _find_given(row: Any) -> BoolArray:
     return np.array([not (isinstance(x, int | float | np.number) and x == 0) for x in row], np.bool_)
 
 
-def _rewards(R: Any, taken: Any, states: int, actions: int, matrices: list[Any] | None) -> FloatArray | None:
+def _rewards(R: Any, pairs: Any, states: int, actions: int, matrices: list[Any] | None) -> FloatArray | None:
     """One reward per choice (state, action)."""
     if R is None:
         return None
-    state, action = (np.asarray([pair[k] for pair in taken], dtype=np.int64) for k in (0, 1))
+    state, action = (np.asarray([pair[k] for pair in pairs], dtype=np.int64) for k in (0, 1))
     if isinstance(R, list | tuple) and any(hasattr(part, "tocsr") for part in R):
         R = np.stack([part.toarray() for part in R])
     rewards = _floats(np.asarray(R), "R")
@@ -267,13 +267,13 @@ def _members(name: str, given: Any, states: int) -> BoolArray:
 
 def _floats(array: npt.NDArray[Any], argument: str) -> FloatArray:
     try:
-        found = array.astype(np.float64)
+        numbers = array.astype(np.float64)
     except (TypeError, ValueError):
         raise InputError(f"`{argument}` holds {array.dtype}, not numbers") from None
-    door.check_doubles(found, f"`{argument}`:")
-    if found.dtype != array.dtype and ((found == 0) != (array == 0)).any():
+    door.check_doubles(numbers, f"`{argument}`:")
+    if numbers.dtype != array.dtype and ((numbers == 0) != (array == 0)).any():
         raise InputError(f"`{argument}` holds numbers that are not 0, and too small for a double")
-    return found
+    return numbers
 
 
 Outcome = tuple[float, int, float, bool]
@@ -391,15 +391,15 @@ def _add_up(
             f"`probabilities` gives {len(given)} numbers for the {len(outcomes)} outcomes of action {action} "
             f"in state {state}"
         )
-    found: dict[int, Probability] = {}
+    result: dict[int, Probability] = {}
     sums: dict[int, Function] = {}
     for number, outcome in enumerate(outcomes):
         probability = outcome[0] if given is None else given[number]
         if isinstance(probability, tuple):
             raise InputError("`probabilities` gives an interval: parameters and intervals do not go together")
         sums[outcome[1]] = sums.get(outcome[1], Polynomial({})) + probability
-    found.update(sums)
-    return found
+    result.update(sums)
+    return result
 
 
 def _table(env: Any) -> list[list[list[Outcome]]]:

@@ -189,9 +189,9 @@ def build_from_rows(
     probabilities: list[Probability] = []
     for i in order:
         state, action, distribution = listed[i]
-        kept = {s: p for s, p in distribution.items() if not is_zero(p)}
-        skeleton.add(state, action, list(kept))
-        probabilities.extend(kept.values())
+        possible = {s: p for s, p in distribution.items() if not is_zero(p)}
+        skeleton.add(state, action, list(possible))
+        probabilities.extend(possible.values())
     structure = skeleton.structure(
         total,
         initial,
@@ -370,11 +370,11 @@ def with_rewards(
     probabilities: Sequence[Function] | None,
 ) -> Structure:
     """The structure with these rewards; `probabilities` of its transitions, None where they are intervals."""
-    found: dict[str, RewardStructure] = {}
+    rewards: dict[str, RewardStructure] = {}
     for name in {**states, **choices, **successors}:
         own, chosen = states.get(name), choices.get(name)
         if name not in successors and not _has_parameters(own) and not _has_parameters(chosen):
-            found[name] = RewardStructure(_floats(own), _floats(chosen))
+            rewards[name] = RewardStructure(_floats(own), _floats(chosen))
             _check_totals(structure, name, own, chosen)
             continue
         if probabilities is None:
@@ -383,8 +383,8 @@ def with_rewards(
                 "what a choice earns is then no number",
                 hint="give rewards of states and choices, as numbers",
             )
-        found[name] = _polynomials(structure, names, name, own, chosen, successors.get(name), probabilities)
-    return replace(structure, rewards=found)
+        rewards[name] = _polynomials(structure, names, name, own, chosen, successors.get(name), probabilities)
+    return replace(structure, rewards=rewards)
 
 
 def _polynomials(
@@ -471,12 +471,12 @@ def _check_totals(
     own, chosen = _floats(states), _floats(choices)
     if own is None or chosen is None or len(chosen) != len(owner):
         return
-    kept = [list(states), list(choices)]
+    amounts = [list(states), list(choices)]
     try:
         door.check_totals(
             own[owner],
             chosen,
-            lambda c: [as_polynomial(v).constant_term for v in (kept[0][owner[c]], kept[1][c])],
+            lambda c: [as_polynomial(v).constant_term for v in (amounts[0][owner[c]], amounts[1][c])],
         )
     except door.NotHeldError as error:
         named = structure.choice_name(error.index)
@@ -518,8 +518,8 @@ def build_ctmc_from_function(
     >>> round(low, 4), round(high, 4)
     (0.1337, 0.1337)
     """
-    states, found = explore(initial, lambda state: {UNLABELLED: rates(state)})
-    rows = [(at, row) for at, _, row in found]
+    states, explored = explore(initial, lambda state: {UNLABELLED: rates(state)})
+    rows = [(at, row) for at, _, row in explored]
     return build_ctmc_from_rows(
         rows,
         parameters,

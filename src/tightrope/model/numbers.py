@@ -110,16 +110,16 @@ def double(value: Fraction) -> float:
 
 def bound(value: Fraction, outward: float = 0.0) -> float:
     """The double nearest to an interval's bound, or the next one towards `outward` (±inf), by rules 1–3."""
-    found = double(value)
-    if outward and Fraction(found) != value and (Fraction(found) > value) != (outward > 0):
-        found = math.nextafter(found, outward)
-    if found == 1 and value != 1:
+    nearest = double(value)
+    if outward and Fraction(nearest) != value and (Fraction(nearest) > value) != (outward > 0):
+        nearest = math.nextafter(nearest, outward)
+    if nearest == 1 and value != 1:
         raise NotHeldError(
             f"a bound that misses 1 by {show(1 - value)} is 1 as a double, and nature's choice depends on it"
         )
-    if abs(found) < TINY and value:
+    if abs(nearest) < TINY and value:
         raise NotHeldError(f"{show(value)} is not 0, but too small for a double")
-    return found
+    return nearest
 
 
 def doubles(values: RationalArray, what: str = "") -> FloatArray:
@@ -133,8 +133,8 @@ def first_not_held(values: RationalArray) -> int | None:
     """The index of the first number that breaks rule 1 or 2. Costs nothing where all are of ordinary size."""
     if values.numerator.dtype != object and values.denominator.dtype != object:
         return None
-    found = values.to_float()
-    wrong: BoolArray = ~np.isfinite(found) | (np.abs(found) < TINY)
+    nearest = values.to_float()
+    wrong: BoolArray = ~np.isfinite(nearest) | (np.abs(nearest) < TINY)
     wrong &= np.not_equal(values.numerator, 0).astype(np.bool_)
     return int(np.argmax(wrong)) if wrong.any() else None
 

@@ -121,8 +121,8 @@ class Objective(Record):
         """The same question where rewards that depend on parameters are numbers: those of the structure."""
         if not isinstance(self.reward, ParametricReward):
             return self
-        found = structure.rewards.get(self.reward.name)
-        return self if found is None else replace(self, reward=found)
+        reward = structure.rewards.get(self.reward.name)
+        return self if reward is None else replace(self, reward=reward)
 
     @property
     def is_reward(self) -> bool:

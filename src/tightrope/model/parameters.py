@@ -274,7 +274,7 @@ def domain_vertices(parameters: Parameters) -> list[Vertex] | None:
 
 def _cut(active: dict[Vertex, int], constraint: LinearConstraint, bit: int) -> dict[Vertex, int]:
     excess = {vertex: constraint.excess(vertex) for vertex in active}
-    kept = {v: bits | bit if excess[v] == 0 else bits for v, bits in active.items() if excess[v] <= 0}
+    vertices = {v: bits | bit if excess[v] == 0 else bits for v, bits in active.items() if excess[v] <= 0}
     inside = [v for v in active if excess[v] < 0]
     outside = [v for v in active if excess[v] > 0]
     for a in inside:
@@ -284,8 +284,8 @@ def _cut(active: dict[Vertex, int], constraint: LinearConstraint, bit: int) -> d
                 continue
             weight = excess[b] / (excess[b] - excess[a])
             crossing = tuple(weight * x + (1 - weight) * y for x, y in zip(a, b, strict=True))
-            kept[crossing] = kept.get(crossing, 0) | shared | bit
-    return kept
+            vertices[crossing] = vertices.get(crossing, 0) | shared | bit
+    return vertices
 
 
 _TOKEN = re.compile(
@@ -323,7 +323,7 @@ def parse_box(
     text: str, names: Sequence[str], option: str = "`params`", base: Parameters | None = None
 ) -> Parameters:
     """`p=0.1:0.9,q=0:1`; what is not named stays as in `base` (the unit box where None is given)."""
-    reader = _Reader(text, names, option)
+    reader = _RegionReader(text, names, option)
     base = base or Parameters.unit_box(names)
     bounds: dict[str, tuple[Fraction, Fraction]] = {}
     while not reader.at_end():
@@ -354,7 +354,7 @@ def narrow_domain(base: Parameters, box: str | None, domain: str | None) -> Para
 
 def parse_point(text: str, names: Sequence[str], option: str = "`at`") -> tuple[Fraction, ...]:
     """`p=0.55,q=0.0004`, every parameter exactly once."""
-    reader = _Reader(text, names, option)
+    reader = _RegionReader(text, names, option)
     values: dict[str, Fraction] = {}
     while not reader.at_end():
         name = reader.parameter()
@@ -375,7 +375,7 @@ def parse_domain(
     text: str, names: Sequence[str], option: str = "`domain`", base: Parameters | None = None
 ) -> Parameters:
     """`0.1<=p<=0.9, p+q<=1`, cutting `base` (the unit box where None is given)."""
-    reader = _Reader(text, names, option)
+    reader = _RegionReader(text, names, option)
     base = base or Parameters.unit_box(names)
     lower: dict[str, Fraction] = {}
     upper: dict[str, Fraction] = {}
@@ -422,7 +422,7 @@ def parse_domain(
     )
 
 
-class _Reader:
+class _RegionReader:
     """A cursor over the tokens of one option's text; errors point at the token."""
 
     def __init__(self, text: str, names: Sequence[str], option: str):

@@ -217,10 +217,10 @@ class _Entry:
 
 def read_policy_file(path: Path | str, structure: Structure) -> Choices:
     """The choices in a file for a model; every state with more than one is in it, once."""
-    return _Reader(str(path), structure).read()
+    return _PolicyReader(str(path), structure).read()
 
 
-class _Reader:
+class _PolicyReader:
     def __init__(self, file: str, structure: Structure):
         self.file = file
         self.structure = structure

@@ -281,11 +281,11 @@ def _together(
         _degrees(denominators(expressions))[expressions.denominator_of[rows]],
     )
     distinct, group = np.unique(of_row, axis=0, return_inverse=True)
-    found = []
+    groups = []
     for k, degrees in enumerate(distinct.tolist()):
         variables = tuple(v for v, degree in enumerate(degrees) if degree)
-        found.append((rows[group.reshape(-1) == k], variables, [degrees[v] for v in variables]))
-    return found
+        groups.append((rows[group.reshape(-1) == k], variables, [degrees[v] for v in variables]))
+    return groups
 
 
 def _degrees(table: Expressions) -> OffsetArray:
@@ -309,7 +309,7 @@ _Outcome = bool | tuple[ExactPoint, Fraction]
 
 
 @dataclass(frozen=True)
-class Witness:
+class RangeWitness:
     """A point of the domain where expression `expression` has a value outside [0, 1]."""
 
     expression: int
@@ -321,7 +321,7 @@ class Witness:
 class RangeProof:
     """`witness` None: no expression was seen to leave [0, 1]; `unproved` could not be settled."""
 
-    witness: Witness | None
+    witness: RangeWitness | None
     unproved: tuple[int, ...]
 
 
@@ -430,7 +430,7 @@ def prove_ranges(expressions: Expressions, parameters: Parameters, sign: Sequenc
             unproved.append(e)
         elif outcome is not True:
             point, value = outcome
-            return RangeProof(Witness(e, point, value), tuple(unproved))
+            return RangeProof(RangeWitness(e, point, value), tuple(unproved))
     return RangeProof(None, tuple(unproved))
 
 

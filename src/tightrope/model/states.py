@@ -54,10 +54,10 @@ def find_state(structure: Structure, state: Any) -> int:
     ):
         values = shown
     if names and values is not None:
-        found = _of_values(structure, tuple(values))
-        if found >= 0:
-            return found
-        if found == AMBIGUOUS:
+        match = _of_values(structure, tuple(values))
+        if match >= 0:
+            return match
+        if match == AMBIGUOUS:
             raise InputError(f"several states have the values {shown!r}: they do not say which is meant")
     if own is None and not names and is_whole(shown) and 0 <= shown < structure.states:
         return int(shown)
@@ -127,10 +127,10 @@ def _of_text(structure: Structure, text: str) -> int:
     """`x=3,y=4`, with or without brackets, or a label of a single state."""
     names = tuple(structure.valuations)
     if (members := structure.labels.get(text)) is not None:
-        found = np.flatnonzero(members)
-        if len(found) == 1:
-            return int(found[0])
-        raise InputError(f"the label '{text}' holds in {len(found)} states, and not in a single one")
+        states = np.flatnonzero(members)
+        if len(states) == 1:
+            return int(states[0])
+        raise InputError(f"the label '{text}' holds in {len(states)} states, and not in a single one")
     parts = [_VALUE.fullmatch(part) for part in text.strip().removeprefix("(").removesuffix(")").split(",")]
     given = {part[1]: part[2] for part in parts if part}
     if not names or not all(parts) or len(given) != len(parts) or not set(given) <= set(names):
@@ -138,23 +138,23 @@ def _of_text(structure: Structure, text: str) -> int:
     values = {name: {"true": 1, "false": 0}.get(text) for name, text in given.items()}
     wanted = {name: int(given[name]) if value is None else value for name, value in values.items()}
     if len(wanted) == len(names):
-        found_one = _of_values(structure, tuple(wanted[name] for name in names))
-        if found_one >= 0:
-            return found_one
-    found = _scan(structure, wanted)
-    if len(found) == 1:
-        return int(found[0])
-    if len(found) > 1:
+        number = _of_values(structure, tuple(wanted[name] for name in names))
+        if number >= 0:
+            return number
+    states = _scan(structure, wanted)
+    if len(states) == 1:
+        return int(states[0])
+    if len(states) > 1:
         missing = ", ".join(name for name in names if name not in wanted)
         say = f": say {missing} as well" if missing else ""
-        raise InputError(f"{len(found)} states have {text}{say}")
+        raise InputError(f"{len(states)} states have {text}{say}")
     raise InputError(f"({text}) is not a reachable state of the model")
 
 
 def _of_values(structure: Structure, values: tuple[Any, ...]) -> int:
     if structure.states > MOST_LISTED:
-        found = _scan(structure, dict(zip(structure.valuations, values, strict=True)))
-        return int(found[0]) if len(found) == 1 else AMBIGUOUS if len(found) else -1
+        states = _scan(structure, dict(zip(structure.valuations, values, strict=True)))
+        return int(states[0]) if len(states) == 1 else AMBIGUOUS if len(states) else -1
     try:
         return _list_states(structure).get(values, -1)
     except TypeError:  # not hashable

@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.numerics.question import Question
+from tightrope.numerics.question import GraphQuestion
 from tightrope.numerics.smoothed_likelihood import SmoothedLikelihood
 from tightrope.numerics.value_slopes import best_policy, value_slopes
 
@@ -54,7 +54,7 @@ _SMALLEST = 2.0**-30
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class BetTable:
     """What is bet on: the expressions of a likelihood, and outcomes o of signatures, start[k] to start[k+1],
     each of probability multiplicity[o]·f for f = expression[o].
     """
@@ -72,10 +72,10 @@ class Table:
     def estimate(self, begin: FloatArray, weight: FloatArray) -> FloatArray:
         """The smoothed estimate for weights of expressions, in few bits where these keep it inside."""
         likelihood = self.likelihood
-        found = likelihood.maximise(likelihood.maximise(begin, weight), weight)
-        short = shorten(found, _POINT_BITS)
-        room, left = (likelihood.bounds - likelihood.faces @ t for t in (found, short))
-        return short if np.all(left > 0.5 * room) else found
+        estimate = likelihood.maximise(likelihood.maximise(begin, weight), weight)
+        short = shorten(estimate, _POINT_BITS)
+        room, left = (likelihood.bounds - likelihood.faces @ t for t in (estimate, short))
+        return short if np.all(left > 0.5 * room) else estimate
 
     def information(self, t: FloatArray, weight: FloatArray, growth: float) -> FloatArray:
         """growth·(observed information of weights K_f at t) + the curvature of the smoothing."""
@@ -118,10 +118,10 @@ class Table:
         return result
 
 
-class BetPolicy:
+class TargetPolicy:
     """The policy whose value is bet on, asked for in the order in which data come."""
 
-    def __init__(self, question: Question, given: FloatArray | None = None):
+    def __init__(self, question: GraphQuestion, given: FloatArray | None = None):
         """`given`: the weights of its choices."""
         self.question, self.weight, self.frozen = question, given, given is not None
 

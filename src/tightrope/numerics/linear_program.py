@@ -125,9 +125,9 @@ class LinearProgram:
             return LinearOutcome(LinearStatus.OPTIMAL, np.array(solution.col_value), multipliers)
         nowhere = np.full(self._size, np.nan)
         if status == known.kInfeasible:
-            found = self._solver.getDualRay()
-            if found[1]:
-                ray = np.maximum(-np.array(found[2], dtype=np.float64), 0.0)
+            dual = self._solver.getDualRay()
+            if dual[1]:
+                ray = np.maximum(-np.array(dual[2], dtype=np.float64), 0.0)
                 return LinearOutcome(LinearStatus.INFEASIBLE, nowhere, ray)
             return LinearOutcome(LinearStatus.INFEASIBLE, nowhere, np.zeros(self._rows))
         return LinearOutcome(LinearStatus.FAILED, nowhere, np.zeros(self._rows))
@@ -199,8 +199,8 @@ class ConeProgram:
         outcome = self._solver.solve()
         if outcome.status not in self._solved:
             return np.zeros(self._rows)
-        found = np.array(outcome.z[: self._rows], dtype=np.float64)
-        return np.where(np.isfinite(found), np.maximum(found, 0.0), 0.0)
+        dual = np.array(outcome.z[: self._rows], dtype=np.float64)
+        return np.where(np.isfinite(dual), np.maximum(dual, 0.0), 0.0)
 
 
 RANK = 1e-10
@@ -226,10 +226,10 @@ def least_norms(factors: Sequence[FloatArray], weight: FloatArray, vector: Float
     reduced = [factor @ scale for factor in factors]
     unit = float(np.linalg.norm(scaled))
     single = all(len(factor) == 1 for factor in factors)
-    found = (_by_highs if single else _by_clarabel)(reduced, weight, scaled / unit)
-    if found is None:
+    solved = (_by_highs if single else _by_clarabel)(reduced, weight, scaled / unit)
+    if solved is None:
         return None
-    norm, dual = found
+    norm, dual = solved
     reach = max(
         float(np.linalg.norm(factor @ dual)) / cost for factor, cost in zip(reduced, weight, strict=True)
     )

@@ -15,7 +15,7 @@ NEVER = 1e150
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class GraphQuestion:
     """A model's graph and what is asked of it. `kind` and all else as in `tightrope.model.objective`."""
 
     choice_start: OffsetArray
@@ -124,9 +124,9 @@ def find_reached(states: int, origin: Any, successor: Any, begin: OffsetArray) -
     rows = np.concatenate([origin, np.full(len(begin), states)])
     columns = np.concatenate([successor, begin])
     graph = csr_array((np.ones(len(rows)), (rows, columns)), shape=(states + 1, states + 1))
-    found = np.zeros(states + 1, dtype=np.bool_)
-    found[breadth_first_order(graph, states, return_predecessors=False)] = True
-    return found[:-1]
+    reached = np.zeros(states + 1, dtype=np.bool_)
+    reached[breadth_first_order(graph, states, return_predecessors=False)] = True
+    return reached[:-1]
 
 
 def layers_of(states: int, origin: Any, successor: Any) -> OffsetArray | None:

@@ -52,11 +52,11 @@ def remember(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def recalled(*arguments: P.args, **named: P.kwargs) -> T:
-        kept: dict[Hashable, object] = vars(arguments[0]).setdefault(name, {})
+        results: dict[Hashable, object] = vars(arguments[0]).setdefault(name, {})
         key = (arguments[1:], tuple(sorted(named.items())))
-        if key not in kept:
-            kept[key] = function(*arguments, **named)
-        return cast(T, kept[key])
+        if key not in results:
+            results[key] = function(*arguments, **named)
+        return cast(T, results[key])
 
     return recalled
 
@@ -130,11 +130,11 @@ def freeze_fields(record: Any) -> None:
 
 def as_text(title: str, facts: Facts) -> str:
     """The title and a line per fact, names in a column."""
-    kept = list(facts[: MOST_LINES - 1])
-    if len(kept) < len(facts):
-        kept[-1:] = [("…", f"and {len(facts) - len(kept) + 1} more")]
-    column = max((len(name) for name, _ in kept), default=0)
-    return "\n".join([_cut(title), *(_cut(f"  {name:<{column}}  {value}") for name, value in kept)])
+    lines = list(facts[: MOST_LINES - 1])
+    if len(lines) < len(facts):
+        lines[-1:] = [("…", f"and {len(facts) - len(lines) + 1} more")]
+    column = max((len(name) for name, _ in lines), default=0)
+    return "\n".join([_cut(title), *(_cut(f"  {name:<{column}}  {value}") for name, value in lines)])
 
 
 def as_card(title: str, facts: Facts, picture: str = "") -> str:

@@ -23,13 +23,13 @@ MOST_THREADS = 8
 T = TypeVar("T")
 
 
-def count_threads(asked: int | None = None) -> int:
+def count_threads(threads: int | None = None) -> int:
     """As many as asked for; else one per core that this process may use, up to `MOST_THREADS`."""
-    if asked is None:
+    if threads is None:
         return max(1, min(_cores(), MOST_THREADS))
-    if asked < 1:
-        raise InputError(f"the number of threads is {asked}, not at least 1")
-    return asked
+    if threads < 1:
+        raise InputError(f"the number of threads is {threads}, not at least 1")
+    return threads
 
 
 def _cores() -> int:

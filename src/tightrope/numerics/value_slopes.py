@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
-from tightrope.numerics.question import NEVER, Question, find_reached, layers_of, spread
+from tightrope.numerics.question import NEVER, GraphQuestion, find_reached, layers_of, spread
 
 _MOST_STORED = 50_000_000
 """Values kept while a step-bounded objective is unrolled; beyond that it has no slopes."""
@@ -33,7 +33,7 @@ _CLOSE = 1e-9
 
 
 def best_policy(
-    question: Question, probability: FloatArray, start: OffsetArray | None = None
+    question: GraphQuestion, probability: FloatArray, start: OffsetArray | None = None
 ) -> OffsetArray | None:
     """A choice for every state, best at these probabilities of transitions; None where none was found.
 
@@ -44,7 +44,7 @@ def best_policy(
     sign = 1.0 if question.maximises else -1.0
     policy = _ending(question) if start is None else start
     for _ in range(_ROUNDS):
-        chain = Chain.of(question, _take(question, policy), everywhere=True)
+        chain = PolicyEquations.of(question, _take(question, policy), everywhere=True)
         solved = None if chain is None else chain.solved(chain.matrix(probability))
         if chain is None or solved is None:
             return None
@@ -58,17 +58,17 @@ def best_policy(
 
 
 def value_slopes(
-    question: Question, weight: FloatArray, probability: FloatArray
+    question: GraphQuestion, weight: FloatArray, probability: FloatArray
 ) -> tuple[OffsetArray, FloatArray] | None:
     """(transitions, ∂value/∂probability of each) of the policy that takes choices with these weights.
 
     None where the value is infinite, the equations are singular, or the steps too many.
     """
-    chain = Chain.of(question, weight, everywhere=False)
+    chain = PolicyEquations.of(question, weight, everywhere=False)
     return None if chain is None else chain.slopes(probability)
 
 
-def _take(question: Question, choice: OffsetArray) -> FloatArray:
+def _take(question: GraphQuestion, choice: OffsetArray) -> FloatArray:
     weight = np.zeros(len(question.owner))
     weight[choice] = 1.0
     return weight
@@ -82,7 +82,7 @@ def _best(gain: FloatArray, start: OffsetArray) -> tuple[FloatArray, OffsetArray
     return best, np.minimum(np.minimum.reduceat(near, start[:-1]), start[1:] - 1)
 
 
-def _in_one_pass(question: Question, probability: FloatArray) -> OffsetArray:
+def _in_one_pass(question: GraphQuestion, probability: FloatArray) -> OffsetArray:
     layers, (held, value) = question.layers, question.decided
     assert layers is not None
     sign = 1.0 if question.maximises else -1.0
@@ -101,7 +101,7 @@ def _in_one_pass(question: Question, probability: FloatArray) -> OffsetArray:
     return policy
 
 
-def _ending(question: Question) -> OffsetArray:
+def _ending(question: GraphQuestion) -> OffsetArray:
     """A policy that from every state takes a choice on a shortest way to where values are decided."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import breadth_first_order
@@ -123,10 +123,10 @@ def _ending(question: Question) -> OffsetArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class PolicyEquations:
     """A policy's equations: entry i leads from row[i] to column[i] (−1: where it no longer matters)."""
 
-    question: Question
+    question: GraphQuestion
     row: OffsetArray
     column: OffsetArray
     transition: OffsetArray
@@ -138,7 +138,7 @@ class Chain:
     initial: int
 
     @staticmethod
-    def of(question: Question, weight: FloatArray, everywhere: bool) -> Chain | None:
+    def of(question: GraphQuestion, weight: FloatArray, everywhere: bool) -> PolicyEquations | None:
         """On all states, or on those that the policy meets; None where one of these has no value."""
         used = np.flatnonzero(weight > 0.0)
         transition, _ = spread(question.transition_start, used)
@@ -158,14 +158,14 @@ class Chain:
             if np.any(value[met] >= NEVER):
                 return None
         number = np.cumsum(met) - 1
-        kept = met[origin]
-        column = np.where(met[successor], number[successor], -1)[kept]
-        return Chain(
+        inside = met[origin]
+        column = np.where(met[successor], number[successor], -1)[inside]
+        return PolicyEquations(
             question,
-            number[origin[kept]],
+            number[origin[inside]],
             column,
-            transition[kept],
-            chance[kept] * question.rate,
+            transition[inside],
+            chance[inside] * question.rate,
             reward[met],
             fixed[met],
             value[met],
@@ -180,7 +180,7 @@ class Chain:
         data = self.chance * probability[self.transition]
         return csr_array((data[inside], (self.row[inside], self.column[inside])), shape=(size, size))
 
-    def solved(self, matrix: Any) -> Solved | None:
+    def solved(self, matrix: Any) -> SolvedEquations | None:
         """The values where nothing bounds the steps; None where the equations are singular, or too many."""
         free = np.flatnonzero(~self.fixed)
         moves = ~self.fixed[self.row] & (self.column >= 0)
@@ -190,7 +190,7 @@ class Chain:
         if layer is not None:
             free = free[np.argsort(layer[free], kind="stable")]
         known = np.where(self.fixed, self.value, 0.0)
-        return Solved.of(matrix, self.reward, known, free, layer is not None)
+        return SolvedEquations.of(matrix, self.reward, known, free, layer is not None)
 
     def slopes(self, probability: FloatArray) -> tuple[OffsetArray, FloatArray] | None:
         """∂value/∂probability of every transition that is met."""
@@ -251,7 +251,7 @@ class Chain:
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
+class SolvedEquations:
     """V = r + P·V on the rows that are not fixed, solved."""
 
     free: OffsetArray
@@ -261,7 +261,7 @@ class Solved:
     @staticmethod
     def of(
         matrix: Any, reward: FloatArray, known: FloatArray, free: OffsetArray, ordered: bool
-    ) -> Solved | None:
+    ) -> SolvedEquations | None:
         """The rows `free`, the others being `known`; None where the equations are singular.
 
         `ordered`: every row leads to fixed ones and to earlier ones of `free`.
@@ -279,7 +279,7 @@ class Solved:
                 return None
         if len(free):
             values[free] = factor.solve(reward[free] + inner @ values)
-        return Solved(free, factor, values)
+        return SolvedEquations(free, factor, values)
 
     def visits(self, weight: FloatArray) -> FloatArray:
         """Expected visits of every row where the rows are begun from with these weights; fixed ones end."""

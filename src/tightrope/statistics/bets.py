@@ -80,7 +80,7 @@ from tightrope.data.counts import Counts, batch_ends
 from tightrope.data.design import SamplingKind
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.numerics.betting import Table
+from tightrope.numerics.betting import BetTable
 from tightrope.numerics.rounding import UNIT, down, up
 from tightrope.numerics.value_slopes import MOST_CYCLIC
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
@@ -395,7 +395,7 @@ def place_bets(
     plan = schedule(counts, np.array([float(seen.sum()) for seen in batches]))
     every = scales(plan.planned, plan.middle)
     price = tuple(up(-math.log(one) * (1.0 + 1e-14)) if one > 0.0 else math.inf for one in levels.sides)
-    table = Table(maximiser.search, outcomes.expression, outcomes.multiplicity, outcomes.start)
+    table = BetTable(maximiser.search, outcomes.expression, outcomes.multiplicity, outcomes.start)
     informative = ~outcomes.model.expressions.is_constant
     size = len(maximiser.functions)
     weight, done, without = np.zeros(size), 0, 0

@@ -52,8 +52,8 @@ from tightrope.certificate.rows import RowOrigin, Statements
 from tightrope.certificate.statistics.likelihood import Forms, Likelihood, Predictor, planned_ends
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray
-from tightrope.numerics.betting import GRID, MOST_SUCCESSORS, BetPolicy, Table
-from tightrope.numerics.question import Question
+from tightrope.numerics.betting import GRID, MOST_SUCCESSORS, BetTable, TargetPolicy
+from tightrope.numerics.question import GraphQuestion
 
 if TYPE_CHECKING:
     from tightrope.certificate.learned import Learned
@@ -148,8 +148,8 @@ class PlacedBets:
             raise ValueError("there are more bets than this program checks")
         self.stake, self.seen = np.zeros(shape), np.zeros(shape[2:], dtype=np.int64)
         predictor = Predictor(space, linear, constant)
-        table = Table(predictor.search, outcomes.expression, outcomes.multiplicity, outcomes.start)
-        policy, t = BetPolicy(question, given), predictor.centre
+        table = BetTable(predictor.search, outcomes.expression, outcomes.multiplicity, outcomes.start)
+        policy, t = TargetPolicy(question, given), predictor.centre
         radix, group = len(linear), np.repeat(outcomes.of_choice, np.diff(problem.graph.transition_start))
         known = outcomes.owner * radix + outcomes.expression  # rises
         of_transition = np.searchsorted(known, group * radix + expression)
@@ -183,10 +183,10 @@ class PlacedBets:
         return bool(np.any(total > 0) or np.any(wins[..., many]))
 
 
-def _question(problem: CertifiedProblem) -> Question:
+def _question(problem: CertifiedProblem) -> GraphQuestion:
     objective = dict(vars(problem.objective))
     del objective["nature"], objective["earned"]  # bets are not placed on rewards with parameters
-    return Question(**vars(problem.graph), maximises=objective.pop("agent") == "MAX", **objective)
+    return GraphQuestion(**vars(problem.graph), maximises=objective.pop("agent") == "MAX", **objective)
 
 
 def prove(about: Learned, delta: Fraction) -> Statements:

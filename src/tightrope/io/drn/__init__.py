@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tightrope.io.output import DRN as WRITTEN
-from tightrope.io.registry import Capabilities, ModelFormat, ReadOptions
+from tightrope.io.registry import Capabilities, FileOptions, ModelFormat
 
 if TYPE_CHECKING:
     from tightrope.prism.load import PrismRates
@@ -45,7 +45,7 @@ class Drn(ModelFormat):
     suffixes = (".drn",)
     holds = Capabilities(parameters=True, intervals=True, exact=True, rates=True, compressed=True)
 
-    def read(self, path: Path, options: ReadOptions) -> Any:
+    def read(self, path: Path, options: FileOptions) -> Any:
         from tightrope.io.drn.read import read_drn
 
         return read_drn(path, box=options.box, domain=options.domain, progress=options.words.get("progress"))
@@ -60,7 +60,7 @@ class Drn(ModelFormat):
 
         return is_automaton(path)
 
-    def read_rates(self, path: Path, options: ReadOptions) -> PrismRates:
+    def read_rates(self, path: Path, options: FileOptions) -> PrismRates:
         from tightrope.io.drn.read import read_rates_drn
         from tightrope.prism.load import PrismRates
 

@@ -37,12 +37,13 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, Literal, NoReturn, Protocol, TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -57,6 +58,7 @@ from tightrope.io.text import (
     parse_polynomial,
     reward_text,
     shorten,
+    whole_number,
 )
 from tightrope.model import numbers as door
 from tightrope.model.continuous import ParametricCTMC
@@ -247,54 +249,32 @@ VERSION = 1
 _BOOLEAN = {"true": 1, "false": 0}
 
 
-@dataclass(frozen=True)
-class Notes:
-    """The content of the comment, checked for its form."""
+Part = Literal["state", "choice"]
 
+
+class Notes(msgspec.Struct, frozen=True):
+    """The content of the comment."""
+
+    version: int
     domain: str = ""
     labels: tuple[str, ...] = ()
     actions: tuple[str, ...] = ()
-    rewards: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    rewards: dict[str, tuple[Part, ...]] = {}
 
     def text(self) -> str:
-        content = {
-            "version": VERSION,
-            "domain": self.domain,
-            "labels": list(self.labels),
-            "actions": list(self.actions),
-            "rewards": {name: list(parts) for name, parts in self.rewards.items()},
-        }
-        return f"{NOTES_MARK} {json.dumps(content, ensure_ascii=False)}"
+        return f"{NOTES_MARK} {json.dumps(msgspec.to_builtins(self), ensure_ascii=False)}"
 
 
 def parse_notes(path: Path, number: int, line: str) -> Notes:
     try:
-        content = json.loads(line.strip()[len(NOTES_MARK) :])
-        if content["version"] != VERSION:
-            fail(path, number, line, f"notes of version {content['version']}, not {VERSION}")
-        rewards = {_text(name): _texts(parts) for name, parts in dict(content["rewards"]).items()}
-        if any(part not in ("state", "choice") for parts in rewards.values() for part in parts):
-            raise ValueError
-        return Notes(_text(content["domain"]), _texts(content["labels"]), _texts(content["actions"]), rewards)
-    except InputError:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        notes = msgspec.json.decode(line.strip()[len(NOTES_MARK) :], type=Notes)
+    except (msgspec.DecodeError, RecursionError):
+        notes = None
+    if notes is not None and notes.version != VERSION:
+        fail(path, number, line, f"notes of version {notes.version}, not {VERSION}")
+    if notes is None or any(len(set(names)) < len(names) for names in (notes.labels, notes.actions)):
         fail(path, number, line, f"the comment {NOTES_MARK} is damaged", hint="remove it to go without")
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def _texts(values: Any) -> tuple[str, ...]:
-    if not isinstance(values, list):
-        raise TypeError
-    texts = tuple(_text(value) for value in values)
-    if len(set(texts)) < len(texts):
-        raise ValueError
-    return texts
+    return notes
 
 
 def valuation_text(names: Sequence[str], values: Sequence[Any]) -> str:
@@ -340,11 +320,9 @@ class ValuationColumns:
         self.rows.append(tuple(value for _, value, _ in entries))
 
     def _item(self, item: str) -> tuple[str | None, int, bool]:
-        known = self.items.get(item)
-        if known is None:
-            known = self._parse(item)
-            self.items[item] = known
-        return known
+        if item not in self.items:
+            self.items[item] = self._parse(item)
+        return self.items[item]
 
     def _parse(self, item: str) -> tuple[str | None, int, bool]:
         if not item:
@@ -354,8 +332,7 @@ class ValuationColumns:
             return (item[1:].strip(), 0, True) if item.startswith("!") else (item, 1, True)
         if value in _BOOLEAN:
             return name, _BOOLEAN[value], True
-        digits = value.removeprefix("-")
-        if not (digits.isascii() and digits.isdecimal()) or len(digits) > 9:
+        if whole_number(value.removeprefix("-")) is None:
             self.broken = True
             return name, 0, False
         return name, int(value), False
@@ -395,6 +372,8 @@ class Values(Protocol):
 class ExactValues:
     """Polynomials in the parameters and quotients of these; without parameters, rationals."""
 
+    sum_to_one = True
+
     def __init__(self, parameters: Parameters):
         self.parameters = parameters
         self.index = {name: k for k, name in enumerate(parameters.names)}
@@ -405,15 +384,15 @@ class ExactValues:
             raise ValueError("an interval in a model of exact values")
         function = parse_function(text, self.index)
         for side in parts(function):
-            _check_coefficients(side)
+            check_coefficients(side)
         return self.table.add(function)
 
     def reward(self, text: str) -> Amount:
         polynomial = parse_polynomial(text, self.index)
-        _check_coefficients(polynomial)
+        check_coefficients(polynomial)
         return polynomial if not polynomial.is_constant else exact_amount(polynomial.constant_term)
 
-    def model(self, structure: Structure, codes: IndexArray) -> Model:
+    def model(self, structure: Structure, codes: IndexArray) -> Model | ParametricCTMC:
         expressions, expression = self.table.freeze(codes)
         return ParametricMDP(structure, expression, expressions, self.parameters)
 
@@ -431,7 +410,7 @@ def exact_amount(value: Fraction) -> Amount:
     return number if Fraction(number) == value else Polynomial.constant(value)
 
 
-def _check_coefficients(polynomial: Polynomial) -> None:
+def check_coefficients(polynomial: Polynomial) -> None:
     for coefficient in polynomial.terms.values():
         door.double(coefficient)
 
@@ -575,15 +554,15 @@ class Body:
 
     def new_transition(self, target: str, colon: str, value: str) -> None:
         """The careful way, for a line with a new value or with an error."""
-        stripped = target.strip()
         if not colon:
             self.fail(f"a transition such as '3 : 0.5' expected, found {shorten(target)}")
-        if not (stripped.isascii() and stripped.isdecimal()) or len(stripped) > 9:
-            self.fail(f"{shorten(target)} is not the number of a state", stripped)
+        state = whole_number(target)
+        if state is None:
+            self.fail(f"{shorten(target)} is not the number of a state", target.strip())
         if value not in self._known_values:
             self._known_values[value] = self.meaning(self.values.code, value)
         del self.successor[len(self.code) :]
-        self.successor.append(int(stripped))
+        self.successor.append(state)
         self.code.append(self._known_values[value])
 
     def meaning(self, understand: Callable[[str], _Meaning], text: str) -> _Meaning:

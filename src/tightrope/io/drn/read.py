@@ -5,22 +5,17 @@ The checks that need all of a file are made here. In files of Markov automata (`
 transitions stand probabilities, also of states that wait. Numbers are doubles; parameters and intervals are
 refused.
 
-In files of chains in continuous time rates stand where probabilities stand in other models:
-`@type: CTMC`, one action per state, and behind each state its exit rate (`!2.5`), as Storm writes them. With
-parameters the rates are polynomials, with intervals pairs of numbers; Storm reads the former and those with
-plain numbers. Rewards are those of states, per unit of time, and where transitions earn, too, what leaving a
-state has to earn to come to the same (`io.rate_rewards`).
-
-When such files are read, the number behind a transition is its rate, exact where it is written as a fraction
-or decimal, and a polynomial where there are parameters. The exit rate behind a state (`!2.5`) must be the sum
-of its rates: a file that holds probabilities instead is refused. Rewards of states are earned per unit of
-time, those of actions whenever the state is left.
+In files of chains in continuous time (`@type: CTMC`, one action per state) the number behind a transition is
+its rate, exact where it is written as a fraction or decimal, and a polynomial where there are parameters. The
+exit rate behind a state (`!2.5`) must be the sum of its rates: a file that holds probabilities instead is
+refused. Rewards of states are earned per unit of time, those of actions whenever the state is left
+(`io.rate_rewards`).
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -40,6 +35,7 @@ from tightrope.io.drn.parse import (
     PlainValues,
     Progress,
     Values,
+    check_coefficients,
     is_choice_line,
     is_state_line,
     is_transition_line,
@@ -64,11 +60,6 @@ from tightrope.model.polynomial import Polynomial
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.text import reading
-
-
-def assemble(body: Body) -> Model | ParametricCTMC:
-    """Checked, and with errors that point at the line where something is wrong."""
-    return _Assembly(body).model()
 
 
 class _Assembly:
@@ -106,15 +97,15 @@ class _Assembly:
 
     def check_counts(self) -> None:
         header = self.body.header
-        for found, declared, what in (
+        for count, declared, what in (
             (self.states, header.states, "states"),
             (len(self.choice_entry), header.choices, "choices"),
         ):
-            if declared is not None and found != declared:
+            if declared is not None and count != declared:
                 raise InputError(
-                    f"the file declares {declared} {what} and has {found}",
+                    f"the file declares {declared} {what} and has {count}",
                     Location(str(self.body.path)),
-                    hint="it may be cut off" if found < declared else None,
+                    hint="it may be cut off" if count < declared else None,
                 )
         if self.states == 0:
             raise InputError("the model has no state", Location(str(self.body.path)))
@@ -128,17 +119,14 @@ class _Assembly:
         if isinstance(values, NumberValues):
             rows.check_probabilities(np.array(values.lower)[self.code], np.array(values.upper)[self.code])
 
-    def check_room(self, size: float, what: str) -> None:
-        try:
-            door.check_room(size, what)
-        except InputError as error:
-            raise InputError(error.message, Location(str(self.body.path)), error.hint) from None
-
     def labels(self) -> dict[str, BoolArray]:
         """Entry by entry: which labels the states with that text have."""
         named, rewards = len(self.body.labels), len(self.body.header.reward_names)
         size = named * self.states + 8 * rewards * (self.states + len(self.choice_entry))
-        self.check_room(size, f"{named:,} labels and {rewards:,} reward models")
+        try:
+            door.check_room(size, f"{named:,} labels and {rewards:,} reward models")
+        except InputError as error:
+            raise InputError(error.message, Location(str(self.body.path)), error.hint) from None
         entries = self.body.state_entries
         has = np.zeros((len(self.body.labels), len(entries)), dtype=np.bool_)
         for entry, (_, numbers) in enumerate(entries):
@@ -214,7 +202,7 @@ class _Assembly:
         values = self.body.values
         if isinstance(error, door.NotHeldError) and isinstance(values, NumberValues):
             self.fail_at_transition(error.index, error.message)
-        if isinstance(values, ExactValues) and not error.location:
+        if isinstance(values, ExactValues) and values.sum_to_one and not error.location:
             one, total = Polynomial.constant(1), values.table.sum
             for choice, (start, end) in enumerate(pairwise(self.transition_start.tolist())):
                 if values.table.function(total(self.code[start:end].tolist())) != one:
@@ -270,15 +258,25 @@ def read_drn(
     `box` and `domain` (texts as on the command line) replace the domain of the parameters, which
     otherwise is the one noted in the file, or [0, 1] for each.
     """
-    path = Path(path)
+    place = Path(path)
+    _, model = _read(place, lambda header: _values(place, header, box, domain), progress=progress)
+    assert not isinstance(model, ParametricCTMC)
+    return model
+
+
+def _read(
+    path: Path,
+    values_of: Callable[[Header], Values],
+    continuous: bool = False,
+    progress: Progress | None = None,
+) -> tuple[Body, Model | ParametricCTMC]:
+    """What stands in a file, and its model; errors point at the line where something is wrong."""
     with reading(path) as file:
         lines = enumerate(file, 1)
-        header = read_header(path, lines)
-        body = Body(path, header, _values(path, header, box, domain))
+        header = read_header(path, lines, continuous)
+        body = Body(path, header, values_of(header))
         body.read(lines, progress)
-    found = assemble(body)
-    assert not isinstance(found, ParametricCTMC)
-    return found
+    return body, _Assembly(body).model()
 
 
 def _values(path: Path, header: Header, box: str | None, domain: str | None) -> Values:
@@ -322,18 +320,17 @@ def is_ctmc(path: Path) -> bool:
 def read_automaton_drn(path: str | Path) -> MarkovAutomaton:
     """The automaton in a DRN file."""
     path = Path(path)
-    with reading(path) as file:
-        lines = enumerate(file, 1)
-        header = read_header(path, lines, continuous=True)
+
+    def values_of(header: Header) -> PlainValues:
         if header.value_type not in (None, "double", "rational"):
             raise InputError(
                 f"a Markov automaton of value type {header.value_type} is not read: only plain ones are",
                 Location(str(path)),
             )
-        body = Body(path, header, PlainValues(None))
-        body.read(lines, None)
-    found = assemble(body)
-    if not isinstance(found, MDP):
+        return PlainValues(None)
+
+    body, mdp = _read(path, values_of, continuous=True)
+    if not isinstance(mdp, MDP):
         raise InputError("a Markov automaton with intervals is not read", Location(str(path)))
     missing = [state for state, entry in enumerate(body.state_entry) if entry not in body.exit_texts]
     if missing:
@@ -344,7 +341,7 @@ def read_automaton_drn(path: str | Path) -> MarkovAutomaton:
         )
     try:
         rates = np.array([nearest_double(body.exit_texts[entry]) for entry in body.state_entry])
-        return MarkovAutomaton(found.structure, found.probability, rates)
+        return MarkovAutomaton(mdp.structure, mdp.probability, rates)
     except ValueError as error:
         message = error.message if isinstance(error, InputError) else f"an exit rate: {error}"
         raise InputError(message, Location(str(path))) from None
@@ -356,35 +353,28 @@ _CLOSE = Fraction(1, 10**6)
 def read_rates_drn(path: str | Path, box: str | None = None, domain: str | None = None) -> ParametricCTMC:
     """The chain in a DRN file; parameters lie in [0, 1000] unless `box`, `domain` or
     a note in the file says otherwise."""
-    path = Path(path)
-    with reading(path) as file:
-        lines = enumerate(file, 1)
-        header = read_header(path, lines, continuous=True)
-        if box is None and domain is None and header.notes is not None:
-            domain = header.notes.domain or None
-        parameters = narrow_domain(rate_box(header.parameters), box, domain)
-        body = Body(path, header, RateValues(parameters))
-        body.read(lines, None)
-    found = assemble(body)
-    assert isinstance(found, ParametricCTMC)
-    _check_exits(found, body)
-    return found
+
+    def values_of(header: Header) -> RateValues:
+        noted = header.notes.domain or None if header.notes is not None else None
+        constraints = noted if box is None and domain is None else domain
+        return RateValues(narrow_domain(rate_box(header.parameters), box, constraints))
+
+    body, chain = _read(Path(path), values_of, continuous=True)
+    assert isinstance(chain, ParametricCTMC)
+    _check_exits(chain, body)
+    return chain
 
 
-class RateValues:
+class RateValues(ExactValues):
     """Rates: numbers, or polynomials in the parameters."""
 
-    def __init__(self, parameters: Parameters):
-        self.parameters = parameters
-        self.index = {name: k for k, name in enumerate(parameters.names)}
-        self.table = ExpressionTable(parameters.names)
+    sum_to_one = False
 
     def code(self, text: str) -> int:
         if text.lstrip().startswith("["):
             raise ValueError("an interval: intervals of rates are not read")
         rate = self.rate(text)
-        for coefficient in rate.terms.values():
-            door.double(coefficient)
+        check_coefficients(rate)
         return self.table.add(rate)
 
     def rate(self, text: str) -> Polynomial:
@@ -413,14 +403,14 @@ def _check_exits(chain: ParametricCTMC, body: Body) -> None:
             continue
         seen.add((entry, row))
         try:
-            said = values.rate(body.exit_texts[entry])
+            exit_rate = values.rate(body.exit_texts[entry])
         except ValueError as error:
             shown = shorten(body.exit_texts[entry])
             raise InputError(
                 f"the exit rate {shown} of state {state}: {error}", Location(str(body.path))
             ) from None
         total = sum((chain.expressions.polynomial(e) for e in row), Polynomial({}))
-        missed = (said - total).terms.values()
+        missed = (exit_rate - total).terms.values()
         size = max((abs(c) for c in total.terms.values()), default=Fraction(1))
         if any(abs(c) > _CLOSE * size for c in missed):
             raise InputError(

@@ -17,7 +17,7 @@ import numpy as np
 
 from tightrope.atomic import atomic_write
 from tightrope.errors import InputError
-from tightrope.io.drn.parse import NO_LABEL, Model, Notes, valuation_text
+from tightrope.io.drn.parse import NO_LABEL, VERSION, Model, Notes, Part, valuation_text
 from tightrope.io.output import DRN_MARK
 from tightrope.io.rate_rewards import exit_rewards
 from tightrope.io.text import decimal_text
@@ -26,7 +26,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Function, Polynomial, parts
-from tightrope.model.structure import UNLABELLED, ParametricReward, Structure
+from tightrope.model.structure import UNLABELLED, ParametricReward, RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray
 
 
@@ -167,15 +167,11 @@ def _header(model: Model | Continuous, structure: Structure) -> Iterator[str]:
             if any(character.isspace() for character in name) or name == NO_LABEL:
                 raise InputError(f"DRN cannot hold the {kind} name '{name}'", hint="it must have no spaces")
     parameters = model.parameters if isinstance(model, ParametricMDP | ParametricCTMC) else Parameters()
-    rewards = {
-        name: ("choice",)
-        if isinstance(reward, ParametricReward)
-        else ("state",) * (reward.state is not None) + ("choice",) * (reward.choice is not None)
-        for name, reward in structure.rewards.items()
-    }
+    rewards = {name: _parts(reward) for name, reward in structure.rewards.items()}
     yield DRN_MARK
     if not isinstance(model, IntervalCTMC):
-        yield Notes(parameters.text(), tuple(labels_of(structure)), structure.action_names, rewards).text()
+        labels = tuple(labels_of(structure))
+        yield Notes(VERSION, parameters.text(), labels, structure.action_names, rewards).text()
     discrete = "DTMC" if structure.is_chain else "MDP"
     yield f"@type: {'CTMC' if isinstance(model, Continuous) else discrete}"
     yield f"@value_type: {_value_type(model)}"
@@ -192,6 +188,13 @@ def _header(model: Model | Continuous, structure: Structure) -> Iterator[str]:
     yield "@nr_choices"
     yield str(structure.choices)
     yield "@model"
+
+
+def _parts(reward: RewardStructure) -> tuple[Part, ...]:
+    if isinstance(reward, ParametricReward):
+        return ("choice",)
+    of_state: tuple[Part, ...] = () if reward.state is None else ("state",)
+    return of_state if reward.choice is None else (*of_state, "choice")
 
 
 def _value_type(model: Model | Continuous) -> str:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tightrope.io.registry import EXPLICIT, Capabilities, ModelFormat, ModelOutput, ReadOptions
+from tightrope.io.registry import EXPLICIT, Capabilities, FileOptions, ModelFormat, ModelOutput
 
 if TYPE_CHECKING:
     from tightrope.prism.load import PrismRates
@@ -30,7 +30,7 @@ class Explicit(ModelFormat):
     suffixes = EXPLICIT
     holds = Capabilities(intervals=True, rates=True)
 
-    def read(self, path: Path, options: ReadOptions) -> Any:
+    def read(self, path: Path, options: FileOptions) -> Any:
         from tightrope.io.explicit.read import read_explicit
 
         return read_explicit(path)
@@ -40,7 +40,7 @@ class Explicit(ModelFormat):
 
         return is_explicit_ctmc(path)
 
-    def read_rates(self, path: Path, options: ReadOptions) -> PrismRates:
+    def read_rates(self, path: Path, options: FileOptions) -> PrismRates:
         from tightrope.io.explicit.read import read_explicit_rates
         from tightrope.prism.load import PrismRates
 

@@ -141,8 +141,8 @@ def declared_type(path: Path) -> str | None:
         for line in file:
             if is_content(line):
                 return None
-            if (found := _HEADER.match(line.strip())) is not None:
-                return found.group(1).strip().lower()
+            if (header := _HEADER.match(line.strip())) is not None:
+                return header.group(1).strip().lower()
     return None
 
 
@@ -169,8 +169,8 @@ def read_transitions(path: Path, continuous: bool = False) -> Transitions:
         for number, line in numbered:
             if is_content(line):
                 break
-            if (found := _HEADER.match(line.strip())) is not None:
-                declared = is_declared_chain(path, number, line, found.group(1), continuous), number, line
+            if (header := _HEADER.match(line.strip())) is not None:
+                declared = is_declared_chain(path, number, line, header.group(1), continuous), number, line
         else:
             raise InputError("the file is empty", Location(str(path)))
         lines = ((number, line) for number, line in numbered if is_content(line))
@@ -567,7 +567,7 @@ def read_labels(path: Path, states: int) -> dict[str, BoolArray]:
 def _read_declared(path: Path, number: int, line: str) -> dict[str, str]:
     """{number: name} of `0="init" 1="goal"`."""
     names: dict[str, str] = {}
-    taken: set[str] = set()
+    known: set[str] = set()
     end = 0
     text = line.rstrip()
     while end < len(text):
@@ -577,10 +577,10 @@ def _read_declared(path: Path, number: int, line: str) -> dict[str, str]:
                 "PRISM's labels files begin so; Storm's dialect (#DECLARATION) is not read, its DRN files are"
             )
             fail(path, number, line, 'labels such as 0="init" 1="goal" expected on the first line', hint=hint)
-        if match.group(1) in names or match.group(2) in taken:
+        if match.group(1) in names or match.group(2) in known:
             fail(path, number, line, f"label {shorten(match.group(0))} is declared twice", match.group(0))
         names[match.group(1)] = match.group(2)
-        taken.add(match.group(2))
+        known.add(match.group(2))
         end = match.end()
     return names
 
@@ -661,17 +661,17 @@ def reward_files(base: Path, coming: Iterable[str] = ()) -> dict[str, dict[str, 
     parent = base.parent
     names = {file.name for file in parent.iterdir()} if parent.is_dir() else set()
     names.update(coming)
-    found: dict[str, dict[str, Path]] = {}
+    by_number: dict[str, dict[str, Path]] = {}
     for number in itertools.chain([""], map(str, itertools.count(1))):
         stem = base.name + number
         files = {suffix: parent / (stem + suffix) for suffix in (".srew", ".trew") if stem + suffix in names}
         if number and (not files or any(stem + suffix in names for suffix in (".tra", ".lab", ".sta"))):
             break
         if files:
-            found[number] = files
+            by_number[number] = files
             if not number:
                 break
-    return found
+    return by_number
 
 
 def _with(base: Path, suffix: str) -> Path:

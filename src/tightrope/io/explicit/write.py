@@ -106,8 +106,8 @@ def write_explicit(
 
 def _leftovers(base: Path, targets: set[Path]) -> list[Path]:
     """Files of an older model under the same name, which would be read as parts of this one."""
-    found = reward_files(base, [target.name for target in targets])
-    beside = [file for files in found.values() for file in files.values()]
+    rewards = reward_files(base, [target.name for target in targets])
+    beside = [file for files in rewards.values() for file in files.values()]
     everything = [*beside, base.with_name(base.name + ".sta")]
     return [file for file in everything if file.exists() and file not in targets]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tightrope.io.output import JANI as WRITTEN
-from tightrope.io.registry import Capabilities, ModelFormat, ReadOptions
+from tightrope.io.registry import Capabilities, FileOptions, ModelFormat
 
 if TYPE_CHECKING:
     from tightrope.prism.load import PrismRates
@@ -23,7 +23,7 @@ class Jani(ModelFormat):
     suffixes = (".jani",)
     holds = Capabilities(constants=True, parameters=True, exact=True, rates=True, compressed=True)
 
-    def read(self, path: Path, options: ReadOptions) -> Any:
+    def read(self, path: Path, options: FileOptions) -> Any:
         from tightrope.io.jani.read import read_jani
 
         return read_jani(path, options.constants, **options.words)
@@ -33,7 +33,7 @@ class Jani(ModelFormat):
 
         return is_jani_ctmc(path)
 
-    def read_rates(self, path: Path, options: ReadOptions) -> PrismRates:
+    def read_rates(self, path: Path, options: FileOptions) -> PrismRates:
         from tightrope.io.jani.read import read_jani_rates
 
         return read_jani_rates(path, options.constants, **options.words)

@@ -32,7 +32,7 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Node:
+class JaniNode:
     """A value of a JANI file. Methods complain where it is not what they want."""
 
     value: Any
@@ -58,19 +58,19 @@ class Node:
     def has(self, key: str) -> bool:
         return isinstance(self.value, dict) and key in self.value
 
-    def at(self, key: str) -> Node:
+    def at(self, key: str) -> JaniNode:
         if not self.has(key):
             self.fail(f"'{key}' is missing")
-        return Node(self.value[key], f"{self.path}.{key}" if self.path else key, self.places)
+        return JaniNode(self.value[key], f"{self.path}.{key}" if self.path else key, self.places)
 
-    def each(self, key: str) -> list[Node]:
+    def each(self, key: str) -> list[JaniNode]:
         """The members of a list; none where it is missing."""
         if not self.has(key):
             return []
         listed = self.at(key)
         if not isinstance(listed.value, list):
             listed.fail("a list […] is expected here")
-        return [Node(v, f"{listed.path}[{i}]", self.places) for i, v in enumerate(listed.value)]
+        return [JaniNode(v, f"{listed.path}[{i}]", self.places) for i, v in enumerate(listed.value)]
 
     def text(self) -> str:
         if not isinstance(self.value, str):
@@ -105,7 +105,7 @@ _CALLS = {"%": "mod", "pow": "pow", "log": "log", "min": "min", "max": "max"}
 _ROUNDING = {"floor": "floor", "ceil": "ceil"}
 
 
-def expression(node: Node, scope: Scope) -> syntax.Expression:
+def expression(node: JaniNode, scope: Scope) -> syntax.Expression:
     """An expression over the names in scope."""
     value, position = node.value, node.position
     if isinstance(value, bool):
@@ -129,14 +129,14 @@ def expression(node: Node, scope: Scope) -> syntax.Expression:
     return make(node, scope, operator, position)
 
 
-def _binary(node: Node, scope: Scope, operator: str, position: syntax.Position) -> syntax.Expression:
+def _binary(node: JaniNode, scope: Scope, operator: str, position: syntax.Position) -> syntax.Expression:
     left, right = expression(node.at("left"), scope), expression(node.at("right"), scope)
     if operator in _CALLS:
         return syntax.Call(_CALLS[operator], (left, right), position)
     return syntax.Binary(_BINARY[operator], left, right, position)
 
 
-def _unary(node: Node, scope: Scope, operator: str, position: syntax.Position) -> syntax.Expression:
+def _unary(node: JaniNode, scope: Scope, operator: str, position: syntax.Position) -> syntax.Expression:
     operand = expression(node.at("exp"), scope)
     zero = syntax.Literal(0, syntax.Type.INT, position)
     negative = syntax.Binary("<", operand, zero, position)
@@ -156,12 +156,12 @@ def _unary(node: Node, scope: Scope, operator: str, position: syntax.Position) -
     return syntax.Call(_ROUNDING[operator], (operand,), position)
 
 
-def _choice(node: Node, scope: Scope, operator: str, position: syntax.Position) -> syntax.Expression:
+def _choice(node: JaniNode, scope: Scope, operator: str, position: syntax.Position) -> syntax.Expression:
     condition, then, otherwise = (expression(node.at(key), scope) for key in ("if", "then", "else"))
     return syntax.Conditional(condition, then, otherwise, position)
 
 
-_MAKERS: dict[str, Callable[[Node, Scope, str, syntax.Position], syntax.Expression]] = {
+_MAKERS: dict[str, Callable[[JaniNode, Scope, str, syntax.Position], syntax.Expression]] = {
     **dict.fromkeys([*_BINARY, *_CALLS], _binary),
     **dict.fromkeys(["¬", "abs", "sgn", "trc", *_ROUNDING], _unary),
     "ite": _choice,
@@ -191,7 +191,7 @@ class Transient:
     name: str
     type: Type
     default: Expression
-    node: Node
+    node: JaniNode
     title: str
     """What its label or reward structure is called."""
 
@@ -200,17 +200,17 @@ class Transient:
         return self.type is Type.BOOL
 
 
-def read_constants(root: Node) -> list[Constant]:
+def read_constants(root: JaniNode) -> list[Constant]:
     """All constants; the values of some come from `--const`."""
-    found = []
+    constants = []
     for node in root.each("constants"):
         node.members(("name", "type", "value"))
         value = expression(node.at("value"), {}) if node.has("value") else None
-        found.append(Constant(node.name(), _type(node.at("type"))[0], value, node.position))
-    return found
+        constants.append(Constant(node.name(), _type(node.at("type"))[0], value, node.position))
+    return constants
 
 
-def read_variable(node: Node, scope: Scope, name: str) -> Variable | Transient:
+def read_variable(node: JaniNode, scope: Scope, name: str) -> Variable | Transient:
     """One variable under the name that it has with us."""
     node.members(("name", "type", "transient", "initial-value"))
     type_, low, high = _type(node.at("type"), scope)
@@ -229,19 +229,19 @@ def name_in_comment(title: str) -> str:
     return f"{_CALLED}{title}"
 
 
-def _title(node: Node, name: str) -> str:
+def _title(node: JaniNode, name: str) -> str:
     comment = node.value.get("comment")
     return comment[len(_CALLED) :] if isinstance(comment, str) and comment.startswith(_CALLED) else name
 
 
-def read_variables(nodes: Iterable[Node], scope: Scope) -> tuple[list[Variable], list[Transient]]:
+def read_variables(nodes: Iterable[JaniNode], scope: Scope) -> tuple[list[Variable], list[Transient]]:
     """Variables and transient ones, each in order."""
     made = [read_variable(node, scope, scope.get(node.name(), node.name())) for node in nodes]
     plain = [each for each in made if isinstance(each, Variable)]
     return plain, [each for each in made if isinstance(each, Transient)]
 
 
-def _type(node: Node, scope: Scope | None = None) -> tuple[Type, Expression | None, Expression | None]:
+def _type(node: JaniNode, scope: Scope | None = None) -> tuple[Type, Expression | None, Expression | None]:
     """A type, and the bounds of an int that has some."""
     if isinstance(node.value, str):
         known = _TYPES.get(node.value)

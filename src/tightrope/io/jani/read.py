@@ -31,7 +31,7 @@ from typing import Any, Unpack
 from tightrope.errors import InputError, Location
 from tightrope.io.jani.nodes import (
     TRUE,
-    Node,
+    JaniNode,
     Places,
     Scope,
     Transient,
@@ -56,7 +56,7 @@ Earned = tuple[tuple[str, syntax.Expression], ...]
 
 
 @dataclass
-class Automaton:
+class JaniAutomaton:
     """An instance of an automaton: its module, and what edges and locations say of transient variables."""
 
     module: syntax.Module
@@ -71,18 +71,18 @@ class Automaton:
 
 
 def read_automaton(
-    node: Node, name: str, scope: Scope, transients: Mapping[str, Transient], has_rates: bool = False
-) -> Automaton:
+    node: JaniNode, name: str, scope: Scope, transients: Mapping[str, Transient], has_rates: bool = False
+) -> JaniAutomaton:
     """An automaton under the name of its instance; `transients` are the global ones."""
     node.members(("name", "variables", "restrict-initial", "locations", "initial-locations", "edges"))
     variables, own = read_variables(node.each("variables"), scope)
     known = {**transients, **{each.name: each for each in own}}
-    return _Reader(node, name, scope, known, has_rates).read(variables, own)
+    return _AutomatonReader(node, name, scope, known, has_rates).read(variables, own)
 
 
-class _Reader:
+class _AutomatonReader:
     def __init__(
-        self, node: Node, name: str, scope: Scope, transients: Mapping[str, Transient], has_rates: bool
+        self, node: JaniNode, name: str, scope: Scope, transients: Mapping[str, Transient], has_rates: bool
     ):
         self.node = node
         self.has_rates = has_rates
@@ -92,7 +92,7 @@ class _Reader:
         self.locations = {each.name(): i for i, each in enumerate(node.each("locations"))}
         self.location = f"{name}_location"
 
-    def read(self, variables: list[syntax.Variable], own: list[Transient]) -> Automaton:
+    def read(self, variables: list[syntax.Variable], own: list[Transient]) -> JaniAutomaton:
         node, position = self.node, self.node.position
         if not self.locations:
             node.fail("an automaton needs a location")
@@ -120,13 +120,13 @@ class _Reader:
             assigned = {a.name for update in command.updates for a in update.assignments}
             written.setdefault(command.action, set()).update(assigned)
         module = syntax.Module(self.name, tuple(variables), tuple(commands), position)
-        return Automaton(module, groups, self._in_state(), own, initial, written)
+        return JaniAutomaton(module, groups, self._in_state(), own, initial, written)
 
-    def _number(self, node: Node) -> int:
-        found = self.locations.get(node.text())
-        if found is None:
+    def _number(self, node: JaniNode) -> int:
+        number = self.locations.get(node.text())
+        if number is None:
             node.fail(f"there is no location '{node.text()}'")
-        return found
+        return number
 
     def _is_at(self, number: int, position: syntax.Position) -> syntax.Expression:
         return syntax.Binary(
@@ -136,7 +136,7 @@ class _Reader:
             position,
         )
 
-    def _command(self, edge: Node, groups: dict[str | None, dict[Earned, str | None]]) -> syntax.Command:
+    def _command(self, edge: JaniNode, groups: dict[str | None, dict[Earned, str | None]]) -> syntax.Command:
         edge.members(("location", "action", "rate", "guard", "destinations", "assignments"))
         if edge.has("rate") != self.has_rates:
             edge.fail(
@@ -177,7 +177,7 @@ class _Reader:
             known[total] = action if not known else f"{action or ''}#{len(known)}"
         return syntax.Command(known[total], conjunction(parts, position), tuple(updates), position)
 
-    def _assignments(self, node: Node) -> tuple[list[syntax.Assignment], dict[str, syntax.Expression]]:
+    def _assignments(self, node: JaniNode) -> tuple[list[syntax.Assignment], dict[str, syntax.Expression]]:
         """To variables, and to transient ones by name."""
         plain, earned, orders = [], {}, set()
         for each in node.each("assignments"):
@@ -201,7 +201,7 @@ class _Reader:
         return plain, earned
 
     def _in_state(self) -> dict[str, syntax.Expression]:
-        found: dict[str, syntax.Expression] = {}
+        values: dict[str, syntax.Expression] = {}
         for number, location in enumerate(self.node.each("locations")):
             location.members(("name", "transient-values", "x-momba-group"))
             for each in location.each("transient-values"):
@@ -212,10 +212,10 @@ class _Reader:
                 value = expression(each.at("value"), self.scope)
                 if len(self.locations) > 1:
                     position = each.position
-                    otherwise = found.get(name, self.transients[name].default)
+                    otherwise = values.get(name, self.transients[name].default)
                     value = syntax.Conditional(self._is_at(number, position), value, otherwise, position)
-                found[name] = value
-        return found
+                values[name] = value
+        return values
 
 
 def _take_expectation(
@@ -246,10 +246,10 @@ def _any(parts: list[syntax.Expression], position: syntax.Position) -> syntax.Ex
 
 
 def synchronise(
-    system: Node, automata: Sequence[Automaton]
+    system: JaniNode, automata: Sequence[JaniAutomaton]
 ) -> tuple[tuple[Synchronisation, ...], dict[str, list[syntax.RewardItem]]]:
     """What moves together, and what is earned by it, by the names of transient variables."""
-    vectors: list[tuple[list[str | None], str | None, Node]] = []
+    vectors: list[tuple[list[str | None], str | None, JaniNode]] = []
     for sync in system.each("syncs"):
         sync.members(("synchronise", "result"))
         taking_part = [None if each.value is None else each.text() for each in sync.each("synchronise")]
@@ -262,11 +262,11 @@ def synchronise(
                 if action is not None:
                     alone = [action if i == number else None for i in range(len(automata))]
                     vectors.append((alone, action, system))
-    found: list[Synchronisation] = []
+    synchronisations: list[Synchronisation] = []
     rewards: dict[str, list[syntax.RewardItem]] = {}
     for number, automaton in enumerate(automata):
         for earned, own in automaton.own_actions.get(None, {}).items():
-            _add([(number, earned, own)], None, system, found, rewards)
+            _add([(number, earned, own)], None, system, synchronisations, rewards)
     for taking_part, result, node in vectors:
         parts = [(i, action) for i, action in enumerate(taking_part) if action is not None]
         choices = [
@@ -275,11 +275,11 @@ def synchronise(
         ]
         for chosen in product(*choices):
             _check_writes([automata[i].written.get(own, set()) for i, _, own in chosen], node)
-            _add(list(chosen), result, node, found, rewards)
-    return tuple(found), rewards
+            _add(list(chosen), result, node, synchronisations, rewards)
+    return tuple(synchronisations), rewards
 
 
-def _check_writes(written: Sequence[set[str]], node: Node) -> None:
+def _check_writes(written: Sequence[set[str]], node: JaniNode) -> None:
     seen: set[str] = set()
     for names in written:
         for name in sorted(names & seen):
@@ -290,8 +290,8 @@ def _check_writes(written: Sequence[set[str]], node: Node) -> None:
 def _add(
     parts: list[tuple[int, Earned, str | None]],
     visible: str | None,
-    node: Node,
-    found: list[Synchronisation],
+    node: JaniNode,
+    synchronisations: list[Synchronisation],
     rewards: dict[str, list[syntax.RewardItem]],
 ) -> None:
     earned: dict[str, syntax.Expression] = {}
@@ -300,8 +300,8 @@ def _add(
             if name in earned:
                 node.fail(f"two automata that move together both assign '{name}'")
             earned[name] = value
-    key = f"{visible or ''}#{len(found)}" if earned else visible
-    found.append(Synchronisation(key, tuple((i, own) for i, _, own in parts), (visible,)))
+    key = f"{visible or ''}#{len(synchronisations)}" if earned else visible
+    synchronisations.append(Synchronisation(key, tuple((i, own) for i, _, own in parts), (visible,)))
     always = syntax.Literal(True, syntax.Type.BOOL, node.position)
     for name, value in earned.items():
         rewards.setdefault(name, []).append(syntax.RewardItem(True, key, always, value, node.position))
@@ -329,7 +329,7 @@ class ReadProperty:
     reason: str = ""
 
 
-def property_of(root: Node, node: Node) -> ReadProperty:
+def property_of(root: JaniNode, node: JaniNode) -> ReadProperty:
     """One property of a file."""
     name = node.name()
     try:
@@ -338,7 +338,7 @@ def property_of(root: Node, node: Node) -> ReadProperty:
         return ReadProperty(name, None, complaint.message)
 
 
-def counts_steps(root: Node) -> bool:
+def counts_steps(root: JaniNode) -> bool:
     """Whether a property counts steps, by an expected value of the constant 1."""
     return any(_has_steps(node.value) for node in root.each("properties"))
 
@@ -352,12 +352,12 @@ def _has_steps(value: Any) -> bool:
 
 
 class _Translator:
-    def __init__(self, root: Node):
+    def __init__(self, root: JaniNode):
         self._root = root
         self._is_chain = root.at("type").value in ("dtmc", "ctmc")
         self._clock = "time" if root.at("type").value == "ctmc" else "step"
 
-    def text(self, node: Node) -> str:
+    def text(self, node: JaniNode) -> str:
         """A property as a whole."""
         operator = self._operator(node)
         if operator == "filter":
@@ -373,10 +373,10 @@ class _Translator:
             return self._quantify(node, "=?", is_value=True)
         node.fail(f"'{operator or node.value}' is no property that is read")
 
-    def _operator(self, node: Node) -> str:
+    def _operator(self, node: JaniNode) -> str:
         return str(node.value.get("op", "")) if isinstance(node.value, dict) else ""
 
-    def _filter(self, node: Node) -> str:
+    def _filter(self, node: JaniNode) -> str:
         fun, states = node.at("fun").text(), node.at("states")
         inner = self.text(node.at("values"))
         if self._operator(states) == "initial" and fun in _SAME_FOR_ONE:
@@ -386,16 +386,16 @@ class _Translator:
         shown = '"init"' if self._operator(states) == "initial" else self._state(states)
         return f"filter({fun}, {inner}, {shown})"
 
-    def _quantify(self, node: Node, asked: str, is_value: bool) -> str:
+    def _quantify(self, node: JaniNode, comparison: str, is_value: bool) -> str:
         operator = self._operator(node)
         letter, direction = ("P" if operator[0] == "P" else "R"), operator[1:]
         if self._is_chain or not is_value:
             direction = ""  # a threshold says itself which extreme decides
         if letter == "P":
-            return f"P{direction}{asked} [ {self._path(node.at('exp'))} ]"
-        return f'R{{"{self._reward(node)}"}}{direction}{asked} [ {self._horizon(node)} ]'
+            return f"P{direction}{comparison} [ {self._path(node.at('exp'))} ]"
+        return f'R{{"{self._reward(node)}"}}{direction}{comparison} [ {self._horizon(node)} ]'
 
-    def _path(self, node: Node) -> str:
+    def _path(self, node: JaniNode) -> str:
         operator = self._operator(node)
         if operator not in _TEMPORAL:
             node.fail(f"the path formula '{operator or node.value}' is not read")
@@ -407,7 +407,7 @@ class _Translator:
             return f"{operator}{bound} ({self._state(node.at('exp'))})"
         return f"({self._state(node.at('left'))}) {operator}{bound} ({self._state(node.at('right'))})"
 
-    def _bound(self, node: Node) -> str:
+    def _bound(self, node: JaniNode) -> str:
         ends = {}
         for key in ("lower", "upper"):
             if node.has(key):
@@ -420,14 +420,14 @@ class _Translator:
         ((key, (text, exclusive)),) = ends.items()
         return f"{'<' if key == 'upper' else '>'}{'' if exclusive else '='}({text})"
 
-    def _horizon(self, node: Node) -> str:
+    def _horizon(self, node: JaniNode) -> str:
         if node.has("reach"):
             return f"F ({self._state(node.at('reach'))})"
         if node.has(instant := f"{self._clock}-instant"):
             return f"I={self._state(node.at(instant))}"
         node.fail(f"an expected value needs 'reach' or '{instant}'")
 
-    def _reward(self, node: Node) -> str:
+    def _reward(self, node: JaniNode) -> str:
         amount = node.at("exp").value
         given = {each.text() for each in node.each("accumulate")}
         if amount == 1 and not isinstance(amount, bool):
@@ -459,7 +459,7 @@ class _Translator:
                     edges |= any(each.at("ref").value == name for each in place.each("assignments"))
         return states, edges
 
-    def _state(self, node: Node) -> str:
+    def _state(self, node: JaniNode) -> str:
         if self._operator(node) in ("initial", "deadlock"):
             return f'"{"init" if self._operator(node) == "initial" else "deadlock"}"'
         for name in _names(node.value):
@@ -485,21 +485,21 @@ _TYPES = {"dtmc": syntax.ModelType.DTMC, "mdp": syntax.ModelType.MDP, "ctmc": sy
 
 
 def read_jani(
-    path: str | Path, constants: Mapping[str, str] | None = None, **said: Unpack[BuildWords]
+    path: str | Path, constants: Mapping[str, str] | None = None, **words: Unpack[BuildWords]
 ) -> ParametricMDP | IntervalMDP:
     """The model of a JANI file; the arguments are those of `load_prism`."""
     file = Path(path)
     with _naming_paths(file) as places:
-        return build_model(_program(_parse(file), places, str(file), constants or {}), **said).model
+        return build_model(_program(_parse(file), places, str(file), constants or {}), **words).model
 
 
 def read_jani_rates(
-    path: str | Path, constants: Mapping[str, str] | None = None, **said: Unpack[BuildWords]
+    path: str | Path, constants: Mapping[str, str] | None = None, **words: Unpack[BuildWords]
 ) -> PrismRates:
     """The chain in continuous time of a JANI file."""
     file = Path(path)
     with _naming_paths(file) as places:
-        return build_rates(_program(_parse(file), places, str(file), constants or {}), **said)
+        return build_rates(_program(_parse(file), places, str(file), constants or {}), **words)
 
 
 def is_jani_ctmc(path: str | Path) -> bool:
@@ -519,7 +519,7 @@ def read_properties(path: str | Path) -> list[ReadProperty]:
     """The properties of a JANI file in our own words, or why there are none for one of them."""
     file = Path(path)
     with _naming_paths(file) as places:
-        root = Node(_parse(file), "", places)
+        root = JaniNode(_parse(file), "", places)
         return [property_of(root, node) for node in root.each("properties")]
 
 
@@ -587,15 +587,15 @@ def _no_number(text: str) -> None:
 
 
 def _program(content: Any, places: Places, file: str, given: Mapping[str, str]) -> Program:
-    root = Node(content, "", places)
+    root = JaniNode(content, "", places)
     root.members(_KNOWN)
     kind = root.at("type").text()
     if kind not in _TYPES:
         root.at("type").fail(f"models of type {kind} are not supported: only dtmc, mdp and ctmc are")
     variables, transients = read_variables(root.each("variables"), {})
     by_name = {each.name: each for each in transients}
-    taken = {each.name() for key in ("constants", "variables") for each in root.each(key)}
-    automata = _automata(root, taken, by_name)
+    names = {each.name() for key in ("constants", "variables") for each in root.each(key)}
+    automata = _automata(root, names, by_name)
     for automaton in automata:
         transients += automaton.transients
     synchronisations, earned = synchronise(root.at("system"), automata)
@@ -623,12 +623,12 @@ def _program(content: Any, places: Places, file: str, given: Mapping[str, str]) 
     return expand(model, given, synchronisations)
 
 
-def _automata(root: Node, taken: set[str], transients: Mapping[str, Transient]) -> list[Automaton]:
+def _automata(root: JaniNode, names: set[str], transients: Mapping[str, Transient]) -> list[JaniAutomaton]:
     """One instance per element of the system; local variables whose names clash get its name in front."""
     declared = {each.name(): each for each in root.each("automata")}
     root.at("system").members(("elements", "syncs"))
     used: dict[str, int] = {}
-    found = []
+    automata = []
     for element in root.at("system").each("elements"):
         element.members(("automaton", "input-enable"))
         if element.has("input-enable") and element.at("input-enable").value:
@@ -641,30 +641,30 @@ def _automata(root: Node, taken: set[str], transients: Mapping[str, Transient]) 
         scope: dict[str, str] = {}
         for each in declared[name].each("variables"):
             own = each.name()
-            while scope.get(each.name(), own) in taken:
+            while scope.get(each.name(), own) in names:
                 scope[each.name()] = f"{instance}_{scope.get(each.name(), own)}"
-            taken.add(scope.get(each.name(), own))
+            names.add(scope.get(each.name(), own))
         has_rates = root.at("type").value == "ctmc"
-        found.append(read_automaton(declared[name], instance, scope, transients, has_rates))
-    if not found:
+        automata.append(read_automaton(declared[name], instance, scope, transients, has_rates))
+    if not automata:
         root.at("system").fail("the system has no automaton")
-    return found
+    return automata
 
 
-def _in_state(automata: list[Automaton], transients: list[Transient]) -> dict[str, syntax.Expression]:
+def _in_state(automata: list[JaniAutomaton], transients: list[Transient]) -> dict[str, syntax.Expression]:
     """What transient variables are in a state, where locations say so."""
-    found: dict[str, syntax.Expression] = {}
+    values: dict[str, syntax.Expression] = {}
     for automaton in automata:
         for name, value in automaton.in_state.items():
-            if name in found:
+            if name in values:
                 node = next(each.node for each in transients if each.name == name)
                 node.fail(f"two automata say what '{name}' is in a state")
-            found[name] = value
-    return found
+            values[name] = value
+    return values
 
 
 def _initial(
-    root: Node, variables: list[syntax.Variable], automata: list[Automaton]
+    root: JaniNode, variables: list[syntax.Variable], automata: list[JaniAutomaton]
 ) -> tuple[syntax.Expression | None, list[syntax.Variable], tuple[Any, ...]]:
     """A condition on the initial states where values alone do not say it, and variables to go with it."""
     restricted = [each for automaton in automata for each in automaton.initial]
@@ -694,7 +694,7 @@ def _without_value(variable: syntax.Variable) -> syntax.Variable:
     return syntax.Variable(variable.name, variable.type, variable.low, variable.high, None, variable.position)
 
 
-def _steps(root: Node) -> tuple[syntax.Rewards, ...]:
+def _steps(root: JaniNode) -> tuple[syntax.Rewards, ...]:
     """One for every step, or per unit of time, where a property counts that."""
     position = root.position
     always = syntax.RewardItem(False, None, TRUE, syntax.Literal(1, syntax.Type.INT, position), position)
@@ -708,7 +708,7 @@ def _rewards(
     earned: Mapping[str, list[syntax.RewardItem]],
 ) -> tuple[syntax.Rewards, ...]:
     """Numbers that are said of states or earned by edges, under the names of their variables."""
-    found = []
+    structures = []
     for each in transients:
         if each.is_label or (each.name not in in_state and each.name not in earned):
             continue
@@ -718,5 +718,5 @@ def _rewards(
         items = list(earned.get(each.name, ()))
         if each.name in in_state:
             items.insert(0, syntax.RewardItem(False, None, TRUE, syntax.Name(each.name, position), position))
-        found.append(syntax.Rewards(each.title or None, tuple(items), position))
-    return tuple(found)
+        structures.append(syntax.Rewards(each.title or None, tuple(items), position))
+    return tuple(structures)

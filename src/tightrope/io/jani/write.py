@@ -46,13 +46,13 @@ _CALLS = {"mod": "%"}
 
 def write_jani(program: Program, path: str | Path) -> None:
     """The file appears whole or not at all."""
-    content = _Writer(program).content()
+    content = _ProgramWriter(program).content()
     with atomic_write(Path(path)) as file:
         json.dump(content, file, ensure_ascii=False, indent=1)
         file.write("\n")
 
 
-class _Writer:
+class _ProgramWriter:
     def __init__(self, program: Program):
         if program.is_interval:
             raise InputError("JANI has no interval probabilities", hint="write DRN or UMB, which have")
@@ -160,15 +160,15 @@ class _Writer:
     def _list_earnings(self, module: int, command: syntax.Command) -> list[dict[str, Any]]:
         """What the synchronisations earn that a command takes part in, said by the first of their modules."""
         taking_part = [one for one in self._program.synchronisations if (module, command.action) in one.parts]
-        told = [one.action for one in taking_part if one.parts[0][0] == module]
-        if not told:
+        actions = [one.action for one in taking_part if one.parts[0][0] == module]
+        if not actions:
             return []
-        found = []
+        earnings = []
         for name, rewards in zip(self._rewards, self._program.rewards, strict=True):
-            sums = [[i for i in rewards.items if i.is_choice and i.action == action] for action in told]
+            sums = [[i for i in rewards.items if i.is_choice and i.action == action] for action in actions]
             if not any(sums):
                 continue
-            if (len(taking_part) > 1 and any(each != sums[0] for each in sums)) or len(told) < len(
+            if (len(taking_part) > 1 and any(each != sums[0] for each in sums)) or len(actions) < len(
                 taking_part
             ):
                 raise InputError(
@@ -176,8 +176,8 @@ class _Writer:
                     "is not written as JANI",
                     hint="write DRN or UMB, which hold every choice",
                 )
-            found.append({"ref": name, "value": _total(sums[0])})
-        return found
+            earnings.append({"ref": name, "value": _total(sums[0])})
+        return earnings
 
     def _system(self) -> dict[str, Any]:
         size = len(self._program.modules)
@@ -273,13 +273,13 @@ def _transient(name: str, kind: str, value: Any, title: str) -> dict[str, Any]:
     return made if title == name else {**made, "comment": name_in_comment(title)}
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _free(name: str, names: set[str]) -> str:
     """The name, or one near to it that nothing else has."""
-    found = name
-    while found in taken:
-        found += "_"
-    taken.add(found)
-    return found
+    free = name
+    while free in names:
+        free += "_"
+    names.add(free)
+    return free
 
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -377,18 +377,18 @@ class _ProgramText:
             for state, text in enumerate(of_state):
                 if text != "0":
                     yield f"  {self.guard(state)} : {text};"
-            told: dict[tuple[int, str], str] = {}
+            amounts: dict[tuple[int, str], str] = {}
             for choice, (state, text) in enumerate(
                 zip(structure.choice_state.tolist(), of_choice, strict=False)
             ):
                 key = state, self.action(choice)
-                if told.setdefault(key, text) != text:
+                if amounts.setdefault(key, text) != text:
                     raise InputError(
                         f"two choices '{key[1]}' of one state earn different rewards '{name}': a program "
                         "cannot tell them apart",
                         hint="write DRN or PRISM's explicit files",
                     )
-            for (state, action), text in told.items():
+            for (state, action), text in amounts.items():
                 if text != "0" and not self.deadlock[state]:
                     yield f"  [{action}] {self.guard(state)} : {text};"
             yield "endrewards"
@@ -405,7 +405,7 @@ class _ProgramText:
         return " & ".join(f"({name}'={_word(c[state])})" for name, c in self.columns.items())
 
 
-def _columns(structure: Structure, taken: tuple[str, ...]) -> dict[str, np.ndarray]:
+def _columns(structure: Structure, names: tuple[str, ...]) -> dict[str, np.ndarray]:
     """Variables that tell all states apart."""
     given = {name: np.asarray(column) for name, column in structure.valuations.items()}
     if given:
@@ -413,7 +413,7 @@ def _columns(structure: Structure, taken: tuple[str, ...]) -> dict[str, np.ndarr
         if len(np.unique(rows, axis=0)) == structure.states:
             return given
     name = "state"
-    while name in taken:
+    while name in names:
         name += "_"
     return {name: np.arange(structure.states)}
 

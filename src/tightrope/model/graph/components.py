@@ -73,9 +73,9 @@ def strongly_connected_components(
 
     States outside `expand` count as sinks: what they lead to is not looked at.
     """
-    found = _components(support, usable, expand, stop_at_cycle=False)
-    assert found is not None
-    return found
+    components = _components(support, usable, expand, stop_at_cycle=False)
+    assert components is not None
+    return components
 
 
 def acyclic_components(
@@ -247,13 +247,13 @@ def maximal_end_components(
             alive,
             usable,
         )
-        found = strongly_connected_components(support, usable=usable, expand=inside)
-        component = np.where(inside, found.component, np.int32(-1))
+        components = strongly_connected_components(support, usable=usable, expand=inside)
+        component = np.where(inside, components.component, np.int32(-1))
         removed = _drop(support.arrays, nature_stays, component, inside, alive)
         if not removed:
             break
     used = np.unique(component[inside])
-    number = np.full(len(found), -1, np.int32)
+    number = np.full(len(components), -1, np.int32)
     number[used] = np.arange(len(used), dtype=np.int32)
     alive &= inside[structure.choice_state]
     return EndComponents(np.where(inside, number[component], np.int32(-1)), alive, len(used))
@@ -343,30 +343,34 @@ def _drop(
 def forward_reachable(support: Support, source: BoolArray, *, through: BoolArray | None = None) -> BoolArray:
     """States on a path from `source`; only states in `through` (all, if None) are left again."""
     structure = support.structure
-    found = source.copy()
+    reached = source.copy()
     opened = read_only(np.ones(structure.states, np.bool_) if through is None else through)
-    _forward(support.state_start, structure.successor, support.possible, opened, found)
-    return found
+    _forward(support.state_start, structure.successor, support.possible, opened, reached)
+    return reached
 
 
 def backward_reachable(support: Support, target: BoolArray, *, through: BoolArray | None = None) -> BoolArray:
     """States with a path to `target` whose states before the target lie in `through` (all, if None)."""
     structure = support.structure
-    found = target.copy()
+    reached = target.copy()
     opened = read_only(np.ones(structure.states, np.bool_) if through is None else through)
     start, transition = support.predecessors
-    _backward(start, transition, structure.transition_choice, structure.choice_state, opened, found)
-    return found
+    _backward(start, transition, structure.transition_choice, structure.choice_state, opened, reached)
+    return reached
 
 
 @kernel
 def _forward(
-    state_start: OffsetArray, successor: IndexArray, possible: BoolArray, opened: BoolArray, found: BoolArray
+    state_start: OffsetArray,
+    successor: IndexArray,
+    possible: BoolArray,
+    opened: BoolArray,
+    reached: BoolArray,
 ) -> None:
-    queue = np.empty(len(found), np.int32)
+    queue = np.empty(len(reached), np.int32)
     size = 0
-    for s in range(len(found)):
-        if found[s]:
+    for s in range(len(reached)):
+        if reached[s]:
             queue[size] = s
             size += 1
     while size > 0:
@@ -375,8 +379,8 @@ def _forward(
         if not opened[s]:
             continue
         for t in range(state_start[s], state_start[s + 1]):
-            if possible[t] and not found[successor[t]]:
-                found[successor[t]] = True
+            if possible[t] and not reached[successor[t]]:
+                reached[successor[t]] = True
                 queue[size] = successor[t]
                 size += 1
 
@@ -388,12 +392,12 @@ def _backward(
     transition_choice: IndexArray,
     choice_state: IndexArray,
     opened: BoolArray,
-    found: BoolArray,
+    reached: BoolArray,
 ) -> None:
-    queue = np.empty(len(found), np.int32)
+    queue = np.empty(len(reached), np.int32)
     size = 0
-    for s in range(len(found)):
-        if found[s]:
+    for s in range(len(reached)):
+        if reached[s]:
             queue[size] = s
             size += 1
     while size > 0:
@@ -401,8 +405,8 @@ def _backward(
         s = queue[size]
         for i in range(start[s], start[s + 1]):
             before = choice_state[transition_choice[transition[i]]]
-            if opened[before] and not found[before]:
-                found[before] = True
+            if opened[before] and not reached[before]:
+                reached[before] = True
                 queue[size] = before
                 size += 1
 
@@ -411,9 +415,9 @@ def some_next(support: Support, target: BoolArray) -> BoolArray:
     """E [ X target ]"""
     structure = support.structure
     leads = support.possible & target[structure.successor]
-    found = np.zeros(structure.states, np.bool_)
-    found[structure.choice_state[structure.transition_choice[leads]]] = True
-    return found
+    states = np.zeros(structure.states, np.bool_)
+    states[structure.choice_state[structure.transition_choice[leads]]] = True
+    return states
 
 
 def some_until(support: Support, allowed: BoolArray, target: BoolArray) -> BoolArray:
@@ -426,8 +430,8 @@ def some_always(support: Support, allowed: BoolArray) -> BoolArray:
     structure = support.structure
     source = structure.choice_state[structure.transition_choice]
     inside = support.possible & allowed[source] & allowed[structure.successor]
-    found = strongly_connected_components(support, usable=inside, expand=allowed)
-    return backward_reachable(support, allowed & found.cyclic[found.component], through=allowed)
+    components = strongly_connected_components(support, usable=inside, expand=allowed)
+    return backward_reachable(support, allowed & components.cyclic[components.component], through=allowed)
 
 
 def some_weak_until(support: Support, allowed: BoolArray, target: BoolArray) -> BoolArray:

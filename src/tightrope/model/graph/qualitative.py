@@ -54,10 +54,10 @@ def positive(
     choices: BoolArray | None = None,
 ) -> Ranked:
     """States that reach `target` through `within` with positive probability."""
-    structure, found = support.structure, Ranked.begin(target.copy())
+    structure, drawn = support.structure, Ranked.begin(target.copy())
     within, choices = _all(within, structure.states), _all(choices, structure.choices)
-    attract_into(support, within, choices, agent_reaches, nature_reaches, found)
-    return found
+    attract_into(support, within, choices, agent_reaches, nature_reaches, drawn)
+    return drawn
 
 
 def almost_sure(
@@ -103,39 +103,39 @@ def avoiding(
     """Layers of `missed`, the complement of an `almost_sure` set computed for the same players."""
     structure = support.structure
     open_choice = _all(choices, structure.choices)
-    found, layer, witness = Ranked.begin(np.zeros(structure.states, np.bool_))
+    sunk, layer, witness = Ranked.begin(np.zeros(structure.states, np.bool_))
     if not missed.any():
-        return Ranked(found, layer, witness)
+        return Ranked(sunk, layer, witness)
     depth = 0
     while True:
         inside = missed.copy()
-        _keep_or_sink_on(support, open_choice, not agent_reaches, not nature_reaches, found, inside, witness)
-        new = inside & ~found
+        _keep_or_sink_on(support, open_choice, not agent_reaches, not nature_reaches, sunk, inside, witness)
+        new = inside & ~sunk
         if not new.any():
-            assert np.array_equal(found, missed), "the layers exhaust the complement of an almost-sure set"
-            return Ranked(found, layer, witness)
+            assert np.array_equal(sunk, missed), "the layers exhaust the complement of an almost-sure set"
+            return Ranked(sunk, layer, witness)
         layer[new] = depth
         depth += 1
-        found = inside
+        sunk = inside
 
 
 def attract_into(
-    support: Support, within: BoolArray, choices: BoolArray, agent: bool, nature: bool, found: Ranked
+    support: Support, within: BoolArray, choices: BoolArray, agent: bool, nature: bool, drawn_states: Ranked
 ) -> int:
     """`attractor.attract` on a support, or its engine's."""
     if support.engine is not None:
-        return support.engine.attract(support.kept, within, choices, agent, nature, *found)
+        return support.engine.attract(support.usable, within, choices, agent, nature, *drawn_states)
     drawn, is_all = 0, False
     if nature or support.is_constant:  # who is against it can cut nothing
-        drawn, is_all = attract_in_passes(support.forward, within, choices, agent, found)
-    return drawn if is_all else attract(support.arrays, within, choices, agent, nature, found, drawn)
+        drawn, is_all = attract_in_passes(support.forward, within, choices, agent, drawn_states)
+    return drawn if is_all else attract(support.arrays, within, choices, agent, nature, drawn_states, drawn)
 
 
 def _settle(
     support: Support, exempt: BoolArray, agent: bool, nature: bool, within: BoolArray, choices: BoolArray
 ) -> int:
     if support.engine is not None:
-        return support.engine.settle(support.kept, exempt, agent, nature, within, choices)
+        return support.engine.settle(support.usable, exempt, agent, nature, within, choices)
     nature = nature and not support.is_constant  # who can cut nothing has nothing to join with
     return settle(support.arrays, exempt, agent, nature, within, choices)
 
@@ -145,14 +145,14 @@ def _keep_or_sink_on(
     choices: BoolArray,
     agent: bool,
     nature: bool,
-    found: BoolArray,
+    sunk: BoolArray,
     inside: BoolArray,
     witness: OffsetArray,
 ) -> None:
     if support.engine is not None:
-        support.engine.keep_or_sink(support.kept, choices, agent, nature, found, inside, witness)
+        support.engine.keep_or_sink(support.usable, choices, agent, nature, sunk, inside, witness)
         return
-    _keep_or_sink(support.arrays, choices, agent, nature, found, inside, witness)
+    _keep_or_sink(support.arrays, choices, agent, nature, sunk, inside, witness)
 
 
 def _all(mask: BoolArray | None, size: int) -> BoolArray:
@@ -165,7 +165,7 @@ def _keep_or_sink(
     open_choice: BoolArray,
     agent_avoids: bool,
     nature_avoids: bool,
-    found: BoolArray,
+    sunk: BoolArray,
     inside: BoolArray,
     witness: OffsetArray,
 ) -> None:
@@ -177,7 +177,7 @@ def _keep_or_sink(
     queue = np.empty(len(inside), np.int32)
     size = 0
     for s in range(len(inside)):
-        if inside[s] and not found[s]:
+        if inside[s] and not sunk[s]:
             queue[size] = s
             size += 1
     waiting = inside.copy()
@@ -185,7 +185,7 @@ def _keep_or_sink(
         size -= 1
         s = queue[size]
         waiting[s] = False
-        if not inside[s] or found[s]:
+        if not inside[s] or sunk[s]:
             continue
         good_all, good_some = True, False
         for c in range(choice_start[s], choice_start[s + 1]):
@@ -194,10 +194,10 @@ def _keep_or_sink(
             first, last = transition_start[c], transition_start[c + 1]
             if nature_avoids:
                 good = can_stay(first, last, successor, lower, upper, possible, inside, True) or can_enter(
-                    first, last, successor, possible, found
+                    first, last, successor, possible, sunk
                 )
             else:
-                good = must_enter(first, last, successor, lower, upper, possible, found) or must_stay(
+                good = must_enter(first, last, successor, lower, upper, possible, sunk) or must_stay(
                     first, last, successor, possible, inside, True
                 )
             if good:
@@ -210,7 +210,7 @@ def _keep_or_sink(
             inside[s] = False
             for i in range(predecessor_start[s], predecessor_start[s + 1]):
                 before = choice_state[transition_choice[predecessor[i]]]
-                if inside[before] and not waiting[before] and not found[before]:
+                if inside[before] and not waiting[before] and not sunk[before]:
                     waiting[before] = True
                     queue[size] = before
                     size += 1
@@ -235,13 +235,13 @@ class Ranked(NamedTuple):
 
 @kernel
 def attract_in_passes(
-    graph: ForwardArrays, within: BoolArray, open_choice: BoolArray, agent_joins: bool, found: Ranked
+    graph: ForwardArrays, within: BoolArray, open_choice: BoolArray, agent_joins: bool, ranked: Ranked
 ) -> tuple[int, bool]:
     """`attract` where a possible transition into the set is all that is needed, as far as passes through the
     states go: how many were added, and whether that is all.
     """
     choice_start, transition_start, successor, possible = graph
-    drawn, rank, witness = found
+    drawn, rank, witness = ranked
     states = len(within)
     left = 0
     for s in range(states):
@@ -286,7 +286,7 @@ def attract(
     open_choice: BoolArray,
     agent_joins: bool,
     nature_joins: bool,
-    found: Ranked,
+    ranked: Ranked,
     already: int,
 ) -> int:
     """Extend `found` in place; its ranks count up from 1 (0 for those drawn at the start), the witness is the
@@ -294,7 +294,7 @@ def attract(
     """
     choice_start, transition_start, successor, lower, upper, possible = graph[:6]
     predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
-    drawn, rank, witness = found
+    drawn, rank, witness = ranked
     queue = np.empty(len(within), np.int32)
     pending = np.zeros(len(within), np.int32)
     hit = np.zeros(len(open_choice), np.bool_)

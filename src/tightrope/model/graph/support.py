@@ -34,12 +34,12 @@ from tightrope.numerics.rounding import SUM_UNIT, add, distil
 class GraphEngine(Protocol):
     """Graph fixpoints computed elsewhere, on a GPU: `attractor` and `qualitative` say which.
 
-    `kept` is the mask of transitions that count as possible, None for what the bounds say. Ranks need only
+    `usable` is the mask of transitions that count as possible, None for what the bounds say. Ranks need only
     be such that whoever is drawn reaches a smaller one; arrays are changed in place."""
 
     def attract(
         self,
-        kept: BoolArray | None,
+        usable: BoolArray | None,
         within: BoolArray,
         open_choice: BoolArray,
         agent_joins: bool,
@@ -51,7 +51,7 @@ class GraphEngine(Protocol):
 
     def settle(
         self,
-        kept: BoolArray | None,
+        usable: BoolArray | None,
         exempt: BoolArray,
         agent_joins: bool,
         nature_joins: bool,
@@ -61,11 +61,11 @@ class GraphEngine(Protocol):
 
     def keep_or_sink(
         self,
-        kept: BoolArray | None,
+        usable: BoolArray | None,
         open_choice: BoolArray,
         agent_avoids: bool,
         nature_avoids: bool,
-        found: BoolArray,
+        sunk: BoolArray,
         inside: BoolArray,
         witness: OffsetArray,
     ) -> None: ...
@@ -101,14 +101,14 @@ class ForwardArrays(NamedTuple):
 class Support:
     """The graph of a model as nature's bounds make it; `lower` and `upper` per transition.
 
-    `kept`, if given, says which transitions count as possible, in place of what the bounds say. `engine`, if
-    given, computes the fixpoints of `qualitative`.
+    `usable`, if given, says which transitions count as possible, in place of what the bounds say. `engine`,
+    if given, computes the fixpoints of `qualitative`.
     """
 
     structure: Structure
     lower: FloatArray
     upper: FloatArray
-    kept: BoolArray | None = None
+    usable: BoolArray | None = None
     engine: GraphEngine | None = None
 
     def __post_init__(self) -> None:
@@ -125,8 +125,8 @@ class Support:
 
     @cached_property
     def _masks(self) -> tuple[BoolArray, BoolArray]:
-        if self.kept is not None:
-            return self.kept, self.kept & (self.lower > 0)
+        if self.usable is not None:
+            return self.usable, self.usable & (self.lower > 0)
         possible = np.empty(self.structure.transitions, np.bool_)
         if self.lower is self.upper:
             np.greater(self.upper, 0, out=possible)

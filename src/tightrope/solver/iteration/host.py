@@ -242,7 +242,7 @@ class HostBackend:
     ) -> tuple[Any, OffsetArray]:
         support, found = self.support, Ranked.begin(start.copy())
         if kept is not None:
-            support = Support(support.structure, support.lower, support.upper, kept=kept)
+            support = Support(support.structure, support.lower, support.upper, usable=kept)
         attract_into(support, within, open_choice, *joins, found)
         found.rank[~found.states] = -1
         return found.rank, found.witness

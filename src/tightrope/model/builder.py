@@ -1,4 +1,4 @@
-"""Models written in Python, in discrete and in continuous time: from a successor function, or from rows.
+"""Models written in Python, in discrete and in continuous time: from a function of states, or from rows.
 
     parameters = Parameters.box(p=(0.1, 0.9))
     (p,) = parameters.symbols()
@@ -13,36 +13,22 @@
 A probability is a number, text ("1/3"), a polynomial in the parameters, a quotient of two (`p / (p +
 q)`), or a pair (lower, upper); one pair anywhere makes the model an interval model. Numbers are exact:
 0.1 is one tenth. Probabilities of 0 are dropped. Equal keys of a distribution cannot occur, so nothing
-merges.
-
-Rewards of models that are built in Python: numbers or polynomials, of states, choices and transitions.
+merges. A rate of a chain in continuous time is such a number of at least 0, but no quotient; a state that
+nothing leaves gets a self-loop with rate 1 and the label "deadlock".
 
 A choice earns what its state, itself and on average its successors earn. Where that has parameters, the
 reward structure is one of polynomials (`ParametricReward`); where none is in it, it is one of numbers.
 Rewards that differ by successor make the expectation Σ p·r, a polynomial wherever p or r has parameters.
-
-Chains in continuous time written in Python: from a function, or from rows.
-
-    parameters = Parameters.box(lam=(0.01, 1), mu=(0.1, 10))
-    lam, mu = parameters.symbols()
-
-    def rates(up):
-        return {k: rate for k, rate in ((up - 1, lam * up), (up + 1, mu)) if 0 <= k <= 3}
-
-    farm = build_ctmc_from_function(3, rates, parameters, labels={"down": lambda up: up == 0})
-
-A rate is a number of at least 0, text ("1/3"), a polynomial in the parameters, or a pair (lower, upper); one
-pair anywhere makes the chain one of intervals. Rates of 0 are dropped, and a state that nothing leaves gets a
-self-loop with rate 1 and the label "deadlock".
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -175,13 +161,18 @@ def build_from_rows(
     >>> tr.build_from_rows([(0, "go", {0: 1 / 3, 1: "2/3"}), (1, "stay", {1: 1})]).transitions
     3
     """
-    named = (labels, state_rewards, choice_rewards, transition_rewards, valuations)
-    check_arguments(parameters, initial, *named)
-    if states is not None:
-        check_type("states", states, int, "a number of states")
-    if own_states is not None:
-        check_type("own_states", own_states, Sequence, "a list of states")
-    listed = _list_rows(rows)
+    check_arguments(
+        parameters,
+        initial,
+        states,
+        own_states,
+        labels=labels,
+        state_rewards=state_rewards,
+        choice_rewards=choice_rewards,
+        transition_rewards=transition_rewards,
+        valuations=valuations,
+    )
+    listed: list[Row] = _list_rows(rows, 3, "a model", "(state, action, {successor: probability})")
     order = sorted(range(len(listed)), key=lambda i: listed[i][0])
     total = states if states is not None else 1 + max((row[0] for row in listed), default=-1)
     parameters = parameters or Parameters()
@@ -200,7 +191,7 @@ def build_from_rows(
         OwnStates(range(total) if own_states is None else own_states),
     )
     has_intervals = any(isinstance(p, tuple) for p in probabilities)
-    exact_ones = None if has_intervals else [as_function(_scalar(p)) for p in probabilities]
+    exact_ones = None if has_intervals else [as_function(cast(Function, p)) for p in probabilities]
     structure = with_rewards(
         structure,
         parameters.names,
@@ -217,29 +208,32 @@ def build_from_rows(
     return ParametricMDP(structure, renumbered, expressions, parameters)
 
 
-def check_arguments(parameters: object, initial: object, *named: Mapping[str, Any] | None) -> None:
+def check_arguments(
+    parameters: object, initial: object, states: object, own_states: object, **named: object
+) -> None:
     """Types of what both kinds of builders take."""
     if parameters is not None:
         check_type("parameters", parameters, Parameters, "Parameters, such as tr.Parameters.box(p=(0, 1))")
     check_type("initial", initial, int, "the number of a state")
-    for argument, given in zip(
-        ("labels", "state_rewards", "choice_rewards", "transition_rewards", "valuations"), named, strict=True
-    ):
+    if states is not None:
+        check_type("states", states, int, "a number of states")
+    if own_states is not None:
+        check_type("own_states", own_states, Sequence, "a list of states")
+    for argument, given in named.items():
         if given is not None:
             check_type(argument, given, Mapping, "a mapping from names")
+            assert isinstance(given, Mapping)
             for name, values in given.items():
                 check_type(f"{argument}[{name!r}]", values, Sequence | np.ndarray, "a list")
 
 
-def _list_rows(rows: Any) -> list[Row]:
-    """The rows, each with its three parts."""
+def _list_rows(rows: Any, width: int, what: str, form: str) -> list[Any]:
+    """The rows, each a state and what else it has, with a mapping from successors at the end."""
     check_type("rows", rows, Iterable, "a list of rows")
     listed = list(rows)
     for row in listed:
-        if not isinstance(row, tuple | list) or len(row) != 3 or not isinstance(row[2], Mapping):
-            raise InputError(
-                f"{row!r} is no row of a model", hint="write (state, action, {successor: probability})"
-            )
+        if not isinstance(row, tuple | list) or len(row) != width or not isinstance(row[-1], Mapping):
+            raise InputError(f"{row!r} is no row of {what}", hint=f"write {form}")
         check_type("rows", row[0], int | np.integer, "a row that begins with the number of a state")
     return listed
 
@@ -298,15 +292,13 @@ class Skeleton:
 
 def _interval_model(structure: Structure, probabilities: Sequence[Probability]) -> IntervalMDP:
     """Bounds rounded outward to float64: the model holds every distribution that was meant."""
-    lower: list[Fraction] = []
-    upper: list[Fraction] = []
+    bounds: list[door.Bounds] = []
     for p in probabilities:
         if isinstance(p, RationalFunction) or (isinstance(p, Polynomial) and not p.is_constant):
             raise InputError("a model cannot have both intervals and parameters on its transitions")
-        low, high = p if isinstance(p, tuple) else (p, p)
-        lower.append(as_polynomial(low).constant_term)
-        upper.append(as_polynomial(high).constant_term)
-    return settled_model(structure, list(zip(lower, upper, strict=True)))
+        low, high = (as_polynomial(end).constant_term for end in (p if isinstance(p, tuple) else (p, p)))
+        bounds.append((low, high))
+    return settled_model(structure, bounds)
 
 
 def settled_model(structure: Structure, bounds: Sequence[door.Bounds]) -> IntervalMDP:
@@ -320,11 +312,6 @@ def settled_model(structure: Structure, bounds: Sequence[door.Bounds]) -> Interv
     except door.NotHeldError as error:
         raise InputError(f"{structure.name_at(error.index or at)}: {error.message}") from None
     return IntervalMDP(structure, lower, upper)
-
-
-def _scalar(probability: Probability) -> Function | Number:
-    assert not isinstance(probability, tuple)
-    return probability
 
 
 def is_zero(probability: Probability) -> bool:
@@ -443,13 +430,13 @@ def _polynomials(
 
 
 def _has_parameters(values: Sequence[Amount] | None) -> bool:
-    return any(isinstance(value, Polynomial) and not value.is_constant for value in _list_values(values))
+    return values is not None and any(isinstance(v, Polynomial) and not v.is_constant for v in values)
 
 
 def _floats(values: Sequence[Amount] | None) -> FloatArray | None:
     if values is None:
         return None
-    plain = [number_of(v.constant_term if isinstance(v, Polynomial) else v) for v in _list_values(values)]
+    plain = [number_of(v.constant_term if isinstance(v, Polynomial) else v) for v in values]
     return np.asarray(plain, dtype=np.float64)
 
 
@@ -481,10 +468,6 @@ def _check_totals(
     except door.NotHeldError as error:
         named = structure.choice_name(error.index)
         raise InputError(f"{named}, the rewards '{name}': {error.message}") from None
-
-
-def _list_values(values: Any) -> list[Any]:
-    return [] if values is None else list(values)
 
 
 Rate = Polynomial | Number | tuple[Number, Number]
@@ -554,12 +537,20 @@ def build_ctmc_from_rows(
     >>> round(low, 6), round(high, 6)
     (0.8, 0.8)
     """
-    check_arguments(parameters, initial, labels, state_rewards, None, transition_rewards, valuations)
-    if states is not None:
-        check_type("states", states, int, "a number of states")
-    if own_states is not None:
-        check_type("own_states", own_states, Sequence, "a list of states")
-    listed = _list_rate_rows(rows)
+    check_arguments(
+        parameters,
+        initial,
+        states,
+        own_states,
+        labels=labels,
+        state_rewards=state_rewards,
+        transition_rewards=transition_rewards,
+        valuations=valuations,
+    )
+    what = "a chain in continuous time"
+    listed: list[RateRow] = _list_rows(rows, 2, what, "(state, {successor: rate})")
+    if twice := [state for state, times in Counter(row[0] for row in listed).items() if times > 1]:
+        raise InputError(f"state {twice[0]} has two rows", hint="write all its rates in one row")
     reached = [s for state, row in listed for s in (state, *row)]
     total = states if states is not None else 1 + max(reached, default=-1)
     of_state = {state: number for number, (state, _) in enumerate(listed)}
@@ -598,22 +589,6 @@ def build_ctmc_from_rows(
         parameters,
         rewards,
     )
-
-
-def _list_rate_rows(rows: Any) -> list[RateRow]:
-    check_type("rows", rows, Iterable, "a list of rows")
-    listed = list(rows)
-    seen: set[int] = set()
-    for row in listed:
-        if not isinstance(row, tuple | list) or len(row) != 2 or not isinstance(row[1], Mapping):
-            raise InputError(
-                f"{row!r} is no row of a chain in continuous time", hint="write (state, {successor: rate})"
-            )
-        check_type("rows", row[0], int | np.integer, "a row that begins with the number of a state")
-        if row[0] in seen:
-            raise InputError(f"state {row[0]} has two rows", hint="write all its rates in one row")
-        seen.add(row[0])
-    return listed
 
 
 class _Earned:

@@ -256,22 +256,24 @@ class Notes(msgspec.Struct, frozen=True):
     """The content of the comment."""
 
     version: int
-    domain: str = ""
-    labels: tuple[str, ...] = ()
-    actions: tuple[str, ...] = ()
-    rewards: dict[str, tuple[Part, ...]] = {}
+    domain: str
+    labels: tuple[str, ...]
+    actions: tuple[str, ...]
+    rewards: dict[str, tuple[Part, ...]]
 
     def text(self) -> str:
         return f"{NOTES_MARK} {json.dumps(msgspec.to_builtins(self), ensure_ascii=False)}"
 
 
 def parse_notes(path: Path, number: int, line: str) -> Notes:
+    notes: Notes | None = None
     try:
-        notes = msgspec.json.decode(line.strip()[len(NOTES_MARK) :], type=Notes)
+        content = msgspec.json.decode(line.strip()[len(NOTES_MARK) :])
+        if isinstance(content, dict) and (version := content.get("version")) != VERSION:
+            fail(path, number, line, f"notes of version {version}, not {VERSION}")
+        notes = msgspec.convert(content, type=Notes)
     except (msgspec.DecodeError, RecursionError):
-        notes = None
-    if notes is not None and notes.version != VERSION:
-        fail(path, number, line, f"notes of version {notes.version}, not {VERSION}")
+        pass
     if notes is None or any(len(set(names)) < len(names) for names in (notes.labels, notes.actions)):
         fail(path, number, line, f"the comment {NOTES_MARK} is damaged", hint="remove it to go without")
     return notes

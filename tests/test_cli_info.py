@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tightrope.cli.app import run
-from tightrope.cli.sources import load_model
+from tightrope.cli.sources import load_model, read_properties
 from tightrope.errors import InputError
 from tightrope.io.drn.write import write_drn
 from tightrope.io.explicit.write import write_explicit
@@ -136,8 +136,8 @@ def test_a_benchmark_brings_its_domain_property_and_true_point(capsys: pytest.Ca
     assert str(narrowed["domain"]).startswith("0.5<=p<=0.6, 0<=q<=")
 
     betting = load_model("bench:betting(5)")
-    assert betting.property_text(None) == 'Rmax=? [ F "done" ]'
-    assert betting.property_text('Pmax=? [ F "done" ]') == 'Pmax=? [ F "done" ]'
+    assert betting.benchmark is not None
+    assert betting.benchmark.property_text == 'Rmax=? [ F "done" ]'
     assert betting.point(None) == (Fraction("0.55"), Fraction("0.0004"))
     assert betting.point("q=0,p=1/2") == (Fraction(1, 2), Fraction(0))
 
@@ -148,7 +148,7 @@ def test_other_models_must_be_told_where_and_what() -> None:
         walk.point(None)
     assert caught.value.hint == "say where to look with --at p=…"
     with pytest.raises(InputError, match="no property is given"):
-        walk.property_text(None)
+        read_properties(None).queries(walk, {})
     assert load_model("coin.pm").point(None) == ()
 
 

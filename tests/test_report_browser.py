@@ -20,7 +20,7 @@ from report_cases import copy_stored
 from tightrope.io.results import read_result
 from tightrope.report.draw_regions import pairs_of
 from tightrope.report.page import page
-from tightrope.report.policy_map import PolicyMap, Variable
+from tightrope.report.policy_map import MapVariable, PolicyMap
 from tightrope.report.write import write_report
 
 pytestmark = pytest.mark.browser
@@ -221,9 +221,9 @@ def test_large_and_one_dimensional_policies_are_drawn(
     run = read_result(result)
     index = np.arange(100_000, dtype=np.int64)
     many = tuple(str(i) for i in range(40))
-    pair = tuple(Variable(name, many, (index // step) % 40) for name, step in (("a", 1), ("b", 40)))
+    pair = tuple(MapVariable(name, many, (index // step) % 40) for name, step in (("a", 1), ("b", 40)))
     few, names = index[:4000], tuple(f"action {i}" for i in range(12))
-    line = (Variable("a", many, few % 40),)
+    line = (MapVariable("a", many, few % 40),)
     cases = {
         "large": (PolicyMap(pair, ("left", "right"), {"robust": index % 2, "optimistic": index % 2}), 400, 1),
         "line": (PolicyMap(line, names, {"robust": few % 40 % 12}), 40, 12),

@@ -31,7 +31,7 @@ from tightrope.learning.result_files import regions_beside
 from tightrope.model.ranges import ranges_over_box
 from tightrope.report.draw_regions import pairs_of
 from tightrope.report.draw_widths import ranges_before_data
-from tightrope.report.policy_map import MOST_BINS, PolicyMap, Variable, read_policy_map
+from tightrope.report.policy_map import MOST_BINS, MapVariable, PolicyMap, read_policy_map
 from tightrope.report.statement import question_sentence, statement
 from tightrope.report.style import at_least, at_most, interval_text
 from tightrope.report.write import load_policies, load_run, write_report
@@ -357,7 +357,7 @@ def test_a_large_policy_is_added_up_over_pairs() -> None:
     generator = np.random.default_rng(3)
     columns = [generator.integers(0, n, 90_000) for n in (48, 40, 2)]
     variables = tuple(
-        Variable(name, tuple(map(str, range(int(column.max()) + 1))), column)
+        MapVariable(name, tuple(map(str, range(int(column.max()) + 1))), column)
         for name, column in zip("abc", columns, strict=True)
     )
     action = generator.integers(0, 3, 90_000)

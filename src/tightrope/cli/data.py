@@ -53,7 +53,7 @@ class DataAnswer(ReadingFacts, kw_only=True, frozen=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class DataRequest:
     """The options of the command."""
 
     logs: Annotated[
@@ -79,8 +79,8 @@ class Request:
     reading: CountedLogOptions
 
 
-@takes(Request)
-def data(request: Request) -> None:
+@takes(DataRequest)
+def data(request: DataRequest) -> None:
     """Say how a log is read for a model, and what it holds.
 
     Rows, episodes, how each column was read, values that the model does not know, which choices were visited
@@ -149,14 +149,14 @@ def _answer(description: LogDescription, plot: Path | None, seconds: float) -> D
     )
 
 
-def _say_next(request: Request) -> None:
+def _say_next(request: DataRequest) -> None:
     """The command that comes next."""
     data = " ".join(f"--data {shlex.quote(log)}" for log in request.logs)
     reading = shlex.quote(str(request.output))
     typer.echo(f"next: tightrope learn {shlex.quote(request.model)} --prop P {data} --reading {reading}")
 
 
-def _title(request: Request) -> str:
+def _title(request: DataRequest) -> str:
     return f"{', '.join(request.logs)} for {request.model}"
 
 

@@ -54,7 +54,7 @@ class LearnLogOptions(CountedLogOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request(SubjectOptions):
+class LearnRequest(SubjectOptions):
     """The options of the command."""
 
     data: options.Data
@@ -142,8 +142,8 @@ class Request(SubjectOptions):
         )
 
 
-@takes(Request, {"data": READING, "check": SOLVING})
-def learn(request: Request) -> None:
+@takes(LearnRequest, {"data": READING, "check": SOLVING})
+def learn(request: LearnRequest) -> None:
     """Learn a robust policy and its certified interval from data.
 
     With probability at least 1 - delta the policy's true value lies in its interval. What is not given is

@@ -96,7 +96,7 @@ from tightrope.verdict import Assumed, Word
 
 if TYPE_CHECKING:
     from tightrope.certify.certificate_file import CertificateFile
-    from tightrope.cli.learn import Request
+    from tightrope.cli.learn import LearnRequest
     from tightrope.data.reading import Reading
     from tightrope.learning.options import LearnOptions
     from tightrope.learning.rates import RateResult
@@ -214,7 +214,7 @@ NOT_TIMED_LOG = "design planned_episodes since window chosen_at skip_invalid ord
 OPTIMAL_AT_TRUTH = "optimal-at-truth"
 
 
-def run(request: Request) -> None:
+def run(request: LearnRequest) -> None:
     """Learn, write what is wanted, print the result."""
     if is_continuous(request.model):
         refuse_options(request, NOT_TIMED)
@@ -402,7 +402,7 @@ def _proof(
 
 
 def _print(
-    request: Request,
+    request: LearnRequest,
     results: list[LearningResult],
     subject: Subject,
     true_value: Interval | None,
@@ -579,7 +579,7 @@ def asks_average(prop: str | None) -> bool:
     return kinds == [QueryKind.LONG_RUN]
 
 
-def run_average(request: Request) -> None:
+def run_average(request: LearnRequest) -> None:
     """Learn, print, write the policy where a file is named."""
     refused = {
         "--certificate": request.certificate,
@@ -677,7 +677,7 @@ def _print_average(learned: LearnedAverage) -> None:
     print_facts(learned.text, facts)
 
 
-def learn_timed(request: Request) -> None:
+def learn_timed(request: LearnRequest) -> None:
     """Learn, print, write."""
     from tightrope.data.exposure import exposure_of
     from tightrope.io.output import DRN as DRN_FILE

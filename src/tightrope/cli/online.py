@@ -86,7 +86,7 @@ class DriftAnswer(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request(SubjectOptions):
+class OnlineRequest(SubjectOptions):
     """The options of the command."""
 
     episodes: Annotated[int | None, option("--episodes", "Episodes altogether.", "N", min=1)] = None
@@ -198,8 +198,8 @@ class Request(SubjectOptions):
         )
 
 
-@takes(Request, {"check": SOLVING, "sample": "convert_obs actions states"})
-def online(request: Request) -> None:
+@takes(OnlineRequest, {"check": SOLVING, "sample": "convert_obs actions states"})
+def online(request: OnlineRequest) -> None:
     """Explore a model, and certify a robust policy again and again.
 
     A policy that the data so far suggest collects the episodes (--explore). As they grow, everything is
@@ -283,7 +283,7 @@ def _verdict(records: list[dict[str, Any]], result: LearningResult | None) -> Ve
     return answer if result is None else Verdict.worst([result.verdict, answer])
 
 
-def _source(request: Request, subject: Subject) -> tuple[Source, Truth | None, int]:
+def _source(request: OnlineRequest, subject: Subject) -> tuple[Source, Truth | None, int]:
     """Where episodes come from, the true model where it is known, and the cap on an episode's length."""
     model, objective = subject.problem.model, subject.query.objective
     assert isinstance(model, ParametricMDP)
@@ -311,7 +311,9 @@ def _source(request: Request, subject: Subject) -> tuple[Source, Truth | None, i
     return simulated, Truth(mdp, objective), cap
 
 
-def _question(request: Request, subject: Subject, learner: OnlineLearner, cap: int) -> dict[str, object]:
+def _question(
+    request: OnlineRequest, subject: Subject, learner: OnlineLearner, cap: int
+) -> dict[str, object]:
     """Everything that the records depend on, under the names that users know; not how many there are."""
     decisions = learner.decisions
     return {
@@ -346,7 +348,7 @@ def _question(request: Request, subject: Subject, learner: OnlineLearner, cap: i
 
 
 def _write(
-    request: Request,
+    request: OnlineRequest,
     subject: Subject,
     learner: OnlineLearner,
     result: LearningResult,

@@ -3,11 +3,11 @@
 Options of a command are the fields of a record, and the command takes the record:
 
     @dataclass(frozen=True, kw_only=True)
-    class Request(SubjectOptions):
+    class PlanRequest(SubjectOptions):
         gap: Annotated[str | None, option("--gap", "The width that is wanted.", "E")] = None
 
-    @takes(Request)
-    def plan(request: Request) -> None: ...
+    @takes(PlanRequest)
+    def plan(request: PlanRequest) -> None: ...
 
 Fields that are records themselves stand for their fields. The help of a command shows its options in the
 panels of `PANELS`. An option that many commands take is described in the help of one of them (`elsewhere`):

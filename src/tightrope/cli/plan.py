@@ -51,7 +51,7 @@ from tightrope.statistics.estimates import IntervalMethod, check_delta
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request(SubjectOptions):
+class PlanRequest(SubjectOptions):
     """The options of the command."""
 
     data: options.Data
@@ -120,8 +120,8 @@ WORDS = """
 """
 
 
-@takes(Request, {"data": READING, "check": SOLVING})
-def plan(request: Request) -> None:
+@takes(PlanRequest, {"data": READING, "check": SOLVING})
+def plan(request: PlanRequest) -> None:
     """Forecast how many more episodes a gap takes, and design their exploration.
 
     From the data so far: the gap now, the episodes that designed, robust, optimistic and uniform collection

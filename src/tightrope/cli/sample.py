@@ -55,7 +55,7 @@ class SampleAnswer(msgspec.Struct, kw_only=True, frozen=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request(ModelOptions):
+class SampleRequest(ModelOptions):
     """The options of the command."""
 
     output: Annotated[Path | None, option("-o --output", "A .parquet or .csv file.", "FILE")] = None
@@ -140,8 +140,8 @@ NOT_TIMED = "prop bet_on raw generative draws states env convert_obs actions app
 """Options that do not go with chains in continuous time."""
 
 
-@takes(Request)
-def sample(request: Request) -> None:
+@takes(SampleRequest)
+def sample(request: SampleRequest) -> None:
     """Simulate a model at a point and write what was seen.
 
     An episode ends as soon as the property is decided, in an absorbing state, or at the cap. The file
@@ -216,7 +216,7 @@ def sample(request: Request) -> None:
     begin = time.perf_counter()
     written = request.states or StateForm.INDEX
     if request.env is not None:
-        shown = _Shown(request.env, request.convert_obs, request.actions, request.states)
+        shown = ObservedEnvironment(request.env, request.convert_obs, request.actions, request.states)
         counts = _plan_bets(
             _step_environment(loaded, setting, shown, request.episodes, request.seed), loaded, request.bet_on
         )
@@ -263,7 +263,7 @@ def sample(request: Request) -> None:
     _report(request.model, output, counts, time.perf_counter() - begin, setting, request.json)
 
 
-def _refuse_memory(setting: Setting, append: Path | None, env: str | None) -> None:
+def _refuse_memory(setting: WalkSetting, append: Path | None, env: str | None) -> None:
     """What a finite-memory policy does not go with, in words."""
 
     if setting.policy is not None and setting.policy.has_memory and (append is not None or env is not None):
@@ -320,7 +320,7 @@ def _read_draws(path: Path, loaded: LoadedModel) -> PlannedDraws:
 
 
 @dataclass(frozen=True)
-class _Shown:
+class ObservedEnvironment:
     """An environment by its name, and how its observations and actions are read."""
 
     env: str
@@ -331,8 +331,8 @@ class _Shown:
 
 def _step_environment(
     loaded: LoadedModel,
-    setting: Setting,
-    shown: _Shown,
+    setting: WalkSetting,
+    shown: ObservedEnvironment,
     episodes: int | None,
     seed: int,
 ) -> Counts:
@@ -354,7 +354,7 @@ def _step_environment(
 
 
 def _report(
-    model: str, output: Path, counts: Counts, seconds: float, setting: Setting, as_json: bool
+    model: str, output: Path, counts: Counts, seconds: float, setting: WalkSetting, as_json: bool
 ) -> None:
     design = counts.design
     seen = int((counts.transition > 0).sum())
@@ -388,7 +388,7 @@ def _report(
 
 
 @dataclass(frozen=True)
-class Setting:
+class WalkSetting:
     """How to walk: the policy, where and when an episode ends, and the property that decides it."""
 
     policy: Policy | None
@@ -399,7 +399,7 @@ class Setting:
 
 def setting_of(
     loaded: LoadedModel, request: PropertyTexts, constants: Mapping[str, str], cap: int | None, policy: str
-) -> Setting:
+) -> WalkSetting:
     from tightrope.data.design import deciding_steps, find_decided_states
     from tightrope.model.policy import Policy
 
@@ -408,7 +408,7 @@ def setting_of(
     limit = cap if cap is not None else benchmark.episode_cap if benchmark is not None else DEFAULT_CAP
     used = None if policy == UNIFORM else Policy(structure, policy)
     if not request.files and benchmark is None:
-        return Setting(used, None, limit, None)
+        return WalkSetting(used, None, limit, None)
     questions = request.queries(loaded, constants)
     if len(questions) != 1:
         raise InputError(f"one property decides when an episode ends, not {len(questions)}")
@@ -416,11 +416,11 @@ def setting_of(
     steps = deciding_steps(objective)
     if steps is not None:
         limit = max(1, min(limit, steps))
-    return Setting(used, find_decided_states(objective, structure.states), limit, questions[0].text)
+    return WalkSetting(used, find_decided_states(objective, structure.states), limit, questions[0].text)
 
 
 def simulator_at(
-    loaded: LoadedModel, setting: Setting, at: str | None
+    loaded: LoadedModel, setting: WalkSetting, at: str | None
 ) -> tuple[Simulator | SteeredSimulator, dict[str, str]]:
     """The model at the point that was asked for, ready to walk, and the point in words."""
     from tightrope.data.collection import SteeredSimulator
@@ -468,7 +468,7 @@ def cost_source(
     return CostSource(mean_costs(reward, structure, point), CostNoise.parse(text), seed)
 
 
-def sample_timed(request: Request, output: Path, episodes: int, duration: float) -> None:
+def sample_timed(request: SampleRequest, output: Path, episodes: int, duration: float) -> None:
     """Simulate so many episodes of this duration, and write their jumps."""
     from tightrope.benchmarks.instance import decimal_text
     from tightrope.data.exposure import simulate_times

@@ -86,7 +86,7 @@ class VerifyAnswer(msgspec.Struct, kw_only=True, frozen=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class VerifyRequest:
     """The options of the command."""
 
     certificate: Annotated[
@@ -128,8 +128,8 @@ MODEL_WORDS = "prop data policy at const param domain discount terminal_reward l
 """Options that say something about the user's own model."""
 
 
-@takes(Request, {"data": READING})
-def verify(request: Request) -> None:
+@takes(VerifyRequest, {"data": READING})
+def verify(request: VerifyRequest) -> None:
     """Re-check a certificate, by a program that shares no code with the solver or with learning.
 
     Of a value, every inequality behind the bounds is checked again. Of a learned result, also the way from
@@ -164,7 +164,7 @@ def verify(request: Request) -> None:
         raise
 
 
-def _verify(request: Request, budget: WorkBudget, begin: float) -> None:
+def _verify(request: VerifyRequest, budget: WorkBudget, begin: float) -> None:
     loaded = load(request.certificate, budget)
     certificate, own, bound = loaded.certificate, None, None
     if request.model is not None:
@@ -282,7 +282,7 @@ def _print(path: Path, verdict: Verdict, loaded: Loaded, proved: ProvedAnswer | 
     print_table(f"{shown(str(path))}: {title}", ("check", "", ""), rows, numeric=False)
 
 
-def own_problem(request: Request, model_name: str, problem: CertifiedProblem) -> Own:
+def own_problem(request: VerifyRequest, model_name: str, problem: CertifiedProblem) -> Own:
     """All that is compared with the problem of a certificate."""
     from tightrope.cli.sources import LogRequest
     from tightrope.loading import is_continuous
@@ -313,7 +313,7 @@ def own_problem(request: Request, model_name: str, problem: CertifiedProblem) ->
 
 
 def _load(
-    wanted: Request, model_name: str, timed: bool
+    wanted: VerifyRequest, model_name: str, timed: bool
 ) -> tuple[LoadedModel, Objective | Asked | None, tuple[str, Fraction] | None]:
     """The model, the objective where a property is given or a benchmark has one, and its threshold."""
     from tightrope.certify.problem import asked_of

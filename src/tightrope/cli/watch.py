@@ -92,7 +92,7 @@ class WatchRecord(msgspec.Struct, kw_only=True, frozen=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request(ModelOptions):
+class WatchRequest(ModelOptions):
     """The options of the command."""
 
     data: Annotated[
@@ -153,8 +153,8 @@ class Request(ModelOptions):
     reading: LogOptions
 
 
-@takes(Request, {"data": READING})
-def watch(request: Request) -> None:
+@takes(WatchRequest, {"data": READING})
+def watch(request: WatchRequest) -> None:
     """Say whether data still fit a model, while they come in, and what has changed where they do not.
 
     The evidence is an e-value: under the model, whatever its parameters are and whatever policy collects the
@@ -283,19 +283,19 @@ class _Watching:
 
     def __init__(
         self,
-        request: Request,
+        request: WatchRequest,
         monitor: Monitor,
         log: Following,
         promised: Promised | None = None,
         returns: PromiseWatch | None = None,
     ):
-        self.asked = request
+        self.request = request
         self.monitor = monitor
         self.log = log
         self.promised = promised
         self.returns = returns
-        self.told = False
-        self.said, self.tabled, self.state = "", "", ""
+        self.is_described = False
+        self.shown, self.tabled, self.state = "", "", ""
         self.alarmed = self.alarm
         self.due = monitor.events + request.every if request.every else math.inf
         self.begin = time.perf_counter()
@@ -314,7 +314,7 @@ class _Watching:
     @property
     def is_live(self) -> bool:
         """Whether data come in while this runs: then a new state of the model is said when it comes."""
-        return self.asked.follow or self.log.is_stream
+        return self.request.follow or self.log.is_stream
 
     @property
     def verdict(self) -> Verdict:
@@ -337,7 +337,7 @@ class _Watching:
             while self.log.take_stream(self.take, PAUSE):
                 pass
             return
-        if not self.asked.follow:
+        if not self.request.follow:
             self.log.take_all(self.take)
             return
         while True:
@@ -360,30 +360,30 @@ class _Watching:
             if self.alarm and not self.alarmed:
                 self.alarmed = is_new = True
                 self.report(with_table=self.is_live)
-        if self.alarmed and self.asked.stop:
+        if self.alarmed and self.request.stop:
             raise AlarmRaised
-        if self.is_live and not self.asked.every:
+        if self.is_live and not self.request.every:
             state = describe(self.monitor).split(" ", 1)[0]
             if state != self.state and not is_new:
                 self.report()
             self.state = state
         if self.monitor.events >= self.due:
-            self.due = self.monitor.events + self.asked.every
+            self.due = self.monitor.events + self.request.every
             if not is_new:
                 self.report()
             self.keep()
 
     def keep(self) -> None:
         """Write what is known, between two chunks."""
-        if self.asked.checkpoint is not None:
-            save_monitor(self.asked.checkpoint, self.monitor, self.log.read, self.returns)
+        if self.request.checkpoint is not None:
+            save_monitor(self.request.checkpoint, self.monitor, self.log.read, self.returns)
 
     def say_how_read(self) -> None:
-        if not self.told and self.log.read_as:
-            self.told = True
-            typer.echo(f"read as: {shown(self.log.read_as)}", err=self.asked.json)
+        if not self.is_described and self.log.read_as:
+            self.is_described = True
+            typer.echo(f"read as: {shown(self.log.read_as)}", err=self.request.json)
             if self.promised is not None:
-                typer.echo(self.promised.words, err=self.asked.json)
+                typer.echo(self.promised.words, err=self.request.json)
 
     def report(self, final: bool = False, with_table: bool = False) -> None:
         """One line of JSON, or a line for people; in the end, or if wanted, also a table of anomalies."""
@@ -393,15 +393,15 @@ class _Watching:
         if returns is not None and returns.alarm:
             suspects.append(returns.anomaly())
             suspects.sort(key=lambda anomaly: -anomaly.log_evidence)
-        if self.asked.json:
+        if self.request.json:
             self.say_how_read()
             print_json(self._record(suspects, final))
             return
         result = self.verdict
         words = f"{result.word.name}: {describe(monitor)}"
         words += "" if returns is None else f"\n{returns_verdict(returns)}"
-        if words != self.said:
-            self.said = words
+        if words != self.shown:
+            self.shown = words
             typer.echo(words)
         self.say_how_read()
         if final and result.doubts:
@@ -425,7 +425,7 @@ class _Watching:
             alarm=self.alarm,
             e_value=monitor.evidence,
             log_e_value=monitor.log_evidence,
-            alpha=self.asked.alpha,
+            alpha=self.request.alpha,
             model_alpha=monitor.alpha,
             events=monitor.events,
             first_alarm=self.first_alarm,
@@ -450,7 +450,7 @@ class Promised:
     nominal: bool
 
 
-def read_promise(request: Request, directory: Path, loaded: LoadedModel) -> Promised:
+def read_promise(request: WatchRequest, directory: Path, loaded: LoadedModel) -> Promised:
     """The promise that a result makes about its robust policy, or about the policy that it was given."""
     from tightrope.saved import load_result
 
@@ -484,7 +484,7 @@ def read_promise(request: Request, directory: Path, loaded: LoadedModel) -> Prom
     return Promised(promise, words, not verdict.is_proved)
 
 
-def _question(request: Request, loaded: LoadedModel, result: SavedResult) -> Query:
+def _question(request: WatchRequest, loaded: LoadedModel, result: SavedResult) -> Query:
     """The result's property on the model."""
     document = result.document
     own = loaded.benchmark is not None and loaded.benchmark.property_text == document.question

@@ -164,8 +164,8 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 def entries(folder: Path, inside: str = "") -> Iterator[str]:
     """Everything below the folder but directories that hold something; links are not followed."""
-    with os.scandir(folder / inside) as found:
-        for entry in sorted(found, key=lambda entry: entry.name):
+    with os.scandir(folder / inside) as listing:
+        for entry in sorted(listing, key=lambda entry: entry.name):
             name = f"{inside}{entry.name}"
             if entry.is_dir(follow_symlinks=False):
                 below = list(entries(folder, f"{name}/"))
@@ -367,13 +367,13 @@ def _refuse_unknown(real: Path) -> None:
 def _refuse_strangers(real: Path, known: Manifest) -> None:
     foreign, changed = known.strangers(real)
     foreign = [name for name in foreign if not PART.fullmatch(name.split("/")[0])]
-    said = []
+    reasons = []
     if foreign:
-        said.append(f"files that tightrope did not write: {_list_names(foreign)}")
+        reasons.append(f"files that tightrope did not write: {_list_names(foreign)}")
     if changed:
-        said.append(f"files that were changed since: {_list_names(changed)}")
-    if said:
-        raise InputError(f"{real} holds {' and '.join(said)}; it is left alone", hint=ANOTHER_DIRECTORY)
+        reasons.append(f"files that were changed since: {_list_names(changed)}")
+    if reasons:
+        raise InputError(f"{real} holds {' and '.join(reasons)}; it is left alone", hint=ANOTHER_DIRECTORY)
 
 
 def _list_names(names: Sequence[str]) -> str:
@@ -523,10 +523,10 @@ def _is_umb(path: Path) -> bool:
         member = archive.next()
         while member is not None and member.name != "index.json":
             member = archive.next()
-        found = None if member is None or member.size > MOST_INDEX else archive.extractfile(member)
-        if found is None:
+        stream = None if member is None or member.size > MOST_INDEX else archive.extractfile(member)
+        if stream is None:
             return False
-        index = json.loads(found.read())
+        index = json.loads(stream.read())
     about = index.get("file-data") if isinstance(index, dict) else None
     return isinstance(about, dict) and about.get("tool") == NAME
 

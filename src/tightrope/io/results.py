@@ -281,7 +281,7 @@ def power_text(log_e: float) -> str:
     return "∞" if log_e == math.inf else f"10^{log_e / math.log(10.0):.1f}"
 
 
-class Bounds(msgspec.Struct, frozen=True):
+class ExpressionBounds(msgspec.Struct, frozen=True):
     """The bounds of the listed expressions in the sets."""
 
     lower: list[float]
@@ -340,7 +340,7 @@ class Outcome(msgspec.Struct, kw_only=True):
 class StoredOutcome(Outcome, kw_only=True):
     """The same in a result's document, with the bounds of its expressions and the files beside it."""
 
-    bounds: Bounds
+    bounds: ExpressionBounds
     files: list[str] | UnsetType = UNSET
 
     @property
@@ -403,7 +403,7 @@ class DesignFacts(msgspec.Struct, frozen=True):
     planned_from: str | UnsetType = UNSET
 
 
-class DataFile(msgspec.Struct, frozen=True):
+class FileDigest(msgspec.Struct, frozen=True):
     """A file of data with its digest."""
 
     file: str
@@ -440,7 +440,7 @@ class DataFacts(msgspec.Struct, kw_only=True, frozen=True):
 
     file: str | UnsetType = UNSET
     sha256: str | UnsetType = UNSET
-    files: list[DataFile] | UnsetType = UNSET
+    files: list[FileDigest] | UnsetType = UNSET
     rows: int | UnsetType = UNSET
     read_as: list[str] | UnsetType = UNSET
     notes: list[str] | UnsetType = UNSET

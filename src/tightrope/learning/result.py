@@ -609,20 +609,20 @@ def excluded_in(counts: Counts | None) -> str | None:
     """Words about rows that were dropped because the model has no such transition, else None."""
     words = [problem.words for problem in EXCLUDED]
     missing = () if counts is None else counts.design.censored
-    found = next((text for text in missing if any(word in text for word in words)), None)
-    return None if found is None else f"transitions were seen that the model excludes: {found}"
+    excluded = next((text for text in missing if any(word in text for word in words)), None)
+    return None if excluded is None else f"transitions were seen that the model excludes: {excluded}"
 
 
 def rests_on(ledger: ConfidenceBudget, options: LearnOptions, fit: ModelFit | None) -> tuple[Assumed, ...]:
     """All that a learned guarantee rests on: the model, the data, and what was stated beside them."""
     tested = f"{MODEL_RIGHT}; " + (NOT_TESTED if fit is None else f"tested: {fit.text}")
-    found = [*ledger.assumptions, Assumed("model", Kept.STATED, tested)]
+    assumptions = [*ledger.assumptions, Assumed("model", Kept.STATED, tested)]
     if options.assume_support is not None:
         least = f"no transition that can happen has a probability below {options.assume_support:g}"
-        found.append(Assumed("support", Kept.STATED, least))
+        assumptions.append(Assumed("support", Kept.STATED, least))
     if ledger.of_costs and options.cost_model is not None:
-        found.append(Assumed("costs", Kept.STATED, options.cost_model.text))
-    return tuple(found)
+        assumptions.append(Assumed("costs", Kept.STATED, options.cost_model.text))
+    return tuple(assumptions)
 
 
 MOST_NAMED = 200

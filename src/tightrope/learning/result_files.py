@@ -66,11 +66,11 @@ from tightrope.io.output import claim
 from tightrope.io.registry import save_model
 from tightrope.io.results import (
     RESULT_FILE,
-    Bounds,
     CertifiedFacts,
     DataFacts,
     DesignFacts,
     EventTable,
+    ExpressionBounds,
     ExpressionTexts,
     Interval,
     ModelFacts,
@@ -141,7 +141,7 @@ def region_shape(
 ) -> RegionShape:
     """A region in the form of a document: the box of its parameters where it has one, and its shadows."""
     ends = {} if box is None else {name: (float(box[0][i]), float(box[1][i])) for i, name in enumerate(names)}
-    found = [] if box is None else shadows(region, box)
+    shown = [] if box is None else shadows(region, box)
     return RegionShape(
         kind=region.kind.value,
         relaxation=region.relaxation.value,
@@ -150,7 +150,7 @@ def region_shape(
         box=ends,
         projections=[
             Projection(names[s.pair[0]], names[s.pair[1]], [(float(x), float(y)) for x, y in s.polygon])
-            for s in found
+            for s in shown
         ],
     )
 
@@ -303,21 +303,21 @@ def _events(intervals: EventIntervals) -> EventTable:
 
 def _regions(results: Iterable[LearningResult]) -> list[RegionShape]:
     """Each region once: the box of the parameters, and shadows on pairs of them."""
-    found: dict[str, RegionShape] = {}
+    shapes: dict[str, RegionShape] = {}
     for result in results:
         region = result.region
-        if region is None or region.kind.value in found:
+        if region is None or region.kind.value in shapes:
             continue
         low, high = result.widths.parameter_lower, result.widths.parameter_upper
         box = None if low is None or high is None else (low, high)
-        found[region.kind.value] = region_shape(region, result.model.parameters.names, box)
-    return list(found.values())
+        shapes[region.kind.value] = region_shape(region, result.model.parameters.names, box)
+    return list(shapes.values())
 
 
 def _store(result: LearningResult, listed: OffsetArray) -> StoredOutcome:
     """The outcome with the bounds of the listed expressions in the sets: over all their transitions."""
     lower, upper = expression_hull(result)
-    bounds = Bounds(lower[listed].tolist(), upper[listed].tolist())
+    bounds = ExpressionBounds(lower[listed].tolist(), upper[listed].tolist())
     return StoredOutcome(**structs.asdict(result.outcome), bounds=bounds)
 
 
@@ -333,8 +333,8 @@ def expression_hull(result: LearningResult) -> tuple[FloatArray, FloatArray]:
 def _thin(index: OffsetArray) -> OffsetArray:
     if len(index) <= MOST_LISTED:
         return index
-    kept = np.linspace(0, len(index) - 1, MOST_LISTED).astype(np.int64)
-    return index[kept]
+    places = np.linspace(0, len(index) - 1, MOST_LISTED).astype(np.int64)
+    return index[places]
 
 
 @dataclass(frozen=True, eq=False)
@@ -400,11 +400,11 @@ def _workspace(result: LearningResult) -> Workspace:
 def _against(solution: Solution, policy: Policy, workspace: Workspace) -> Attained:
     """The optimistic policy where nature is not kind after all."""
     objective = replace(solution.objective, nature=solution.objective.nature.opposite)
-    found = solve_sets(
+    opposed = solve_sets(
         solution.kernel, objective, policy=policy, precision=solution.precision, workspace=workspace
     )
     initial = solution.kernel.structure.initial
-    return Attained(float(found.lower[initial]), float(found.upper[initial]), found.status)
+    return Attained(float(opposed.lower[initial]), float(opposed.upper[initial]), opposed.status)
 
 
 def _worst(*statuses: Status) -> Status:
@@ -429,9 +429,9 @@ class Export(Enum):
 ENDINGS = {Export.DRN: ".drn", Export.EXPLICIT: "", Export.UMB: ".umb"}
 
 
-def parse_exports(asked: str | Collection[str] | None) -> tuple[Export, ...]:
+def parse_exports(names_given: str | Collection[str] | None) -> tuple[Export, ...]:
     """What `--export drn,explicit` asks for, or a list of names."""
-    listed = asked.split(",") if isinstance(asked, str) else asked or ()
+    listed = names_given.split(",") if isinstance(names_given, str) else names_given or ()
     names = [name.strip() for name in listed]
     exports = tuple(dict.fromkeys(choose("export", Export, name) for name in names))
     if Export.UMB in exports and not umb_is_available():
@@ -534,13 +534,13 @@ def regions_beside(
 ) -> list[RegionShape]:
     """Entries of `kinds` that are not among the `known` ones, to be appended to a document's regions."""
     present = {entry.kind for entry in known}
-    asked = options or LearnOptions()
+    chosen_options = options or LearnOptions()
     result = []
     for kind in kinds or [kind for kind in own_kinds() if kind.is_compared]:
         if kind.value in present:
             continue
         try:
-            chosen = decide(model, counts, _asking_for(kind, asked)).region_options(asked)
+            chosen = decide(model, counts, _asking_for(kind, chosen_options)).region_options(chosen_options)
             region = build_region(kind, model, counts, delta, chosen)
             if region.ledger.holds:
                 box = None if region.emptiness.is_empty else parameter_box(region)

@@ -183,8 +183,8 @@ def _sample(runs: Sequence[tuple[FloatArray, FloatArray]], at: FloatArray) -> Fl
 def _quantile(values: FloatArray, share: float) -> FloatArray:
     """A quantile over the runs that is one of the values, so that infinite ones do no harm."""
     ordered = np.sort(values, axis=0)
-    found: FloatArray = ordered[round(share * (len(values) - 1))]
-    return np.where(np.isfinite(found), found, np.nan)
+    chosen: FloatArray = ordered[round(share * (len(values) - 1))]
+    return np.where(np.isfinite(chosen), chosen, np.nan)
 
 
 def _band(axes: Axes, at: FloatArray, values: FloatArray, colour: str) -> None:
@@ -291,14 +291,14 @@ def write_pareto_curve(answer: Answer, target: OutputFile) -> Path:
 def _front(points: FloatArray) -> list[int]:
     """The corners of the hull of all points towards large values, from left to right."""
     order = np.lexsort((points[:, 1], points[:, 0]))[::-1]
-    found: list[int] = []
+    corners: list[int] = []
     for index in order.tolist():
-        if found and points[index, 1] <= points[found[-1], 1]:
+        if corners and points[index, 1] <= points[corners[-1], 1]:
             continue
-        while len(found) > 1 and _is_below(points[found[-1]], points[found[-2]], points[index]):
-            found.pop()
-        found.append(index)
-    return found[::-1]
+        while len(corners) > 1 and _is_below(points[corners[-1]], points[corners[-2]], points[index]):
+            corners.pop()
+        corners.append(index)
+    return corners[::-1]
 
 
 def _is_below(middle: FloatArray, one: FloatArray, other: FloatArray) -> bool:
@@ -312,8 +312,8 @@ def _ceiling(achieved: Achieved, turn: FloatArray, across: FloatArray) -> FloatA
     useful = (achieved.weights[:, 1] > 0) & np.isfinite(achieved.limits)
     weights, limits = achieved.weights[useful], achieved.limits[useful]
     lines = (limits[:, None] - weights[:, :1] * (across + offset[0])) / weights[:, 1:]
-    found: FloatArray = lines.min(axis=0, initial=np.inf) - offset[1]
-    return found
+    lowest: FloatArray = lines.min(axis=0, initial=np.inf) - offset[1]
+    return lowest
 
 
 def _label(achieved: Achieved, number: int) -> str:

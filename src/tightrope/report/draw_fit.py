@@ -23,8 +23,8 @@ from tightrope.report.style import (
     INK,
     SETS,
     TRUTH,
+    NumberTable,
     Picture,
-    Table,
     legend_below,
     name_axes,
     number,
@@ -89,7 +89,7 @@ def evidence_words(run: ResultDocument) -> str:
     fit = fit_of(run)
     assert fit is not None
     power = f"10^{fit.log_e_value / LOG:.1f}"
-    said = {
+    words = {
         FITS: f"There is no evidence against the model: the e-value is {power} after {fit.events:,} events.",
         "evidence growing": f"Evidence against the model is growing: the e-value is {power} after "
         f"{fit.events:,} events. It is no alarm yet; more data will tell.",
@@ -97,14 +97,14 @@ def evidence_words(run: ResultDocument) -> str:
         "events. The guarantee is worth no more than the model: look at what fits worst.",
     }.get(fit.verdict, fit.text)
     if fit.first_alarm is not None:
-        said += f" The alarm came after {fit.first_alarm:,} events."
+        words += f" The alarm came after {fit.first_alarm:,} events."
         if fit.suspects and fit.suspects[0].moved:
             change = fit.suspects[0]
             moved = [f"{m.parameter} {number(m.before, 4)} → {number(m.after, 4)}" for m in change.moved[:2]]
-            said += f" Most of it: {change.text} ({', '.join(moved)})."
+            words += f" Most of it: {change.text} ({', '.join(moved)})."
     if fit.nominal:
-        said += " The rate of false alarms holds in name only: " + "; ".join(fit.nominal) + "."
-    return said
+        words += " The rate of false alarms holds in name only: " + "; ".join(fit.nominal) + "."
+    return words
 
 
 def evidence_caption(run: ResultDocument) -> str:
@@ -126,11 +126,11 @@ def evidence_caption(run: ResultDocument) -> str:
     )
 
 
-def _evidence_table(run: ResultDocument) -> Table:
+def _evidence_table(run: ResultDocument) -> NumberTable:
     fit = fit_of(run)
     assert fit is not None
     rows = [(f"{look.events:,}", f"10^{look.log_e_value / LOG:.2f}") for look in fit.looks]
-    return Table(f"Numbers: {len(rows)} looks", ("events", "e-value"), rows)
+    return NumberTable(f"Numbers: {len(rows)} looks", ("events", "e-value"), rows)
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ def worst_words(run: ResultDocument) -> str:
     )
 
 
-def _worst_table(run: ResultDocument) -> Table:
+def _worst_table(run: ResultDocument) -> NumberTable:
     fit = fit_of(run)
     rows: list[tuple[str, ...]] = []
     for suspect in () if fit is None else fit.suspects:
@@ -234,7 +234,7 @@ def _worst_table(run: ResultDocument) -> Table:
             )
             for m in suspect.moved
         ]
-    return Table(
+    return NumberTable(
         "Numbers: what fits worst",
         ("kind", "where", "outcome", "times", "observed", "expected", "own e-value"),
         rows,

@@ -21,8 +21,8 @@ from tightrope.report.style import (
     PHASES,
     SETS,
     TRUTH,
+    NumberTable,
     Picture,
-    Table,
     at_least,
     at_most,
     interval_text,
@@ -122,7 +122,7 @@ def _words(run: ResultDocument) -> str:
     return f"Intervals of the {quantity(run)} for {len(run.shown)} kinds of sets: {listed}"
 
 
-def _table(run: ResultDocument) -> Table:
+def _table(run: ResultDocument) -> NumberTable:
     rows = [
         (
             label,
@@ -137,7 +137,7 @@ def _table(run: ResultDocument) -> Table:
         for label, outcome in run.shown
     ]
     head = ("sets", "region", "lower", "upper", "width", "given policy", "optimistic", "verdict")
-    return Table("Numbers: value intervals", head, rows)
+    return NumberTable("Numbers: value intervals", head, rows)
 
 
 def _caption(run: ResultDocument) -> str:
@@ -191,13 +191,13 @@ def _timings_words(run: ResultDocument) -> str:
     return f"Seconds by phase. In total: {totals}"
 
 
-def _timings_table(run: ResultDocument) -> Table:
+def _timings_table(run: ResultDocument) -> NumberTable:
     phases = phases_of(run)
     rows = [
         (label, *(f"{o.seconds.get(p, 0.0):.3g}" for p in phases), f"{sum(o.seconds.values()):.3g}")
         for label, o in run.shown
     ]
-    return Table("Numbers: seconds", ("sets", *phases, "total"), rows)
+    return NumberTable("Numbers: seconds", ("sets", *phases, "total"), rows)
 
 
 TIMINGS = Picture(

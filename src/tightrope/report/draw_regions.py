@@ -23,8 +23,8 @@ from tightrope.report.style import (
     REGIONS,
     TRUTH,
     Medium,
+    NumberTable,
     Picture,
-    Table,
     columns_within,
     interval_text,
     legend_below,
@@ -47,8 +47,8 @@ def pairs_of(run: ResultDocument) -> list[Pair]:
     How much is said is the share of the domain that the smallest shadow leaves: it is small where both
     parameters are known, and also where only a combination of them is.
     """
-    found = dict.fromkeys(pair for region in run.regions for pair in region.polygons)
-    return sorted(found, key=lambda pair: _measure_share_left(run, pair))
+    pairs = dict.fromkeys(pair for region in run.regions for pair in region.polygons)
+    return sorted(pairs, key=lambda pair: _measure_share_left(run, pair))
 
 
 def _measure_share_left(run: ResultDocument, pair: Pair) -> float:
@@ -217,9 +217,9 @@ def _rows(run: ResultDocument) -> list[tuple[str, ...]]:
     ]
 
 
-def _table(run: ResultDocument) -> Table:
+def _table(run: ResultDocument) -> NumberTable:
     kinds = [region.kind for region in run.regions if region.box]
-    return Table("Numbers: parameters", ("parameter", "domain", *kinds, "true"), _rows(run))
+    return NumberTable("Numbers: parameters", ("parameter", "domain", *kinds, "true"), _rows(run))
 
 
 BOXES = Picture(

@@ -29,8 +29,8 @@ from tightrope.report.style import (
     INK,
     SETS,
     TRUTH,
+    NumberTable,
     Picture,
-    Table,
     interval_text,
     legend_below,
     name_axes,
@@ -115,11 +115,11 @@ def draw_widths(run: ResultDocument, axes: Axes) -> None:
 
 def _after(run: ResultDocument, shown: list[int]) -> list[tuple[str, list[float]]]:
     """The widths of the shown expressions in every kind of sets."""
-    found = []
+    widths = []
     for label, outcome in run.shown:
         spans = outcome.spans
-        found.append((label, [spans[i].width for i in shown]))
-    return found
+        widths.append((label, [spans[i].width for i in shown]))
+    return widths
 
 
 def _count(run: ResultDocument) -> str:
@@ -135,7 +135,7 @@ def _words(run: ResultDocument) -> str:
     return f"Widths of {_count(run)} expressions. Mean before the data {start}, after {', '.join(ends)}"
 
 
-def _table(run: ResultDocument) -> Table:
+def _table(run: ResultDocument) -> NumberTable:
     shown = ranking(run)
     columns = [widths for _, widths in _after(run, shown)]
     before = before_data(run)
@@ -147,7 +147,7 @@ def _table(run: ResultDocument) -> Table:
         )
         for at, i in enumerate(shown)
     ]
-    return Table("Numbers: widths", ("expression", "before", *(label for label, _ in run.shown)), rows)
+    return NumberTable("Numbers: widths", ("expression", "before", *(label for label, _ in run.shown)), rows)
 
 
 WIDTHS = Picture(
@@ -224,13 +224,13 @@ def _bars(
 ) -> None:
     """A bar in every row that has a span."""
     at = [i for i, span in enumerate(spans) if span is not None]
-    found = [span for span in spans if span is not None]
+    drawn = [span for span in spans if span is not None]
     paint = [colours[i] for i in at]
     bars = axes.barh(
         at,
-        [span.width for span in found],
+        [span.width for span in drawn],
         height,
-        left=[span.lower for span in found],
+        left=[span.lower for span in drawn],
         color=paint,
         edgecolor=paint,
         lw=0.4,
@@ -251,13 +251,13 @@ def binding_remark(run: ResultDocument) -> str:
     )
 
 
-def binding_table(run: ResultDocument) -> Table | None:
+def binding_table(run: ResultDocument) -> NumberTable | None:
     """The binding events in the words of the learner."""
-    found = run.main.binding
-    if not found.events:
+    binding = run.main.binding
+    if not binding.events:
         return None
-    rows = [(bound.text, bound.side) for bound in found.events]
-    return Table(f"The {found.total} events that bind", ("event", "binds with"), rows)
+    rows = [(bound.text, bound.side) for bound in binding.events]
+    return NumberTable(f"The {binding.total} events that bind", ("event", "binds with"), rows)
 
 
 def _event_tip(row: EventRow) -> list[str]:
@@ -276,7 +276,7 @@ def _event_count(run: ResultDocument) -> str:
     return f"{shown} of {total} events" if total > shown else f"{shown} events"
 
 
-def _event_table(run: ResultDocument) -> Table:
+def _event_table(run: ResultDocument) -> NumberTable:
     rows = [
         (
             row.event.text,
@@ -288,7 +288,7 @@ def _event_table(run: ResultDocument) -> Table:
         )
         for row in event_rows(run)
     ]
-    return Table(
+    return NumberTable(
         f"Numbers: {_event_count(run)}", ("event", "seen", "of", "interval", "final bounds", "binds"), rows
     )
 

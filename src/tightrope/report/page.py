@@ -51,8 +51,8 @@ from tightrope.report.style import (
     SETS,
     TIP,
     TRUTH,
+    NumberTable,
     Picture,
-    Table,
     columns_within,
 )
 
@@ -143,7 +143,7 @@ def _clean(element: ElementTree.Element, name: str) -> None:
         element.set("clip-path", element.attrib["clip-path"].replace("url(#", f"url(#{name}-"))
     for key in ("d", "x", "y", "transform"):
         if key in element.attrib:
-            shorter = NUMBER.sub(lambda found: f"{float(found[0]):.1f}", element.attrib[key])
+            shorter = NUMBER.sub(lambda match: f"{float(match[0]):.1f}", element.attrib[key])
             element.set(key, " ".join(shorter.split()))
 
 
@@ -157,15 +157,15 @@ def _coordinates(figure: Figure) -> dict[str, str]:
     box = axes.get_window_extent().transformed(figure.dpi_scale_trans.inverted())
     height = figure.get_figheight() * 72
     places = {"x": (box.x0 * 72, box.x1 * 72), "y": (height - box.y0 * 72, height - box.y1 * 72)}
-    found = {}
+    attributes = {}
     for key, label, limits in (
         ("x", axes.get_xlabel(), axes.get_xlim()),
         ("y", axes.get_ylabel(), axes.get_ylim()),
     ):
         name = label.removesuffix(" (no unit)").replace(r"\$", "$")
         numbers = (float(value) for value in (*limits, *places[key]))
-        found[f"data-{key}"] = "|".join([name, *map(repr, numbers)])
-    return found
+        attributes[f"data-{key}"] = "|".join([name, *map(repr, numbers)])
+    return attributes
 
 
 PANELS = 6
@@ -218,22 +218,22 @@ def page(run: ResultDocument, policies: PolicyMap | None) -> str:
 
 
 @dataclass(frozen=True)
-class _Shown:
+class _PageFigure:
     """A picture as it stands in the page."""
 
     name: str
     title: str
     svg: Markup
-    tables: list[Table]
+    tables: list[NumberTable]
     caption: str
 
 
-def _show(picture: Picture, run: ResultDocument) -> _Shown:
+def _show(picture: Picture, run: ResultDocument) -> _PageFigure:
     tables = [picture.table(run)]
     if picture is EVENTS and (binding := binding_table(run)) is not None:
         tables.insert(0, binding)
     svg = inline_svg(picture.figure(run, PAGE), picture.name, picture.words(run))
-    return _Shown(picture.name, picture.title, svg, tables, picture.caption(run))
+    return _PageFigure(picture.name, picture.title, svg, tables, picture.caption(run))
 
 
 @dataclass(frozen=True)
@@ -304,9 +304,9 @@ def _ledger(run: ResultDocument) -> list[tuple[str, list[str]]]:
     rests = [f"{one.name} ({one.kept.value}): {one.why}" for one in run.main.assumptions]
     parts.append(("Assumptions, and whether they are kept", rests))
     for title, attribute in (("Choices made", "reasons"), ("Notes", "notes")):
-        found = dict.fromkeys(text for _, outcome in run.shown for text in getattr(outcome, attribute))
-        if found:
-            parts.append((title, list(found)))
+        texts = dict.fromkeys(text for _, outcome in run.shown for text in getattr(outcome, attribute))
+        if texts:
+            parts.append((title, list(texts)))
     return parts
 
 

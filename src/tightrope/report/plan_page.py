@@ -105,13 +105,13 @@ def write_forecast(plan: PlanDocument, folder: Path) -> list[Path]:
 def _line(strategy: StrategyFacts, begin: int, axes: Axes, layer: float) -> None:
     colour = COLOURS.get(strategy.name, GREY)
     more, gap, low, high = np.array(strategy.curve, dtype=np.float64).T
-    kept = more > 0
-    at = begin + more[kept]
+    later = more > 0
+    at = begin + more[later]
     needs = f": {round_forecast(strategy.episodes)} more" if math.isfinite(strategy.episodes) else ""
-    axes.fill_between(at, low[kept], high[kept], color=colour, alpha=0.12, linewidth=0)
+    axes.fill_between(at, low[later], high[later], color=colour, alpha=0.12, linewidth=0)
     width = 1.6 if strategy.name == DESIGNED else 1.0
     axes.plot(
-        at, np.asarray(gap[kept]), color=colour, lw=width, label=f"{strategy.name}{needs}", zorder=layer
+        at, np.asarray(gap[later]), color=colour, lw=width, label=f"{strategy.name}{needs}", zorder=layer
     )
 
 
@@ -137,7 +137,7 @@ def plan_page(plan: PlanDocument) -> str:
 class _Statement:
     headline: str
     now: str
-    asked: str
+    aim: str
     next: str | None
 
 
@@ -151,18 +151,18 @@ def _statement(plan: PlanDocument) -> _Statement:
     else:
         headline = f"About {round_forecast(best.episodes)} more {unit}"
     verdict = read_verdict(plan.verdict, plan.assumptions, plan.why)
-    found = verdict.headline(
+    claim = verdict.headline(
         f"gap {text_above(plan.gap_now, 4)} now", f"with confidence {confidence(plan.delta)}"
     )
-    headline = f"{found}. Forecast: {headline[:1].lower()}{headline[1:]}"
+    headline = f"{claim}. Forecast: {headline[:1].lower()}{headline[1:]}"
     inside = interval_text(plan.interval.lower, plan.interval.upper)
     now = f"value in {inside}, gap {plan.gap_now:.4g}, after {plan.episodes_so_far:,} {unit}"
-    asked = f"{aim_of(plan)}, with confidence {confidence(plan.delta)}, for {plan.question}"
+    request = f"{aim_of(plan)}, with confidence {confidence(plan.delta)}, for {plan.question}"
     following = None
     if plan.next is not None:
         do = "make the draws of" if unit == "draws" else "explore with"
         following = f"{do} {plan.next.policy}: {plan.next.episodes:,} {unit}, then plan again"
-    return _Statement(headline, now, asked, following)
+    return _Statement(headline, now, request, following)
 
 
 def _head(plan: PlanDocument) -> list[str]:

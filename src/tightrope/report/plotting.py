@@ -197,15 +197,15 @@ def _records(given: Any) -> list[Mapping[str, Any]]:
             raise InputError(f"cannot read records from {file}: {error}") from error
     if not isinstance(given, Iterable):
         raise InputError("`records` are neither updates nor records of a run, nor a path")
-    found: list[Mapping[str, Any]] = []
+    rows: list[Mapping[str, Any]] = []
     elapsed = 0.0
     for entry in given:
         record = dict(entry) if isinstance(entry, Mapping) else dict(entry.to_json())
         elapsed += float(record["seconds"])
-        found.append({"performance": None, "elapsed": elapsed, **record})
-    if not found:
+        rows.append({"performance": None, "elapsed": elapsed, **record})
+    if not rows:
         raise InputError("`records` are empty: there is no update to draw")
-    return found
+    return rows
 
 
 SIZE = (3.1, 0.85)

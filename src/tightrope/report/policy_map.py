@@ -38,7 +38,7 @@ STATE = "state"
 
 
 @dataclass(frozen=True, eq=False)
-class Variable:
+class MapVariable:
     """A state variable: the texts of its bins, and the bin of every listed state."""
 
     name: str
@@ -50,7 +50,7 @@ class Variable:
 class PolicyMap:
     """Policies (name → action of every listed state) over the same states."""
 
-    variables: tuple[Variable, ...]
+    variables: tuple[MapVariable, ...]
     actions: tuple[str, ...]
     policies: dict[str, OffsetArray]
 
@@ -81,11 +81,11 @@ class PolicyMap:
                 continue
             first, enough = int(variable.column[0]), self._cells(rows) / 2
             bins = [first, *(b for b in range(len(variable.labels)) if b != first)]
-            kept = {b: rows & (variable.column == b) for b in bins}
-            usable = [b for b in bins if self._cells(kept[b]) >= enough]
+            within = {b: rows & (variable.column == b) for b in bins}
+            usable = [b for b in bins if self._cells(within[b]) >= enough]
             if usable:
-                best = max(usable, key=lambda b: self._variety(kept[b]))
-                rows, fixed[i] = kept[best], best
+                best = max(usable, key=lambda b: self._variety(within[b]))
+                rows, fixed[i] = within[best], best
         return fixed
 
     def _cells(self, rows: BoolArray) -> int:
@@ -118,12 +118,12 @@ class PolicyMap:
         facts["axes"], facts["fixed"] = [0, min(1, len(coarse) - 1)], {}
         return facts
 
-    def _pair(self) -> list[Variable]:
+    def _pair(self) -> list[MapVariable]:
         order = [*self.axes, *(i for i in range(len(self.variables)) if i not in self.axes)]
         chosen = [self.variables[i] for i in dict.fromkeys(order)]
         return [v for v in chosen if len(v.labels) > 1][:PAIRED_VARIABLES] or chosen[:1]
 
-    def _grids(self, coarse: Sequence[Variable]) -> dict[str, list[list[list[int]]]]:
+    def _grids(self, coarse: Sequence[MapVariable]) -> dict[str, list[list[list[int]]]]:
         """By pair "i,j" and policy: rows (bin of i, bin of j, action, states)."""
         pairs = list(combinations(range(len(coarse)), 2)) or [(0, 0)]
         return {
@@ -135,20 +135,20 @@ class PolicyMap:
 def _count(x: OffsetArray, y: OffsetArray, action: OffsetArray) -> list[list[int]]:
     shape = tuple(int(each.max(initial=0)) + 1 for each in (x, y, action))
     count = np.bincount(np.ravel_multi_index((x, y, action), shape))
-    found = np.flatnonzero(count)
-    rows = np.stack([*np.unravel_index(found, shape), count[found]], axis=1)
+    places = np.flatnonzero(count)
+    rows = np.stack([*np.unravel_index(places, shape), count[places]], axis=1)
     listed: list[list[int]] = rows.tolist()
     return listed
 
 
-def _coarser(variable: Variable, most: int) -> Variable:
+def _coarser(variable: MapVariable, most: int) -> MapVariable:
     """Neighbouring bins joined until there are at most `most`."""
     size = -(-len(variable.labels) // most)
     if size == 1:
         return variable
     groups = [variable.labels[i : i + size] for i in range(0, len(variable.labels), size)]
     ends = [(g[0].split("–")[0], g[-1].split("–")[-1]) for g in groups]
-    return Variable(variable.name, tuple(f"{a}–{b}" for a, b in ends), variable.column // size)
+    return MapVariable(variable.name, tuple(f"{a}–{b}" for a, b in ends), variable.column // size)
 
 
 def read_policy_map(files: dict[str, Path]) -> PolicyMap | None:
@@ -184,18 +184,18 @@ def policy_map(contents: Mapping[str, str], places: Mapping[str, str]) -> Policy
     first = listed[0]
     if any(one.names != first.names for one in listed):
         raise InputError("the policies have different variables", Location(next(iter(places.values()))))
-    states, taken = first.states, [one.actions for one in listed]
+    states, choices = first.states, [one.actions for one in listed]
     if any(not np.array_equal(one.states, states) for one in listed[1:]):
         rows = [dict(zip(map(tuple, one.states.tolist()), one.actions, strict=True)) for one in listed]
         shared = [state for state in rows[0] if all(state in each for each in rows)]
         states = np.array(shared, dtype=np.int64).reshape(len(shared), len(first.names))
-        taken = [tuple(each[state] for state in shared) for each in rows]
+        choices = [tuple(each[state] for state in shared) for each in rows]
     if not len(states):
         return None
-    actions = {name: i for i, name in enumerate(dict.fromkeys(name for each in taken for name in each))}
+    actions = {name: i for i, name in enumerate(dict.fromkeys(name for each in choices for name in each))}
     policies = {
         name: np.array([actions[action] for action in each], dtype=np.int64)
-        for name, each in zip(contents, taken, strict=True)
+        for name, each in zip(contents, choices, strict=True)
     }
     variables = tuple(
         _find_named(name, states[:, i], list(texts))
@@ -245,35 +245,35 @@ def _entry(entry: list[Any] | PolicyEntry) -> tuple[Any, str]:
         if type(entry[1]) is list:
             entry = [entry[0], *entry[1][0][1:]]
         return entry[0], entry[1] or f"choice {entry[2]}"
-    taken: TakenChoice = entry
+    choice: TakenChoice = entry
     if not isinstance(entry.choices, UnsetType):
-        taken = max(entry.choices, key=lambda each: each.probability)
+        choice = max(entry.choices, key=lambda each: each.probability)
     elif not isinstance(entry.steps, UnsetType):
-        taken = entry.steps[0]
-    number = 0 if isinstance(taken.choice, UnsetType) else taken.choice
-    named = None if isinstance(taken.action, UnsetType) else taken.action
+        choice = entry.steps[0]
+    number = 0 if isinstance(choice.choice, UnsetType) else choice.choice
+    named = None if isinstance(choice.action, UnsetType) else choice.action
     return entry.state, named or f"choice {number}"
 
 
-def _find_named(name: str, column: OffsetArray, labels: list[str]) -> Variable:
+def _find_named(name: str, column: OffsetArray, labels: list[str]) -> MapVariable:
     """States with names, in the order of the file."""
     size = -(-len(labels) // MOST_BINS)
     if size == 1:
-        return Variable(name, tuple(labels), column)
+        return MapVariable(name, tuple(labels), column)
     groups = [labels[i : i + size] for i in range(0, len(labels), size)]
-    return Variable(name, tuple(f"{group[0]} …" for group in groups), column // size)
+    return MapVariable(name, tuple(f"{group[0]} …" for group in groups), column // size)
 
 
-def _variable(name: str, values: OffsetArray, boolean: bool) -> Variable:
+def _variable(name: str, values: OffsetArray, boolean: bool) -> MapVariable:
     low, high = int(values.min()), int(values.max())
     if boolean:
-        return Variable(name, ("false", "true"), values)
+        return MapVariable(name, ("false", "true"), values)
     size = -(-(high - low + 1) // MOST_BINS)
     if size == 1:
-        return Variable(name, tuple(str(v) for v in range(low, high + 1)), values - low)
+        return MapVariable(name, tuple(str(v) for v in range(low, high + 1)), values - low)
     bins = range(low, high + 1, size)
     labels = tuple(f"{start}–{min(start + size - 1, high)}" for start in bins)
-    return Variable(name, labels, (values - low) // size)
+    return MapVariable(name, labels, (values - low) // size)
 
 
 def draw_policy(
@@ -319,7 +319,7 @@ def _colour(action: int) -> str:
     return ACTIONS[action % len(ACTIONS)]
 
 
-def _variable_named(policies: PolicyMap, name: str) -> Variable:
+def _variable_named(policies: PolicyMap, name: str) -> MapVariable:
     for variable in policies.variables:
         if variable.name == name:
             return variable
@@ -336,7 +336,7 @@ def _image(counts: FloatArray) -> FloatArray:
     return image
 
 
-def _ticks(axes: Axes, across: Variable, up: Variable) -> None:
+def _ticks(axes: Axes, across: MapVariable, up: MapVariable) -> None:
     for labels, put in ((across.labels, axes.set_xticks), (up.labels, axes.set_yticks)):
         step = -(-len(labels) // 12)
         put(range(0, len(labels), step), labels[::step])

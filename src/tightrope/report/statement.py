@@ -286,22 +286,22 @@ def _assumption(outcome: Outcome) -> str:
 
 
 def _cautions(run: ResultDocument) -> tuple[str, ...]:
-    main, found = run.main, []
+    main, remarks = run.main, []
     if main.contradiction is not None:
-        found.append(f"{main.contradiction} Tied sets were used instead.")
+        remarks.append(f"{main.contradiction} Tied sets were used instead.")
     if main.misfit is not None:
-        found.append(f"{main.misfit[:1].upper()}{main.misfit[1:]}")
+        remarks.append(f"{main.misfit[:1].upper()}{main.misfit[1:]}")
     if main.judged.doubts:
-        found.append(
+        remarks.append(
             "The confidence is nominal: something that the method assumes of the data is not known to hold, "
             "or the method itself has no valid proof. See the ledger."
         )
     if main.verdict is Word.LIMIT:
-        found.append(f"{main.status}: the solver did not come as close as asked; the bounds are bounds.")
+        remarks.append(f"{main.status}: the solver did not come as close as asked; the bounds are bounds.")
     if len(run.shown) > 1 and (len(run.results) < len(run.shown) or _statements(run) > 1):
-        found.append(
+        remarks.append(
             "Results below that share a ledger hold together; those of different ledgers, or of other runs, "
             "hold each with its own confidence. Choosing among these after looking costs confidence: decide "
             "beforehand."
         )
-    return tuple(found)
+    return tuple(remarks)

@@ -206,7 +206,7 @@ def _round(value: float, digits: int, rounding: str) -> str:
 
 
 @dataclass(frozen=True)
-class Table:
+class NumberTable:
     """Numbers behind a picture."""
 
     caption: str
@@ -226,7 +226,7 @@ class Picture:
     draw: Callable[[ResultDocument, Axes], None]
     height: Callable[[ResultDocument], float]
     words: Callable[[ResultDocument], str]
-    table: Callable[[ResultDocument], Table]
+    table: Callable[[ResultDocument], NumberTable]
     caption: Callable[[ResultDocument], str]
     applies: Callable[[ResultDocument], bool] = lambda run: True
 

@@ -126,7 +126,7 @@ def test_parameters_travel_in_drn_and_jani(files: Path, tmp_path: Path) -> None:
         assert_same_chain(first.instantiate(AT), other.instantiate(AT))
     with pytest.raises(InputError, match="files have no place for that"):
         tr.load(files / "farm.sm", params=AT_BOX).save(tmp_path / "no.drn")
-    with pytest.raises(InputError, match="this chain has parameters"):
+    with pytest.raises(InputError, match="this model has parameters"):
         first.save(tmp_path / "no.tra")
 
 

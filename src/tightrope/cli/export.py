@@ -20,10 +20,10 @@ from tightrope.cli.options import At, Const, Domain, Json, Model, Overwrite, Par
 from tightrope.cli.output import group, print_facts, print_json, warn
 from tightrope.cli.sources import LoadedModel, load_model
 from tightrope.errors import InputError
-from tightrope.io.jani import Jani
+from tightrope.io.formats import Jani, PrismLanguage
 from tightrope.io.output import JANI as JANI_FILE
 from tightrope.io.output import claim_file
-from tightrope.io.registry import PrismLanguage, format_of, writing_format
+from tightrope.io.registry import format_of, writing_format
 from tightrope.loading import BENCHMARK, is_continuous
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.prism.expand.program import Program

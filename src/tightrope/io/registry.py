@@ -12,7 +12,6 @@ Classes are light: what reads and writes is imported when a file is read or writ
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from tightrope.errors import InputError
 from tightrope.io.output import FileKind, OutputFile, claim_file, path_of
-from tightrope.numerics.text import plain_suffix, reading
+from tightrope.numerics.text import plain_suffix
 
 if TYPE_CHECKING:
     from tightrope.prism.load import BuildWords, PrismRates
@@ -35,14 +34,6 @@ _NO_WORDS: BuildWords = {}
 
 EXPLICIT = (".tra",)
 """A name without an ending is the base of PRISM's explicit files, where it is written to."""
-
-BUILT_IN = (
-    "tightrope.io.registry:PrismLanguage",
-    "tightrope.io.jani:Jani",
-    "tightrope.io.drn:Drn",
-    "tightrope.io.umb:Umb",
-    "tightrope.io.explicit:Explicit",
-)
 
 
 @dataclass(frozen=True)
@@ -157,7 +148,8 @@ class ModelFormat(ABC):
 @cache
 def formats() -> tuple[ModelFormat, ...]:
     """All formats: ours first, then those of other packages by their names."""
-    known = [_resolve(place)() for place in BUILT_IN]
+    built_in: tuple[type[ModelFormat], ...] = import_module("tightrope.io.formats").BUILT_IN
+    known = [form() for form in built_in]
     suffixes = {suffix for form in known for suffix in form.suffixes}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         form = entry.load()()
@@ -168,11 +160,6 @@ def formats() -> tuple[ModelFormat, ...]:
         suffixes.update(form.suffixes)
         known.append(form)
     return tuple(known)
-
-
-def _resolve(place: str) -> Any:
-    module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
 
 
 def format_of(path: str | Path) -> ModelFormat | None:
@@ -212,36 +199,3 @@ def save_model(model: Any, path: str | PathLike[str]) -> list[Path]:
     """Write a model in the format that the ending of the name says; the files that were written."""
     place = path_of(path)
     return writing_format(place).write(model, place)
-
-
-_ASIDE = re.compile(r'//[^\n]*|"[^"\n]*"')
-_CONTINUOUS = re.compile(r"\b(ctmc|stochastic)\b")
-
-
-class PrismLanguage(ModelFormat):
-    """Programs in the PRISM language; models of states and transitions are not written as such."""
-
-    name = "PRISM"
-    suffixes = (".prism", ".nm", ".pm", ".sm")
-    holds = Capabilities(
-        constants=True, parameters=True, intervals=True, exact=True, rates=True, compressed=True, writes=False
-    )
-
-    def read(self, path: Path, options: FileOptions) -> Any:
-        return self.build(path, options)[0]
-
-    def build(self, path: Path, options: FileOptions) -> tuple[Any, bool]:
-        from tightrope.prism.load import build_model, read_program
-
-        read = build_model(read_program(path, options.constants), **options.words)
-        return read.model, read.is_partial
-
-    def is_continuous(self, path: Path) -> bool:
-        with reading(path) as file:
-            text = _ASIDE.sub(" ", file.read())
-        return _CONTINUOUS.search(text) is not None
-
-    def read_rates(self, path: Path, options: FileOptions) -> PrismRates:
-        from tightrope.prism.load import build_rates, read_program
-
-        return build_rates(read_program(path, options.constants), **options.words)

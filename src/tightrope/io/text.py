@@ -31,7 +31,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -151,6 +151,19 @@ class NumberValues:
     def model(self, structure: Structure, codes: IndexArray) -> MDP | IntervalMDP:
         lower, upper = self.bounds(structure.transition_start, codes)
         return IntervalMDP(structure, lower, upper) if self.has_intervals else MDP(structure, lower)
+
+
+def with_numbers(model: Any, files: str) -> Any:
+    """A model with numbers on its transitions, for `files` that hold nothing else; parameters are refused."""
+    parameters = getattr(model, "parameters", None)
+    if parameters is None:
+        return model
+    if parameters.names:
+        raise InputError(
+            f"{files} hold numbers only, and this model has parameters ({', '.join(parameters.names)})",
+            hint='write the model at a point (`at={"p": 0.5}`), or write a .drn file',
+        )
+    return model.instantiate(())
 
 
 def reward_text(text: str) -> str:

@@ -40,8 +40,7 @@ from tightrope import __version__
 from tightrope.atomic import atomic_path
 from tightrope.errors import InputError, Location
 from tightrope.io.output import NAME
-from tightrope.io.output import UMB as WRITTEN
-from tightrope.io.registry import Capabilities, FileOptions, ModelFormat
+from tightrope.io.text import with_numbers
 from tightrope.model import numbers as door
 from tightrope.model.builder import settled_model
 from tightrope.model.continuous import Continuous
@@ -59,37 +58,7 @@ def umb_is_available() -> bool:
     return find_spec("umbi") is not None
 
 
-class Umb(ModelFormat):
-    """The binary exchange format of model checkers; it needs the package umbi."""
-
-    name = "UMB"
-    suffixes = (".umb",)
-    holds = Capabilities(intervals=True)
-
-    def read(self, path: Path, options: FileOptions) -> Any:
-        return read_umb(path)
-
-    def write(self, model: Any, path: Path) -> list[Path]:
-        if isinstance(model, Continuous):
-            raise InputError(
-                "a chain in continuous time is not written as UMB", hint="write a .drn, .tra or .jani file"
-            )
-        if isinstance(model, ParametricMDP):
-            if model.parameters.names:
-                raise InputError(
-                    f"UMB files hold numbers only, and this model has parameters "
-                    f"({', '.join(model.parameters.names)})",
-                    hint='write the model at a point (`at={"p": 0.5}`), or write a .drn file',
-                )
-            model = model.instantiate(())
-        write_umb(model, path)
-        return [path]
-
-    def is_ours(self, path: Path) -> bool:
-        return WRITTEN.is_ours(path)
-
-
-def write_umb(model: MDP | IntervalMDP, path: str | Path) -> None:
+def write_umb(model: MDP | IntervalMDP | ParametricMDP | Continuous, path: str | Path) -> None:
     """The file appears whole or not at all.
 
     >>> import os, tempfile
@@ -100,12 +69,17 @@ def write_umb(model: MDP | IntervalMDP, path: str | Path) -> None:
     ...     tr.load(os.path.join(folder, "m.umb")).states
     2
     """
+    if isinstance(model, Continuous):
+        raise InputError(
+            "a chain in continuous time is not written as UMB", hint="write a .drn, .tra or .jani file"
+        )
+    plain = with_numbers(model, "UMB files")
     if not umb_is_available():
         raise InputError(
             f"cannot write {path}: UMB files need the package umbi",
             hint="pip install 'tightrope[umbi]', or write a .drn file",
         )
-    writer = _UmbWriter(model)
+    writer = _UmbWriter(plain)
     with atomic_path(path) as temporary:
         writer.write(temporary)
 

@@ -33,7 +33,7 @@ from tightrope.errors import InputError
 from tightrope.io.explicit.read import explicit_base, reward_files
 from tightrope.io.output import OTHERWISE, file_digest, foreign, refuse_results
 from tightrope.io.rate_rewards import exit_rewards
-from tightrope.io.text import decimal_text
+from tightrope.io.text import decimal_text, with_numbers
 from tightrope.model.continuous import CTMC, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -64,20 +64,11 @@ def write_explicit(
     ...     tr.load(os.path.join(folder, "m.tra")).states
     2
     """
-    if isinstance(model, ParametricMDP):
-        if model.parameters.names:
-            raise InputError(
-                "PRISM's explicit files hold numbers only, and this model has parameters "
-                f"({', '.join(model.parameters.names)})",
-                hint='write the model at a point (`at={"p": 0.5}`), or write a .drn file',
-            )
-        model = model.instantiate(())
-    base = explicit_base(path)
-    if isinstance(model, ParametricCTMC | CTMC):
-        chain = plain_chain(model)
-        structure, lines = replace(chain.structure, rewards=exit_rewards(chain)), rate_lines(chain)
-    else:
-        structure, lines = model.structure, _transition_lines(model)
+    plain = with_numbers(model, "PRISM's explicit files")
+    base, structure = explicit_base(path), plain.structure
+    if isinstance(plain, CTMC):
+        structure = replace(structure, rewards=exit_rewards(plain))
+    lines = _transition_lines(plain)
     _check_names(structure)
     files = {".tra": lines, ".lab": _label_lines(structure)}
     if structure.valuations:
@@ -132,10 +123,13 @@ def _check_names(structure: Structure) -> None:
                 raise InputError(f"explicit files cannot hold the {kind} name '{name}'")
 
 
-def _transition_lines(model: MDP | IntervalMDP) -> Iterator[str]:
+def _transition_lines(model: MDP | IntervalMDP | CTMC) -> Iterator[str]:
     structure = model.structure
+    if isinstance(model, CTMC):
+        yield "# Transitions (CTMC)"
     values = _value_texts(model)
-    names = [f" {name}" if name else "" for name in structure.action_names]
+    is_named = not isinstance(model, CTMC)
+    names = [f" {name}" if name and is_named else "" for name in structure.action_names]
     suffix = [names[action] for action in structure.action_of_choice.tolist()]
     if structure.is_chain:
         yield f"{structure.states} {structure.transitions}"
@@ -157,9 +151,9 @@ def _rows(structure: Structure) -> Iterator[tuple[str, int, int]]:
             yield f"{source} {successor[transition]}", choice, transition
 
 
-def _value_texts(model: MDP | IntervalMDP) -> list[str]:
-    if isinstance(model, MDP):
-        return _texts(model.probability)
+def _value_texts(model: MDP | IntervalMDP | CTMC) -> list[str]:
+    if isinstance(model, MDP | CTMC):
+        return _texts(model.probability if isinstance(model, MDP) else model.rate)
     pairs = zip(_texts(model.lower), _texts(model.upper), strict=True)
     return [f"[{low},{high}]" for low, high in pairs]
 
@@ -209,32 +203,6 @@ def _choice_reward_lines(name: str, rewards: FloatArray, structure: Structure) -
     for head, choice, _ in _rows(structure):
         if rewards[choice] != 0:
             yield f"{head} {texts[choice]}"
-
-
-HEADER = "# Transitions (CTMC)"
-
-
-def plain_chain(model: ParametricCTMC | CTMC) -> CTMC:
-    """The chain with numbers, which explicit files hold alone."""
-    if isinstance(model, CTMC):
-        return model
-    if model.parameters.names:
-        raise InputError(
-            "PRISM's explicit files hold numbers only, and this chain has parameters "
-            f"({', '.join(model.parameters.names)})",
-            hint='write it at a point (`at={"lam": 0.5}`), or write a .drn file',
-        )
-    return model.instantiate()
-
-
-def rate_lines(model: CTMC) -> Iterator[str]:
-    """The lines of the `.tra` file."""
-    yield HEADER
-    yield f"{model.states} {model.transitions}"
-    texts = [decimal_text(value) for value in model.exact.to_float().tolist()]
-    owner, successor = model.structure.transition_choice.tolist(), model.successor.tolist()
-    for state, target, rate in zip(owner, successor, model.expression.tolist(), strict=True):
-        yield f"{state} {target} {texts[rate]}"
 
 
 FORMAT = "tightrope explicit files"

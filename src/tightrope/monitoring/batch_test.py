@@ -24,17 +24,9 @@ KT of a choice depends on its counts alone, so it is brought up to date by what 
 All arguments are halves of integers, and small ones are looked up. `spread` sums absolute values (log Γ is
 above −1 everywhere), of which rounding makes less than a part in 10¹¹.
 
-*Parameters that change between two batches.* With M how much better the model's own predictions did than the
-truth up to the end of a batch j, and N the same for predictions that begin anew there, M^λ·N is a
-supermartingale for λ in [0, 1] whatever the truth is (Jensen's inequality). Its smallest value over all
-parameters,
-
-    exp( λ·log q(past) + log q_j(since) − max_θ [ λ·ℓ_past(θ) + ℓ_since(θ) ] ),
-
-is evidence that the parameters since j are not those before. λ = 1 pays (d/2)·log n for the past's
-parameters; λ = 1/16 pays a sixteenth of it, and does where the past is long. Candidates are numbered, k has
-the weight 1/(k(k+1)), half for each λ. Those that are left out, because they promise little or lie close to
-another, only lower the sum.
+*Parameters that change between two batches*: `tightrope.monitoring.drift`, with a candidate after every batch
+and all parameters beginning anew together. The first batch is not predicted by parameters, so nothing of what
+its predictions cost is given back.
 
 Numerators are rounded down, the denominator up.
 """
@@ -42,7 +34,6 @@ Numerators are rounded down, the denominator up.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -50,8 +41,8 @@ from scipy.special import gammaln
 
 from tightrope.data.counts import Counts
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.monitoring.best_fit import BestFit, log_chances_of, refit
 from tightrope.monitoring.departures import free_prediction
+from tightrope.monitoring.drift import FEW, DriftEvidence
 from tightrope.monitoring.e_process import FIRST_CHANGE, SHARES, EProcess, log_sum, log_weight
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
@@ -60,6 +51,9 @@ from tightrope.statistics.outcomes import Outcomes
 GROWTH = 1.4
 """Estimates are renewed, and evidence is looked at, when events have grown by this factor, and in the end."""
 
+
+PROMISING = -2.0
+"""Evidence for changes that is not expected to exceed this, a logarithm, is not computed."""
 
 NEGLIGIBLE = -4.0
 """Where all choices together have less evidence than this, a logarithm, they are left out of the sum."""
@@ -71,7 +65,7 @@ class BatchTest(EProcess):
     def __init__(self, model: ParametricMDP, counts: Counts):
         super().__init__(model)
         self.choices = ChoiceEvidence(self.outcomes, counts)
-        self.changes = Changes(self.fit)
+        self.drift = DriftEvidence(self.fit, self.outcomes, alone=False, shift=FEW)
         self.pooled = np.zeros(len(self.outcomes))
         self.own = np.zeros(len(model.signatures))
         self.own_size = np.zeros(len(model.signatures))
@@ -94,7 +88,8 @@ class BatchTest(EProcess):
             self.choices.begin(transition, count, self.log_chance, is_free)
         else:
             self.choices.add(transition, count, self.log_chance)
-        self.changes.add(seen)
+            self.drift.compensation.add(transition, count)
+        self.drift.add(seen)
         self.pooled += pooled
         self.seen += seen
         self.events += int(count.sum())
@@ -102,7 +97,12 @@ class BatchTest(EProcess):
     def begin_change(self) -> None:
         """Let a change of the parameters begin here."""
         if self.events >= FIRST_CHANGE:
-            self.changes.begin(self.events, self._total, self.seen, self.point, self.log_chance)
+            self.drift.close(self.log_chance)
+            self.drift.look(self.events, self._total, self.point, self.log_chance)
+
+    def renew_prediction(self) -> None:
+        self.drift.close(self.log_chance)
+        super().renew_prediction()
 
     def log_evidence(self, briefly: bool = False) -> float:
         """log E now, rounded down; `briefly` leaves out what is much work and next to no evidence."""
@@ -110,8 +110,10 @@ class BatchTest(EProcess):
             return 0.0
         surplus = self.surplus()
         expressions = self.log_weight("expression") + log_sum(self.expression_departures())
-        drifts = [math.log(SHARES["drift"]) + log_e for log_e, _ in self._weigh()]
-        return log_sum(np.array([surplus + expressions, self._ties(surplus, briefly), *drifts]))
+        drift = -math.inf
+        if self.drift.order and self.drift.promise(self.log_chance)[0] > PROMISING:
+            drift = math.log(SHARES["drift"]) + self.drift.weigh(self.log_chance, self.best)[0]
+        return log_sum(np.array([surplus + expressions, self._ties(surplus, briefly), drift]))
 
     def _ties(self, surplus: float, briefly: bool) -> float:
         """log Σ w·E of the choices that may not be equal."""
@@ -138,14 +140,6 @@ class BatchTest(EProcess):
     def free_of_signatures(self) -> FloatArray:
         """The logarithm of the free prediction of each signature."""
         return self._free(self.pooled)
-
-    def strongest_change(self) -> tuple[float, Change] | None:
-        """The change with the most evidence, and the logarithm of what it has by itself."""
-        result = [(log_e - change.log_weight, change) for log_e, change in self._weigh()]
-        return max(result, key=lambda each: each[0], default=None)
-
-    def _weigh(self) -> list[tuple[float, Change]]:
-        return self.changes.weigh_candidates(self.log_chance, self.best)
 
     @property
     def _total(self) -> float:
@@ -317,137 +311,3 @@ def _add(
         spread[p] += size
         number[i] += times
         visits[p] += times
-
-
-TIES = (1.0, 1.0 / 16.0)
-FIRM = 2.0
-"""The tempered past weighs at least this many times what came since, or λ is 1."""
-
-SPACING = 1.6
-"""Ages of candidates differ at least by this factor."""
-
-TEMPERED = 16.0
-"""So many events of the past the first estimates after j lean on."""
-
-REFRESH = 1.5
-"""A candidate's estimate is renewed when the events since it was made have grown by this factor."""
-
-PROMISING = -2.0
-"""Evidence that cannot exceed this, a logarithm, is not computed."""
-
-
-@dataclass
-class Change:
-    """Predictions that begin anew after `event`.
-
-    `before` is the model's log-prediction of the `past`, `own` the candidate's of what it has `seen` since.
-    """
-
-    number: int
-    event: int
-    before: float
-    past: FloatArray
-    seen: FloatArray
-    point: FloatArray
-    log_chance: FloatArray
-    own: float = 0.0
-    size: float = 0.0
-    estimated_at: float = 0.0
-
-    @property
-    def log_weight(self) -> float:
-        return -math.log(self.number * (self.number + 1.0) * len(TIES))
-
-    @property
-    def tie(self) -> float:
-        """The λ that suits its age."""
-        past, since = float(self.past.sum()), float(self.seen.sum())
-        return min(tie for tie in TIES if tie * past >= FIRM * since or tie == TIES[0])
-
-    def add(self, seen: FloatArray) -> None:
-        """The events of a batch by expression."""
-        met = np.flatnonzero(seen)
-        terms = seen[met] * self.log_chance[met]
-        self.own += float(terms.sum())
-        self.size += float(np.abs(terms).sum())
-        self.seen = self.seen + seen
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether there is more to learn from since the last estimate."""
-        return float(self.seen.sum()) >= REFRESH * self.estimated_at
-
-    @property
-    def leaning(self) -> FloatArray:
-        """What the next estimate is made from."""
-        result: FloatArray = self.seen + self.past * min(1.0, TEMPERED / max(float(self.past.sum()), 1.0))
-        return result
-
-    def promise(self, log_chance: FloatArray) -> float:
-        """About an upper bound on the logarithm of its part of the sum, from predictions that fit well."""
-        explained = float((self.tie * self.past + self.seen) @ log_chance)
-        return self.tie * self.before + self.own - explained + self.log_weight
-
-    def log_evidence(self, fit: BestFit, start: FloatArray) -> float:
-        """The logarithm of its evidence, rounded down; `start` is near the best fit."""
-        weight = self.tie * self.past + self.seen
-        most = fit.upper(weight, fit.search(weight, start))
-        return self.tie * self.before + self.own - SPARE * self.size - most - 1e-9
-
-
-class Changes:
-    """The candidates of one data set."""
-
-    def __init__(self, fit: BestFit):
-        self.fit = fit
-        self.made = 0
-        self.candidates: list[Change] = []
-
-    def add(self, seen: FloatArray) -> None:
-        for candidate in self.candidates:
-            candidate.add(seen)
-
-    def begin(
-        self, event: int, total: float, seen: FloatArray, point: FloatArray, log_chance: FloatArray
-    ) -> None:
-        """Renew estimates, and add a candidate after `event`.
-
-        `total` is the model's log-prediction so far, `point` its estimate, with `log_chance`.
-        """
-        self._renew()
-        self._thin(event, log_chance)
-        self.made += 1
-        nothing = np.zeros_like(seen)
-        self.candidates.append(Change(self.made, event, total, seen.copy(), nothing, point, log_chance))
-
-    def _renew(self) -> None:
-        """Estimate the parameters anew of candidates that have more to learn from."""
-        due = [candidate for candidate in self.candidates if candidate.is_stale]
-        if not due:
-            return
-        points = np.stack([candidate.point for candidate in due])[:, None, :]
-        weight = np.stack([candidate.leaning for candidate in due])
-        refit(self.fit, weight, points, np.array([0]), np.array([points.shape[2]]))
-        inside, result = log_chances_of(self.fit, points[:, 0])
-        for number, candidate in enumerate(due):
-            candidate.estimated_at = float(candidate.seen.sum())
-            if inside[number]:
-                candidate.point, candidate.log_chance = points[number, 0], result[number]
-
-    def weigh_candidates(self, log_chance: FloatArray, start: FloatArray) -> list[tuple[float, Change]]:
-        """log(w·E) of the candidates that promise something."""
-        return [
-            (change.log_weight + change.log_evidence(self.fit, start), change)
-            for change in self.candidates
-            if change.seen.any() and change.promise(log_chance) > PROMISING
-        ]
-
-    def _thin(self, event: int, log_chance: FloatArray) -> None:
-        retained: list[Change] = []
-        for change in reversed(self.candidates):
-            if retained and event - change.event < SPACING * (event - retained[-1].event):
-                if len(retained) > 1 and change.promise(log_chance) > retained[-1].promise(log_chance):
-                    retained[-1] = change
-                continue
-            retained.append(change)
-        self.candidates = retained[::-1]

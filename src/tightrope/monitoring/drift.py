@@ -1,4 +1,4 @@
-"""Evidence that parameters have changed, from single events: predictions that begin anew, and their price.
+"""Evidence that parameters have changed: predictions that begin anew, and their price.
 
 *What predictions of the past give back: the part of their price that a power below 1 does not owe.* With q_i
 the model's own prediction of event i, fixed before it, and p_θ the truth,
@@ -65,13 +65,22 @@ between two looks: where nothing has changed little is lost, and where something
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tightrope.monitoring.best_fit import BARRIER, BestFit, log_chances_of, longest_step, refit, solve_step
+from tightrope.io.results import Anomaly
+from tightrope.monitoring.best_fit import (
+    BARRIER,
+    BestFit,
+    log_chances_of,
+    longest_step,
+    moved_parameters,
+    refit,
+    solve_step,
+)
 from tightrope.monitoring.e_process import log_sum
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel
@@ -395,6 +404,9 @@ NAMED = 4
 WITHIN = 12.0
 """Candidates that promise so much less than the best, in nats, are left out of a sum."""
 
+MANY, FEW = 128.0, 8.0
+"""So many candidates have about the same weight: of a stream, and of data in batches."""
+
 _SPARE = 1e-11
 _KEPT = (
     *("number", "event", "before", "length", "lean", "closed", "estimated_at"),
@@ -402,13 +414,14 @@ _KEPT = (
 )
 
 
-def log_weight(number: FloatArray) -> FloatArray:
+def log_weight(number: FloatArray, shift: float = MANY) -> FloatArray:
     """The logarithm of the weight of candidates by number, 1, 2, …: those of all sum to less than 1.
 
-    w = ¼·128.5^¼·k^(−5/4) for k = number + 128, a convex function, so that their sum is at most the integral
-    from 128.5 on, which is 1.
+    w = ¼·(shift + ½)^¼·k^(−5/4) for k = number + shift, a convex function, so that their sum is at most the
+    integral from shift + ½ on, which is 1. The first `shift` candidates weigh about the same.
     """
-    result: FloatArray = math.log(0.25) + 0.25 * math.log(128.5) - 1.25 * np.log(number + 128.0) - 1e-12
+    first = math.log(0.25) + 0.25 * math.log(shift + 0.5)
+    result: FloatArray = first - 1.25 * np.log(number + shift) - 1e-12
     return result
 
 
@@ -418,21 +431,21 @@ class DriftEvidence:
     Of the candidate in a slot: `before` is the model's log-prediction of the `past` (events per expression,
     `length` together), own[slot, k] that of its k-th prediction since, which began `lean`ing on so many
     events of the past and was `estimated_at` so many events since. When it began, `closed` periods of the
-    model's own predictions were over. Prediction 0 moves all parameters, the
-    others one each.
+    model's own predictions were over. Prediction 0 moves all parameters, the others, where single ones are
+    tried `alone`, one each.
     """
 
-    def __init__(self, fit: BestFit, outcomes: Outcomes):
-        self.fit = fit
+    def __init__(self, fit: BestFit, outcomes: Outcomes, alone: bool = True, shift: float = MANY):
+        self.fit, self.shift = fit, shift
         self.compensation = Compensation(fit, outcomes)
         self._given: FloatArray | None = None
         self.made = 0
         self.order: list[int] = []
         free = len(fit.coordinates.free)
-        alone = free if 1 < free <= ALONE else 0
-        self.first = np.array([0, *range(alone)], dtype=np.int64)
-        self.last = np.array([free, *range(1, alone + 1)], dtype=np.int64)
-        share = [0.5] + [0.5 / alone] * alone if alone else [1.0]
+        tried = free if alone and 1 < free <= ALONE else 0
+        self.first = np.array([0, *range(tried)], dtype=np.int64)
+        self.last = np.array([free, *range(1, tried + 1)], dtype=np.int64)
+        share = [0.5] + [0.5 / tried] * tried if tried else [1.0]
         self._log_share = np.log(share)
         self.total = np.zeros(len(fit.functions))
         self._grow(16)
@@ -463,9 +476,8 @@ class DriftEvidence:
     log_chance: FloatArray
     own: FloatArray
 
-    def add(self, seen: FloatArray, transition: OffsetArray, count: OffsetArray) -> None:
-        """Events since the last call, per expression and per transition, all predicted before they came."""
-        self.compensation.add(transition, count)
+    def add(self, seen: FloatArray) -> None:
+        """Events since the last call, per expression, all predicted before they came."""
         self.own += self.log_chance @ seen
         self.total += seen
 
@@ -505,7 +517,7 @@ class DriftEvidence:
     def promise(self, log_chance: FloatArray) -> tuple[float, float]:
         """A guess of what `weigh` finds."""
         result = self._promises(log_chance) - math.log(len(POWERS))
-        both = (result + log_weight(np.maximum(self.number, 1.0))[:, None], result)
+        both = (result + log_weight(np.maximum(self.number, 1.0), self.shift)[:, None], result)
         return log_sum(both[0]), log_sum(both[1])
 
     def weigh(self, log_chance: FloatArray, start: FloatArray) -> tuple[float, float]:
@@ -516,7 +528,7 @@ class DriftEvidence:
         if not len(slots):
             return -math.inf, -math.inf
         shares, most, base = self._bound_terms(slots, promised[slots], start)
-        weight = log_weight(self.number[slots])[:, None]
+        weight = log_weight(self.number[slots], self.shift)[:, None]
         return weigh_terms(shares, base + weight, most), weigh_terms(shares, base, most)
 
     def _bound_terms(
@@ -546,6 +558,16 @@ class DriftEvidence:
         """The parameter, by its place among the free ones, that explains a candidate best; None: several."""
         kind = int((self.own[slot] + self._log_share).argmax())
         return int(self.first[kind]) if len(self.first) > 1 and kind else None
+
+    def anomaly(self, names: Sequence[str], slot: int, log_e: float, when: str = "event") -> Anomaly:
+        """When the parameters changed, and which of them by how many standard errors."""
+        past, since, alone = self.past[slot], int(self.event[slot]), self.moved_alone(slot)
+        text = f"the parameters since {when} {since + 1:,} are not those before"
+        if alone is not None:
+            name = names[self.fit.coordinates.free[alone]]
+            text = f"parameter {name} since {when} {since + 1:,} is not what it was before"
+        moved = moved_parameters(self.fit, names, past, self.total - past)
+        return Anomaly("drift", text, log_e, (), since, moved)
 
     def look(self, event: int, before: float, point: FloatArray, log_chance: FloatArray) -> None:
         """Renew estimates, thin the candidates out, and begin one here.

@@ -28,8 +28,7 @@ from tightrope.io.results import (
     power_text,
 )
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.monitoring.batch_test import BatchTest, Change, weigh_batches
-from tightrope.monitoring.best_fit import moved_parameters
+from tightrope.monitoring.batch_test import BatchTest, weigh_batches
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 
 ALPHA = 0.001
@@ -87,9 +86,10 @@ def worst_fits(test: BatchTest, most: int) -> list[Anomaly]:
     fitted = test.fitted_probabilities()
     surplus = test.surplus()
     result = _expressions(test, fitted, surplus, most) + _ties(test, fitted, surplus, most)
-    change = test.strongest_change()
+    change = test.drift.best(test.log_chance, test.best)
     if change is not None:
-        result.append((change[0], math.inf, _change(test, *change)))
+        anomaly = test.drift.anomaly(test.model.parameters.names, *change, "about event")
+        result.append((change[1], math.inf, anomaly))
     result.sort(key=lambda each: (-each[0], -each[1]))
     return [anomaly for _, _, anomaly in result[:most]]
 
@@ -178,10 +178,3 @@ def _gain(
 
 def _describe_seen(text: str, number: float, total: float, expected: float) -> Seen:
     return Seen(text, int(number), float(number / total), float(expected))
-
-
-def _change(test: BatchTest, log_e: float, change: Change) -> Anomaly:
-    """After which batch the parameters changed, and which of them by how many standard errors."""
-    text = f"the parameters since about event {change.event + 1:,} are not those before"
-    rows = moved_parameters(test.fit, test.model.parameters.names, change.past, change.seen)
-    return Anomaly("drift", text, log_e, (), change.event, rows)

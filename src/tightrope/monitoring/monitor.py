@@ -30,7 +30,6 @@ from tightrope.data.steps import StepReader
 from tightrope.errors import InputError
 from tightrope.io.results import Anomaly, Seen
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.monitoring.best_fit import moved_parameters
 from tightrope.monitoring.departures import PartEvidence, Parts
 from tightrope.monitoring.drift import DriftEvidence
 from tightrope.monitoring.e_process import FIRST_CHANGE, SHARES, EProcess, log_sum, log_weight
@@ -216,7 +215,7 @@ class Monitor(EProcess):
             anomalies += _part_anomalies(self, kind, evidence, log_e, most)
         change = self._drift.best(self.log_chance, self.best)
         if change is not None:
-            anomalies.append(_drift_anomaly(self, self._drift, *change))
+            anomalies.append(self._drift.anomaly(self.model.parameters.names, *change))
         return sorted(anomalies, key=lambda anomaly: -anomaly.log_evidence)
 
     def _up_to_now(self) -> Monitor:
@@ -244,7 +243,8 @@ class Monitor(EProcess):
         self.seen += seen
         for evidence in (self._by_signature, self._by_choice):
             evidence.add(index, number, self.log_chance)
-        self._drift.add(seen, index, number)
+        self._drift.compensation.add(index, number)
+        self._drift.add(seen)
 
     def _look(self) -> None:
         """Judge the evidence, renew the model's predictions, and begin a candidate for a change.
@@ -437,19 +437,6 @@ def _successor(monitor: Monitor, evidence: PartEvidence, row: int) -> str:
     transition = int(np.flatnonzero(evidence.parts.outcome == row)[0])
     structure = monitor.model.structure
     return f"to {structure.state_name(int(structure.successor[transition]))}"
-
-
-def _drift_anomaly(monitor: Monitor, drift: DriftEvidence, slot: int, log_e: float) -> Anomaly:
-    """When the parameters changed, and which of them by how many standard errors."""
-    past, names = drift.past[slot], monitor.model.parameters.names
-    rows = moved_parameters(monitor.fit, names, past, drift.total - past)
-    since = int(drift.event[slot])
-    alone = drift.moved_alone(slot)
-    text = f"the parameters since event {since + 1:,} are not those before"
-    if alone is not None:
-        name = names[monitor.fit.coordinates.free[alone]]
-        text = f"parameter {name} since event {since + 1:,} is not what it was before"
-    return Anomaly("drift", text, log_e, (), since, rows)
 
 
 def next_look(events: int) -> int:

@@ -1,33 +1,27 @@
 """Parameters θ and the domain they may lie in: a box, with optional linear constraints.
 
-All numbers are exact rationals. The texts a user writes are those of Storm's regions:
-`0.1<=p<=0.9, p+q<=1` for a domain, `p=0.1:0.9,q=0:1` for a box, `p=0.55,q=0.0004` for a point.
-
-The vertices of a domain, exactly: a box cut by linear constraints.
-
-The double description method on rationals (Motzkin et al. 1953): start from the corners of the
-box and cut by one half-space after the other; new vertices appear on edges between a vertex that
-stays and one that goes. Two vertices span an edge when no third one lies on all constraints that
-both lie on. Domains have a handful of parameters and constraints; beyond `MOST_CORNERS` corners
-the answer is None and callers use linear programs. Qhull would be faster but works in floats.
-
-The texts by which a user names boxes, domains and points; Storm's region syntax.
+All numbers are exact rationals: `0.1`, `1e-3` and `1/3` are what they look like. The texts a user writes are
+those of Storm's regions:
 
     p=0.1:0.9,q=0:1                 a box           (--param)
     0.1<=p<=0.9, p+q<=1, p+q+r=1    a domain        (--domain)
     p=0.55,q=0.0004                 a point         (--at)
 
-Numbers are exact: `0.1`, `1e-3` and `1/3` are the rationals they look like. A comparison chain has
-one linear form in the middle, or one comparison between two linear forms; both sides may hold
-parameters. A comparison of a single parameter with numbers narrows the box, anything else becomes
-a linear constraint.
+A comparison chain has one linear form in the middle, or one comparison between two linear forms; both sides
+may hold parameters. A comparison of a single parameter with numbers narrows the box, anything else becomes a
+linear constraint.
+
+The vertices of a domain are found by the double description method on rationals (Motzkin et al. 1953): start
+from the corners of the box and cut by one half-space after the other; new vertices appear on edges between a
+vertex that stays and one that goes. Two vertices span an edge when no third one lies on all constraints that
+both lie on. Domains have a handful of parameters and constraints; beyond `MOST_CORNERS` corners the answer is
+None and callers use linear programs. Qhull would be faster but works in floats.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
@@ -326,18 +320,13 @@ def parse_box(
     reader = _RegionReader(text, names, option)
     base = base or Parameters.unit_box(names)
     bounds: dict[str, tuple[Fraction, Fraction]] = {}
-    while not reader.at_end():
-        name = reader.parameter()
-        if name in bounds:
-            reader.fail(f"parameter '{name}' is given twice", back=1)
-        reader.expect("=")
+    for name in reader.names_given():
         low = reader.number()
         reader.expect(":")
         high = reader.number()
         if low > high:
             reader.fail(f"the range of '{name}' is empty: {low} > {high}", back=1)
         bounds[name] = (low, high)
-        reader.separator()
     inherited = dict(zip(names, zip(base.lower, base.upper, strict=True), strict=True))
     lower, upper = zip(*(inherited | bounds).values(), strict=True) if names else ((), ())
     return Parameters(tuple(names), lower, upper, base.constraints)
@@ -355,14 +344,7 @@ def narrow_domain(base: Parameters, box: str | None, domain: str | None) -> Para
 def parse_point(text: str, names: Sequence[str], option: str = "`at`") -> tuple[Fraction, ...]:
     """`p=0.55,q=0.0004`, every parameter exactly once."""
     reader = _RegionReader(text, names, option)
-    values: dict[str, Fraction] = {}
-    while not reader.at_end():
-        name = reader.parameter()
-        if name in values:
-            reader.fail(f"parameter '{name}' is given twice", back=1)
-        reader.expect("=")
-        values[name] = reader.number()
-        reader.separator()
+    values = {name: reader.number() for name in reader.names_given()}
     if missing := [name for name in names if name not in values]:
         raise InputError(
             f"{option}: no value for parameter{'s' if len(missing) > 1 else ''} {', '.join(missing)}",
@@ -465,6 +447,18 @@ class _RegionReader:
             self.fail(f"'{token}' expected, found {repr(self.peek()) if self.peek() else 'the end'}")
         self.take()
 
+    def names_given(self) -> Iterator[str]:
+        """The names before `=`, each once; what stands behind is read before the next is asked for."""
+        seen: set[str] = set()
+        while not self.at_end():
+            name = self.parameter()
+            if name in seen:
+                self.fail(f"parameter '{name}' is given twice", back=1)
+            seen.add(name)
+            self.expect("=")
+            yield name
+            self.separator()
+
     def separator(self) -> None:
         """A comma between entries; a trailing one is an error."""
         if self.at_end():
@@ -478,7 +472,7 @@ class _RegionReader:
             self.fail(f"a parameter's name expected, found {repr(self.peek()) if self.peek() else 'the end'}")
         name = self.peek()
         if name not in self.names:
-            close = difflib.get_close_matches(name, self.names, 1)
+            close = get_close_matches(name, self.names, 1)
             suggestion = f"; did you mean '{close[0]}'?" if close else ""
             self.fail(f"'{name}' is not a parameter of the model{suggestion}")
         return self.take()

@@ -42,7 +42,7 @@ import numpy.typing as npt
 
 from tightrope.atomic import atomic_write
 from tightrope.errors import InputError, describe
-from tightrope.model.policy_choices import FiniteMemoryChoices, TimeVaryingChoices
+from tightrope.model.policy_choices import FiniteMemoryChoices, TimeVaryingChoices, check_choices
 from tightrope.model.policy_file import Choices, read_policy_file, write_choices
 from tightrope.model.states import (
     action_column,
@@ -99,9 +99,7 @@ class Policy(Record):
     memory: FiniteMemoryChoices | None
 
     def __init__(self, model: HasStructure | Structure, given: PolicyGiven):
-        if not isinstance(model, Structure) and not hasattr(model, "structure"):
-            raise InputError(f"`model` is {describe(model)}, not a model", hint="tr.load reads one")
-        structure = model if isinstance(model, Structure) else model.structure
+        structure = _structure(model)
         if isinstance(given, Policy):
             _refuse_other_model(given.structure, structure)
             choices = given.choices
@@ -127,26 +125,17 @@ class Policy(Record):
     @staticmethod
     def uniform(model: HasStructure | Structure) -> Policy:
         """Every choice of a state alike."""
-        structure = model if isinstance(model, Structure) else model.structure
+        structure = _structure(model)
         choices = np.diff(structure.choice_start)
         return Policy(structure, np.repeat(1 / choices, choices))
 
     @staticmethod
     def of_choices(model: HasStructure | Structure, choice: npt.NDArray[np.integer]) -> Policy:
         """Takes `choice[s]`, the index of a choice among all of the model, in state s."""
-        structure = model if isinstance(model, Structure) else model.structure
-        chosen = np.asarray(choice)
+        structure, chosen = _structure(model), np.asarray(choice)
         if chosen.shape != (structure.states,):
             raise InputError(f"the policy names {len(chosen)} choices for {structure.states} states")
-        wrong = np.flatnonzero(
-            (chosen < structure.choice_start[:-1]) | (chosen >= structure.choice_start[1:])
-        )
-        if len(wrong):
-            state = int(wrong[0])
-            raise InputError(
-                f"the policy takes choice {chosen[state]} in state {structure.state_name(state)}, "
-                f"whose choices are {structure.choice_start[state]}..{structure.choice_start[state + 1] - 1}"
-            )
+        check_choices(structure, np.arange(structure.states), chosen)
         policy = Policy.__new__(Policy)  # that the probabilities of a state sum to 1 is known
         weight = _weights(structure, chosen)
         weight.flags.writeable = False
@@ -453,7 +442,7 @@ PolicyGiven: TypeAlias = (
 
 def as_policy(model: HasStructure | Structure, given: PolicyGiven | None) -> Policy | None:
     """A policy of the model, made of whatever was given; the policy itself where it is one already."""
-    structure = model if isinstance(model, Structure) else model.structure
+    structure = _structure(model)
     if given is None or (isinstance(given, Policy) and given.structure is structure):
         return given
     return Policy(structure, given)
@@ -466,6 +455,13 @@ def policy_of(
     if steps is not None:
         return Policy(structure, steps)
     return Policy.of_choices(structure, np.asarray(choice, dtype=np.int64))
+
+
+def _structure(model: Any) -> Structure:
+    if not isinstance(model, Structure) and not hasattr(model, "structure"):
+        raise InputError(f"`model` is {describe(model)}, not a model", hint="tr.load reads one")
+    structure: Structure = model if isinstance(model, Structure) else model.structure
+    return structure
 
 
 def _weights(structure: Structure, choice: npt.NDArray[np.integer]) -> FloatArray:
@@ -505,9 +501,12 @@ def _read_given(structure: Structure, given: Any) -> Choices:
         return read_policy_file(given, structure)
     if isinstance(given, Mapping):
         return _of_mapping(structure, given)
-    if callable(given):
-        return _of_function(structure, given)
-    return _of_array(structure, given)
+    if not callable(given):
+        return _of_array(structure, given)
+    weight = _find_forced(structure)
+    for state in np.flatnonzero(np.diff(structure.choice_start) > 1).tolist():
+        _put(structure, weight, state, given(show_state(structure, state)))
+    return weight
 
 
 def _refuse_other_model(theirs: Structure, structure: Structure) -> None:
@@ -519,16 +518,10 @@ def _refuse_other_model(theirs: Structure, structure: Structure) -> None:
             f"the policy is of another model, with {theirs.states} states and {theirs.choices} choices, "
             f"not {structure.states} and {structure.choices}"
         )
-    if not _same_actions(theirs, structure):
+    both = (theirs, structure)
+    one, other = (np.array(each.action_names, dtype=object)[each.action_of_choice] for each in both)
+    if not np.array_equal(one, other):
         raise InputError("the policy is of another model, whose actions have other names")
-
-
-def _same_actions(one: Structure, other: Structure) -> bool:
-    if one.action_names == other.action_names:
-        return np.array_equal(one.action_of_choice, other.action_of_choice)
-    ours = np.array(one.action_names, dtype=object)[one.action_of_choice]
-    theirs = np.array(other.action_names, dtype=object)[other.action_of_choice]
-    return np.array_equal(ours, theirs)
 
 
 def _of_array(structure: Structure, given: Any) -> FloatArray:
@@ -552,16 +545,7 @@ def _of_array(structure: Structure, given: Any) -> FloatArray:
             f"choices are 0..{size[state] - 1}",
             hint="choices are counted from 0 within their state",
         )
-    weight = np.zeros(structure.choices)
-    weight[structure.choice_start[:-1] + array] = 1.0
-    return weight
-
-
-def _of_function(structure: Structure, function: Callable[[Any], Any]) -> FloatArray:
-    weight = _find_forced(structure)
-    for state in np.flatnonzero(np.diff(structure.choice_start) > 1).tolist():
-        _put(structure, weight, state, function(show_state(structure, state)))
-    return weight
+    return _weights(structure, structure.choice_start[:-1] + array)
 
 
 def _of_mapping(structure: Structure, given: Mapping[Any, Any]) -> FloatArray:

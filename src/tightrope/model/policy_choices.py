@@ -25,6 +25,18 @@ from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.record import Record
 
 
+def check_choices(structure: Structure, state: OffsetArray, choice: OffsetArray) -> None:
+    """Refuse choices that are none of their states."""
+    low, high = structure.choice_start[state], structure.choice_start[state + 1]
+    wrong = np.flatnonzero((choice < low) | (choice >= high))
+    if len(wrong):
+        first = wrong[0]
+        raise InputError(
+            f"the policy takes choice {choice[first]} in state {structure.state_name(int(state[first]))}, "
+            f"whose choices are {low[first]}..{high[first] - 1}"
+        )
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class TimeVaryingChoices(Record):
     """One choice (its index in the model) per state and step.
@@ -95,15 +107,7 @@ class TimeVaryingChoices(Record):
         """Refuse a policy that is not one for this model."""
         if self.states != structure.states:
             raise InputError(f"the policy names choices for {self.states} of {structure.states} states")
-        owner = np.repeat(np.arange(self.states), np.diff(self.start))
-        low, high = structure.choice_start[owner], structure.choice_start[owner + 1]
-        wrong = np.flatnonzero((self.choice < low) | (self.choice >= high))
-        if len(wrong):
-            state = int(owner[wrong[0]])
-            raise InputError(
-                f"the policy takes choice {self.choice[wrong[0]]} in state {structure.state_name(state)}, "
-                f"whose choices are {low[wrong[0]]}..{high[wrong[0]] - 1}"
-            )
+        check_choices(structure, np.repeat(np.arange(self.states), np.diff(self.start)), self.choice)
 
 
 class TimeVaryingRecorder:
@@ -187,15 +191,7 @@ class FiniteMemoryChoices(Record):
         """Refuse a policy that is not one for this model."""
         if self.state.max() >= structure.states:
             raise InputError("the finite-memory policy has a row for a state that the model does not have")
-        wrong = np.flatnonzero(
-            (self.choice < structure.choice_start[self.state])
-            | (self.choice >= structure.choice_start[self.state + 1])
-        )
-        if len(wrong):
-            where = structure.state_name(int(self.state[wrong[0]]))
-            raise InputError(
-                f"the finite-memory policy takes a choice in state {where} that it does not have"
-            )
+        check_choices(structure, self.state, self.choice)
         if self.find(structure.initial, 0) < 0:
             raise InputError("the finite-memory policy has no row for the initial state with memory 0")
 

@@ -230,22 +230,27 @@ class _PolicyReader:
         self.state_of = {values: s for s, values in enumerate(valuations)} if columns else None
 
     def read(self) -> Choices:
-        structure = self.structure
         document = self._document()
-        if document.get("format") == FINITE_MEMORY_FORMAT:
-            return self._read_memory(document)
-        records = document.get("policy")
-        if document.get("format") != POLICY_FORMAT or not isinstance(records, list):
+        has_memory = document.get("format") == FINITE_MEMORY_FORMAT
+        records = document.get("controller" if has_memory else "policy")
+        if has_memory and not isinstance(records, list):
+            raise self._error('no file of a finite-memory policy: it lacks the list "controller"')
+        if not isinstance(records, list) or not (has_memory or document.get("format") == POLICY_FORMAT):
             raise self._error(f'no policy file: it lacks "format": "{POLICY_FORMAT}" or the list "policy"')
-        if document.get("version") not in POLICY_VERSIONS:
+        versions = (FINITE_MEMORY_VERSION,) if has_memory else POLICY_VERSIONS
+        if document.get("version") not in versions:
             raise self._error(
-                f"version {document.get('version')!r} of the format; this program reads 1 and "
-                f"{POLICY_VERSION}"
+                f"version {document.get('version')!r} of the format; this program reads "
+                f"{' and '.join(map(str, versions))}"
             )
         self.variables = self._variables(document.get("variables"))
         if document.get("states") not in (None, INDEX):
             raise self._error(f'"states" can be "{INDEX}", not {json.dumps(document["states"])}')
         self.by_index = self.by_index or document.get("states") == INDEX
+        return self._read_memory(records) if has_memory else self._read_entries(records)
+
+    def _read_entries(self, records: list[object]) -> Choices:
+        structure = self.structure
         forced = np.diff(structure.choice_start) == 1
         seen = np.zeros(structure.states, dtype=np.bool_)
         entries: list[_Entry] = []
@@ -285,17 +290,7 @@ class _PolicyReader:
         step, choice = np.array([run for each in runs for run in each], dtype=np.int64).T
         return TimeVaryingChoices(start, step, choice)
 
-    def _read_memory(self, document: dict[str, object]) -> FiniteMemoryChoices:
-        rows = document.get("controller")
-        if not isinstance(rows, list):
-            raise self._error('no file of a finite-memory policy: it lacks the list "controller"')
-        if document.get("version") != FINITE_MEMORY_VERSION:
-            raise self._error(
-                f"version {document.get('version')!r} of the format; this program reads "
-                f"{FINITE_MEMORY_VERSION}"
-            )
-        self.variables = self._variables(document.get("variables"))
-        self.by_index = self.by_index or document.get("states") == INDEX
+    def _read_memory(self, rows: list[object]) -> FiniteMemoryChoices:
         read = [self._memory_row(row, number) for number, row in enumerate(rows, start=1)]
         try:
             choices = FiniteMemoryChoices(*np.array(read, np.int64).reshape(-1, 4).T)

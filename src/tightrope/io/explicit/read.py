@@ -91,8 +91,8 @@ class Transitions:
     choice_start: OffsetArray
     transition_start: OffsetArray
     successor: IndexArray
-    lower: FloatArray
-    upper: FloatArray
+    bounds: tuple[FloatArray, FloatArray]
+    """The least and the largest number of every transition; the same where there are no intervals."""
     action: IndexArray
     action_names: tuple[str, ...]
     are_rates: bool = False
@@ -274,7 +274,7 @@ class _Rows:
         choice_start = np.searchsorted(state[first], np.arange(self.states + 1)).astype(np.int64)
         self.check_choices(order, state[first], choice[first], first, choice_start, choices)
         try:
-            lower, upper = self.values.bounds(np.append(first, len(state)), code)
+            bounds = self.values.bounds(np.append(first, len(state)), code)
         except door.NotHeldError as error:
             self.fail_at(int(order[error.index]), error.message)
         result = Transitions(
@@ -283,8 +283,7 @@ class _Rows:
             choice_start,
             np.append(first, len(state)),
             target,
-            lower,
-            upper,
+            bounds,
             action[first],
             tuple(self.actions),
             self.are_rates,
@@ -335,7 +334,7 @@ class _Rows:
 
     def check_rows(self, order: OffsetArray, action: IndexArray, rows: Transitions) -> None:
         """One action a choice, no transition twice, probabilities that are some."""
-        start, lower, upper = rows.transition_start, rows.lower, rows.upper
+        start, (lower, upper) = rows.transition_start, rows.bounds
         if (other := first_true(action != np.repeat(rows.action, np.diff(start)))) is not None:
             self.fail_at(int(order[other]), "a second action name for the same choice")
         check = RowCheck(
@@ -622,8 +621,8 @@ def read_explicit(path: str | Path) -> MDP | IntervalMDP:
     transitions = read_transitions(_with(base, ".tra"))
     structure = structure_of(base, transitions)
     if transitions.has_intervals:
-        return IntervalMDP(structure, transitions.lower, transitions.upper)
-    return MDP(structure, transitions.lower)
+        return IntervalMDP(structure, *transitions.bounds)
+    return MDP(structure, transitions.bounds[0])
 
 
 def structure_of(base: Path, transitions: Transitions) -> Structure:
@@ -742,7 +741,7 @@ def read_explicit_rates(path: str | Path) -> ParametricCTMC:
     transitions = read_transitions(base.with_name(f"{base.name}.tra"), continuous=True)
     structure = structure_of(base, transitions)
     table = ExpressionTable(())
-    distinct, place = np.unique(transitions.lower, return_inverse=True)
+    distinct, place = np.unique(transitions.bounds[0], return_inverse=True)
     codes = [table.add(Polynomial.constant(Fraction(decimal_text(rate)))) for rate in distinct.tolist()]
     expressions, expression = table.freeze(np.array(codes, dtype=np.int32)[place.reshape(-1)])
     rewards: dict[str, RewardStructure] = {}

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET, UnsetType, structs
 
 from tightrope.cli.options import (
     parse_constants,
+    refuse,
     refuse_options,
     require_coupled,
     require_device,
@@ -41,7 +42,6 @@ from tightrope.cli.output import (
 from tightrope.cli.result_display import options_that_hold, print_comparison, print_result
 from tightrope.cli.sources import (
     LoadedModel,
-    LogRequest,
     Subject,
     TimedModel,
     about_log,
@@ -51,11 +51,12 @@ from tightrope.cli.sources import (
     print_reading,
     read_facts,
     read_properties,
+    require_parameters,
 )
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.io.coding import Real, to_plain
-from tightrope.io.output import CERTIFICATE, POLICY, OutputDirectory, OutputFile, claim, claim_file
+from tightrope.io.output import CERTIFICATE, DRN, POLICY, OutputDirectory, OutputFile, claim, claim_file
 from tightrope.io.results import (
     CertificateFacts,
     CertifiedFacts,
@@ -88,7 +89,7 @@ from tightrope.model.policy import Policy
 from tightrope.numerics.text import interval_text, text_above, text_below
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.shape import kind_of
-from tightrope.problem import Problem
+from tightrope.problem import Problem, require_discrete
 from tightrope.statistics.confidence_budget import COMPLETE, SAMPLING, Assumption
 from tightrope.statistics.estimates import check_delta
 from tightrope.statistics.least_squares import EllipsoidVersion
@@ -211,12 +212,14 @@ NOT_TIMED = """
 NOT_TIMED_LOG = "design planned_episodes since window chosen_at skip_invalid order gaps"
 """Options that do not go with chains in continuous time."""
 
+NO_AVERAGE = "learning about long-run averages finds one policy and its interval"
 OPTIMAL_AT_TRUTH = "optimal-at-truth"
 
 
 def run(request: LearnRequest) -> None:
     """Learn, write what is wanted, print the result."""
-    if is_continuous(request.model):
+    timed = is_continuous(request.model)
+    if timed:
         refuse_options(request, NOT_TIMED)
         refuse_options(request.reading, NOT_TIMED_LOG)
         if request.sets is not None and request.sets.value != "expression":
@@ -224,10 +227,11 @@ def run(request: LearnRequest) -> None:
                 f"--sets {request.sets.value} is not there for continuous time",
                 hint="leave --sets out: it is expression",
             )
-        learn_timed(request)
-        return
     require_device(request.device)
     check_delta(request.delta)
+    if timed:
+        learn_value(request, timed=True)
+        return
     require_coupled(request.coupled_gap, request.is_coupled)
     if request.compares and request.certificate is not None:
         raise InputError("--certificate goes with one kind of sets, not with --sets all")
@@ -237,13 +241,16 @@ def run(request: LearnRequest) -> None:
             hint="leave --ellipsoid paper out: the sound ellipsoid (--region ellipsoid) has certificates",
         )
     if asks_average(request.prop):
-        run_average(request)
+        refuse_options(request, "certificate policy export discount terminal_reward", NO_AVERAGE)
+        if request.compares:
+            refuse("--sets all", NO_AVERAGE)
+        learn_value(request, timed=False)
         return
     options = request.learn_options()
     exports = parse_exports(request.export)
     if exports and request.output is None:
         raise InputError("--export writes the learned model into the output directory", hint="add -o DIR")
-    outputs = Outputs.claimed(request.output, request.certificate, request.overwrite)
+    outputs = LearnFiles.claim(request.output, request.certificate, request.overwrite)
     files = request.log.files()
     constants = parse_constants(request.const)
     subject = load_subject(request, temporal=True)
@@ -315,8 +322,8 @@ def run(request: LearnRequest) -> None:
             true_value=true_value,
         )
         content = document(results, reading.counts, options, setting)
-    with phase_progress() as progress, outputs.writing(progress) as writer:
-        writer.write(proof, results, content, exports=exports)
+    with phase_progress() as progress:
+        outputs.write(proof, results, content, exports, progress)
     leave_with(results, request.accept_nominal)
 
 
@@ -504,70 +511,50 @@ ANSWERED = "the answer above stands; only the files are missing"
 
 
 @dataclass(frozen=True)
-class Outputs:
-    """The places that were asked for; `alone`: the certificate, where it does not lie in the directory."""
+class LearnFiles:
+    """The places that were named; `alone`: the certificate, where it does not lie in the directory."""
 
     directory: OutputDirectory | None
     certificate: Path | None
     alone: OutputFile | None
 
     @staticmethod
-    def claimed(directory: Path | None, certificate: Path | None, overwrite: bool) -> Outputs:
+    def claim(directory: Path | None, certificate: Path | None, overwrite: bool) -> LearnFiles:
         """Refuse what must not or cannot be written; `overwrite` is about the certificate alone."""
-        claimed = None if directory is None else claim(directory, KIND)
-        within = (
-            claimed is not None
-            and certificate is not None
-            and Path(os.path.realpath(certificate.parent)) == claimed.path
-        )
-        apart = certificate is not None and not within
-        alone = claim_file(certificate, CERTIFICATE, overwrite) if certificate and apart else None
-        return Outputs(claimed, certificate, alone)
-
-    @contextmanager
-    def writing(self, progress: PhaseProgress) -> Iterator[Writer]:
-        """All files take their places when the block ends; a failure says that the answer stands."""
-        try:
-            if self.directory is None:
-                yield Writer(self, None, progress)
-            else:
-                with self.directory.filling(RESULT) as folder:
-                    yield Writer(self, folder, progress)
-        except InputError as error:
-            raise InputError(error.message, error.location, error.hint or ANSWERED) from error
-
-
-@dataclass(frozen=True)
-class Writer:
-    """Writes into the folder that becomes the output directory, and the certificate where it belongs."""
-
-    outputs: Outputs
-    folder: Path | None
-    progress: PhaseProgress
+        claimed, alone = None if directory is None else claim(directory, KIND), None
+        if certificate is not None and (
+            claimed is None or Path(os.path.realpath(certificate.parent)) != claimed.path
+        ):
+            alone = claim_file(certificate, CERTIFICATE, overwrite)
+        return LearnFiles(claimed, certificate, alone)
 
     def write(
         self,
         proof: CertificateFile | None,
         results: list[LearningResult],
         content: ResultDocument | None,
-        *,
         exports: Collection[Export],
+        progress: PhaseProgress,
     ) -> None:
-        """The certificate, and the results with their document, which names it."""
-        target = self.outputs.certificate
-        if proof is not None and target is not None:
-            self.progress("write: the certificate")
-            alone = self.outputs.alone
-            if alone is not None:
-                alone.check()
-                digest = proof.save(alone.path)
-            else:
-                assert self.folder is not None
-                digest = proof.save(self.folder / target.name)
-            if content is not None:
-                content.certificate = CertificateFacts(digest, str(target))
-        if self.folder is not None and content is not None:
-            fill_results(self.folder, results, content, exports=exports, progress=self.progress)
+        """The certificate, and the results with their document, which names it. All files take their places
+        in the end; a failure says that the answer stands."""
+        filling = nullcontext() if self.directory is None else self.directory.filling(RESULT)
+        try:
+            with filling as folder:
+                if proof is not None and self.certificate is not None:
+                    progress("write: the certificate")
+                    if self.alone is not None:
+                        self.alone.check()
+                    target = self.certificate
+                    if folder is not None and self.alone is None:
+                        target = folder / target.name
+                    digest = proof.save(target)
+                    if content is not None:
+                        content.certificate = CertificateFacts(digest, str(self.certificate))
+                if folder is not None and content is not None:
+                    fill_results(folder, results, content, exports=exports, progress=progress)
+        except InputError as error:
+            raise InputError(error.message, error.location, error.hint or ANSWERED) from error
 
 
 def asks_average(prop: str | None) -> bool:
@@ -579,59 +566,64 @@ def asks_average(prop: str | None) -> bool:
     return kinds == [QueryKind.LONG_RUN]
 
 
-def run_average(request: LearnRequest) -> None:
-    """Learn, print, write the policy where a file is named."""
-    refused = {
-        "--certificate": request.certificate,
-        "--policy": request.policy,
-        "--export": request.export,
-        "--sets all": request.compares or None,
-        "--discount": request.discount,
-        "--terminal-reward": request.terminal_reward,
-    }
-    for flag, value in refused.items():
-        if value is not None:
-            raise InputError(
-                f"{flag} does not go with {request.prop}: learning about long-run averages finds one policy "
-                "and its interval",
-                hint=f"leave {flag} out",
-            )
-    if request.output is not None and request.output.suffix != ".json":
-        raise InputError("of a long-run average the policy is written, as one file", hint="-o policy.json")
-    claimed = None if request.output is None else claim_file(request.output, POLICY, request.overwrite)
-    files, constants = request.log.files(), parse_constants(request.const)
+def learn_value(request: LearnRequest, timed: bool) -> None:
+    """Learn about a long-run average, or about a chain in continuous time: print the interval, and write the
+    one file that there is, the policy or the learned chain."""
+    ending, kind, what = ".json", POLICY, "a long-run average the policy"
+    if timed:
+        ending, kind, what = ".drn", DRN, "a chain in continuous time the learned interval chain"
+    output = request.output
+    if output is not None and output.suffix != ending:
+        raise InputError(f"of {what} is written, as one file", hint=f"write -o learned{ending}")
+    claimed = None if output is None else claim_file(output, kind, request.overwrite)
+    files, constants = () if timed else request.log.files(), parse_constants(request.const)
     properties = read_properties([] if request.prop is None else [request.prop])
-    loaded = load_model(request.model, properties.model_constants(constants), request.param, request.domain)
-    if not isinstance(loaded.model, ParametricMDP) or not loaded.model.parameters.names:
-        raise InputError(
-            f"{request.model} has no parameters: there is nothing to learn about it",
-            hint="'tightrope check' computes the values of such a model",
-        )
-    (query,) = properties.queries(loaded, constants)
-    reading = request.log.read(loaded.model, files)
+    load: Any = load_timed if timed else load_model
+    loaded: LoadedModel | TimedModel = load(
+        request.model, properties.model_constants(constants), request.param, request.domain
+    )
+    queries = properties.queries(loaded, constants)
+    if len(queries) != 1:
+        raise InputError(f"learning goes with one property, not {len(queries)}")
+    problem = Problem(loaded.model, queries[0])
+    words: dict[str, Any] = {**request.learn_options().words}
+    require_parameters(loaded)
+    if timed:
+        from tightrope.data.exposure import exposure_of
+
+        words = {name: words[name] for name in ("region", "precision") if name in words}
+        data: Any = exposure_of(request.data, loaded.model.structure, request.log.options)
+    else:
+        data = request.log.read(require_discrete(loaded.model), files)
     with phase_progress() as progress:
         progress("solve")
-        learned: LearnedAverage = learn_about(
-            Problem(loaded.model, query), reading.counts, delta=request.delta, **request.learn_options().words
-        )
+        result = learn_about(problem, data, delta=request.delta, **words)
+    answer: AverageAnswer | RateAnswer = (
+        rate_answer(loaded, result) if timed else average_answer(loaded.source, result)
+    )
     if request.json:
-        print_json(_average_answer(request.model, learned))
+        print_json(answer)
     else:
-        print_verdict(learned.verdict, learned.headline())
-        print_reading(reading)
-        _print_average(learned)
+        print_verdict(result.verdict, result.headline())
+        if isinstance(answer, RateAnswer):
+            _print_rates(answer)
+        else:
+            print_reading(data)
+            _print_average(result)
     sys.stdout.flush()
-    if claimed is not None:
+    if claimed is not None and not timed:
         claimed.check()
-        learned.policy.save(claimed.path, loaded.model.hash(), to_plain(_certified_facts(learned)))
-    leave(learned.verdict, request.accept_nominal, learned.text)
+        certified = to_plain(_certified_facts(result, answer.status))
+        result.policy.save(claimed.path, problem.model.hash(), certified)
+    elif claimed is not None and result.chain is not None:
+        from tightrope.io.drn.write import write_drn
+
+        claimed.check()
+        write_drn(result.chain, claimed.path)
+    leave(result.verdict, request.accept_nominal, problem.text)
 
 
-def _average_status(learned: LearnedAverage) -> str:
-    return CLOSE if learned.is_close else "limit"
-
-
-def _certified_facts(learned: LearnedAverage) -> CertifiedFacts:
+def _certified_facts(learned: LearnedAverage, status: str) -> CertifiedFacts:
     return CertifiedFacts(
         question=learned.text,
         lower=learned.interval.lower,
@@ -639,11 +631,12 @@ def _certified_facts(learned: LearnedAverage) -> CertifiedFacts:
         over=f"the hull of {learned.sets.kind.value} sets",
         confidence=1 - learned.ledger.delta,
         holds=learned.ledger.holds,
-        status=_average_status(learned),
+        status=status,
     )
 
 
-def _average_answer(source: str, learned: LearnedAverage) -> AverageAnswer:
+def average_answer(source: str, learned: LearnedAverage) -> AverageAnswer:
+    """What is said of a long-run average."""
     verdict = learned.verdict
     return AverageAnswer(
         model=source,
@@ -651,12 +644,12 @@ def _average_answer(source: str, learned: LearnedAverage) -> AverageAnswer:
         verdict=verdict.word,
         why=verdict.why,
         assumptions=list(verdict.assumptions),
-        robust_policy=Interval(learned.interval.lower, learned.interval.upper),
+        robust_policy=learned.interval,
         guarantee=learned.guarantee,
         optimistic=learned.optimistic,
         sets=learned.sets.kind.value,
         ledger=learned.ledger.record(),
-        status=_average_status(learned),
+        status=CLOSE if learned.is_close else "limit",
         notes=list(learned.sets.notes),
         peak_memory=peak_memory(),
         seconds={"solve": round(learned.seconds, 6)},
@@ -677,61 +670,8 @@ def _print_average(learned: LearnedAverage) -> None:
     print_facts(learned.text, facts)
 
 
-def learn_timed(request: LearnRequest) -> None:
-    """Learn, print, write."""
-    from tightrope.data.exposure import exposure_of
-    from tightrope.io.output import DRN as DRN_FILE
-    from tightrope.io.output import claim_file
-    from tightrope.learning.rates import learn_rates
-    from tightrope.prism.properties.query import read_query
-    from tightrope.prism.properties.resolve import PropertyOptions
-
-    if request.prop is None:
-        hint = "say what to compute with --prop 'P=? [ F<=10 \"goal\" ]'"
-        raise InputError("no property is given", hint=hint)
-    if not 0 < request.delta < 1:
-        raise InputError(f"--delta is {request.delta}, not within (0, 1)")
-    output = request.output
-    if output is not None and output.suffix != ".drn":
-        raise InputError(
-            "of a chain in continuous time the learned interval chain is written, as one file",
-            hint="write -o learned.drn",
-        )
-    claimed = None if output is None else claim_file(output, DRN_FILE, False)
-    constants = parse_constants(request.const)
-    wanted = read_properties([request.prop])
-    properties = [(p, file) for file in wanted.files for p in file.properties]
-    if len(properties) != 1:
-        raise InputError(f"learning goes with one property, not {len(properties)}")
-    loaded = load_timed(request.model, wanted.model_constants(constants), request.param, request.domain)
-    reading = PropertyOptions(constants=constants, is_timed=True)
-    query = read_query(*properties[0], loaded.model.structure, reading)
-    with phase_progress() as progress:
-        progress("data")
-        asked_log = LogRequest.of(request.reading, request.data).options
-        exposure = exposure_of(request.data, loaded.model.structure, asked_log)
-        progress("solve")
-        options = LearnOptions.of("learn", {"region": request.region, "precision": request.precision})
-        result = learn_rates(Problem(loaded.model, query), exposure, request.delta, options)
-    answer = rate_answer(loaded, result)
-    if request.json:
-        print_json(answer)
-    else:
-        print_verdict(result.verdict, result.headline())
-        _print_rates(answer)
-    sys.stdout.flush()
-    if claimed is not None and result.chain is not None:
-        from tightrope.io.drn.write import write_drn
-
-        claimed.check()
-        write_drn(result.chain, claimed.path)
-    leave(result.verdict, request.accept_nominal, answer.question)
-
-
-def rate_answer(loaded: TimedModel, result: RateResult) -> RateAnswer:
+def rate_answer(loaded: LoadedModel | TimedModel, result: RateResult) -> RateAnswer:
     """The document of a result."""
-    from tightrope.io.results import Interval, WidthFacts
-    from tightrope.learning.result import CLOSE
     from tightrope.regions.rate_box import box_of
 
     verdict = result.verdict

@@ -410,9 +410,16 @@ def load_subject(request: SubjectOptions, temporal: bool = False) -> Subject:
             f"{query.text} is true or false, but learning needs a value to optimise",
             hint="ask for the value: Pmax=? [ … ]",
         )
-    if not isinstance(loaded.model, ParametricMDP) or not loaded.model.parameters.names:
+    require_parameters(loaded)
+    assert isinstance(loaded.model, ParametricMDP)
+    return Subject(request.model, loaded, loaded.model, query, product)
+
+
+def require_parameters(loaded: LoadedModel | TimedModel) -> None:
+    """Refuse a model about which there is nothing to learn."""
+    model = loaded.model
+    if not isinstance(model, ParametricMDP | ParametricCTMC) or not model.parameters.names:
         raise InputError(
-            f"{request.model} has no parameters: there is nothing to learn about it",
+            f"{loaded.source} has no parameters: there is nothing to learn about it",
             hint="'tightrope check' computes the values of such a model",
         )
-    return Subject(request.model, loaded, loaded.model, query, product)

@@ -5,11 +5,28 @@ let option_map f = function
 | Some a -> Some (f a)
 | None -> None
 
+(** val fst : ('a1 * 'a2) -> 'a1 **)
+
+let fst = function
+| (x0, _) -> x0
+
+(** val snd : ('a1 * 'a2) -> 'a2 **)
+
+let snd = function
+| (_, y) -> y
+
 (** val length : 'a1 list -> int **)
 
 let rec length = function
 | [] -> 0
 | _ :: l' -> Stdlib.Int.succ (length l')
+
+(** val app : 'a1 list -> 'a1 list -> 'a1 list **)
+
+let rec app l m =
+  match l with
+  | [] -> m
+  | a :: l1 -> a :: (app l1 m)
 
 type comparison =
 | Eq
@@ -22,6 +39,18 @@ let compOpp = function
 | Eq -> Eq
 | Lt -> Gt
 | Gt -> Lt
+
+(** val add : int -> int -> int **)
+
+let rec add = (+)
+
+(** val mul : int -> int -> int **)
+
+let rec mul = ( * )
+
+(** val sub : int -> int -> int **)
+
+let rec sub = fun n m -> Stdlib.max 0 (n-m)
 
 (** val eqb : bool -> bool -> bool **)
 
@@ -99,6 +128,15 @@ module Pos =
       (fun p -> Exact.twice_one (pred_double p))
       (fun _ -> Exact.one_z)
       x0
+
+  (** val iter : ('a1 -> 'a1) -> 'a1 -> Exact.z -> 'a1 **)
+
+  let rec iter f x0 n =
+    (fun _ _ _ _ -> assert false)
+      (fun n' -> f (iter f (iter f x0 n') n'))
+      (fun n' -> iter f (iter f x0 n') n')
+      (fun _ -> f x0)
+      n
 
   (** val compare_cont : comparison -> Exact.z -> Exact.z -> comparison **)
 
@@ -218,6 +256,11 @@ module Z =
         (fun _ -> Exact.zero_z)
         y)
       x0
+
+  (** val pow_pos : Exact.z -> Exact.z -> Exact.z **)
+
+  let pow_pos z0 =
+    Pos.iter (Exact.mul_z z0) ((fun p -> p) Exact.one_z)
 
   (** val compare : Exact.z -> Exact.z -> comparison **)
 
@@ -1000,15 +1043,472 @@ let prove_high p q0 h b =
     problem -> question -> bool -> Exact.q option -> Exact.q option -> hints
     -> hints -> bool **)
 
-let prove p q0 complement lower upper low high =
+let prove p q0 complement lower0 upper0 low0 high0 =
   if complement
-  then let l = less upper in
-       let u = less lower in
-       (&&) (prove_low p q0 low l)
+  then let l = less upper0 in
+       let u = less lower0 in
+       (&&) (prove_low p q0 low0 l)
          (match u with
-          | Some u0 -> prove_high p q0 high u0
+          | Some u0 -> prove_high p q0 high0 u0
           | None -> true)
-  else (&&) (prove_low p q0 low lower)
-         (match upper with
-          | Some u -> prove_high p q0 high u
+  else (&&) (prove_low p q0 low0 lower0)
+         (match upper0 with
+          | Some u -> prove_high p q0 high0 u
           | None -> true)
+
+type mono = (int * int) list
+
+type poly = (Exact.q * mono) list
+
+(** val mono_eqb : mono -> mono -> bool **)
+
+let rec mono_eqb m n =
+  match m with
+  | [] -> (match n with
+           | [] -> true
+           | _ :: _ -> false)
+  | p :: m' ->
+    let (i, e) = p in
+    (match n with
+     | [] -> false
+     | p0 :: n' ->
+       let (k, d) = p0 in (&&) ((&&) ((=) i k) ((=) e d)) (mono_eqb m' n'))
+
+(** val mono_times : int -> int -> mono -> mono **)
+
+let rec mono_times i e m = match m with
+| [] -> (i, e) :: []
+| p :: m' ->
+  let (k, d) = p in
+  if (=) i k
+  then (k, (add e d)) :: m'
+  else if (<) i k then (i, e) :: m else (k, d) :: (mono_times i e m')
+
+(** val mono_mul : mono -> mono -> mono **)
+
+let rec mono_mul m n =
+  match m with
+  | [] -> n
+  | p :: m' -> let (i, e) = p in mono_times i e (mono_mul m' n)
+
+(** val insert : Exact.q -> mono -> poly -> poly **)
+
+let rec insert c m = function
+| [] -> (c, m) :: []
+| p0 :: p' ->
+  let (d, n) = p0 in
+  if mono_eqb m n
+  then ((Exact.add c d), n) :: p'
+  else (d, n) :: (insert c m p')
+
+(** val plus : Exact.q -> poly -> poly -> poly **)
+
+let rec plus a p q0 =
+  match p with
+  | [] -> q0
+  | p0 :: p' -> let (c, m) = p0 in insert (Exact.mul a c) m (plus a p' q0)
+
+(** val times_term : Exact.q -> mono -> poly -> poly -> poly **)
+
+let rec times_term a m p q0 =
+  match p with
+  | [] -> q0
+  | p0 :: p' ->
+    let (c, n) = p0 in
+    insert (Exact.mul a c) (mono_mul m n) (times_term a m p' q0)
+
+(** val times : poly -> poly -> poly **)
+
+let rec times p q0 =
+  match p with
+  | [] -> []
+  | p0 :: p' -> let (c, m) = p0 in times_term c m q0 (times p' q0)
+
+(** val constant : Exact.q -> poly **)
+
+let constant c =
+  (c, []) :: []
+
+(** val nonneg : poly -> bool **)
+
+let rec nonneg = function
+| [] -> true
+| p0 :: p' ->
+  let (c, m) = p0 in
+  (match m with
+   | [] ->
+     (&&) (Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) c) (nonneg p')
+   | _ :: _ ->
+     (&&) (Exact.equal c (Exact.make (Exact.zero_z, Exact.one_z))) (nonneg p'))
+
+(** val zero : poly -> bool **)
+
+let rec zero = function
+| [] -> true
+| p0 :: p' ->
+  let (c, _) = p0 in
+  (&&) (Exact.equal c (Exact.make (Exact.zero_z, Exact.one_z))) (zero p')
+
+type ledge = { goes : int; expr : int }
+
+type lchoice = { gains : Exact.q; outcomes : ledge list }
+
+type model = { shape : problem; table : (int -> lchoice list);
+               polys : (int -> poly); domain : poly list;
+               least : (int -> Exact.q) }
+
+(** val boxed :
+    model -> (int -> int -> int -> Exact.q * Exact.q) -> problem **)
+
+let boxed m b =
+  let p = m.shape in
+  { states = p.states; initial = p.initial; rows = (fun s ->
+  mapi (fun i c -> { reward = c.gains; edges =
+    (mapi (fun j e ->
+      let (l, u) = b s i j in { next = e.goes; lo = l; hi = u }) 0 c.outcomes) })
+    0 (m.table s)); kind_of = p.kind_of; target = p.target; allowed =
+  p.allowed; terminal = p.terminal; first = p.first; last = p.last; factor =
+  p.factor }
+
+(** val product : (int -> Exact.z) -> int -> int -> Exact.z **)
+
+let rec product f lo0 n =
+  (fun fO fS n -> if n=0 then fO () else fS (n-1))
+    (fun _ -> (fun p -> p) Exact.one_z)
+    (fun n' -> Exact.mul_z (f lo0) (product f (Stdlib.Int.succ lo0) n'))
+    n
+
+(** val tree : int -> (int -> Exact.z) -> int -> int -> Exact.z **)
+
+let rec tree d f lo0 n =
+  (fun fO fS n -> if n=0 then fO () else fS (n-1))
+    (fun _ -> product f lo0 n)
+    (fun d' ->
+    let k = (fun n -> n / 2) n in
+    Exact.mul_z (tree d' f lo0 k) (tree d' f (add lo0 k) (sub n k)))
+    d
+
+(** val odds : int -> Exact.z **)
+
+let odds n =
+  tree (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+    (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+    (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+    (Stdlib.Int.succ (Stdlib.Int.succ 0)))))))))))))) (fun i ->
+    Exact.of_int (Stdlib.Int.succ
+      (mul (Stdlib.Int.succ (Stdlib.Int.succ 0)) i))) 0 n
+
+(** val factorial : int -> Exact.z **)
+
+let factorial n =
+  tree (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+    (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+    (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+    (Stdlib.Int.succ (Stdlib.Int.succ 0)))))))))))))) (fun i ->
+    Exact.of_int (Stdlib.Int.succ i)) 0 n
+
+(** val power : Exact.z -> int -> Exact.z **)
+
+let power a n =
+  Exact.pow_z a (Exact.of_int n)
+
+(** val qnat : int -> Exact.q **)
+
+let qnat n =
+  Exact.inject (Exact.of_int n)
+
+(** val end_holds :
+    Exact.q -> Exact.q -> Exact.z -> Exact.z -> int -> int -> bool **)
+
+let end_holds level0 p a b k m =
+  (||) (Exact.leq p (Exact.make (Exact.zero_z, Exact.one_z)))
+    ((&&)
+      ((&&)
+        ((&&)
+          ((&&)
+            (qltb p (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z)))
+            (Exact.less_z Exact.zero_z b))
+          (Exact.equal (Exact.inject a) (Exact.mul p (Exact.inject b))))
+        (Exact.leq (Exact.mul (qnat m) p)
+          (Exact.mul (qnat k)
+            (Exact.sub (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z))
+              p))))
+      (Exact.leq
+        (Exact.inject
+          (Exact.mul_z (Exact.mul_z (power a k) (power (Exact.sub_z b a) m))
+            (Exact.mul_z
+              (power ((fun p -> p) (Exact.twice Exact.one_z)) (add k m))
+              (factorial (add k m)))))
+        (Exact.mul level0
+          (Exact.inject
+            (Exact.mul_z (Exact.mul_z (odds k) (odds m)) (power b (add k m)))))))
+
+type trial = { t_state : int; t_choice : int; hits : bool list }
+
+type event = { about : poly; trials : trial list }
+
+type reference =
+| Dom of int
+| Low of int
+| High of int
+| Least of int * int * int
+| Most of int * int * int
+| Made of int
+
+type made =
+| Prod of reference * reference
+| Comb of (Exact.q * reference) list * Exact.q
+
+type bound = { of_expr : int; blo : Exact.q; bhi : Exact.q;
+               why_lo : (Exact.q * reference) list;
+               why_hi : (Exact.q * reference) list }
+
+type cert = { ask : question; compl : bool; lower : Exact.q option;
+              upper : Exact.q option; low : hints; high : hints;
+              elow : (int -> Exact.q); ehigh : (int -> Exact.q);
+              parts : (Exact.q -> Exact.z * Exact.z); level : Exact.q;
+              facts : made list; bounds : int; bound_at : (int -> bound);
+              slot : (int -> int -> int -> int) }
+
+(** val sum_where : model -> bool -> bool list -> ledge list -> poly **)
+
+let rec sum_where m b hs = function
+| [] -> []
+| e :: l' ->
+  (match hs with
+   | [] -> []
+   | h :: hs' ->
+     if eqb b h
+     then plus (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z))
+            (m.polys e.expr) (sum_where m b hs' l')
+     else sum_where m b hs' l')
+
+(** val trial_ok : model -> poly -> trial -> bool **)
+
+let trial_ok m g t =
+  (&&) ((<) t.t_state m.shape.states)
+    (match nth_error (m.table t.t_state) t.t_choice with
+     | Some c ->
+       (&&) ((=) (length t.hits) (length c.outcomes))
+         ((||)
+           (zero
+             (plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z)) g
+               (sum_where m true t.hits c.outcomes)))
+           (zero
+             (plus (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z)) g
+               (plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z))
+                 (constant (Exact.make (((fun p -> p) Exact.one_z),
+                   Exact.one_z))) (sum_where m false t.hits c.outcomes)))))
+     | None -> false)
+
+(** val before : (int * int) -> (int * int) -> bool **)
+
+let before a b =
+  (||) ((<) (fst a) (fst b))
+    ((&&) ((=) (fst a) (fst b)) ((<) (snd a) (snd b)))
+
+(** val place : trial -> int * int **)
+
+let place t =
+  (t.t_state, t.t_choice)
+
+(** val rising : (int * int) -> trial list -> bool **)
+
+let rec rising a = function
+| [] -> true
+| t :: l' -> (&&) (before a (place t)) (rising (place t) l')
+
+(** val event_ok : model -> event -> bool **)
+
+let event_ok m e =
+  (&&) (match e.trials with
+        | [] -> false
+        | t :: l -> rising (place t) l)
+    (forallb (trial_ok m e.about) e.trials)
+
+(** val tally_trial : bool -> (int -> int) -> int -> bool list -> int **)
+
+let rec tally_trial b f j = function
+| [] -> 0
+| h :: hs' ->
+  if eqb b h
+  then add (f j) (tally_trial b f (Stdlib.Int.succ j) hs')
+  else tally_trial b f (Stdlib.Int.succ j) hs'
+
+(** val tally : bool -> (int -> int -> int -> int) -> trial list -> int **)
+
+let rec tally b cnt = function
+| [] -> 0
+| t :: l' ->
+  add (tally_trial b (cnt t.t_state t.t_choice) 0 t.hits) (tally b cnt l')
+
+(** val event_proved :
+    (int -> event) -> cert -> (int -> int -> int -> int) -> int -> bool **)
+
+let event_proved evs c cnt g =
+  let l = (evs g).trials in
+  let k = tally true cnt l in
+  let m = tally false cnt l in
+  let p = c.elow g in
+  let q0 =
+    Exact.sub (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z))
+      (c.ehigh g)
+  in
+  let (a, b) = c.parts p in
+  let (a', b') = c.parts q0 in
+  (&&) (end_holds c.level p a b k m) (end_holds c.level q0 a' b' m k)
+
+(** val outcome_at : model -> int -> int -> int -> int option **)
+
+let outcome_at m s i j =
+  if (<) s m.shape.states
+  then (match nth_error (m.table s) i with
+        | Some c -> option_map (fun l -> l.expr) (nth_error c.outcomes j)
+        | None -> None)
+  else None
+
+(** val fact :
+    model -> int -> (int -> event) -> cert -> poly list -> reference -> poly
+    option **)
+
+let fact m n evs c env = function
+| Dom i -> nth_error m.domain i
+| Low g ->
+  if (<) g n
+  then Some
+         (plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z))
+           (constant (c.elow g)) (evs g).about)
+  else None
+| High g ->
+  if (<) g n
+  then Some
+         (plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z))
+           (evs g).about (constant (c.ehigh g)))
+  else None
+| Least (s, i, j) ->
+  option_map (fun e ->
+    plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z))
+      (constant (m.least e)) (m.polys e)) (outcome_at m s i j)
+| Most (s, i, j) ->
+  option_map (fun e ->
+    plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z)) (m.polys e)
+      (constant (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z))))
+    (outcome_at m s i j)
+| Made k -> nth_error env k
+
+(** val without :
+    model -> int -> (int -> event) -> cert -> poly list ->
+    (Exact.q * reference) list -> poly -> poly option **)
+
+let rec without m n evs c env l p =
+  match l with
+  | [] -> Some p
+  | p0 :: l' ->
+    let (y, r) = p0 in
+    (match fact m n evs c env r with
+     | Some f ->
+       if Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) y
+       then without m n evs c env l' (plus (Exact.neg y) f p)
+       else None
+     | None -> None)
+
+(** val follows :
+    model -> int -> (int -> event) -> cert -> poly list ->
+    (Exact.q * reference) list -> poly -> bool **)
+
+let follows m n evs c env l p =
+  match without m n evs c env l p with
+  | Some r -> nonneg r
+  | None -> false
+
+(** val make :
+    model -> int -> (int -> event) -> cert -> poly list -> made -> poly option **)
+
+let make m n evs c env = function
+| Prod (a, b) ->
+  (match fact m n evs c env a with
+   | Some p ->
+     (match fact m n evs c env b with
+      | Some q0 -> Some (times p q0)
+      | None -> None)
+   | None -> None)
+| Comb (l, d) ->
+  if Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) d
+  then option_map (fun p ->
+         plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z)) p
+           (constant d)) (without m n evs c env l [])
+  else None
+
+(** val makes :
+    model -> int -> (int -> event) -> cert -> poly list -> made list -> poly
+    list option **)
+
+let rec makes m n evs c env = function
+| [] -> Some env
+| m0 :: l' ->
+  (match make m n evs c env m0 with
+   | Some p -> makes m n evs c (app env (p :: [])) l'
+   | None -> None)
+
+(** val bound_ok :
+    model -> int -> (int -> event) -> cert -> poly list -> bound -> bool **)
+
+let bound_ok m n evs c env b =
+  let f = m.polys b.of_expr in
+  (&&)
+    (follows m n evs c env b.why_lo
+      (plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z))
+        (constant b.blo) f))
+    (follows m n evs c env b.why_hi
+      (plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z)) f
+        (constant b.bhi)))
+
+(** val sides : cert -> int -> int -> int -> Exact.q * Exact.q **)
+
+let sides c s i j =
+  let b = c.bound_at (c.slot s i j) in (b.blo, b.bhi)
+
+(** val sets_ok : model -> int -> (int -> event) -> cert -> bool **)
+
+let sets_ok m n evs c =
+  match makes m n evs c [] c.facts with
+  | Some env ->
+    (&&) (below c.bounds (fun k -> bound_ok m n evs c env (c.bound_at k)))
+      (below m.shape.states (fun s ->
+        foralli (fun i ch ->
+          foralli (fun j e ->
+            let k = c.slot s i j in
+            (&&) ((<) k c.bounds) ((=) (c.bound_at k).of_expr e.expr)) 0
+            ch.outcomes) 0 (m.table s)))
+  | None -> false
+
+(** val nobody : question -> bool **)
+
+let nobody q0 =
+  match q0.nature_is with
+  | Some _ -> false
+  | None -> true
+
+(** val proved : model -> int -> (int -> event) -> cert -> bool **)
+
+let proved m n evs c =
+  (&&) ((&&) (nobody c.ask) (sets_ok m n evs c))
+    (prove (boxed m (sides c)) c.ask c.compl c.lower c.upper c.low c.high)
+
+(** val accept_domain : model -> cert -> bool **)
+
+let accept_domain m c =
+  proved m 0 (fun _ -> { about = []; trials = [] }) c
+
+(** val accept :
+    model -> int -> (int -> event) -> (int -> int -> int -> int) -> Exact.q
+    -> cert -> bool **)
+
+let accept m n evs cnt delta c =
+  (&&)
+    ((&&)
+      ((&&)
+        ((&&) (qltb (Exact.make (Exact.zero_z, Exact.one_z)) c.level)
+          (Exact.leq (Exact.mul (qnat n) c.level) delta))
+        (below n (fun g -> event_ok m (evs g))))
+      (below n (event_proved evs c cnt))) (proved m n evs c)

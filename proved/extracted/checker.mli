@@ -1,7 +1,13 @@
 
 val option_map : ('a1 -> 'a2) -> 'a1 option -> 'a2 option
 
+val fst : ('a1 * 'a2) -> 'a1
+
+val snd : ('a1 * 'a2) -> 'a2
+
 val length : 'a1 list -> int
+
+val app : 'a1 list -> 'a1 list -> 'a1 list
 
 type comparison =
 | Eq
@@ -9,6 +15,12 @@ type comparison =
 | Gt
 
 val compOpp : comparison -> comparison
+
+val add : int -> int -> int
+
+val mul : int -> int -> int
+
+val sub : int -> int -> int
 
 val eqb : bool -> bool -> bool
 
@@ -25,6 +37,8 @@ module Pos :
   val add_carry : Exact.z -> Exact.z -> Exact.z
 
   val pred_double : Exact.z -> Exact.z
+
+  val iter : ('a1 -> 'a1) -> 'a1 -> Exact.z -> 'a1
 
   val compare_cont : comparison -> Exact.z -> Exact.z -> comparison
 
@@ -48,6 +62,8 @@ module Z :
   val pred_double : Exact.z -> Exact.z
 
   val pos_sub : Exact.z -> Exact.z -> Exact.z
+
+  val pow_pos : Exact.z -> Exact.z -> Exact.z
 
   val compare : Exact.z -> Exact.z -> comparison
  end
@@ -261,3 +277,135 @@ val prove_high : problem -> question -> hints -> Exact.q -> bool
 val prove :
   problem -> question -> bool -> Exact.q option -> Exact.q option -> hints ->
   hints -> bool
+
+type mono = (int * int) list
+
+type poly = (Exact.q * mono) list
+
+val mono_eqb : mono -> mono -> bool
+
+val mono_times : int -> int -> mono -> mono
+
+val mono_mul : mono -> mono -> mono
+
+val insert : Exact.q -> mono -> poly -> poly
+
+val plus : Exact.q -> poly -> poly -> poly
+
+val times_term : Exact.q -> mono -> poly -> poly -> poly
+
+val times : poly -> poly -> poly
+
+val constant : Exact.q -> poly
+
+val nonneg : poly -> bool
+
+val zero : poly -> bool
+
+type ledge = { goes : int; expr : int }
+
+type lchoice = { gains : Exact.q; outcomes : ledge list }
+
+type model = { shape : problem; table : (int -> lchoice list);
+               polys : (int -> poly); domain : poly list;
+               least : (int -> Exact.q) }
+
+val boxed : model -> (int -> int -> int -> Exact.q * Exact.q) -> problem
+
+val product : (int -> Exact.z) -> int -> int -> Exact.z
+
+val tree : int -> (int -> Exact.z) -> int -> int -> Exact.z
+
+val odds : int -> Exact.z
+
+val factorial : int -> Exact.z
+
+val power : Exact.z -> int -> Exact.z
+
+val qnat : int -> Exact.q
+
+val end_holds : Exact.q -> Exact.q -> Exact.z -> Exact.z -> int -> int -> bool
+
+type trial = { t_state : int; t_choice : int; hits : bool list }
+
+type event = { about : poly; trials : trial list }
+
+type reference =
+| Dom of int
+| Low of int
+| High of int
+| Least of int * int * int
+| Most of int * int * int
+| Made of int
+
+type made =
+| Prod of reference * reference
+| Comb of (Exact.q * reference) list * Exact.q
+
+type bound = { of_expr : int; blo : Exact.q; bhi : Exact.q;
+               why_lo : (Exact.q * reference) list;
+               why_hi : (Exact.q * reference) list }
+
+type cert = { ask : question; compl : bool; lower : Exact.q option;
+              upper : Exact.q option; low : hints; high : hints;
+              elow : (int -> Exact.q); ehigh : (int -> Exact.q);
+              parts : (Exact.q -> Exact.z * Exact.z); level : Exact.q;
+              facts : made list; bounds : int; bound_at : (int -> bound);
+              slot : (int -> int -> int -> int) }
+
+val sum_where : model -> bool -> bool list -> ledge list -> poly
+
+val trial_ok : model -> poly -> trial -> bool
+
+val before : (int * int) -> (int * int) -> bool
+
+val place : trial -> int * int
+
+val rising : (int * int) -> trial list -> bool
+
+val event_ok : model -> event -> bool
+
+val tally_trial : bool -> (int -> int) -> int -> bool list -> int
+
+val tally : bool -> (int -> int -> int -> int) -> trial list -> int
+
+val event_proved :
+  (int -> event) -> cert -> (int -> int -> int -> int) -> int -> bool
+
+val outcome_at : model -> int -> int -> int -> int option
+
+val fact :
+  model -> int -> (int -> event) -> cert -> poly list -> reference -> poly
+  option
+
+val without :
+  model -> int -> (int -> event) -> cert -> poly list ->
+  (Exact.q * reference) list -> poly -> poly option
+
+val follows :
+  model -> int -> (int -> event) -> cert -> poly list ->
+  (Exact.q * reference) list -> poly -> bool
+
+val make :
+  model -> int -> (int -> event) -> cert -> poly list -> made -> poly option
+
+val makes :
+  model -> int -> (int -> event) -> cert -> poly list -> made list -> poly
+  list option
+
+val bound_ok :
+  model -> int -> (int -> event) -> cert -> poly list -> bound -> bool
+
+val sides : cert -> int -> int -> int -> Exact.q * Exact.q
+
+val sets_ok : model -> int -> (int -> event) -> cert -> bool
+
+val nobody : question -> bool
+
+val proved : model -> int -> (int -> event) -> cert -> bool
+
+val accept_domain : model -> cert -> bool
+
+val accept :
+  model -> int -> (int -> event) -> (int -> int -> int -> int) -> Exact.q ->
+  cert -> bool

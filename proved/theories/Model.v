@@ -1,0 +1,57 @@
+(* Models with parameters, and what is said of the true one. To be read by whoever wants to believe it. *)
+From Coq Require Import List Bool Arith QArith Qreals Reals.
+From Proved Require Import Game Problem Polynomial Value Ville.
+Import ListNotations.
+Open Scope R_scope.
+
+(* Every outcome of a choice leads somewhere with the probability of an expression; [shape] holds the rest of the problem.
+   [domain] and [least] are what is assumed: these polynomials are not negative, and expressions are at least so large. *)
+Record ledge := LEdge { goes : nat; expr : nat }.
+Record lchoice := LChoice { gains : Q; outcomes : list ledge }.
+Record model := Model {
+  shape : problem; table : nat -> list lchoice; polys : nat -> poly; domain : list poly; least : nat -> Q }.
+
+Definition chance (M : model) (theta : nat -> R) (e : ledge) : R := poly_at theta (polys M (expr e)).
+Definition instance (M : model) (theta : nat -> R) : Prop :=
+  (forall d, In d (domain M) -> 0 <= poly_at theta d) /\
+  forall s c, (s < states (shape M))%nat -> In c (table M s) ->
+    sumi (fun _ e => chance M theta e) 0 (outcomes c) = 1 /\
+    forall e, In e (outcomes c) -> 0 <= chance M theta e /\ Q2R (least M (expr e)) <= chance M theta e.
+
+(* The same with bounds [b state choice outcome] in place of expressions. *)
+Definition boxed (M : model) (b : nat -> nat -> nat -> Q * Q) : problem :=
+  let p := shape M in
+  Problem (states p) (initial p)
+    (fun s => mapi (fun i c => Choice (gains c)
+        (mapi (fun j e => let (l, u) := b s i j in Edge (goes e) l u) 0 (outcomes c))) 0 (table M s))
+    (kind_of p) (target p) (allowed p) (terminal p) (first p) (last p) (factor p).
+Definition skeleton (M : model) : problem := boxed M (fun _ _ _ => (0%Q, 1%Q)).
+
+(* Nature keeps to the truth. *)
+Definition law (M : model) (theta : nat -> R) (c : nat * nat) (j : nat) : R :=
+  match nth_error (table M (fst c)) (snd c) with
+  | Some k => match nth_error (outcomes k) j with Some e => chance M theta e | None => 0 end
+  | None => 0
+  end.
+Definition truth (M : model) (theta : nat -> R) : hist -> nat -> nat -> nat -> R := fun _ s i j => law M theta (s, i) j.
+
+(* Of the true model: what the policy is worth, or what a free agent can make sure of. *)
+Definition true_bound (M : model) (theta : nat -> R) (q : question) (max : bool) (worth : play -> Prop) : Prop :=
+  let A := legal_agent (game_of (skeleton M)) (pol_of (skeleton M) q) in
+  if agent_owns q max then exists a, A a /\ worth (Play a (truth M theta))
+  else forall a, A a -> worth (Play a (truth M theta)).
+Definition true_stated (M : model) (theta : nat -> R) (q : question) (complement : bool) (lower upper : option Q) : Prop :=
+  let (l, u) := if complement then (less upper, less lower) else (lower, upper) in
+  true_bound M theta q true (worth_low (skeleton M) l) /\
+  match u with Some u => true_bound M theta q false (worth_high (skeleton M) u) | None => True end.
+
+(* What is seen: (state, choice) and the outcome, latest first. *)
+Definition seen := log (nat * nat) nat.
+Definition results (M : model) (c : nat * nat) : list nat :=
+  match nth_error (table M (fst c)) (snd c) with Some k => seq 0 (length (outcomes k)) | None => [] end.
+Definition same (c d : nat * nat) : bool := Nat.eqb (fst c) (fst d) && Nat.eqb (snd c) (snd d).
+Fixpoint counts_of (h : seen) (s i j : nat) : nat :=
+  match h with
+  | [] => 0
+  | (c, o) :: h' => if same c (s, i) && Nat.eqb o j then S (counts_of h' s i j) else counts_of h' s i j
+  end.

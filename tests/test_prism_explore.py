@@ -18,7 +18,7 @@ from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program
-from tightrope.prism.explore.search import explore
+from tightrope.prism.explore.search import explore_until
 from tightrope.prism.load import load_prism, load_prism_text
 from tightrope.prism.parse.parser import parse_model
 
@@ -42,7 +42,7 @@ def interval(text: str) -> IntervalMDP:
 def assert_agrees(text: str) -> None:
     program = program_of(text)
     reference = explore_slowly(program)
-    model = explore(program)
+    model, _ = explore_until(program, None)
     assert isinstance(model, ParametricMDP)
     is_mdp = program.type.value == "mdp"
     assert choices_of(model, action_names=is_mdp) == reference.choices

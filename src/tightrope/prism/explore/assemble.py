@@ -8,7 +8,7 @@ with the same probability, as PRISM does; in continuous time their rates stand b
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -64,21 +64,15 @@ class Assembler:
         self.probabilities = probabilities
         self.is_chain = is_chain
         self.are_rates = are_rates
-        self._choices = Pieces(np.int32)
-        self._widths = Pieces(np.int32)
-        self._successor = Pieces(np.int32)
-        self._probability = Pieces(np.int32)
-        self._action = Pieces(np.int32)
-        self._deadlock = Pieces(np.bool_)
-        self._stopped = Pieces(np.bool_)
-        self._mixed_state = Pieces(np.int32)
-        self._mixed_action = Pieces(np.int32)
-        self._mixed_rate = Pieces(np.int32)
+        flags = ("deadlock", "stopped")
+        self._pieces = {
+            each.name: Pieces(np.bool_ if each.name in flags else np.int32) for each in fields(ModelRows)
+        }
         self.rows_done = 0
 
     @property
     def transitions(self) -> int:
-        return len(self._successor)
+        return len(self._pieces["successor"])
 
     def add(
         self,
@@ -123,29 +117,21 @@ class Assembler:
         successor = self._states.insert(successor_keys)
         width, written = self._merge(start, successor, number)
         self.append(
-            count.astype(np.int32), width, successor[:written], number[:written], action, deadlock, stopped
+            choice_start=count.astype(np.int32),
+            transition_start=width,
+            successor=successor[:written],
+            probability=number[:written],
+            action=action,
+            deadlock=deadlock,
+            stopped=stopped,
         )
+        self.rows_done += size
         return len(number)
 
-    def append(
-        self,
-        count: IndexArray,
-        width: IndexArray,
-        successor: IndexArray,
-        number: IndexArray,
-        action: IndexArray,
-        deadlock: BoolArray,
-        stopped: BoolArray,
-    ) -> None:
-        """Append states whose rows are finished."""
-        self._choices.append(count)
-        self._widths.append(width)
-        self._successor.append(successor)
-        self._probability.append(number)
-        self._action.append(action)
-        self._deadlock.append(deadlock)
-        self._stopped.append(stopped)
-        self.rows_done += len(count)
+    def append(self, **columns: npt.NDArray[Any]) -> None:
+        """Append to columns of `ModelRows`; those of starts are given as widths."""
+        for name, column in columns.items():
+            self._pieces[name].append(column)
 
     def _mix(
         self, count: OffsetArray, start: OffsetArray, number: IndexArray, action: IndexArray
@@ -154,8 +140,7 @@ class Assembler:
         first = np.cumsum(count) - count
         mixed_choice = np.repeat(count > 1, count)
         state = self.rows_done + np.repeat(np.arange(len(count)), count)
-        self._mixed_state.append(state[mixed_choice].astype(np.int32))
-        self._mixed_action.append(action[mixed_choice])
+        self.append(mixed_state=state[mixed_choice].astype(np.int32), mixed_action=action[mixed_choice])
         share = np.repeat(np.repeat(count, count), np.diff(start)).astype(np.int32)
         divided = np.flatnonzero(share > 1)
         number[divided] = self.probabilities.share(number[divided], share[divided])
@@ -168,8 +153,6 @@ class Assembler:
         """One choice per state, with the rates of all its commands; what each command adds is recorded."""
         first = np.cumsum(count) - count
         state = self.rows_done + np.repeat(np.arange(len(count)), count)
-        self._mixed_state.append(state.astype(np.int32))
-        self._mixed_action.append(action)
         width = np.diff(start)
         total: IndexArray = np.full(len(width), ZERO, dtype=np.int32)
         some = np.flatnonzero(width > 0)
@@ -177,7 +160,7 @@ class Assembler:
         for place in range(1, int(width.max(initial=0))):
             some = np.flatnonzero(width > place)
             total[some] = self.probabilities.sum(total[some], number[start[some] + place])
-        self._mixed_rate.append(total)
+        self.append(mixed_state=state.astype(np.int32), mixed_action=action, mixed_rate=total)
         own_action = np.where(count > 1, 0, action[first]).astype(np.int32)
         return np.append(start[first], start[-1]), own_action
 
@@ -201,18 +184,11 @@ class Assembler:
             into, added = into[rest], added[rest]
 
     def finish(self) -> ModelRows:
-        return ModelRows(
-            self._choices.offsets(),
-            self._widths.offsets(),
-            self._successor.joined(),
-            self._probability.joined(),
-            self._action.joined(),
-            self._deadlock.joined(),
-            self._stopped.joined(),
-            self._mixed_state.joined(),
-            self._mixed_action.joined(),
-            self._mixed_rate.joined(),
-        )
+        starts = ("choice_start", "transition_start")
+        whole: dict[str, Any] = {
+            n: p.offsets() if n in starts else p.joined() for n, p in self._pieces.items()
+        }
+        return ModelRows(**whole)
 
 
 class Pieces:

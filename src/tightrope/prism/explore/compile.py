@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tightrope.errors import InputError, Location
 from tightrope.model.polynomial import Monomial, PolynomialArray, monomial_degree, multiply_monomials
 from tightrope.numerics.arrays import BoolArray, ExactIntegers, OffsetArray
 from tightrope.numerics.jit import kernel
@@ -262,7 +261,7 @@ class Compiler:
             case "mod":
                 return arithmetic.modulo(values[0], values[1], call.position)
             case "log":
-                return arithmetic.logarithm(values[0], values[1], call)
+                return arithmetic.row_by_row(call, values[0], values[1])
         raise Complaint(f"the function '{call.function}' is unknown", call.position)
 
     def _power(self, call: syntax.Call) -> Compiled:
@@ -294,11 +293,11 @@ class Compiler:
 
     def _terms(self, value: Compiled, expression: syntax.Expression | None = None) -> Terms:
         if isinstance(value, Boolean):
-            raise Complaint("a number is expected here, not a truth value", position_of_optional(expression))
+            raise Complaint("a number is expected here, not a truth value", position_of(expression))
         if isinstance(value, Ratio):
             raise Complaint(
                 "a polynomial in the parameters is expected here, not a quotient",
-                position_of_optional(expression),
+                position_of(expression),
             )
         return {(): value} if isinstance(value, Number) else value
 
@@ -328,10 +327,6 @@ def refuse_large(
             "let a variable of the model count the steps that the factors stand for, or give a parameter "
             "a value with `const`",
         )
-
-
-def position_of_optional(expression: syntax.Expression | None) -> syntax.Position | None:
-    return None if expression is None else position_of(expression)
 
 
 def _chain(expression: syntax.Binary) -> list[tuple[syntax.Expression, bool]]:
@@ -388,11 +383,7 @@ def evaluate(
     def describe(row: int) -> str:
         return "(" + ",".join(f"{name}={array[row]}" for name, array in zip(names, arrays, strict=True)) + ")"
 
-    try:
-        compiled = Compiler(scope, ranges).compile(expression)
-        return run(compiled, StateFrame(arrays, size, describe))
-    except Complaint as complaint:
-        raise plain_error(complaint) from None
+    return run(Compiler(scope, ranges).compile(expression), StateFrame(arrays, size, describe))
 
 
 def run(compiled: Compiled, frame: StateFrame) -> Values:
@@ -405,15 +396,13 @@ def run(compiled: Compiled, frame: StateFrame) -> Values:
             return values
         return compiled.array(frame)
     if isinstance(compiled, Ratio):
-        raise InputError("a polynomial is expected here, not a quotient of polynomials")
-    return PolynomialArray({m: c.array(frame) for m, c in compiled.items()}, frame.size)
+        raise Complaint("a polynomial is expected here, not a quotient of polynomials", None)
+    return polynomials(compiled, frame)
 
 
-def plain_error(complaint: Complaint) -> InputError:
-    """The error of an expression whose source is not at hand."""
-    position = complaint.position
-    location = Location("expression", position.line, position.column) if position else None
-    return InputError(complaint.message, location, complaint.hint)
+def polynomials(terms: Terms, frame: StateFrame) -> PolynomialArray:
+    """The values of a polynomial in all rows."""
+    return PolynomialArray({m: number.array(frame) for m, number in terms.items()}, frame.size)
 
 
 # The variables of a program as the explorer sees them: numbers, ranges, keys and names.

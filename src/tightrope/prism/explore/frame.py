@@ -92,8 +92,6 @@ Run = Callable[[StateFrame], Any]
 VARIABLE = "variable"
 """The origin of the value of a variable."""
 
-INT64_LOW, INT64_HIGH = -(2**63), 2**63 - 1
-
 _numbers = itertools.count()
 
 
@@ -134,7 +132,7 @@ class Integer(ValueNode):
         super().__init__(run, variables, fails)
         self.low = low
         self.high = high
-        self.wide = low < INT64_LOW or high > INT64_HIGH
+        self.wide = is_wide(low, high)
 
     @property
     def constant(self) -> int | None:
@@ -150,6 +148,11 @@ class Boolean(ValueNode):
     def __init__(self, run: Run, variables: frozenset[int], fails: bool, constant: bool | None = None):
         super().__init__(run, variables, fails)
         self.constant = constant
+
+
+def is_wide(low: int, high: int) -> bool:
+    """Whether int64 does not hold all integers from low to high."""
+    return low < -(2**63) or high >= 2**63
 
 
 def exact(value: Any) -> Any:
@@ -252,7 +255,7 @@ class Instructions:
         return target
 
     def _constant(self, value: int) -> int:
-        if not -(2**63) <= value < 2**63:
+        if is_wide(value, value):
             raise Untranslatable
         if value not in self._constants:
             self._constants[value] = self._new(value)

@@ -112,14 +112,15 @@ class NarrowSearch:
         out = self._output
         mark = out.states[:states, 1]
         self._assembler.append(
-            out.states[:states, 0],
-            out.choices[:choices, 0],
-            out.transitions[:transitions, 0],
-            out.transitions[:transitions, 1],
-            out.choices[:choices, 1],
-            mark == DEAD,
-            mark == STOPPED,
+            choice_start=out.states[:states, 0],
+            transition_start=out.choices[:choices, 0],
+            successor=out.transitions[:transitions, 0],
+            probability=out.transitions[:transitions, 1],
+            action=out.choices[:choices, 1],
+            deadlock=mark == DEAD,
+            stopped=mark == STOPPED,
         )
+        self._assembler.rows_done += states
 
     def _learn(self) -> None:
         """Take over what frames have found out since the last time."""

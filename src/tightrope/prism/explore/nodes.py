@@ -17,7 +17,16 @@ import numpy as np
 
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.expand.expressions import apply
-from tightrope.prism.explore.frame import VARIABLE, Boolean, Integer, StateFrame, ValueNode, exact, machine
+from tightrope.prism.explore.frame import (
+    VARIABLE,
+    Boolean,
+    Integer,
+    StateFrame,
+    ValueNode,
+    exact,
+    is_wide,
+    machine,
+)
 from tightrope.prism.parse.syntax import Call, Complaint, Position
 
 N = TypeVar("N", bound=ValueNode)
@@ -250,11 +259,11 @@ class NodeGraph:
     def _binary(
         self, name: str, a: Integer, b: Integer, function: Callable[[Any, Any], Any], low: int, high: int
     ) -> Integer:
-        if not (a.wide or b.wide) and fits(low, high):
+        if not (a.wide or b.wide) and not is_wide(low, high):
             return self._integer(
                 name, (a, b), lambda frame: function(a.value(frame), b.value(frame)), low, high
             )
-        finish = machine if fits(low, high) else exact
+        finish = exact if is_wide(low, high) else machine
         return self._integer(
             name,
             (a, b),
@@ -304,11 +313,6 @@ def _of_origin(node: N, name: str, children: Sequence[ValueNode]) -> N:
     if not (wide or node.fails):
         node.origin = name, tuple(children)
     return node
-
-
-def fits(low: int, high: int) -> bool:
-    """Whether all integers from low to high are int64."""
-    return low >= -(2**63) and high < 2**63
 
 
 def _decide(relation: str, a: Integer, b: Integer) -> bool | None:
@@ -394,12 +398,7 @@ class NodeArithmetic:
         return Number(node, self._one, True)
 
     def add(self, a: Number, b: Number) -> Number:
-        left, right, denominator = self._common(a, b)
-        return self._number(self.graph.add(left, right), denominator, a, b)
-
-    def subtract(self, a: Number, b: Number) -> Number:
-        left, right, denominator = self._common(a, b)
-        return self._number(self.graph.subtract(left, right), denominator, a, b)
+        return self._over_common(self.graph.add, a, b)
 
     def negate(self, a: Number) -> Number:
         return Number(self.graph.negate(a.numerator), a.denominator, a.is_integer)
@@ -441,12 +440,10 @@ class NodeArithmetic:
         return self._number(self.graph.choose(condition, left, right), denominator, a, b)
 
     def minimum(self, a: Number, b: Number) -> Number:
-        left, right, denominator = self._common(a, b)
-        return self._number(self.graph.minimum(left, right), denominator, a, b)
+        return self._over_common(self.graph.minimum, a, b)
 
     def maximum(self, a: Number, b: Number) -> Number:
-        left, right, denominator = self._common(a, b)
-        return self._number(self.graph.maximum(left, right), denominator, a, b)
+        return self._over_common(self.graph.maximum, a, b)
 
     def floor(self, a: Number) -> Number:
         return self.integer(self.graph.floor_divide(a.numerator, a.denominator))
@@ -467,7 +464,7 @@ class NodeArithmetic:
         """Exact for whole exponents; otherwise as `arithmetic` has it for single values."""
         graph, position = self.graph, call.position
         if b.denominator.constant != 1:
-            return self._row_by_row(call, (a, b))
+            return self.row_by_row(call, a, b)
         exponent = b.numerator
         if a.is_integer and b.is_integer:
             message = "'pow' of integers with a negative exponent"
@@ -476,7 +473,7 @@ class NodeArithmetic:
         up, down = graph.maximum(exponent, zero), graph.maximum(graph.negate(exponent), zero)
         sizes = [graph.power_bits(base, k) for base in (a.numerator, a.denominator) for k in (up, down)]
         if max(sizes) > _MOST_BITS:
-            return self._row_by_row(call, (a, b))
+            return self.row_by_row(call, a, b)
         numerator = graph.power(a.numerator, up)
         denominator = graph.power(a.denominator, up)
         result = Number(numerator, denominator, a.is_integer and b.is_integer)
@@ -488,12 +485,8 @@ class NodeArithmetic:
             Number(graph.power(a.denominator, down), self._one, False),
         )
 
-    def logarithm(self, a: Number, b: Number, call: Call) -> Number:
-        return self._row_by_row(call, (a, b))
-
-    def _row_by_row(self, call: Call, arguments: tuple[Number, Number]) -> Number:
+    def row_by_row(self, call: Call, first: Number, second: Number) -> Number:
         """A function computed for one value after the other, where arrays have nothing to offer."""
-        first, second = arguments
         is_integer = call.function == "pow" and first.is_integer and second.is_integer
         nodes = (first.numerator, first.denominator, second.numerator, second.denominator)
 
@@ -518,6 +511,10 @@ class NodeArithmetic:
         return Number(numerator, denominator, False)
 
     # --- denominators ----------------------------------------------------------------------
+
+    def _over_common(self, operation: Callable[[Integer, Integer], Integer], a: Number, b: Number) -> Number:
+        left, right, denominator = self._common(a, b)
+        return self._number(operation(left, right), denominator, a, b)
 
     def _number(self, numerator: Integer, denominator: Integer, a: Number, b: Number) -> Number:
         numerator, denominator = self._cancel(numerator, denominator)

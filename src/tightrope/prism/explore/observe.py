@@ -22,13 +22,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.model import numbers as door
-from tightrope.model.polynomial import PolynomialArray
 from tightrope.model.structure import UNLABELLED, ParametricReward, RewardStructure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.prism.expand.expressions import names
 from tightrope.prism.expand.program import Program
 from tightrope.prism.explore.assemble import ModelRows
-from tightrope.prism.explore.compile import Compiler, StateSpace, Terms, balance
+from tightrope.prism.explore.compile import Compiler, StateSpace, Terms, balance, polynomials
 from tightrope.prism.explore.frame import StateFrame
 from tightrope.prism.explore.key_index import PolynomialIndex
 from tightrope.prism.explore.nodes import Number, integers
@@ -72,13 +71,11 @@ class ParametricObserver:
         self._rows = rows
         self._table = PolynomialIndex(program.parameters)
         self._number: IndexArray = np.zeros(len(rows.action), dtype=np.int32)
-        on_states = [item for item in rewards.items if not item.is_choice]
-        self._terms: dict[int, Terms] = {_STATE: polynomial_of_items(on_states, compiler)}
-        for number, action in enumerate(actions):
-            own = [i for i in rewards.items if i.is_choice and (i.action or UNLABELLED) == action]
-            self._terms[number] = (
-                polynomial_of_items([*on_states, *own], compiler) if own else self._terms[_STATE]
-            )
+        on_states, on_actions = split_items(rewards.items, actions)
+        alone = polynomial_of_items(on_states, compiler)
+        self._terms: dict[int, Terms] = {_STATE: alone, **dict.fromkeys(range(len(actions)), alone)}
+        for number, own in on_actions.items():
+            self._terms[number] = polynomial_of_items([*on_states, *own], compiler)
 
     def observe(self, frame: StateFrame, part: slice) -> None:
         start = self._rows.choice_start[part.start : part.stop + 1]
@@ -90,14 +87,24 @@ class ParametricObserver:
             selected = np.flatnonzero(action == number)
             if len(selected):
                 inner = frame.select(row[selected])
-                values = {m: coefficient.array(inner) for m, coefficient in terms.items()}
-                earned = PolynomialArray(values, inner.size)
+                earned = polynomials(terms, inner)
                 check_held(earned, inner, self._position)
                 self._number[choices][selected] = self._table.add_array(earned)
 
     def finish(self) -> ParametricReward:
         expressions, expression = self._table.freeze(self._number)
         return ParametricReward(self.name, expressions, expression)
+
+
+def split_items(
+    items: Sequence[RewardItem], actions: Sequence[str]
+) -> tuple[list[RewardItem], dict[int, list[RewardItem]]]:
+    """The items of states, and those of each action that has some, by its number."""
+    on_actions: dict[int, list[RewardItem]] = {}
+    for item in items:
+        if item.is_choice and (name := item.action or UNLABELLED) in actions:
+            on_actions.setdefault(actions.index(name), []).append(item)
+    return [item for item in items if not item.is_choice], on_actions
 
 
 def polynomial_of_items(items: Sequence[RewardItem], compiler: Compiler) -> Terms:
@@ -188,19 +195,11 @@ class _Reward:
         self.name = name
         self._rows = rows
         self._position = items[0].position if items else None
-        on_states = [item for item in items if not item.is_choice]
+        on_states, on_actions = split_items(items, actions)
         self._state_value = _total(on_states, compiler) if on_states else None
         self._state = np.zeros(len(rows.deadlock)) if on_states else None
-        by_action: dict[str, list[RewardItem]] = {}
-        for item in items:
-            if item.is_choice:
-                by_action.setdefault(item.action or UNLABELLED, []).append(item)
-        self._choice_value = {
-            actions.index(action): _total(group, compiler)
-            for action, group in by_action.items()
-            if action in actions
-        }
-        self._choice = np.zeros(len(rows.action)) if by_action else None
+        self._choice_value = {number: _total(own, compiler) for number, own in on_actions.items()}
+        self._choice = np.zeros(len(rows.action)) if len(on_states) < len(items) else None
 
     def observe(self, frame: StateFrame, part: slice) -> None:
         if self._state is not None and self._state_value is not None:

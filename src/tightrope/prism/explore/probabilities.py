@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from enum import Enum
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any
 
@@ -29,7 +29,7 @@ from tightrope.model.polynomial import (
 )
 from tightrope.numerics.arrays import BoolArray, ExactIntegers, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
-from tightrope.prism.explore.compile import Compiler, Ratio, Terms
+from tightrope.prism.explore.compile import Compiler, Ratio, Terms, polynomials
 from tightrope.prism.explore.frame import StateFrame
 from tightrope.prism.explore.key_index import KeyIndex, PolynomialIndex
 from tightrope.prism.parse.syntax import Command, Complaint, Literal, Position
@@ -96,7 +96,7 @@ class PolynomialProbabilities(Probabilities):
         if any(isinstance(each, Ratio) for each in ratios):
             if self.are_rates:
                 raise Complaint("a rate is no polynomial in the parameters but a quotient", command.position)
-            return QuotientDistribution(self, command, ratios)
+            return Quotients(self, command, ratios)
         terms = [each for each in ratios if not isinstance(each, Ratio)]
         return PolynomialDistribution(self, command, terms)
 
@@ -105,24 +105,7 @@ class PolynomialProbabilities(Probabilities):
 
     def resolve(self) -> IndexArray:
         """The entry of the table behind every number."""
-        return self.deferred.resolve(self._compute)
-
-    def _compute(self, operation: Operation, left: OffsetArray, right: OffsetArray) -> IndexArray:
-        if operation is Operation.QUOTIENT or self.table.has_quotients:
-            return combined(self.table, operation, left, right)
-        first = self._batch(left)
-        match operation:
-            case Operation.SUM:
-                return self.table.add_array(first + self._batch(right))
-            case Operation.PRODUCT:
-                return self.table.add_array(first * self._batch(right))
-            case Operation.SHARE:
-                return self.table.add_array(first.divide(RationalArray.from_integers(right)))
-
-    def _batch(self, entries: OffsetArray) -> PolynomialArray:
-        """Far fewer entries are distinct than there are pairs of them."""
-        distinct, position = np.unique(entries, return_inverse=True)
-        return self.table.polynomials(distinct).take(position.reshape(-1))
+        return self.deferred.resolve(partial(combined, self.table))
 
 
 def check_held(values: PolynomialArray, frame: StateFrame, position: Position | None) -> None:
@@ -130,18 +113,6 @@ def check_held(values: PolynomialArray, frame: StateFrame, position: Position | 
     for coefficient in values.terms.values():
         if (wrong := door.first_not_held(coefficient)) is not None:
             frame.fail(f"{door.why_not(coefficient[wrong])},", position, np.arange(frame.size) == wrong)
-
-
-class QuotientDistribution(Distribution):
-    """Polynomials and quotients of polynomials, adding up to 1 as rational functions."""
-
-    def __init__(self, owner: PolynomialProbabilities, command: Command, ratios: Sequence[Terms | Ratio]):
-        self._deferred = owner.deferred
-        self._quotients = Quotients(owner.table, command, ratios)
-        self.variables = self._quotients.variables
-
-    def evaluate(self, frame: StateFrame) -> IndexArray:
-        return self._quotients.numbers(self._deferred, frame)
 
 
 class ConstantDistribution(Distribution):
@@ -179,17 +150,11 @@ class PolynomialDistribution(Distribution):
         self.variables = frozenset[int]().union(*(number.variables for number in numbers))
 
     def evaluate(self, frame: StateFrame) -> IndexArray:
-        values = [
-            PolynomialArray({m: number.array(frame) for m, number in update.items()}, frame.size)
-            for update in self._terms
-        ]
-        total = values[0]
-        for value in values[1:]:
-            total = total + value
+        values = [polynomials(update, frame) for update in self._terms]
         for value, update in zip(values, self._command.updates, strict=True):
             check_held(value, frame, update.position)
         if not self._owner.are_rates:
-            self._check_sum(total, frame)
+            self._check_sum(reduce(add, values), frame)
         return self._deferred.entries(np.stack([self._table.add_array(value) for value in values], axis=1))
 
     def _check_sum(self, total: PolynomialArray, frame: StateFrame) -> None:
@@ -217,11 +182,11 @@ Sides = tuple[PolynomialArray, PolynomialArray]
 """Numerators and denominators, these 1 where an update has a polynomial."""
 
 
-class Quotients:
-    """The probabilities of a command's updates: polynomials or quotients that add up to 1 as functions."""
+class Quotients(Distribution):
+    """Polynomials and quotients of polynomials, adding up to 1 as rational functions."""
 
-    def __init__(self, table: PolynomialIndex, command: Command, ratios: Sequence[Terms | Ratio]):
-        self._table = table
+    def __init__(self, owner: PolynomialProbabilities, command: Command, ratios: Sequence[Terms | Ratio]):
+        self._table, self._deferred = owner.table, owner.deferred
         self._command = command
         self._ratios = ratios
         self._sums = set[tuple[int, ...]]()
@@ -229,8 +194,8 @@ class Quotients:
         numbers = [number for each in sides for side in each for number in side.values()]
         self.variables = frozenset[int]().union(*(number.variables for number in numbers))
 
-    def numbers(self, deferred: Deferred, frame: StateFrame) -> IndexArray:
-        """The numbers of quotients to be computed, for every update (columns) in every row."""
+    def evaluate(self, frame: StateFrame) -> IndexArray:
+        deferred = self._deferred
         sides = [self._sides(each, frame) for each in self._ratios]
         both = PolynomialArray.concatenate([each for side in zip(*sides, strict=True) for each in side])
         tops, bottoms = self._table.add_array(both).reshape(2, len(sides), frame.size).swapaxes(1, 2)
@@ -246,12 +211,12 @@ class Quotients:
     def _sides(self, ratio: Terms | Ratio, frame: StateFrame) -> Sides:
         if not isinstance(ratio, Ratio):
             one = PolynomialArray.constant(RationalArray.constant(1, frame.size))
-            return _values(ratio, frame), one
-        bottom = _values(ratio.denominator, frame)
+            return polynomials(ratio, frame), one
+        bottom = polynomials(ratio.denominator, frame)
         zero = bottom.is_zero()
         if zero.any():
             frame.fail("a probability of this command divides by 0", self._command.position, zero)
-        return _values(ratio.numerator, frame), bottom
+        return polynomials(ratio.numerator, frame), bottom
 
     def _check_sums(self, entries: IndexArray, frame: StateFrame) -> None:
         """Every distinct combination of numerators and denominators once, as rational functions."""
@@ -274,11 +239,15 @@ class Quotients:
 def combined(
     table: PolynomialIndex, operation: Operation, left: OffsetArray, right: OffsetArray
 ) -> IndexArray:
-    """Quotients of polynomials, and sums, products or shares of entries of a table that has quotients."""
+    """Sums, products, shares or quotients of entries, brought to lowest terms where there are quotients."""
     tops, bottoms = _batch(table, left)
+    is_plain = operation is not Operation.QUOTIENT and not table.has_quotients
     if operation is Operation.SHARE:
-        return _entries(table, tops.divide(RationalArray.from_integers(right)), bottoms)
+        tops = tops.divide(RationalArray.from_integers(right))
+        return table.add_array(tops) if is_plain else _entries(table, tops, bottoms)
     other, below = _batch(table, right)
+    if is_plain:
+        return table.add_array(tops + other if operation is Operation.SUM else tops * other)
     if operation is Operation.QUOTIENT:
         return _entries(table, tops, other)
     if operation is Operation.PRODUCT:
@@ -326,10 +295,6 @@ def _sum_to_one(sides: Sequence[Sides]) -> bool:
         else:
             return False
     return shared is not None and bool((reduce(add, tops) - shared).is_zero().all())
-
-
-def _values(terms: Terms, frame: StateFrame) -> PolynomialArray:
-    return PolynomialArray({m: number.array(frame) for m, number in terms.items()}, frame.size)
 
 
 # Sums, products and shares of probabilities, written down during exploration and computed at its end.

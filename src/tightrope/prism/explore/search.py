@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,14 +35,14 @@ from tightrope.numerics.jit import is_interpreting
 from tightrope.prism.expand.program import Definitions, Program
 from tightrope.prism.explore.assemble import Assembler, ModelRows, without
 from tightrope.prism.explore.commands import CommandGroup, TooWideError, groups
-from tightrope.prism.explore.compile import Compiler, StateSpace, Terms
+from tightrope.prism.explore.compile import Compiler, StateSpace, polynomials
 from tightrope.prism.explore.frame import Boolean, StateFrame, Untranslatable
 from tightrope.prism.explore.intervals import IntervalProbabilities, TreeRows, find_factors
 from tightrope.prism.explore.key_index import KeyIndex, PolynomialIndex
 from tightrope.prism.explore.narrow import NARROW, NarrowSearch
-from tightrope.prism.explore.observe import Observations, observe, polynomial_of_items
+from tightrope.prism.explore.observe import Observations, observe, polynomial_of_items, split_items
 from tightrope.prism.explore.probabilities import ZERO, PolynomialProbabilities, Probabilities, check_held
-from tightrope.prism.parse.syntax import Complaint, Expression, ModelType, Rewards
+from tightrope.prism.parse.syntax import Complaint, Expression, ModelType, Rewards, SourceText
 
 _MANY = 24
 """With fewer commands it is not worth the while."""
@@ -119,14 +120,33 @@ _MOST_UNBOUNDED = 10_000_000
 """States of a program with unbounded variables, which may have infinitely many."""
 
 
-def explore(
-    program: Program,
-    parameters: Parameters | None = None,
-    progress: Progress | None = None,
-    warn: Warn | None = None,
-) -> ParametricMDP | IntervalMDP:
-    """The model of a program; its parameters lie in [0, 1] where nothing else is said."""
-    return explore_until(program, None, parameters, progress, warn)[0]
+@dataclass(frozen=True, eq=False)
+class Search:
+    """What is explored, and the states and rows of the model so far."""
+
+    space: StateSpace
+    commands: tuple[CommandGroup, ...]
+    actions: tuple[str, ...]
+    states: KeyIndex
+    assembler: Assembler
+    stop: Boolean | None
+    most: int | None
+    """A limit of states."""
+
+    @staticmethod
+    def of(program: Program, stop: Expression | None, probabilities: Probabilities) -> Search:
+        """At the initial states of a program."""
+        space, is_timed = StateSpace(program), program.type is ModelType.CTMC
+        commands, actions = groups(program, space, probabilities)
+        states = KeyIndex(space.layout.words)
+        states.insert(space.initial)
+        is_chain = is_timed or program.type is ModelType.DTMC
+        condition = None if stop is None else space.compiler().truth(stop)
+        if condition is not None and condition.fails:
+            condition = None  # its errors belong to the property, and are reported with it
+        most = _MOST_UNBOUNDED if program.has_unbounded and not is_timed else None
+        assembler = Assembler(states, probabilities, is_chain, is_timed)
+        return Search(space, commands, actions, states, assembler, condition, most)
 
 
 def explore_until(
@@ -136,11 +156,10 @@ def explore_until(
     progress: Progress | None = None,
     warn: Warn | None = None,
 ) -> tuple[ParametricMDP | IntervalMDP, bool]:
-    """The model of a program in which states with `stop` only have a self-loop, and whether there are any."""
-    try:
+    """The model of a program in which states with `stop` only have a self-loop, and whether there are any;
+    its parameters lie in [0, 1] where nothing else is said."""
+    with SourceText(program.source, program.file).complaints():
         return _explore(program, stop, parameters, progress, warn)
-    except Complaint as complaint:
-        raise program.error(complaint.message, complaint.position, complaint.hint) from None
 
 
 def _explore(
@@ -150,27 +169,16 @@ def _explore(
     progress: Progress | None,
     warn: Warn | None,
 ) -> tuple[ParametricMDP | IntervalMDP, bool]:
-    space = StateSpace(program)
     intervals = IntervalProbabilities()
-    polynomials = PolynomialProbabilities(program.parameters)
-    probabilities: Probabilities = intervals if program.is_interval else polynomials
-    commands, actions = groups(program, space, probabilities)
-    states = KeyIndex(space.layout.words)
-    states.insert(space.initial)
-    assembler = Assembler(states, probabilities, program.type is ModelType.DTMC)
-    condition = None if stop is None else space.compiler().truth(stop)
-    if condition is not None and condition.fails:
-        condition = None  # its errors belong to the property, and are reported with it
-    limit = _MOST_UNBOUNDED if program.has_unbounded else None
-    run_search(space, commands, states, assembler, progress, condition, limit)
-    rows = assembler.finish()
-    if not program.is_interval:
-        rows = replace(rows, probability=polynomials.resolve()[rows.probability])
-        if (cancelled := rows.probability == ZERO).any():
-            rows = without(rows, cancelled)
-    trees = None
+    plain = PolynomialProbabilities(program.parameters)
+    search = Search.of(program, stop, intervals if program.is_interval else plain)
+    run_search(search, progress)
+    space, states, assembler, actions = search.space, search.states, search.assembler, search.actions
+    rows, trees = assembler.finish(), None
     if program.is_interval:
-        trees = find_factors(space, commands, states, rows, intervals, assembler.is_chain)
+        trees = find_factors(space, search.commands, states, rows, intervals, assembler.is_chain)
+    else:
+        rows = resolved(rows, plain)
     if warn is not None:
         warn_of(rows, space, states, warn)
         if intervals.is_outer or trees is not None:
@@ -187,11 +195,19 @@ def _explore(
         own = lower[rows.probability], upper[rows.probability]
         model = IntervalMDP(structure, *own, factored=factored)
         return model, bool(rows.stopped.any())
-    expressions, expression = polynomials.table.freeze(rows.probability)
+    expressions, expression = plain.table.freeze(rows.probability)
     check_table(program, structure, expressions, expression)
     release(expression)
     domain = Parameters.unit_box(program.parameters) if parameters is None else parameters
     return ParametricMDP(structure, expression, expressions, domain), bool(rows.stopped.any())
+
+
+def resolved(rows: ModelRows, probabilities: PolynomialProbabilities) -> ModelRows:
+    """The rows with entries of the table, less those whose terms cancel."""
+    entry = probabilities.resolve()
+    rows = replace(rows, probability=entry[rows.probability], mixed_rate=entry[rows.mixed_rate])
+    cancelled = rows.probability == ZERO
+    return without(rows, cancelled) if cancelled.any() else rows
 
 
 def check_table(
@@ -261,18 +277,17 @@ def factored_rows(
     return FactoredRows(game, lower[number], upper[number], trees.layer_start)
 
 
-def run_search(
-    space: StateSpace,
-    commands: tuple[CommandGroup, ...],
-    states: KeyIndex,
-    assembler: Assembler,
-    progress: Progress | None,
-    stop: Boolean | None,
-    most: int | None,
-) -> None:
-    """Look at states until none is new; those with `stop` are left as they are. `most`: a limit of states."""
-    relevance = Relevance(commands, space.ranges)
-    deep = _Deep(lambda: _narrow_search(space, commands, states, assembler, stop, most))
+def run_search(search: Search, progress: Progress | None) -> None:
+    """Look at states until none is new; those with `stop` are left as they are."""
+    space, states, assembler, stop, most = (
+        search.space,
+        search.states,
+        search.assembler,
+        search.stop,
+        search.most,
+    )
+    relevance = Relevance(search.commands, space.ranges)
+    deep = _Deep(search)
     limit = _ROWS
     memory = door.most_bytes()
     reported = time.monotonic()
@@ -280,7 +295,13 @@ def run_search(
         if not assembler.are_rates:  # there several commands compete in nearly every state
             deep.explore(len(states) - assembler.rows_done)
         if most is not None and len(states) > most:
-            raise _too_many(space, most)
+            variable = next(each for each in space.variables if each.is_unbounded)
+            raise Complaint(
+                f"more than {most:,} states can be reached, and '{variable.name}' has no range: perhaps "
+                "they never end",
+                variable.position,
+                f"give it a range, such as  {variable.name} : [0..1000];",
+            )
         begin = assembler.rows_done
         if begin == len(states):
             break
@@ -302,7 +323,12 @@ def run_search(
             limit = max(1, len(keys) // 2)
             continue
         if len(states) * _STATE_BYTES + assembler.transitions * _TRANSITION_BYTES > memory:
-            raise _too_large(len(states), assembler.transitions)
+            raise Complaint(
+                f"{len(states):,} states with {assembler.transitions:,} transitions have been found, and "
+                "there are more than this machine's memory holds",
+                None,
+                "a smaller instance of the model may fit",
+            )
         outcomes = assembler.add(keys, parts, actions, stopped)
         limit = max(1, min(_ROWS, _OUTCOMES * len(keys) // outcomes))
         if progress is not None and time.monotonic() - reported > _PROGRESS_SECONDS:
@@ -312,46 +338,12 @@ def run_search(
         progress(len(states), assembler.transitions)
 
 
-def _too_large(states: int, transitions: int) -> Complaint:
-    return Complaint(
-        f"{states:,} states with {transitions:,} transitions have been found, and there are more than this "
-        "machine's memory holds",
-        None,
-        "a smaller instance of the model may fit",
-    )
-
-
-def _too_many(space: StateSpace, most: int) -> Complaint:
-    variable = next(each for each in space.variables if each.is_unbounded)
-    return Complaint(
-        f"more than {most:,} states can be reached, and '{variable.name}' has no range: perhaps "
-        "they never end",
-        variable.position,
-        f"give it a range, such as  {variable.name} : [0..1000];",
-    )
-
-
-def _narrow_search(
-    space: StateSpace,
-    commands: tuple[CommandGroup, ...],
-    states: KeyIndex,
-    assembler: Assembler,
-    stop: Boolean | None,
-    most: int | None,
-) -> NarrowSearch | None:
-    """The search state by state, where the program allows it."""
-    try:
-        return NarrowSearch(space, commands, states, assembler, stop, most)
-    except Untranslatable:
-        return None
-
-
 class _Deep:
     """Lets narrow frames be explored state by state once there have been many in a row."""
 
-    def __init__(self, make: Callable[[], NarrowSearch | None]):
-        self._make = make
-        self._search: NarrowSearch | None = None
+    def __init__(self, search: Search):
+        self._search = search
+        self._one_by_one: NarrowSearch | None = None
         self._narrow = 0
         self._patience = _PATIENCE
 
@@ -360,9 +352,18 @@ class _Deep:
         self._narrow = self._narrow + 1 if waiting <= NARROW else 0
         if self._narrow <= self._patience or is_interpreting():
             return
-        if self._search is None:
-            self._search = self._make()
-        if self._search is None or self._search.run() < _WORTH:
+        if self._one_by_one is None:
+            with suppress(Untranslatable):
+                search = self._search
+                self._one_by_one = NarrowSearch(
+                    search.space,
+                    search.commands,
+                    search.states,
+                    search.assembler,
+                    search.stop,
+                    search.most,
+                )
+        if self._one_by_one is None or self._one_by_one.run() < _WORTH:
             self._narrow = 0
             self._patience *= 2
 
@@ -406,10 +407,8 @@ def explore_rates(
     warn: Warn | None = None,
 ) -> tuple[ParametricCTMC, bool]:
     """The chain of a program in which states with `stop` only have a self-loop, and whether there are any."""
-    try:
+    with SourceText(program.source, program.file).complaints():
         return _explore_rates(program, stop, parameters, progress, warn)
-    except Complaint as complaint:
-        raise program.error(complaint.message, complaint.position, complaint.hint) from None
 
 
 def _explore_rates(
@@ -419,21 +418,11 @@ def _explore_rates(
     progress: Progress | None,
     warn: Warn | None,
 ) -> tuple[ParametricCTMC, bool]:
-    space = StateSpace(program)
     rates = PolynomialProbabilities(program.parameters, are_rates=True)
-    commands, actions = groups(program, space, rates)
-    states = KeyIndex(space.layout.words)
-    states.insert(space.initial)
-    assembler = Assembler(states, rates, is_chain=True, are_rates=True)
-    condition = None if stop is None else space.compiler().truth(stop)
-    if condition is not None and condition.fails:
-        condition = None  # its errors belong to the property, and are reported with it
-    run_search(space, commands, states, assembler, progress, condition, None)
-    rows = assembler.finish()
-    resolved = rates.resolve()
-    rows = replace(rows, probability=resolved[rows.probability], mixed_rate=resolved[rows.mixed_rate])
-    if (cancelled := rows.probability == ZERO).any():
-        rows = without(rows, cancelled)
+    search = Search.of(program, stop, rates)
+    run_search(search, progress)
+    space, states, actions = search.space, search.states, search.actions
+    rows = resolved(search.assembler.finish(), rates)
     if warn is not None:
         warn_of(replace(rows, mixed_state=rows.mixed_state[:0]), space, states, warn)
     none = replace(program, rewards=())
@@ -473,15 +462,12 @@ class _RateReward:
         self._table = PolynomialIndex(program.parameters)
         self._state: IndexArray = np.zeros(len(rows.deadlock), dtype=np.int32)
         self._time = self._state.copy()
-        self._on_states = polynomial_of_items([i for i in rewards.items if not i.is_choice], compiler)
-        self._on_actions: dict[int, Terms] = {}
-        for number, action in enumerate(actions):
-            own = [i for i in rewards.items if i.is_choice and (i.action or UNLABELLED) == action]
-            if own:
-                self._on_actions[number] = polynomial_of_items(own, compiler)
+        on_states, on_actions = split_items(rewards.items, actions)
+        self._on_states = polynomial_of_items(on_states, compiler)
+        self._on_actions = {n: polynomial_of_items(own, compiler) for n, own in on_actions.items()}
 
     def observe(self, frame: StateFrame, part: slice) -> None:
-        total = _values(self._on_states, frame)
+        total = polynomials(self._on_states, frame)
         check_held(total, frame, self._position)
         self._state[part] = self._table.add_array(total)
         first, last = np.searchsorted(self._rows.mixed_state, (part.start, part.stop))
@@ -496,7 +482,9 @@ class _RateReward:
                 _, once = np.unique(row[selected], return_index=True)
                 some = selected[once]
                 inner = frame.select(row[some])
-                gained = _values(terms, inner) * self._rates.table.polynomials(rate[some].astype(np.int64))
+                gained = polynomials(terms, inner) * self._rates.table.polynomials(
+                    rate[some].astype(np.int64)
+                )
                 total = _add_rows(total, row[some], gained, frame.size)
                 selected = np.delete(selected, once)
         check_held(total, frame, self._position)
@@ -514,10 +502,6 @@ class _RateReward:
         """What is earned per unit of time, transitions included."""
         expressions, expression = self._table.freeze(self._time)
         return ParametricReward(self.name, expressions, expression)
-
-
-def _values(terms: Terms, frame: StateFrame) -> PolynomialArray:
-    return PolynomialArray({m: number.array(frame) for m, number in terms.items()}, frame.size)
 
 
 def _add_rows(

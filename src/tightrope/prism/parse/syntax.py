@@ -317,7 +317,7 @@ class Complaint(Exception):
         self.hint = hint
 
 
-def position_of(expression: Expression) -> Position | None:
+def position_of(expression: Expression | None) -> Position | None:
     """Where an expression starts; None for one that no text stands behind."""
     position: Position | None = getattr(expression, "position", None)
     return position

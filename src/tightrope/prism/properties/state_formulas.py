@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.errors import InputError
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.rationals import RationalArray
@@ -195,12 +194,7 @@ class StateFormulas:
             for name, column in self._structure.valuations.items()
             if name in used
         }
-        try:
-            return evaluate(expression, {**valuations, **columns}, states)
-        except InputError as error:
-            place = error.location
-            position = Position(place.line, place.column or 1) if place and place.line else None
-            raise Complaint(error.message, position, error.hint) from None
+        return evaluate(expression, {**valuations, **columns}, states)
 
     def _suggest_quotes(self, expression: Expression, scope: Mapping[str, Type]) -> None:
         for name in names(expression):

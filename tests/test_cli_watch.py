@@ -17,7 +17,7 @@ import pytest
 from tightrope.cli import watch as watch_command
 from tightrope.cli.app import run
 from tightrope.data.event_stream import LogEvents
-from tightrope.data.read_options import ReadOptions
+from tightrope.data.read_options import LogReadOptions
 from tightrope.errors import InputError
 from tightrope.monitoring.following import Following
 from tightrope.prism.load import load_prism_text
@@ -215,7 +215,7 @@ def test_a_growing_file_is_followed_line_by_line(ending: str) -> None:
     def take(events: LogEvents) -> None:
         seen.extend(structure.successor[events.transition].tolist())
 
-    log = Following((name,), structure, ReadOptions())
+    log = Following((name,), structure, LogReadOptions())
     header = "s,action,s'\n" if ending == "csv" else ""
     lines = [",".join(row) + "\n" for row in ROWS[:9]]
     if ending == "jsonl":
@@ -226,7 +226,7 @@ def test_a_growing_file_is_followed_line_by_line(ending: str) -> None:
     Path(name).write_text(header + "".join(lines))
     assert log.take_new(take) == 5
     assert seen == [1, 1, 2, 2, 2, 1, 1, 2, 2]
-    resumed = Following((name,), structure, ReadOptions(), read=dict(log.read))
+    resumed = Following((name,), structure, LogReadOptions(), read=dict(log.read))
     with Path(name).open("a") as file:
         file.write(lines[0])
     assert resumed.take_new(take) == 1 and len(seen) == 10
@@ -235,7 +235,7 @@ def test_a_growing_file_is_followed_line_by_line(ending: str) -> None:
 def test_files_that_are_added_to_a_directory_are_taken_once() -> None:
     structure = load_prism_text(MODEL, "m.prism").structure
     Path("runs").mkdir()
-    log = Following(("runs",), structure, ReadOptions())
+    log = Following(("runs",), structure, LogReadOptions())
     write("runs/a.csv", ROWS[:5])
     counts = [log.take_new(lambda events: None)]
     write("runs/b.csv", ROWS[:7])
@@ -318,7 +318,7 @@ def test_places_and_levels_are_refused_before_anything_is_read(capsys: pytest.Ca
 
 def test_a_log_without_next_states_is_not_followed() -> None:
     Path("log.csv").write_text("episode,s,action\n1,0,go\n1,1,go\n")
-    log = Following(("log.csv",), load_prism_text(MODEL, "m.prism").structure, ReadOptions())
+    log = Following(("log.csv",), load_prism_text(MODEL, "m.prism").structure, LogReadOptions())
     with pytest.raises(InputError, match="needs the next state in every row"):
         log.take_new(lambda events: None)
 

@@ -15,7 +15,7 @@ import pytest
 from tightrope.cli.app import run
 from tightrope.data.counts import batch_ends
 from tightrope.data.design import SamplingKind
-from tightrope.data.model_index import Model
+from tightrope.data.model_index import AnyModel
 from tightrope.data.steps import (
     count_environment,
     count_minari,
@@ -30,7 +30,7 @@ from tightrope.model.policy import Policy
 LENGTH = 5
 
 
-def corridor() -> Model:
+def corridor() -> AnyModel:
     """Walk right to the end; `step` may slip, `crawl` does not."""
 
     def successors(x: int) -> dict[str, dict[int, object]]:

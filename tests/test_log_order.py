@@ -11,7 +11,7 @@ import pytest
 
 from tightrope.data.counts import batch_ends
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind
-from tightrope.data.read_options import ReadOptions
+from tightrope.data.read_options import LogReadOptions
 from tightrope.data.reading import Reading, read_data
 from tightrope.errors import InputError
 from tightrope.model.builder import build_from_function
@@ -323,7 +323,7 @@ def test_interleaved_units_are_watched_like_sorted_ones(machine: ParametricMDP, 
     for name, data in (("mixed", rows), ("sorted", sorted(rows, key=lambda row: row[0]))):
         path = tmp_path / f"{name}.parquet"
         pq.write_table(as_table(data), path)
-        log = Following((str(path),), machine.structure, ReadOptions(order="time", until_now=True))
+        log = Following((str(path),), machine.structure, LogReadOptions(order="time", until_now=True))
         taken: list[np.ndarray] = []
         log.take_all(lambda part, taken=taken: taken.append(part.transition))  # type: ignore[misc]
         events.append(np.concatenate(taken))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tightrope.data.log_counts import finish, join
 from tightrope.data.partial_counts import count_part
-from tightrope.data.read_options import ReadOptions
+from tightrope.data.read_options import LogReadOptions
 from tightrope.data.reading import Reading, plan_reading, read_data
 from tightrope.errors import InputError
 from tightrope.io.table.opening import open_tables
@@ -166,9 +166,9 @@ def test_parts_can_be_counted_elsewhere(tmp_path: Path) -> None:
         part = table.slice(number * 200, 200 if number < 2 else None)
         pq.write_table(part, tmp_path / f"{number}.parquet", row_group_size=50)
     tables = open_tables(tmp_path)
-    plan = plan_reading(tables, MODEL.structure, ReadOptions())
+    plan = plan_reading(tables, MODEL.structure, LogReadOptions())
     sent = pickle.loads(pickle.dumps(plan))
     partials = [pickle.loads(pickle.dumps(count_part(sent, part))) for part in plan.parts()]
     assert len(partials) == 3
-    counts = finish(plan, join(plan, iter(partials), ReadOptions()), None, ReadOptions())
+    counts = finish(plan, join(plan, iter(partials), LogReadOptions()), None, LogReadOptions())
     assert counts.count.tolist() == read_data(tmp_path, MODEL).counts.transition.tolist()

@@ -15,7 +15,7 @@ from tightrope.certify.learned import certificate_of
 from tightrope.cli.app import run
 from tightrope.data.counts import batch_ends
 from tightrope.data.design import SamplingDesign, SamplingKind
-from tightrope.data.read_options import ReadOptions
+from tightrope.data.read_options import LogReadOptions
 from tightrope.data.reading import _with_design, read_data
 from tightrope.design.exploration import online
 from tightrope.errors import InputError
@@ -107,16 +107,16 @@ def test_plans_travel_with_the_data():
 
 def test_a_plan_that_contradicts_the_data_is_late():
     counts = counts_of(NAME)
-    told = _with_design(counts, ReadOptions(planned_episodes=3000)).design
+    told = _with_design(counts, LogReadOptions(planned_episodes=3000)).design
     assert (told.planned, told.late_plan, told.censored) == (3000, False, ())
-    other = _with_design(counts, ReadOptions(planned_episodes=5000)).design
+    other = _with_design(counts, LogReadOptions(planned_episodes=5000)).design
     assert (other.planned, other.late_plan) == (5000, True)
     assert other.censored == (
         "5,000 episodes were planned, the log has 3,000",
         "the plan of 5,000 episodes came late: the data record one of 3,000",
     )
     watched = replace(counts, design=replace(counts.design, kind=SamplingKind.ADAPTIVE, anytime=True))
-    later = _with_design(watched, ReadOptions(planned_episodes=2000))
+    later = _with_design(watched, LogReadOptions(planned_episodes=2000))
     assert later.design.late_plan
     assert later.design.censored == ("the plan of 2,000 episodes came late: the data record one of 3,000",)
     assert not learn(

@@ -561,7 +561,7 @@ class SubjectOptions(ModelOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class LogOptions:
-    """How a log is read, under the names of `ReadOptions`."""
+    """How a log is read, under the names of `LogReadOptions`."""
 
     states: States = None
     columns: Columns = None

@@ -29,7 +29,7 @@ from tightrope.cli.flags import as_flags
 from tightrope.cli.options import LogOptions, SubjectOptions, parse_constants
 from tightrope.cli.output import build_progress, reading_progress, warn
 from tightrope.data.columns import StateForm, StateNames
-from tightrope.data.read_options import ReadOptions, event_number
+from tightrope.data.read_options import LogReadOptions, event_number
 from tightrope.errors import InputError, Location, shown
 from tightrope.io.coding import from_plain, to_plain
 from tightrope.io.results import KeptFacts, ReadingFacts
@@ -50,7 +50,7 @@ from tightrope.problem import Model, Problem
 if TYPE_CHECKING:
     from tightrope.benchmarks.instance import Instance
     from tightrope.data.reading import Reading
-    from tightrope.io.table.data_table import DataFile
+    from tightrope.io.table.data_table import LogFile
     from tightrope.logic.product_problem import ProductProblem
     from tightrope.prism.parse.property_syntax import PropertyFile
     from tightrope.prism.properties.boundary import Boundary
@@ -167,7 +167,7 @@ class LogRequest:
     """The places that `--data` names, in their order, and what is said about them."""
 
     places: tuple[str, ...]
-    options: ReadOptions
+    options: LogReadOptions
 
     @staticmethod
     def of(options: LogOptions, places: Sequence[str]) -> LogRequest:
@@ -178,7 +178,7 @@ class LogRequest:
                 given[name] = value.value
             elif name in ("since", "chosen_at"):
                 given[name] = event_number(name, value)
-        return LogRequest(tuple(places), ReadOptions(**given).resolved())
+        return LogRequest(tuple(places), LogReadOptions(**given).resolved())
 
     @property
     def minari(self) -> str | None:
@@ -191,7 +191,7 @@ class LogRequest:
             raise InputError("--skip-invalid goes with data files, not with Minari datasets")
         return self.places[0].removeprefix(MINARI)
 
-    def files(self) -> tuple[DataFile, ...]:
+    def files(self) -> tuple[LogFile, ...]:
         """Every file that is meant; what is no data file is refused before a model is built for it."""
         from tightrope.io.table.files import find_files
         from tightrope.io.table.opening import open_table
@@ -206,7 +206,7 @@ class LogRequest:
             open_table(file)
         return result
 
-    def read(self, model: Model, files: tuple[DataFile, ...]) -> Reading:
+    def read(self, model: Model, files: tuple[LogFile, ...]) -> Reading:
         """The counts, with a sign of life while they are read."""
         from tightrope.data.reading import Reading, read_files
 
@@ -221,7 +221,7 @@ class LogRequest:
             return read_files(files, model, self.options, progress=progress)
 
 
-def about_log(log: LogRequest, files: tuple[DataFile, ...], reading: Reading) -> dict[str, object]:
+def about_log(log: LogRequest, files: tuple[LogFile, ...], reading: Reading) -> dict[str, object]:
     """What a result says about its data: files with digests, how they were read, what was dropped."""
     known = ("source", "seed", "policy", "cap", "at", "property")
     digests = [_digest(file) for file in files]
@@ -265,7 +265,7 @@ def _print_line(line: str) -> None:
     typer.echo(textwrap.fill(shown(line), WIDTH, subsequent_indent="  ", break_on_hyphens=False))
 
 
-def _digest(file: DataFile) -> str:
+def _digest(file: LogFile) -> str:
     digest = sha256()
     with file.open() as raw:
         while block := raw.read(1 << 20):

@@ -63,9 +63,9 @@ from tightrope.data.design import OPEN_END, SamplingDesign, SamplingKind, absorb
 from tightrope.data.simulator import (
     DEFAULT_CAP,
     EPISODES,
+    EpisodeWalk,
     Simulator,
     Trajectories,
-    Walk,
     build_alias_table,
     draw,
     pick,
@@ -242,7 +242,7 @@ def simulate_until_doubled(
         mdp.choice_start, mdp.transition_start, policy.probability, mdp.probability, simulator.stopping
     )
     key = seed_key(seed, EPISODES)
-    walk = Walk(table.row, table.bucket, mdp.successor, mdp.initial, simulator.cap, key)
+    walk = EpisodeWalk(table.row, table.bucket, mdp.successor, mdp.initial, simulator.cap, key)
     compared, due = data.compared, False
     while not due and data.episodes < last:
         walked, steps, doubled = walk_until_doubled(
@@ -260,7 +260,7 @@ def simulate_until_doubled(
 
 @kernel
 def walk_until_doubled(
-    walk: Walk,
+    walk: EpisodeWalk,
     transition_choice: IndexArray,
     first: int,
     last: int,
@@ -280,17 +280,17 @@ def walk_until_doubled(
     while number < last and not due:
         seed_generator(key, number, generator)
         state = initial
-        taken = 0
-        while taken < cap and row[state] >= 0:
+        done = 0
+        while done < cap and row[state] >= 0:
             t = pick(row[state], bucket, draw(generator))
             c = transition_choice[t]
             count[t] += 1
             visits[c] += 1
             if visits[c] - looked[c] >= max(looked[c], 1):
                 due = True
-            taken += 1
+            done += 1
             state = successor[t]
-        steps += taken
+        steps += done
         number += 1
     return number - first, steps, due
 
@@ -494,8 +494,8 @@ class PlannedDraws(Record):
         first = np.concatenate([[0], np.cumsum(members)])[:-1]
         rank[order] = np.arange(len(of_choice)) - np.repeat(first, members)
         whole, rest = np.divmod(self.draws, np.maximum(members, 1))
-        found: OffsetArray = whole[of_choice] + (rank < rest[of_choice])
-        return found
+        result: OffsetArray = whole[of_choice] + (rank < rest[of_choice])
+        return result
 
     @property
     def table(self) -> list[SignatureDraws]:
@@ -527,8 +527,8 @@ def read_draws(path: str | Path, model: ParametricMDP) -> PlannedDraws:
     """Read a file of planned draws; an `InputError` where it does not fit the model."""
     place = Location(str(path))
     hint = "'tightrope plan --generative' writes one"
-    found = read_document(Path(path), DrawsDocument, DRAWS_FORMAT, DRAWS_VERSION, hint)
-    if found.model is not None and found.model != model.hash():
+    document = read_document(Path(path), DrawsDocument, DRAWS_FORMAT, DRAWS_VERSION, hint)
+    if document.model is not None and document.model != model.hash():
         raise InputError(
             "these draws were planned for another model",
             place,
@@ -537,7 +537,7 @@ def read_draws(path: str | Path, model: ParametricMDP) -> PlannedDraws:
     number_of = {tuple(_texts(model, number)): number for number in range(len(model.signatures))}
     draws = np.zeros(len(model.signatures), dtype=np.int64)
     seen: set[int] = set()
-    for row, entry in enumerate(found.draws, start=1):
+    for row, entry in enumerate(document.draws, start=1):
         number = number_of.get(tuple(entry.signature))
         shown = ", ".join(entry.signature)
         if number is None:
@@ -552,7 +552,7 @@ def read_draws(path: str | Path, model: ParametricMDP) -> PlannedDraws:
         draws[number] = entry.draws
     if draws.sum() == 0:
         raise InputError("no draws are planned: the table is empty", place)
-    return PlannedDraws(model, draws, found.planned_from)
+    return PlannedDraws(model, draws, document.planned_from)
 
 
 def _texts(model: ParametricMDP, number: int) -> list[str]:

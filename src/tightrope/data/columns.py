@@ -169,18 +169,18 @@ class ColumnFinder:
         if canonical in self.columns and canonical not in self._taken:
             return canonical
         wanted = [plain_name(canonical), *habits]
-        found = [column for column in self._free() if plain_name(column) in wanted]
-        return self._only(role, found) if found else None
+        candidates = [column for column in self._free() if plain_name(column) in wanted]
+        return self._only(role, candidates) if candidates else None
 
-    def _only(self, role: str, found: list[str]) -> str:
-        if len(found) > 1:
-            shown = " and ".join(f"'{column}'" for column in found[:3])
+    def _only(self, role: str, candidates: list[str]) -> str:
+        if len(candidates) > 1:
+            shown = " and ".join(f"'{column}'" for column in candidates[:3])
             raise InputError(
                 f"the columns {shown} could each be the {describe_role(role)}",
                 Location(self.file),
-                f'say which: `columns="{role}={found[0]}"`',
+                f'say which: `columns="{role}={candidates[0]}"`',
             )
-        return found[0]
+        return candidates[0]
 
     def _free(self) -> Iterable[str]:
         return (column for column in self.columns if column not in self._taken)
@@ -517,15 +517,15 @@ def _or_variables(variables: tuple[str, ...]) -> str:
 
 def _next_variables(table: DataTable, structure: Structure, finder: ColumnFinder) -> tuple[str, ...]:
     variables = tuple(structure.valuations)
-    found = [finder.next_variable(name) for name in variables]
-    if len(variables) == 1 and found[0] is None and variables[0] == STATE:
-        found = [finder.next_state(STATE)]
-    if not any(name is not None for name in found):
+    after = [finder.next_variable(name) for name in variables]
+    if len(variables) == 1 and after[0] is None and variables[0] == STATE:
+        after = [finder.next_state(STATE)]
+    if not any(name is not None for name in after):
         return ()
-    missing = [f"{v}{NEXT}" for v, column in zip(variables, found, strict=True) if column is None]
+    missing = [f"{v}{NEXT}" for v, column in zip(variables, after, strict=True) if column is None]
     if missing:
         raise _missing(table, missing, "some next values are there, these are not")
-    return tuple(name for name in found if name is not None)
+    return tuple(name for name in after if name is not None)
 
 
 def _state_roles(
@@ -546,8 +546,8 @@ def _check_next_row(
     table: DataTable, by: StateNames, structure: Structure, roles: Mapping[str, str], given: Mapping[str, str]
 ) -> None:
     """Next states come from the next row only where something says that rows follow each other."""
-    said = NEXT_STATE in given or any(f"{name}'" in given for name in structure.valuations)
-    if said or any(role in roles for role in (EPISODE, STEP, TIME, TERMINATED, TRUNCATED, DONE)):
+    is_stated = NEXT_STATE in given or any(f"{name}'" in given for name in structure.valuations)
+    if is_stated or any(role in roles for role in (EPISODE, STEP, TIME, TERMINATED, TRUNCATED, DONE)):
         return
     role = NEXT_STATE if by is not StateNames.VARIABLES else f"{next(iter(structure.valuations))}'"
     raise InputError(
@@ -596,20 +596,20 @@ def unused_columns(table: DataTable, used: Sequence[str], roles: Sequence[str]) 
 def point_at_unused(chunk: Chunk, roles: Sequence[str]) -> tuple[str, ...]:
     """What columns that nobody uses look like, where the log has no such thing: times, names of episodes,
     ends."""
-    found, unused = [], "is not used and looks like"
+    hints, unused = [], "is not used and looks like"
     for name, column in chunk.columns.items():
         values = some_values(column)
         looks, shown = look(values), ", ".join(str(value) for value in values)
         if looks == "dates" and not {TIME, STEP} & set(roles):
-            found.append(f"column '{name}' {unused} times ({shown}): `columns=\"time={name}\"`")
+            hints.append(f"column '{name}' {unused} times ({shown}): `columns=\"time={name}\"`")
         elif looks in ("whole numbers", "text") and _ID_WORDS.search(name) and EPISODE not in roles:
             several = len(set(distinct(column.slice(0, LOOKED_AT))[0]))
             if 1 < several <= max(min(chunk.rows, LOOKED_AT) // 2, 2):
-                said = f'names of episodes ({shown}): `columns="episode={name}"`'
-                found.append(f"column '{name}' {unused} {said}")
+                meaning = f'names of episodes ({shown}): `columns="episode={name}"`'
+                hints.append(f"column '{name}' {unused} {meaning}")
         elif _is_flag(values) and _END_WORDS.search(name) and not {TERMINATED, TRUNCATED, DONE} & set(roles):
-            found.append(f"column '{name}' {unused} ends ({shown}): `columns=\"done={name}\"`")
-    return tuple(found)
+            hints.append(f"column '{name}' {unused} ends ({shown}): `columns=\"done={name}\"`")
+    return tuple(hints)
 
 
 def _is_flag(values: Sequence[Any]) -> bool:

@@ -107,8 +107,8 @@ class CostTally:
             self.first += sums.first[: FIRST - len(self.first)]
 
     def sums(self) -> CostSums:
-        kept = {transition: self.of[transition] for transition in sorted(self.of) if self.of[transition][0]}
-        return CostSums(kept, self.least, self.most, tuple(self.first))
+        sums = {transition: self.of[transition] for transition in sorted(self.of) if self.of[transition][0]}
+        return CostSums(sums, self.least, self.most, tuple(self.first))
 
     def _remember(self, transition: OffsetArray, cost: FloatArray, times: int) -> None:
         """Keep the first costs; what is taken back is forgotten."""
@@ -247,11 +247,11 @@ def mean_costs(reward: RewardStructure, structure: Structure, point: list[Fracti
 def reward_of(rewards: Mapping[str, RewardStructure]) -> RewardStructure:
     """The one reward structure that costs can be drawn from, where none is asked for by name."""
     unknown = [name for name, reward in rewards.items() if isinstance(reward, ParametricReward)]
-    found = {name: rewards[name] for name in unknown or rewards}
-    if len(found) == 1:
-        return next(iter(found.values()))
-    what = "no rewards" if not found else f"the rewards {', '.join(repr(name) for name in found)}"
+    usable = {name: rewards[name] for name in unknown or rewards}
+    if len(usable) == 1:
+        return next(iter(usable.values()))
+    what = "no rewards" if not usable else f"the rewards {', '.join(repr(name) for name in usable)}"
     raise InputError(
         f"the model has {what}, so it is not clear what costs are drawn from",
-        hint="name a property that asks for one reward structure" if found else None,
+        hint="name a property that asks for one reward structure" if usable else None,
     )

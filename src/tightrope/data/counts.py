@@ -135,11 +135,11 @@ class Counts(Record):
     def _facts_(self) -> Facts:
         design = self.design
         episodes = "" if design.episodes is None else f", {design.episodes:,} episodes"
-        met, taken = np.count_nonzero(self.visits), np.count_nonzero(self.transition)
+        met, seen = np.count_nonzero(self.visits), np.count_nonzero(self.transition)
         facts = [
             ("sampled", f"{design.kind.value}{episodes}"),
             ("choices", f"{met:,} of {len(self.visits):,} were taken"),
-            ("transitions", f"{taken:,} of {len(self.transition):,} were seen"),
+            ("transitions", f"{seen:,} of {len(self.transition):,} were seen"),
             ("model", self.model_hash[:12]),
         ]
         if self.batches is not None:
@@ -384,7 +384,7 @@ class BatchCounter:
         if self._dense is None:
             return self._sparse
         seen = [np.flatnonzero(row) for row in self._dense]
-        return [(found, row[found]) for found, row in zip(seen, self._dense, strict=True)]
+        return [(places, row[places]) for places, row in zip(seen, self._dense, strict=True)]
 
 
 @kernel
@@ -453,28 +453,30 @@ class Coverage:
 def cover(structure: Structure, counts: Counts) -> Coverage:
     """The coverage of a model's choices by counts; actions with the most visits come first."""
     visits = counts.visits
-    taken = visits > 0
+    is_visited = visits > 0
     action = structure.action_of_choice
     size = len(structure.action_names)
     choices = np.bincount(action, minlength=size)
-    visited = np.bincount(action[taken], minlength=size)
+    visited = np.bincount(action[is_visited], minlength=size)
     total = np.zeros(size, dtype=np.int64)
     np.add.at(total, action, visits)
     order = [a for a in np.lexsort((np.arange(size), -total)).tolist() if choices[a]]
     several = np.diff(structure.transition_start) > 1
-    rare = np.flatnonzero(taken)
+    rare = np.flatnonzero(is_visited)
     rare = rare[np.argsort(visits[rare], kind="stable")[:LISTED]]
     return Coverage(
         states=structure.states,
-        states_visited=len(np.unique(structure.choice_state[taken])),
+        states_visited=len(np.unique(structure.choice_state[is_visited])),
         choices=structure.choices,
-        visited=int(taken.sum()),
+        visited=int(is_visited.sum()),
         open_choices=int(several.sum()),
-        open_visited=int((several & taken).sum()),
+        open_visited=int((several & is_visited).sum()),
         actions=tuple(
             ActionCoverage(structure.action_names[a], int(choices[a]), int(visited[a]), int(total[a]))
             for a in order
         ),
         fewest_visits=tuple(ChoiceVisits(structure.choice_name(int(c)), int(visits[c])) for c in rare),
-        never_visited=tuple(structure.choice_name(int(c)) for c in np.flatnonzero(several & ~taken)[:LISTED]),
+        never_visited=tuple(
+            structure.choice_name(int(c)) for c in np.flatnonzero(several & ~is_visited)[:LISTED]
+        ),
     )

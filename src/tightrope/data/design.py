@@ -232,9 +232,9 @@ def _assumed(field: object, unsaid: Assumed) -> Assumed | None:
         return unsaid
     if not isinstance(field, Mapping) or not isinstance(field.get("why"), str):
         return None
-    known = {kept.value: kept for kept in Kept}
-    kept = known.get(str(field.get("kept")))
-    return None if kept is None else Assumed(unsaid.name, kept, str(field["why"]))
+    known = {how.value: how for how in Kept}
+    how = known.get(str(field.get("kept")))
+    return None if how is None else Assumed(unsaid.name, how, str(field["why"]))
 
 
 def _is_number(value: object) -> bool:

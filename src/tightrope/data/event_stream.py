@@ -39,7 +39,7 @@ from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.partial_counts import locate_known
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.row_sequence import HOLES, MISSING, OUT_OF_ORDER
-from tightrope.data.rows import Rows
+from tightrope.data.rows import LogRows
 from tightrope.data.time_order import Placed, Strands, are_in_time
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import RowProblem
@@ -174,7 +174,7 @@ class _EventReader:
         if self.strands.tails is not None:
             self._release(first, first, 0)
 
-    def _check_values(self, rows: Rows, chunk: Chunk) -> None:
+    def _check_values(self, rows: LogRows, chunk: Chunk) -> None:
         """Refuse values that cannot be read; what the model excludes is looked at later."""
         wrong = rows.problems.copy()
         wrong[np.isin(wrong, EXCLUDED)] = RowProblem.NONE
@@ -276,11 +276,11 @@ class KeptEvents(Record):
         """What is kept, in a line."""
         if self.left_out == 0:
             return f"all {self.last:,} events are kept"
-        kept = f"events {self.first:,} to {self.last:,} are kept, the {self.left_out:,} before are left out"
+        text = f"events {self.first:,} to {self.last:,} are kept, the {self.left_out:,} before are left out"
         if not self.holds:
-            return kept
+            return text
         when = "in advance" if self.chosen_at == 0 else f"when {self.chosen_at:,} had been seen"
-        return f"{kept}, as was decided {when}: what is kept is fresh"
+        return f"{text}, as was decided {when}: what is kept is fresh"
 
     @property
     def missing(self) -> str:
@@ -342,19 +342,19 @@ class RecentEvents:
             raise InputError(f"`chosen_at` is event {recent.chosen_at:,}, but the data have {last:,} events")
         if recent.window is not None:
             self._count(np.concatenate(self._last)[-recent.window :])
-        kept = KeptEvents(first, last, recent.chosen_at)
+        events = KeptEvents(first, last, recent.chosen_at)
         held = whole.design
         design = SamplingDesign(
             SamplingKind.ADAPTIVE,
             steps=self._counted,
-            censored=held.censored if kept.holds else (*held.censored, kept.missing),
+            censored=held.censored if events.holds else (*held.censored, events.missing),
             open_end=held.open_end,
             by_episodes=False,
             order=held.order,
             ends=held.ends,
         )
         batches = self._accumulator.finish()
-        return Counts.from_batches(batches, whole.transition_start, design, whole.model_hash), kept
+        return Counts.from_batches(batches, whole.transition_start, design, whole.model_hash), events
 
 
 def keep_recent(

@@ -63,7 +63,7 @@ from tightrope.data.columns import (
 )
 from tightrope.data.design import ENDS, KNOWN_ENDS
 from tightrope.data.model_index import ModelIndex
-from tightrope.data.read_options import COMPLETE, ReadOptions
+from tightrope.data.read_options import COMPLETE, LogReadOptions
 from tightrope.data.row_validation import RowValidation
 from tightrope.data.rows import RowDecoder, TimeFormat, parse_maps
 from tightrope.errors import InputError, Location, check_keywords, check_number, describe
@@ -91,7 +91,7 @@ DISCRETE_WORDS = (
     "order",
     "gaps",
 )
-"""Options of `ReadOptions` that say nothing about a log in continuous time."""
+"""Options of `LogReadOptions` that say nothing about a log in continuous time."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,7 +128,7 @@ class Exposure(Record):
 
 
 class TimedReadWords(TypedDict, total=False):
-    """The fields of `ReadOptions` that logs in continuous time have, as keyword arguments."""
+    """The fields of `LogReadOptions` that logs in continuous time have, as keyword arguments."""
 
     states: StateNames | StateForm | str | None
     columns: Sequence[str] | Mapping[str, str] | None
@@ -156,10 +156,10 @@ def read_exposure(data: Any, model: Structured | Structure, **words: Unpack[Time
     """
     structure = model if isinstance(model, Structure) else model.structure
     given = check_keywords("read_exposure", TimedReadWords, words)
-    return exposure_of(data, structure, ReadOptions(**given).resolved())
+    return exposure_of(data, structure, LogReadOptions(**given).resolved())
 
 
-def exposure_of(data: Any, structure: Structure, options: ReadOptions) -> Exposure:
+def exposure_of(data: Any, structure: Structure, options: LogReadOptions) -> Exposure:
     """The same, with all that is said about the log."""
     options.check()
     words = [f"`{name}`" for name in DISCRETE_WORDS if getattr(options, name)]
@@ -214,7 +214,7 @@ class _Form:
         return f"'{self.clock}' is {meaning}, states by {', '.join(self.columns.state)}, {episodes}"
 
 
-def _form(table: DataTable, structure: Structure, options: ReadOptions) -> _Form:
+def _form(table: DataTable, structure: Structure, options: LogReadOptions) -> _Form:
     where, variables = Location(table.path), tuple(structure.valuations)
     given = parse_columns(options.columns, variables, (DURATION,))
     clocks = {role: given.get(role, role) for role in (TIME, DURATION)}
@@ -250,7 +250,7 @@ def _form(table: DataTable, structure: Structure, options: ReadOptions) -> _Form
 
 
 def _state_columns(
-    table: DataTable, structure: Structure, options: ReadOptions, finder: ColumnFinder
+    table: DataTable, structure: Structure, options: LogReadOptions, finder: ColumnFinder
 ) -> tuple[StateNames, tuple[str, ...]]:
     """The columns of states: the model's variables, or `state` by index or by its author's names."""
     variables, wanted = tuple(structure.valuations), options.state_names
@@ -315,7 +315,7 @@ class _TimedPart:
 class _ExposureCounter:
     """Adds up the rows of all tables."""
 
-    def __init__(self, structure: Structure, options: ReadOptions):
+    def __init__(self, structure: Structure, options: LogReadOptions):
         self._structure, self._asked = structure, options
         self._index = ModelIndex(structure)
         self.maps = parse_maps(options.maps, tuple(structure.valuations), (TIME, DURATION))

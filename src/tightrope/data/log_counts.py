@@ -50,7 +50,7 @@ from tightrope.data.design import (
     worse,
 )
 from tightrope.data.partial_counts import Joined, Partial, count_part
-from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, ReadOptions
+from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, LogReadOptions
 from tightrope.data.read_plan import ReadPlan, in_threads
 from tightrope.data.reading_hints import likely_reading
 from tightrope.data.row_sequence import (
@@ -169,7 +169,7 @@ class _NotInTime(Exception):
 
 
 def count_log(
-    plan: ReadPlan, stated: SamplingDesign | None, options: ReadOptions, watch: ReadProgress
+    plan: ReadPlan, stated: SamplingDesign | None, options: LogReadOptions, watch: ReadProgress
 ) -> LogCounts:
     """Count a whole log, in batches that follow its times where it has some.
 
@@ -197,7 +197,7 @@ def count_log(
         raise explain(plan, error) from error.__cause__
 
 
-def _followed_by_name(plan: ReadPlan, options: ReadOptions) -> LogCounts:
+def _followed_by_name(plan: ReadPlan, options: LogReadOptions) -> LogCounts:
     """Count a log whose episodes interleave, or by numbers of episodes."""
     in_time = TIME in plan.columns[0].roles and options.order != AS_READ
     if in_time and plan.by_episodes:
@@ -216,7 +216,7 @@ def _followed_by_name(plan: ReadPlan, options: ReadOptions) -> LogCounts:
     return _describe(plan, counted, options, () if plan.by_episodes else (counted.how,))
 
 
-def _count_sorted(plan: ReadPlan, options: ReadOptions) -> LogCounts:
+def _count_sorted(plan: ReadPlan, options: LogReadOptions) -> LogCounts:
     if options.order == AS_READ:
         raise InputError(
             "`order` says that rows stand as they happened, but those of an episode are not in order in time",
@@ -235,7 +235,7 @@ def _count_sorted(plan: ReadPlan, options: ReadOptions) -> LogCounts:
 
 
 def _describe(
-    plan: ReadPlan, counted: StrandCounts, options: ReadOptions, remarks: tuple[str, ...]
+    plan: ReadPlan, counted: StrandCounts, options: LogReadOptions, remarks: tuple[str, ...]
 ) -> LogCounts:
     """The counts of a log whose episodes were followed by name, with what is known of it."""
     strands = counted.strands
@@ -251,7 +251,11 @@ def _describe(
 
 
 def order_of(
-    plan: ReadPlan, notes: OffsetArray, options: ReadOptions, interleaved: bool = False, sorted_: bool = False
+    plan: ReadPlan,
+    notes: OffsetArray,
+    options: LogReadOptions,
+    interleaved: bool = False,
+    sorted_: bool = False,
 ) -> Assumed:
     """Whether batches follow the order in which rows happened, and how that is known."""
     if TIME in plan.columns[0].roles and options.order != AS_READ:
@@ -281,7 +285,7 @@ def ends_of(
     notes: OffsetArray,
     last_is_open: bool,
     order: Assumed,
-    options: ReadOptions,
+    options: LogReadOptions,
     watched: Watched | None = None,
 ) -> Assumed:
     """Whether episodes stop where they were over or cut by a rule, and how that is known."""
@@ -297,7 +301,7 @@ def _ends_of(
     notes: OffsetArray,
     last_is_open: bool,
     order: Assumed,
-    options: ReadOptions,
+    options: LogReadOptions,
     watched: Watched | None,
 ) -> Assumed:
     others, episodes = int(notes[OPEN_ENDS]), int(notes[EPISODES])
@@ -355,7 +359,7 @@ def _watched(plan: ReadPlan, watched: Watched) -> Assumed:
     return Assumed(ENDS, Kept.YES, f"{how}, as their last rows show")
 
 
-def _cut(plan: ReadPlan, notes: OffsetArray, options: ReadOptions) -> Assumed:
+def _cut(plan: ReadPlan, notes: OffsetArray, options: LogReadOptions) -> Assumed:
     """Episodes that are not over are said to have gone on until one instant."""
     where = Location(plan.tables[0].path)
     if TIME not in plan.columns[0].roles:
@@ -399,7 +403,7 @@ def count_parts(plan: ReadPlan, threads: int | None, watch: ReadProgress) -> Ite
     yield from in_threads(workers, lambda part: count_part(plan, part, None, watch.add), parts)
 
 
-def join(plan: ReadPlan, partials: Iterator[Partial], options: ReadOptions) -> Joined:
+def join(plan: ReadPlan, partials: Iterator[Partial], options: LogReadOptions) -> Joined:
     """The sum of partial counts in their order; not in time is an error unless batches end at instants."""
     joined = Joined(plan, BatchAccumulator(plan.structure.transitions))
     in_time = TIME in plan.columns[0].roles and options.order != AS_READ
@@ -415,7 +419,9 @@ def join(plan: ReadPlan, partials: Iterator[Partial], options: ReadOptions) -> J
     return joined
 
 
-def finish(plan: ReadPlan, joined: Joined, stated: SamplingDesign | None, options: ReadOptions) -> LogCounts:
+def finish(
+    plan: ReadPlan, joined: Joined, stated: SamplingDesign | None, options: LogReadOptions
+) -> LogCounts:
     """The counts of a log whose parts have been joined."""
     roles = plan.columns[0].roles
     if joined.is_out_of_order and stated is not None:
@@ -477,7 +483,7 @@ MOST_BATCHES = 1 << 20
 
 
 def count_table(
-    plan: ReadPlan, stated: SamplingDesign | None, options: ReadOptions, watch: ReadProgress
+    plan: ReadPlan, stated: SamplingDesign | None, options: LogReadOptions, watch: ReadProgress
 ) -> LogCounts:
     """Add up one table; batch numbers order the batches in time."""
     try:
@@ -528,7 +534,7 @@ def _count_table(plan: ReadPlan, watch: ReadProgress) -> LogCounts:
     return LogCounts(counts.transition, counts.batches, validation.rows, validation.dropped, None, missing)
 
 
-def _order(plan: ReadPlan, options: ReadOptions) -> Assumed:
+def _order(plan: ReadPlan, options: LogReadOptions) -> Assumed:
     if BATCH not in plan.columns[0].roles:
         return Assumed(ORDER, Kept.UNKNOWN, "a table of counts without a column batch has no order")
     if options.order is not None:
@@ -536,7 +542,7 @@ def _order(plan: ReadPlan, options: ReadOptions) -> Assumed:
     return Assumed(ORDER, Kept.STATED, "the column batch numbers batches in the order in which they came")
 
 
-def _ends(plan: ReadPlan, counted: LogCounts, options: ReadOptions) -> Assumed:
+def _ends(plan: ReadPlan, counted: LogCounts, options: LogReadOptions) -> Assumed:
     if plan.absorbing[plan.structure.successor[counted.count > 0]].all():
         return Assumed(ENDS, Kept.YES, "what is counted leads to states that nothing leaves")
     if options.ends == COMPLETE:

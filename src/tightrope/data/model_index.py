@@ -28,7 +28,7 @@ from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 
 
-class Model(Protocol):
+class AnyModel(Protocol):
     """Any model: parametric, interval or plain."""
 
     @property
@@ -149,12 +149,12 @@ class ModelIndex:
         return int(end - begin)
 
     def transitions(
-        self, state: OffsetArray, taken: Taken, next_state: OffsetArray, problems: ProblemCodes
+        self, state: OffsetArray, choice: Taken, next_state: OffsetArray, problems: ProblemCodes
     ) -> OffsetArray:
         """The transition of each row; rows that are none of the model's are marked."""
         structure = self.structure
         transition = np.zeros(len(state), dtype=np.int64)
-        given = (state, taken.action, taken.local, next_state)
+        given = (state, choice.action, choice.local, next_state)
         _locate(
             structure.choice_start,
             structure.transition_start,
@@ -164,8 +164,8 @@ class ModelIndex:
             transition,
             problems,
         )
-        if (taken.action == NUMBERED).any():
-            numbered = np.where(taken.action == NUMBERED, taken.local, NOT_GIVEN)
+        if (choice.action == NUMBERED).any():
+            numbered = np.where(choice.action == NUMBERED, choice.local, NOT_GIVEN)
             _check_numbers(
                 structure.choice_start,
                 structure.action_of_choice,
@@ -234,15 +234,15 @@ def _locate(
             if matches > 1:
                 problems[i] = _AMBIGUOUS_ACTION
                 continue
-        found = -1
+        place = -1
         for t in range(transition_start[choice], transition_start[choice + 1]):
             if successor[t] == next_state[i]:
-                found = t
+                place = t
                 break
-        if found < 0:
+        if place < 0:
             problems[i] = _IMPOSSIBLE_TRANSITION
         else:
-            transition[i] = found
+            transition[i] = place
 
 
 @kernel

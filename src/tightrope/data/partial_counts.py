@@ -43,7 +43,7 @@ from tightrope.data.row_sequence import (
     no_notes,
     note_open_end,
 )
-from tightrope.data.rows import NO_ACTION, Rows
+from tightrope.data.rows import NO_ACTION, LogRows
 from tightrope.errors import InputError
 from tightrope.io.table.columns import RowProblem
 from tightrope.io.table.data_table import Chunk
@@ -67,8 +67,8 @@ class Partial:
     rows: int = 0
     parts: list[tuple[OffsetArray, OffsetArray]] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
-    head: Rows | None = None
-    tail: Rows | None = None
+    head: LogRows | None = None
+    tail: LogRows | None = None
     head_position: int = 0
     tail_position: int = 0
     after: FollowState = field(default_factory=FollowState.before_all)
@@ -143,7 +143,7 @@ class Joined:
                 return True
         return False
 
-    def _meet(self, part: Partial, head: Rows, bits: int) -> bool:
+    def _meet(self, part: Partial, head: LogRows, bits: int) -> bool:
         """Let the first row of a part follow the last of the part before; whether the episode goes on."""
         last = self._last
         if last is None:
@@ -165,7 +165,7 @@ class Joined:
         self._settle_tail(int(head.state[0]) if marks.continues[0] else None)
         return not marks.is_new[0]
 
-    def _refuse_head(self, part: Partial, head: Rows, problem: RowProblem, before: int) -> None:
+    def _refuse_head(self, part: Partial, head: LogRows, problem: RowProblem, before: int) -> None:
         """The first row of a part turns out to be wrong: an error, or its count is taken back."""
         if not self.plan.skip:
             self._refuse(part.table, head, problem, before)
@@ -185,7 +185,7 @@ class Joined:
             if part.costs is not None:
                 self.costs.add(transition, head.cost, -1)
 
-    def _refuse(self, table: int, row: Rows, problem: RowProblem, before: int) -> None:
+    def _refuse(self, table: int, row: LogRows, problem: RowProblem, before: int) -> None:
         """Remember the first row at an edge that does not follow the row of the part before."""
         validation = self.plan.validation(table, skip=False)
         number, state = int(row.number[0]), int(row.state[0])
@@ -222,7 +222,7 @@ class Joined:
                 self.costs.add(transition, tail.cost)
 
 
-def locate_known(plan: ReadPlan, rows: Rows) -> tuple[OffsetArray, int]:
+def locate_known(plan: ReadPlan, rows: LogRows) -> tuple[OffsetArray, int]:
     """The transitions of rows whose next state is known (the others stay UNKNOWN), and how many visits are
     lost.
 
@@ -248,7 +248,7 @@ def locate_known(plan: ReadPlan, rows: Rows) -> tuple[OffsetArray, int]:
     return transition, lost
 
 
-def _may_go_on(carry: OffsetArray, head: Rows, bits: int) -> bool:
+def _may_go_on(carry: OffsetArray, head: LogRows, bits: int) -> bool:
     """Whether an episode may go on in the next file: only where names and steps, or times, say so."""
     if not bits & HAS_EPISODES or carry[AT_EPISODE] != head.episode[0] or carry[ENDED]:
         return False
@@ -313,7 +313,7 @@ class PartCounter:
         if self.columns.from_next_row:
             waiting = result.tail
             if waiting is not None:
-                rows = Rows.joined([waiting, rows])
+                rows = LogRows.joined([waiting, rows])
             self._follow(rows, 0 if waiting is None else 1)
             result.tail, rows = rows[-1:], rows[:-1]
             transition, lost = locate_known(self.plan, rows)
@@ -332,7 +332,7 @@ class PartCounter:
             transition, position = transition[valid], position[valid]
         self.accumulator.add(transition, position)
 
-    def _follow(self, rows: Rows, start: int) -> None:
+    def _follow(self, rows: LogRows, start: int) -> None:
         plan, result = self.plan, self.result
         closed = plan.leads_nowhere(rows)
         marks = follow(plan.bits(self.part.table), start, rows, closed, result.after, plan.tick)
@@ -346,7 +346,7 @@ class PartCounter:
             if len(placed):
                 result.head = rows[placed[0] : placed[0] + 1]
 
-    def _position(self, rows: Rows) -> OffsetArray:
+    def _position(self, rows: LogRows) -> OffsetArray:
         """Where each row stands in time: the number of its episode, or its own number in the log, from 0; the
         number of its batch where times say when batches end.
         """

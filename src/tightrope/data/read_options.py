@@ -64,7 +64,7 @@ def event_number(name: str, text: str | None) -> int | None:
 
 
 @dataclass(frozen=True)
-class ReadOptions:
+class LogReadOptions:
     """What the user says about a log; None where nothing is said.
 
     `states` is index, variables or own. `columns` and `maps` are those of `--columns` and `--map`: their
@@ -100,11 +100,10 @@ class ReadOptions:
     drop_duplicates: bool = False
     reading: str | Path | None = None
     gaps: str | None = None
-    said: tuple[str, ...] = ()
+    overridden: tuple[str, ...] = ()
 
-    def resolved(self) -> ReadOptions:
-        """With what a saved reading says where nothing else is said; `said` are the words in which that was
-        overridden."""
+    def resolved(self) -> LogReadOptions:
+        """With what a saved reading says where nothing else is; `overridden` notes what is not as it says."""
         if self.reading is None:
             return self
         saved, own, over = load_reading(self.reading), dict[str, Any](), list[str]()
@@ -120,18 +119,18 @@ class ReadOptions:
             elif given != value:
                 over.append(name)
         notes = [f"{word} is not as the reading {self.reading} has it" for word in over]
-        return replace(self, **own, reading=None, said=tuple(notes))
+        return replace(self, **own, reading=None, overridden=tuple(notes))
 
     def saved(self, columns: Mapping[str, str], states: str | None) -> dict[str, Any]:
         """What a saved reading says: all columns as they were read, and whatever was said of the log."""
         columns = {role: name for role, name in columns.items() if role != WATCHED_UNTIL}
         given = parse_columns(self.columns, [role.removesuffix("'") for role in columns])
         timed = {TIME: f"{columns[TIME]}:{given.time_format}"} if given.time_format else {}
-        kept: dict[str, Any] = {name: getattr(self, name) for name in KINDS}
+        values: dict[str, Any] = {name: getattr(self, name) for name in KINDS}
         stated = self.stated_design
-        kept["design"] = stated.value if isinstance(stated, SamplingKind) else None
-        kept["states"] = states
-        return {**kept, "columns": {**columns, **timed}, "maps": map_entries(self.maps or {})}
+        values["design"] = stated.value if isinstance(stated, SamplingKind) else None
+        values["states"] = states
+        return {**values, "columns": {**columns, **timed}, "maps": map_entries(self.maps or {})}
 
     @property
     def place(self) -> Place:
@@ -147,8 +146,8 @@ class ReadOptions:
         for name, known in (("ends", (COMPLETE,)), ("order", (AS_READ, BY_TIME)), ("gaps", (OUTAGE,))):
             value = getattr(self, name)
             if value is not None and value not in known:
-                said = " or ".join(f"'{word}'" for word in known)
-                raise InputError(f"`{name}` is {value!r}, and it may be {said}")
+                allowed = " or ".join(f"'{word}'" for word in known)
+                raise InputError(f"`{name}` is {value!r}, and it may be {allowed}")
         for name in ("until_now", "drop_duplicates"):
             check_type(name, getattr(self, name), bool, "True or False")
         said_ends = [self.ends is not None, self.watched_until is not None, self.until_now]
@@ -164,13 +163,13 @@ class ReadOptions:
         """`since`, `window` and `chosen_at`, checked; None where all events are kept."""
         if self.since is None and self.window is None and self.chosen_at is None:
             return None
-        found = Recent(self.since, self.window, self.chosen_at)
+        recent = Recent(self.since, self.window, self.chosen_at)
         if self.design is not None or self.planned_episodes is not None:
             raise InputError(
                 "what is left of a log when its first events are left out follows no design, and no plan",
                 hint="leave `design` and `planned_episodes` out: time-uniform methods need neither",
             )
-        return found
+        return recent
 
     @property
     def state_names(self) -> StateNames | None:
@@ -224,7 +223,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def load_reading(path: str | Path) -> dict[str, Any]:
-    """What a file says, by the names of `ReadOptions`; unknown keys are refused with their place."""
+    """What a file says, by the names of `LogReadOptions`; unknown keys are refused with their place."""
     check_type("reading", path, str | Path, "the name of a file")
     place = Location(str(path))
     try:
@@ -237,8 +236,8 @@ def load_reading(path: str | Path) -> dict[str, Any]:
     try:
         content = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        found = re.search(r"line (\d+), column (\d+)", str(error))
-        here = place if found is None else _at(path, text, int(found[1]), int(found[2]))
+        at = re.search(r"line (\d+), column (\d+)", str(error))
+        here = place if at is None else _at(path, text, int(at[1]), int(at[2]))
         raise InputError(f"the reading is no TOML: {str(error).split(' (at')[0]}", here) from error
     if content.pop("reading", None) != VERSION:
         raise InputError(
@@ -260,7 +259,7 @@ def load_reading(path: str | Path) -> dict[str, Any]:
 
 
 def reading_text(values: Mapping[str, Any]) -> str:
-    """The file of a reading, by the names of `ReadOptions`; what is None or False is left out.
+    """The file of a reading, by the names of `LogReadOptions`; what is None or False is left out.
 
     >>> print(reading_text({"ends": "complete", "columns": {"time": "Zeit:%d.%m.%Y"}}))
     reading = 1

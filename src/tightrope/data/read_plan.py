@@ -29,7 +29,7 @@ from tightrope.data.row_sequence import (
     Tick,
 )
 from tightrope.data.row_validation import RowValidation
-from tightrope.data.rows import RowDecoder, Rows, TimeKind, ValueMap
+from tightrope.data.rows import LogRows, RowDecoder, TimeKind, ValueMap
 from tightrope.io.table.data_table import DataTable
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
@@ -128,7 +128,7 @@ class ReadPlan:
         """What lets the rows of a table pass; bad ones are skipped as the plan says, or as `skip` does."""
         return RowValidation(self.tables[table], self.decoder(table), self.skip if skip is None else skip)
 
-    def leads_nowhere(self, rows: Rows, table: int = 0) -> BoolArray:
+    def leads_nowhere(self, rows: LogRows, table: int = 0) -> BoolArray:
         """Which rows lead to states that nothing leaves, or stand in one where the next row says it."""
         there = rows.state if self.columns[table].from_next_row else rows.next_state
         inside = (there >= 0) & (there < self.structure.states)

@@ -40,14 +40,14 @@ from tightrope.data.counts import Counts
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind, worse
 from tightrope.data.event_stream import KeptEvents, keep_recent
 from tightrope.data.log_counts import OUT_OF_ORDER, LogCounts, ReadProgress, count_log, count_table
-from tightrope.data.model_index import Model
-from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, ROW_WORDS, ReadOptions
+from tightrope.data.model_index import AnyModel
+from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, ROW_WORDS, LogReadOptions
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.rows import TimeFormat, ValueMap, parse_maps
 from tightrope.data.steps import count_episodes
 from tightrope.data.time_order import clock_of
 from tightrope.errors import InputError, Location, check_keywords, describe
-from tightrope.io.table.data_table import DataFile, DataTable, Metadata
+from tightrope.io.table.data_table import DataTable, LogFile, Metadata
 from tightrope.io.table.opening import is_table, open_table, open_tables
 from tightrope.model.structure import Structure
 from tightrope.numerics.record import Facts, Record
@@ -57,7 +57,7 @@ Progress = Callable[[ReadProgress], None]
 
 
 class ReadWords(TypedDict, total=False):
-    """The fields of `ReadOptions`, as keyword arguments."""
+    """The fields of `LogReadOptions`, as keyword arguments."""
 
     states: StateNames | StateForm | str | None
     columns: Sequence[str] | Mapping[str, str] | None
@@ -113,11 +113,11 @@ class Reading(Record):
         if self.metadata is not None:
             object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
 
-    def to_arrow(self, model: Model) -> Any:
+    def to_arrow(self, model: AnyModel) -> Any:
         """What was counted as a pyarrow table: state, action, next state, count."""
         return self.counts.to_arrow(model)
 
-    def to_dataframe(self, model: Model) -> Any:
+    def to_dataframe(self, model: AnyModel) -> Any:
         """The same as a pandas data frame."""
         return self.counts.to_dataframe(model)
 
@@ -134,7 +134,7 @@ class Reading(Record):
 
 def read_data(
     data: Any,
-    model: Model,
+    model: AnyModel,
     *,
     progress: Progress | None = None,
     **words: Unpack[ReadWords],
@@ -165,7 +165,7 @@ def read_data(
     """
     if not hasattr(model, "structure"):
         raise InputError(f"`model` is {describe(model)}, not a model", hint="tr.load reads one")
-    options = ReadOptions(**check_keywords("read_data", ReadWords, words)).resolved()
+    options = LogReadOptions(**check_keywords("read_data", ReadWords, words)).resolved()
     options.check()
     batches = False
     if isinstance(data, Iterator) and not is_table(data):
@@ -176,14 +176,14 @@ def read_data(
 
 
 def read_files(
-    files: Sequence[DataFile], model: Model, options: ReadOptions, progress: Progress | None = None
+    files: Sequence[LogFile], model: AnyModel, options: LogReadOptions, progress: Progress | None = None
 ) -> Reading:
     """The same for files that were found already."""
     return _of_tables([open_table(file) for file in files], model, options, progress)
 
 
 def _of_tables(
-    tables: Sequence[DataTable], model: Model, options: ReadOptions, progress: Progress | None
+    tables: Sequence[DataTable], model: AnyModel, options: LogReadOptions, progress: Progress | None
 ) -> Reading:
     plan = plan_reading(tables, model.structure, options)
     with counting_at(options.place) as counting:
@@ -200,7 +200,7 @@ def _of_tables(
     return replace(whole, counts=counts, notes=(*whole.notes, recent.note), kept=recent)
 
 
-def plan_reading(tables: Sequence[DataTable], structure: Structure, options: ReadOptions) -> ReadPlan:
+def plan_reading(tables: Sequence[DataTable], structure: Structure, options: LogReadOptions) -> ReadPlan:
     """What every table's columns mean; tables of one shape are read alike."""
     variables = tuple(structure.valuations)
     given = parse_columns(options.columns, variables)
@@ -231,12 +231,12 @@ def plan_reading(tables: Sequence[DataTable], structure: Structure, options: Rea
     return plan
 
 
-def describe_design(plan: ReadPlan, options: ReadOptions) -> SamplingDesign:
+def describe_design(plan: ReadPlan, options: LogReadOptions) -> SamplingDesign:
     """What is known of how a log came about, whatever the model says to its rows."""
     return _whole(replace(plan, skip=True), "", options, None).counts.design
 
 
-def _whole(plan: ReadPlan, model_hash: str, options: ReadOptions, progress: Progress | None) -> Reading:
+def _whole(plan: ReadPlan, model_hash: str, options: LogReadOptions, progress: Progress | None) -> Reading:
     """All segments of the log, one after the other."""
     total: Counts | None = None
     dropped: Counter[str] = Counter()
@@ -263,11 +263,11 @@ def _whole(plan: ReadPlan, model_hash: str, options: ReadOptions, progress: Prog
     total = _with_design(total, options)
     notes += _about_plan(total.design, options)
     columns = plan.columns[0]
-    notes += [*options.said, *unused_columns(plan.tables[0], columns.names, list(columns.roles))]
+    notes += [*options.overridden, *unused_columns(plan.tables[0], columns.names, list(columns.roles))]
     return Reading(total, rows, dict(dropped), metadata, _read_as(plan), tuple(dict.fromkeys(notes)), names)
 
 
-def _after(earlier: SamplingDesign, later: SamplingDesign, options: ReadOptions) -> SamplingDesign:
+def _after(earlier: SamplingDesign, later: SamplingDesign, options: LogReadOptions) -> SamplingDesign:
     """The later of two data sets that are read one after the other: nothing says that it came later.
 
     Where neither policy looked at outcomes the two are independent, and any order is theirs.
@@ -283,7 +283,7 @@ def _after(earlier: SamplingDesign, later: SamplingDesign, options: ReadOptions)
     return replace(later, order=worse(later.order, order))
 
 
-def _segments(plan: ReadPlan, options: ReadOptions) -> list[ReadPlan]:
+def _segments(plan: ReadPlan, options: LogReadOptions) -> list[ReadPlan]:
     """Files of our own and tables of counts stand for themselves; other files in a row are one log."""
     groups: list[list[int]] = []
     for number, table in enumerate(plan.tables):
@@ -316,7 +316,7 @@ def _same_log(plan: ReadPlan, one: int, other: int) -> bool:
     return plan.bits(one) == plan.bits(other)
 
 
-def _by_episodes(table: DataTable, columns: RowColumns, options: ReadOptions) -> bool:
+def _by_episodes(table: DataTable, columns: RowColumns, options: LogReadOptions) -> bool:
     """Whether batches end after numbers of episodes: in files of ours, and under a plan of episodes."""
     if "episode" not in columns.roles:
         return False
@@ -328,7 +328,7 @@ def _by_episodes(table: DataTable, columns: RowColumns, options: ReadOptions) ->
 
 
 def _segment(
-    plan: ReadPlan, model_hash: str, options: ReadOptions, watch: ReadProgress
+    plan: ReadPlan, model_hash: str, options: LogReadOptions, watch: ReadProgress
 ) -> tuple[Counts, LogCounts]:
     table = plan.tables[0]
     stated = _stated_design(table)
@@ -361,7 +361,7 @@ def _segment(
     return counts, log
 
 
-def _with_design(counts: Counts, options: ReadOptions) -> Counts:
+def _with_design(counts: Counts, options: LogReadOptions) -> Counts:
     """The counts under the design that the user states, with what is missing from them."""
     held, stated = counts.design, options.stated_design
     if isinstance(stated, SamplingDesign):
@@ -393,7 +393,7 @@ def _with_design(counts: Counts, options: ReadOptions) -> Counts:
     return replace(counts, design=held)
 
 
-def _about_plan(design: SamplingDesign, options: ReadOptions) -> list[str]:
+def _about_plan(design: SamplingDesign, options: LogReadOptions) -> list[str]:
     """What was planned, what came, and what that means."""
     plan, came = options.planned_episodes, design.episodes
     if plan is None:
@@ -413,7 +413,7 @@ def _about_plan(design: SamplingDesign, options: ReadOptions) -> list[str]:
     return [f"{plan:,} episodes were planned, {came:,} came: pilot and bets follow the plan{more}"]
 
 
-def _of_episodes(counts: Counts, recent: KeptEvents | None, options: ReadOptions) -> Reading:
+def _of_episodes(counts: Counts, recent: KeptEvents | None, options: LogReadOptions) -> Reading:
     counts = _with_design(counts, options)
     notes = () if recent is None else (recent.note,)
     rows = counts.steps if recent is None else recent.last
@@ -472,7 +472,7 @@ def _check_maps(table: DataTable, columns: RowColumns, maps: Mapping[str, ValueM
         )
 
 
-def _with_watched(table: DataTable, columns: RowColumns, options: ReadOptions) -> RowColumns:
+def _with_watched(table: DataTable, columns: RowColumns, options: LogReadOptions) -> RowColumns:
     """The columns of a log of steps, one of which says until when each episode was watched."""
     name = str(options.watched_until)
     if name not in table.names:
@@ -493,7 +493,7 @@ def _with_watched(table: DataTable, columns: RowColumns, options: ReadOptions) -
 
 
 def _refuse_words_about_rows(
-    table: DataTable, columns: RowColumns, options: ReadOptions, given: Mapping[str, str]
+    table: DataTable, columns: RowColumns, options: LogReadOptions, given: Mapping[str, str]
 ) -> None:
     """A table of counts has neither rows in time nor ends of episodes: words about them would do nothing."""
     words = [f"`{name}`" for name in ROW_WORDS if getattr(options, name)]

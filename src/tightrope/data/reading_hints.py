@@ -24,7 +24,7 @@ import numpy as np
 from tightrope.data.columns import ACTION, BATCH, CHOICE, COUNT, EPISODE, STEP, StateNames, describe_role
 from tightrope.data.model_index import NO_SUCH_ACTION, NOT_GIVEN, UNKNOWN, Taken
 from tightrope.data.read_plan import ReadPlan
-from tightrope.data.rows import NO_ACTION, RowDecoder, Rows
+from tightrope.data.rows import NO_ACTION, LogRows, RowDecoder
 from tightrope.errors import InputError
 from tightrope.io.table.columns import (
     ProblemCodes,
@@ -82,7 +82,7 @@ class _Looker:
         self.structure = plan.structure
         self.columns = plan.columns[table]
         self.decoder: RowDecoder = plan.decoder(table)
-        self.rows: Rows = self.decoder.decode(chunk)
+        self.rows: LogRows = self.decoder.decode(chunk)
 
     def answer(self) -> str | None:
         step = self.columns.roles.get(STEP)
@@ -97,22 +97,22 @@ class _Looker:
             next_state = other.states(after) if after else np.full(len(state), UNKNOWN, dtype=np.int64)
             if other.swapped:
                 state, next_state = next_state, state
-            taken = self.rows.taken
+            choice = self.rows.taken
             if other.action is not None:
-                taken = other.action(self._actions())
-            if self._fitting(state, next_state, taken) == self._count_wanted():
+                choice = other.action(self._actions())
+            if self._fitting(state, next_state, choice) == self._count_wanted():
                 return f"these look like {other.words}"
         return None
 
     def _values(self, names: tuple[str, ...]) -> Values:
         problems: ProblemCodes = np.zeros(self.chunk.rows, dtype=np.int8)
-        found = []
+        columns = []
         for name in names:
             try:
-                found.append(whole_numbers(self.chunk.columns[name], name, "", problems))
+                columns.append(whole_numbers(self.chunk.columns[name], name, "", problems))
             except InputError:
                 return ()
-        return tuple(found) if not problems.any() else ()
+        return tuple(columns) if not problems.any() else ()
 
     def _actions(self) -> OffsetArray:
         problems: ProblemCodes = np.zeros(self.chunk.rows, dtype=np.int8)
@@ -136,7 +136,7 @@ class _Looker:
         """The number of rows that a reading must explain."""
         return len(self._continues()) if self.columns.from_next_row else len(self.rows)
 
-    def _fitting(self, state: OffsetArray, next_state: OffsetArray, taken: Taken) -> int:
+    def _fitting(self, state: OffsetArray, next_state: OffsetArray, choice: Taken) -> int:
         """How many rows are transitions of the model."""
         if len(state) == 0:
             return -1
@@ -145,9 +145,9 @@ class _Looker:
             if len(rows) == 0:
                 return -1
             next_state, state = state[rows + 1], state[rows]
-            taken = Taken(taken.action[rows], taken.local[rows])
+            choice = Taken(choice.action[rows], choice.local[rows])
         problems: ProblemCodes = np.zeros(len(state), dtype=np.int8)
-        self.index.transitions(state, taken, next_state, problems)
+        self.index.transitions(state, choice, next_state, problems)
         return int((problems == 0).sum())
 
     def _others(self) -> Iterator[_Other]:
@@ -305,7 +305,7 @@ def _ignore() -> None:
     """A row with the wrong number of fields has no values to show."""
 
 
-def _find_transitions(plan: ReadPlan, rows: Rows, from_next_row: bool) -> None:
+def _find_transitions(plan: ReadPlan, rows: LogRows, from_next_row: bool) -> None:
     """Mark the rows whose action or transition the model does not have."""
     if not from_next_row:
         plan.index.transitions(rows.state, rows.taken, rows.next_state, rows.problems)
@@ -322,7 +322,7 @@ _Kind = tuple[str, BoolArray, dict[str, str]]
 
 
 def _kinds(
-    rows: Rows, state_roles: Mapping[str, str], roles: Mapping[str, str], state: Sequence[str]
+    rows: LogRows, state_roles: Mapping[str, str], roles: Mapping[str, str], state: Sequence[str]
 ) -> list[_Kind]:
     """(kind, the rows of that kind, the columns that show what is wrong by what they hold)."""
     problems = rows.problems
@@ -340,7 +340,7 @@ def _kinds(
     ]
 
 
-def _unreadable(decoder: RowDecoder, chunk: Chunk, rows: Rows, shown: dict[str, str]) -> Counter[str]:
+def _unreadable(decoder: RowDecoder, chunk: Chunk, rows: LogRows, shown: dict[str, str]) -> Counter[str]:
     """Columns with values that cannot be read, by rows; `shown` says of each column what it holds there:
     three values, and what they look like."""
     import pyarrow as pa
@@ -349,7 +349,7 @@ def _unreadable(decoder: RowDecoder, chunk: Chunk, rows: Rows, shown: dict[str, 
         int(code) for code in (RowProblem.NOT_A_NUMBER, RowProblem.FRACTIONAL, RowProblem.UNMAPPED_VALUE)
     ]
     bad, columns = np.isin(rows.problems, wanted), decoder.columns
-    found: Counter[str] = Counter()
+    unreadable: Counter[str] = Counter()
     for role, name in [*columns.state_roles.items(), *columns.roles.items()] if bad.any() else ():
         flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
         known = decoder.maps.get(role.removesuffix("'"))
@@ -362,8 +362,8 @@ def _unreadable(decoder: RowDecoder, chunk: Chunk, rows: Rows, shown: dict[str, 
         if failed.any():
             naming = "" if role == name else f", read as {describe_role(role)}"
             text = f"column '{name}'{naming}: {describe_column(chunk.columns[name].filter(pa.array(failed)))}"
-            found[shown.setdefault(name, text)] += int(failed.sum())
-    return found
+            unreadable[shown.setdefault(name, text)] += int(failed.sum())
+    return unreadable
 
 
 def _by_number(decoder: RowDecoder) -> bool:

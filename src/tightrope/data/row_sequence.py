@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.data.model_index import UNKNOWN
-from tightrope.data.rows import Rows
+from tightrope.data.rows import LogRows
 from tightrope.io.table.columns import RowProblem
 from tightrope.model.structure import frozen_array
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
@@ -157,7 +157,7 @@ def find_tick(episode: OffsetArray, time: OffsetArray, is_float: bool) -> Tick:
 def follow(
     bits: int,
     start: int,
-    rows: Rows,
+    rows: LogRows,
     closed: BoolArray,
     state: FollowState,
     tick: Tick | None = None,

@@ -68,7 +68,7 @@ NO_ACTION = -3
 
 
 @dataclass
-class Rows:
+class LogRows:
     """One entry per row. Columns that the log does not have are 0; `next_state` is UNKNOWN until it is known.
 
     `placed` says whether episode, step and time of a row can be read.
@@ -90,13 +90,13 @@ class Rows:
     def __len__(self) -> int:
         return len(self.number)
 
-    def __getitem__(self, part: Any) -> Rows:
-        return Rows(*(getattr(self, field.name)[part] for field in fields(Rows)))
+    def __getitem__(self, part: Any) -> LogRows:
+        return LogRows(*(getattr(self, field.name)[part] for field in fields(LogRows)))
 
     @staticmethod
-    def joined(parts: list[Rows]) -> Rows:
+    def joined(parts: list[LogRows]) -> LogRows:
         """Rows of several chunks, one below the other."""
-        return Rows(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Rows)))
+        return LogRows(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(LogRows)))
 
     def repeats(self, from_next_row: bool) -> BoolArray:
         """Rows that say the same as the row before, at the same place."""
@@ -130,7 +130,7 @@ class RowDecoder:
         self.index = index
         self.file = file
 
-    def decode(self, chunk: Chunk) -> Rows:
+    def decode(self, chunk: Chunk) -> LogRows:
         """Values that are none are marked in `problems`."""
         columns, rows = self.columns, chunk.rows
         problems: ProblemCodes = np.zeros(rows, dtype=np.int8)
@@ -167,7 +167,7 @@ class RowDecoder:
         number = np.arange(chunk.first_row, chunk.first_row + rows, dtype=np.int64)
         action, local = choice.action, choice.local
         place = (episode, step, time, placed, ended)
-        return Rows(number, state, action, local, next_state, *place, problems, cost)
+        return LogRows(number, state, action, local, next_state, *place, problems, cost)
 
     def times(self, chunk: Chunk, problems: ProblemCodes) -> OffsetArray:
         """The times of rows, as whole numbers that rise with them."""

@@ -197,8 +197,8 @@ class Simulator(Record):
         counters = self._counters(episodes)
         begin, steps = 0, 0
         for end in _positive_ends(episodes, "episodes"):
-            taken, part = counters.run(work, first + begin, first + end)
-            steps += taken
+            walked, part = counters.run(work, first + begin, first + end)
+            steps += walked
             parts.append(part)
             begin = end
         design = SamplingDesign(SamplingKind.TRAJECTORIES, episodes, steps, self.repeats, planned=episodes)
@@ -257,11 +257,11 @@ class Simulator(Record):
         """The hash that the counts carry."""
         return self.model_hash if self.model_hash is not None else self.mdp.hash()
 
-    def _walk(self, key: np.uint64) -> tuple[Walk, Runs | None]:
+    def _walk(self, key: np.uint64) -> tuple[EpisodeWalk, Runs | None]:
         """What kernels need of model and policy."""
         mdp, runs = self.mdp, None if self._followed is None else self._followed.steps
         table = self._episode_table if runs is None else self._choice_table
-        walk = Walk(table.row, table.bucket, mdp.successor, mdp.initial, self.cap, key)
+        walk = EpisodeWalk(table.row, table.bucket, mdp.successor, mdp.initial, self.cap, key)
         return walk, None if runs is None else Runs(self.stopping, runs.start, runs.step, runs.choice)
 
     @cached_property
@@ -507,7 +507,7 @@ LANES = 8
 """Episodes walked at once by one thread."""
 
 
-class Walk(NamedTuple):
+class EpisodeWalk(NamedTuple):
     """An alias table with a row per state, or per choice where the policy depends on the step (`Runs`); where
     transitions lead; how episodes begin and end; `key` is that of their generators.
     """
@@ -539,20 +539,20 @@ def _find_row(
     step: OffsetArray,
     choice: OffsetArray,
     state: int,
-    taken: int,
+    done: int,
 ) -> int:
     """The row of the choice that a policy takes in a state after so many steps; STOP where episodes end."""
     if stopping[state]:
         return STOP
     j = start[state]
-    while j + 1 < start[state + 1] and step[j + 1] <= taken:
+    while j + 1 < start[state + 1] and step[j + 1] <= done:
         j += 1
     return int(row[choice[j]])
 
 
 @kernel
 def count_episodes(
-    walk: Walk, runs: Runs | None, first: int, last: int, count: OffsetArray, touched: IndexArray
+    walk: EpisodeWalk, runs: Runs | None, first: int, last: int, count: OffsetArray, touched: IndexArray
 ) -> tuple[int, int]:
     """Walk the episodes first..last−1 and add their transitions to `count`.
 
@@ -609,7 +609,7 @@ def count_episodes(
 
 @kernel
 def record_episodes(
-    walk: Walk,
+    walk: EpisodeWalk,
     runs: Runs | None,
     first: int,
     last: int,
@@ -630,16 +630,16 @@ def record_episodes(
     while number < last and rows + cap <= len(transition):
         seed_generator(key, number, generator)
         state = initial
-        for taken in range(cap):
+        for done in range(cap):
             if runs is None:
                 here = row[state]
             else:
-                here = _find_row(row, stopping, run_start, run_step, run_choice, state, taken)
+                here = _find_row(row, stopping, run_start, run_step, run_choice, state, done)
             if here < 0:
                 break
             t = pick(here, bucket, draw(generator))
             episode[rows] = number
-            step[rows] = taken
+            step[rows] = done
             transition[rows] = t
             rows += 1
             state = successor[t]

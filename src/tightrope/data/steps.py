@@ -50,8 +50,8 @@ from tightrope.data.design import (
     can_repeat_choice,
 )
 from tightrope.data.event_stream import KeptEvents, RecentEvents
-from tightrope.data.model_index import Model, ModelIndex
-from tightrope.data.read_options import ReadOptions
+from tightrope.data.model_index import AnyModel, ModelIndex
+from tightrope.data.read_options import LogReadOptions
 from tightrope.data.simulator import DEFAULT_CAP
 from tightrope.errors import InputError, describe
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
@@ -120,7 +120,7 @@ class StepReader:
 
 
 def count_episodes(
-    episodes: Any, structure: Structure, model_hash: str, options: ReadOptions
+    episodes: Any, structure: Structure, model_hash: str, options: LogReadOptions
 ) -> tuple[Counts, KeptEvents | None]:
     """One batch position per step, in the order in which the episodes come; and what is kept of them."""
     if not isinstance(episodes, Iterable) or isinstance(episodes, str | bytes):
@@ -284,9 +284,9 @@ class ObservationMap:
         """The transition that leads from a choice to a state."""
         structure = self.structure
         first, last = int(structure.transition_start[choice]), int(structure.transition_start[choice + 1])
-        found = np.flatnonzero(structure.successor[first:last] == next_state)
-        if len(found):
-            return first + int(found[0])
+        places = np.flatnonzero(structure.successor[first:last] == next_state)
+        if len(places):
+            return first + int(places[0])
         raise InputError(
             f"{where}: the model has no transition of {structure.choice_name(choice)} to state "
             f"{structure.state_name(next_state)}",
@@ -343,7 +343,7 @@ class SteppedEnvironment:
     def __init__(
         self,
         environment: Any,
-        model: Model,
+        model: AnyModel,
         stop: BoolArray | None = None,
         cap: int = DEFAULT_CAP,
         convert_obs: ConvertObservation | None = None,
@@ -375,7 +375,7 @@ class SteppedEnvironment:
 
 def count_environment(
     environment: Any,
-    model: Model,
+    model: AnyModel,
     episodes: int,
     seed: int,
     *,
@@ -423,7 +423,7 @@ def load_minari(name: str) -> Any:
 
 def count_minari(
     dataset: Any,
-    model: Model,
+    model: AnyModel,
     *,
     convert_obs: ConvertObservation | None = None,
     actions: Sequence[str] | None = None,

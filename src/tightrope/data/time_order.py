@@ -67,7 +67,7 @@ from tightrope.data.row_sequence import (
     note_open_end,
 )
 from tightrope.data.row_validation import count_problems
-from tightrope.data.rows import Rows, TimeKind, identities
+from tightrope.data.rows import LogRows, TimeKind, identities
 from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes, RowProblem
 from tightrope.io.table.data_table import Chunk, DataTable
@@ -280,7 +280,7 @@ class _Times:
         rows = sum(map(len, pieces))
         if (
             self._keeps
-            and rows + sum(len(kept) for part in self._kept.values() for kept in part) <= MOST_KEPT
+            and rows + sum(len(piece) for part in self._kept.values() for piece in part) <= MOST_KEPT
         ):
             self._kept[number] = pieces
 
@@ -317,7 +317,7 @@ class Placed:
     whether each begins an episode.
     """
 
-    rows: Rows
+    rows: LogRows
     table: OffsetArray
     batch: OffsetArray
     transition: OffsetArray
@@ -329,7 +329,7 @@ class Placed:
 
     @staticmethod
     def joined(parts: list[Placed]) -> Placed:
-        rows = Rows.joined([part.rows for part in parts])
+        rows = LogRows.joined([part.rows for part in parts])
         return Placed(rows, *(np.concatenate([getattr(part, name) for part in parts]) for name in _BESIDE))
 
     @property
@@ -355,7 +355,7 @@ class Watched:
     unknown: int = 0
     has_rows_at_ends: bool = False
 
-    def add(self, rows: Rows, until: OffsetArray) -> None:
+    def add(self, rows: LogRows, until: OffsetArray) -> None:
         """The ends of a chunk, the latest of each episode; UNWATCHED where a row has none."""
         known = rows.placed & (until != UNWATCHED)
         self.has_rows_at_ends |= bool(np.any(until[known] == rows.time[known]))
@@ -365,7 +365,7 @@ class Watched:
         for name, end in zip(names.tolist(), latest.tolist(), strict=True):
             self.until[name] = max(end, self.until.get(name, end))
 
-    def end(self, rows: Rows, row: int, tick: Tick, table: DataTable) -> None:
+    def end(self, rows: LogRows, row: int, tick: Tick, table: DataTable) -> None:
         """An open episode whose last row this is."""
         end = self.until.pop(int(rows.episode[row]), None)
         if end is None:
@@ -400,7 +400,7 @@ class Strands:
         self.watched = Watched() if WATCHED_UNTIL in roles else None
 
     def follow(
-        self, rows: Rows, table: int | OffsetArray, batch: OffsetArray, until: OffsetArray | None = None
+        self, rows: LogRows, table: int | OffsetArray, batch: OffsetArray, until: OffsetArray | None = None
     ) -> Placed:
         """Follow a chunk; the rows that are settled by it, of this chunk and of those before.
 
@@ -480,7 +480,7 @@ class Strands:
         assert self.tails is not None
         return self.tails
 
-    def _waiting(self, rows: Rows, table: int) -> tuple[OffsetArray, OffsetArray]:
+    def _waiting(self, rows: LogRows, table: int) -> tuple[OffsetArray, OffsetArray]:
         """Which tails go on in a chunk, and which do not: their names are those of other episodes now.
 
         In another table a name may be that of the same episode, where it goes on with the next step or later.
@@ -505,7 +505,7 @@ class Strands:
         goes_on |= tails.table == table
         return place[goes_on], place[~goes_on]
 
-    def _lasts(self, rows: Rows) -> BoolArray:
+    def _lasts(self, rows: LogRows) -> BoolArray:
         """The last row of each episode in rows that are grouped."""
         result: BoolArray = np.zeros(len(rows), dtype=np.bool_)
         if len(rows):
@@ -560,11 +560,11 @@ def count_strands(plan: ReadPlan) -> StrandCounts:
     return counter.finish()
 
 
-def _decoded(plan: ReadPlan) -> Iterator[tuple[int, Chunk, Rows]]:
+def _decoded(plan: ReadPlan) -> Iterator[tuple[int, Chunk, LogRows]]:
     """All chunks in the order of the log; the next one is decoded while one is counted."""
     plan.prepare()
 
-    def chunks() -> Iterator[tuple[int, Chunk, Rows]]:
+    def chunks() -> Iterator[tuple[int, Chunk, LogRows]]:
         for number, table in enumerate(plan.tables):
             decoder = plan.decoder(number)
             for chunk in table.chunks(plan.columns[number].names, None):
@@ -591,7 +591,7 @@ class _StrandCounter:
         self.costs = CostTally() if COST in plan.columns[0].roles else None
         self._seen: set[int] = set()
 
-    def add(self, table: int, chunk: Chunk, rows: Rows) -> None:
+    def add(self, table: int, chunk: Chunk, rows: LogRows) -> None:
         self.rows += chunk.rows
         if not self.plan.skip and rows.problems.any():
             self.plan.validation(table).admit(rows, chunk)
@@ -604,7 +604,7 @@ class _StrandCounter:
         batch = self.batch_of(rows, np.arange(first, first + len(rows)))
         self.count(self.strands.follow(rows, table, batch, until))
 
-    def batch_of(self, rows: Rows, position: OffsetArray) -> OffsetArray:
+    def batch_of(self, rows: LogRows, position: OffsetArray) -> OffsetArray:
         """The batch of each row: by its time, by the episodes that had begun, or by its place in the log."""
         if self.plan.boundaries is not None:
             return np.searchsorted(self.plan.boundaries, rows.time)
@@ -612,7 +612,7 @@ class _StrandCounter:
             position = self._begun(rows) - 1
         return np.searchsorted(self.ends, position, side="right")
 
-    def _begun(self, rows: Rows) -> OffsetArray:
+    def _begun(self, rows: LogRows) -> OffsetArray:
         """How many episodes had begun at each row, this one included; by names alone."""
         names, first = np.unique(rows.episode, return_index=True)
         fresh = [
@@ -712,9 +712,9 @@ def times_fall(plan: ReadPlan) -> bool:
     return False
 
 
-def _all_rows(plan: ReadPlan) -> tuple[Rows, OffsetArray]:
+def _all_rows(plan: ReadPlan) -> tuple[LogRows, OffsetArray]:
     """Every row of the log, and which table it comes from; bad values are errors unless they are skipped."""
-    parts: list[Rows] = []
+    parts: list[LogRows] = []
     table: list[OffsetArray] = []
     for number, opened in enumerate(plan.tables):
         decoder, validation = plan.decoder(number), plan.validation(number)
@@ -724,10 +724,10 @@ def _all_rows(plan: ReadPlan) -> tuple[Rows, OffsetArray]:
                 validation.admit(rows, chunk)
             parts.append(rows)
             table.append(np.full(len(rows), number, dtype=np.int64))
-    return Rows.joined(parts), np.concatenate(table)
+    return LogRows.joined(parts), np.concatenate(table)
 
 
-def _episodes(rows: Rows, table: OffsetArray, named: bool, by_step: bool) -> OffsetArray:
+def _episodes(rows: LogRows, table: OffsetArray, named: bool, by_step: bool) -> OffsetArray:
     """Which episode each row belongs to: by name, or by file and name where files share names and steps."""
     if not named:
         return np.zeros(len(table), dtype=np.int64)

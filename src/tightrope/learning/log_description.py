@@ -21,13 +21,13 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.data.counts import Counts, Coverage, cover
-from tightrope.data.model_index import Model
-from tightrope.data.read_options import ReadOptions
+from tightrope.data.model_index import AnyModel
+from tightrope.data.read_options import LogReadOptions
 from tightrope.data.reading import Progress, Reading, plan_reading, read_files
 from tightrope.data.reading_hints import Unknown, unknown_values
 from tightrope.errors import InputError
 from tightrope.io.results import LedgerFacts
-from tightrope.io.table.data_table import DataFile
+from tightrope.io.table.data_table import LogFile
 from tightrope.io.table.opening import open_table
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
@@ -64,9 +64,9 @@ class LogDescription:
 
 
 def describe_log(
-    files: Sequence[DataFile],
-    model: Model,
-    options: ReadOptions,
+    files: Sequence[LogFile],
+    model: AnyModel,
+    options: LogReadOptions,
     delta: float,
     progress: Progress | None = None,
 ) -> LogDescription:
@@ -93,7 +93,7 @@ def describe_log(
 
 def describe_reading(
     reading: Reading,
-    model: Model,
+    model: AnyModel,
     delta: float,
     *,
     columns: Mapping[str, str] | None = None,
@@ -111,7 +111,7 @@ def describe_reading(
     return LogDescription(reading, columns or {}, size, unknown or {}, refused, coverage, estimates, states)
 
 
-def _refusal(files: Sequence[DataFile], model: Model, options: ReadOptions) -> str | None:
+def _refusal(files: Sequence[LogFile], model: AnyModel, options: LogReadOptions) -> str | None:
     """What reading says that does not skip the first bad row."""
     try:
         read_files(files, model, options)

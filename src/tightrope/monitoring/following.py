@@ -31,13 +31,13 @@ from tightrope.data.columns import DONE, EPISODE, STEP, TERMINATED, TIME, TRUNCA
 from tightrope.data.design import ENDS as EPISODE_ENDS
 from tightrope.data.design import ORDER
 from tightrope.data.event_stream import LogEvents, Take, follow_events, follow_in_time
-from tightrope.data.read_options import ReadOptions
+from tightrope.data.read_options import LogReadOptions
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.reading import describe_design, plan_reading
 from tightrope.data.time_order import are_in_time
 from tightrope.errors import InputError, Location
 from tightrope.io.stored_arrays import DAMAGE, load_arrays, save_arrays
-from tightrope.io.table.data_table import DataFile, DataFormat
+from tightrope.io.table.data_table import DataFormat, LogFile
 from tightrope.io.table.files import find_files
 from tightrope.io.table.opening import open_table, open_tables
 from tightrope.io.table.text import CsvTable
@@ -68,7 +68,7 @@ class Following:
 
     places: tuple[str, ...]
     structure: Structure
-    options: ReadOptions
+    options: LogReadOptions
     strict: bool = False
     by_episodes: bool = False
     read: dict[str, int] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class Following:
         for file in files:
             self._take_file(file, take)
 
-    def _take_in_time(self, files: Sequence[DataFile], plan: ReadPlan, take: Take) -> None:
+    def _take_in_time(self, files: Sequence[LogFile], plan: ReadPlan, take: Take) -> None:
         """Files that interleave in time, or rows that are sorted by episode."""
         if self.by_episodes:
             raise InputError(
@@ -139,7 +139,7 @@ class Following:
             self._follow_part(STANDARD_INPUT, open_tables(_parse(lines)), take)
         return bool(block)
 
-    def _take_file(self, file: DataFile, take: Take) -> None:
+    def _take_file(self, file: LogFile, take: Take) -> None:
         done = self.read.get(file.name, 0)
         self.read[file.name] = 0
 
@@ -158,7 +158,7 @@ class Following:
             )
         self.read[file.name] = rows
 
-    def _take_lines_of(self, file: DataFile, take: Take) -> None:
+    def _take_lines_of(self, file: LogFile, take: Take) -> None:
         """The complete lines at the end of a text file that were not there before."""
         path = Path(file.path)
         first = self._bytes.get(file.name)
@@ -179,7 +179,7 @@ class Following:
             self._follow_part(file.name, (table,), take)
         self._bytes[file.name] = first + len(new) + len(end)
 
-    def _begin(self, file: DataFile) -> int:
+    def _begin(self, file: LogFile) -> int:
         """Where the first line that was not read begins: after the header, and the rows of a checkpoint.
 
         Blank lines are lines, but no rows.
@@ -192,7 +192,7 @@ class Following:
                 left -= bool(line.strip())
         return place
 
-    def _header_lines(self, file: DataFile) -> int:
+    def _header_lines(self, file: LogFile) -> int:
         if file.format is DataFormat.JSON_LINES:
             return 0
         table = open_table(file)

@@ -15,8 +15,8 @@ from tightrope.errors import InputError, Location
 from tightrope.io.table import data_table
 from tightrope.io.table.data_table import (
     KEY,
-    DataFile,
     DataTable,
+    LogFile,
     Metadata,
     Piece,
     Ragged,
@@ -88,7 +88,7 @@ class MemoryTable(DataTable):
             yield _columns(batch, names), batch.num_rows, done * (batch.nbytes // max(batch.num_rows, 1))
 
 
-def open_parquet(file: DataFile) -> ParquetTable:
+def open_parquet(file: LogFile) -> ParquetTable:
     """Look at the footer."""
     import pyarrow.parquet as pq
 
@@ -98,7 +98,7 @@ def open_parquet(file: DataFile) -> ParquetTable:
         return ParquetTable(*_about(opened.schema_arrow, file.name), file.keys, rows, file.size(), file)
 
 
-def open_arrow(file: DataFile) -> ArrowTable:
+def open_arrow(file: LogFile) -> ArrowTable:
     """Look at the schema."""
     with _opened(file) as raw:
         schema = _reader(raw).schema
@@ -106,7 +106,7 @@ def open_arrow(file: DataFile) -> ArrowTable:
 
 
 @contextmanager
-def _opened(file: DataFile) -> Iterator[Any]:
+def _opened(file: LogFile) -> Iterator[Any]:
     with explain_errors(file.name):
         if file.size() == 0:
             raise InputError("the file is empty", Location(file.name))

@@ -91,7 +91,7 @@ class DataFormat(Enum):
 
 
 @dataclass(frozen=True)
-class DataFile:
+class LogFile:
     """One file: where it is, how it is called in messages, what it is; `keys` come from its folders' names.
 
     Plain data, so that another process can open it.
@@ -236,7 +236,7 @@ class DataTable(ABC):
     keys: tuple[tuple[str, str], ...] = ()
     group_rows: tuple[int, ...] | None = None
     bytes: int | None = None
-    file: DataFile | None = None
+    file: LogFile | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -262,7 +262,7 @@ class DataTable(ABC):
                 first += rows
 
     @property
-    def source(self) -> DataFile:
+    def source(self) -> LogFile:
         assert self.file is not None
         return self.file
 

@@ -25,7 +25,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from tightrope.errors import InputError, Location
-from tightrope.io.table.data_table import DataFile, DataFormat, fixed_part, open_store
+from tightrope.io.table.data_table import DataFormat, LogFile, fixed_part, open_store
 
 STDIN = "-"
 
@@ -40,7 +40,7 @@ Kind = tuple[DataFormat, str | None]
 
 def find_files(
     places: str | Path | Sequence[str | Path], format: str | None = None, growing: bool = False
-) -> tuple[DataFile, ...]:
+) -> tuple[LogFile, ...]:
     """Every file that is meant, in order; a place without any is an `InputError`. Logs that are `growing` may
     be equal for a while."""
     listed = [places] if isinstance(places, str | Path) else list(places)
@@ -84,14 +84,14 @@ def _identity(path: str) -> object:
     return status.st_dev, status.st_ino
 
 
-def _refuse_copies(files: Sequence[DataFile]) -> None:
+def _refuse_copies(files: Sequence[LogFile]) -> None:
     """Sizes first, those of what is compressed by gzip's last bytes; only files of one size are read."""
-    alike: dict[object, list[DataFile]] = {}
+    alike: dict[object, list[LogFile]] = {}
     for file in files:
         if not file.is_remote and (size := _expanded_size(file)) is not None:
             alike.setdefault((size, file.format, file.keys), []).append(file)
     for group in alike.values():
-        known: dict[bytes, DataFile] = {}
+        known: dict[bytes, LogFile] = {}
         for file in group if len(group) > 1 else ():
             first = known.setdefault(_digest(file), file)
             if first is not file and _has_rows(file):
@@ -103,7 +103,7 @@ def _refuse_copies(files: Sequence[DataFile]) -> None:
                 )
 
 
-def _expanded_size(file: DataFile) -> tuple[int, int] | None:
+def _expanded_size(file: LogFile) -> tuple[int, int] | None:
     """(bytes, 0), of what gzip packed as well; (bytes on disk, 1) of what is packed in another way."""
     size = file.size()
     if size is None or file.compression is None:
@@ -115,7 +115,7 @@ def _expanded_size(file: DataFile) -> tuple[int, int] | None:
         return int.from_bytes(raw.read(4), "little"), 0
 
 
-def _digest(file: DataFile) -> bytes:
+def _digest(file: LogFile) -> bytes:
     """Of what is in the file, expanded where gzip packed it; as it is where it is damaged."""
     for stream in (file.open_text if file.compression == "gzip" else file.open, file.open):
         digest = sha256()
@@ -126,7 +126,7 @@ def _digest(file: DataFile) -> bytes:
     return os.fsencode(file.path)
 
 
-def _has_rows(file: DataFile) -> bool:
+def _has_rows(file: LogFile) -> bool:
     """Whether there is more in a file than a header."""
     if file.format is DataFormat.PARQUET:
         import pyarrow.parquet as pq
@@ -140,7 +140,7 @@ def _has_rows(file: DataFile) -> bool:
     return len(begin) == 1 << 16 or filled > (file.format is DataFormat.CSV)
 
 
-def _of_place(place: str, stated: Kind | None) -> list[DataFile]:
+def _of_place(place: str, stated: Kind | None) -> list[LogFile]:
     """The files of one place."""
     if place == STDIN:
         return [_spool_stdin(stated)]
@@ -150,7 +150,7 @@ def _of_place(place: str, stated: Kind | None) -> list[DataFile]:
         return _of_tree(place, _walk(place), stated, place)
     if os.path.lexists(place) or not glob.has_magic(place):
         return [_file(place, stated)]
-    base, files = fixed_part(place), list[DataFile]()
+    base, files = fixed_part(place), list[LogFile]()
     for path in sorted(glob.glob(place, recursive=True), key=_natural):
         is_folder = os.path.isdir(path)
         files += _of_tree(path, _walk(path), stated, base) if is_folder else [_file(path, stated, base)]
@@ -167,7 +167,7 @@ def _walk(place: str) -> list[str]:
     return sorted(paths, key=_natural)
 
 
-def _of_store(place: str, stated: Kind | None) -> list[DataFile]:
+def _of_store(place: str, stated: Kind | None) -> list[LogFile]:
     system, path = open_store(place)
     scheme = place.partition("://")[0]
     try:
@@ -181,7 +181,7 @@ def _of_store(place: str, stated: Kind | None) -> list[DataFile]:
     return _of_tree(place, addresses, stated, f"{scheme}://{fixed_part(path)}")
 
 
-def _of_tree(place: str, paths: list[str], stated: Kind | None, base: str) -> list[DataFile]:
+def _of_tree(place: str, paths: list[str], stated: Kind | None, base: str) -> list[LogFile]:
     """The data files among all files of a tree; other files beside them are no data."""
     data = [path for path in paths if stated is not None or format_of(path) is not None]
     if not data:
@@ -193,7 +193,7 @@ def _of_tree(place: str, paths: list[str], stated: Kind | None, base: str) -> li
     return [_file(path, stated, base) for path in data]
 
 
-def _file(path: str, stated: Kind | None, base: str | None = None) -> DataFile:
+def _file(path: str, stated: Kind | None, base: str | None = None) -> LogFile:
     """One file; folders below `base` may add columns, those above it and those of a file by name never do."""
     known = stated or format_of(path)
     if known is None:
@@ -203,7 +203,7 @@ def _file(path: str, stated: Kind | None, base: str | None = None) -> DataFile:
             Location(path),
             'say what it is with `format="csv"`',
         )
-    return DataFile(path, path, *known, keys=() if base is None else _keys(path[len(base) :]))
+    return LogFile(path, path, *known, keys=() if base is None else _keys(path[len(base) :]))
 
 
 def _keys(path: str) -> tuple[tuple[str, str], ...]:
@@ -223,12 +223,12 @@ def _natural(path: str) -> list[tuple[int, int | str]]:
     return [(0, int(piece)) if piece.isdigit() else (1, piece) for piece in pieces]
 
 
-def _spool_stdin(stated: Kind | None) -> DataFile:
+def _spool_stdin(stated: Kind | None) -> LogFile:
     """Standard input, copied to a file that lives as long as the process: rows may be needed twice."""
     with tempfile.NamedTemporaryFile(prefix="tightrope-", delete=False) as target:
         atexit.register(Path(target.name).unlink, missing_ok=True)
         shutil.copyfileobj(sys.stdin.buffer, target)
-    return DataFile(target.name, "standard input", *(stated or _look_at(target.name)))
+    return LogFile(target.name, "standard input", *(stated or _look_at(target.name)))
 
 
 def _look_at(path: str) -> Kind:
@@ -248,7 +248,7 @@ def _look_at(path: str) -> Kind:
     return (DataFormat.JSON_LINES if text.startswith(b"{") else DataFormat.CSV), compression
 
 
-def spool(batches: Iterable[Any], schema: Any) -> DataFile:
+def spool(batches: Iterable[Any], schema: Any) -> LogFile:
     """Record batches that can be read only once, kept in a file that lives as long as the process."""
     import pyarrow as pa
 
@@ -257,4 +257,4 @@ def spool(batches: Iterable[Any], schema: Any) -> DataFile:
         with pa.ipc.new_file(target, schema) as writer:
             for batch in batches:
                 writer.write_batch(batch)
-    return DataFile(target.name, "the record batches", DataFormat.ARROW)
+    return LogFile(target.name, "the record batches", DataFormat.ARROW)

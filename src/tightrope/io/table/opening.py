@@ -12,7 +12,7 @@ from typing import Any
 
 from tightrope.errors import InputError, Location
 from tightrope.io.table.arrow import in_memory, open_arrow, open_parquet
-from tightrope.io.table.data_table import DataFile, DataFormat, DataTable
+from tightrope.io.table.data_table import DataFormat, DataTable, LogFile
 from tightrope.io.table.files import find_files, spool
 from tightrope.io.table.text import open_csv, open_json_lines
 
@@ -53,7 +53,7 @@ def is_table(data: Any) -> bool:
     return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
 
 
-def open_table(file: DataFile) -> DataTable:
+def open_table(file: LogFile) -> DataTable:
     """Look at a file's header and metadata."""
     return _checked(_OPENERS[file.format](file))
 

@@ -20,8 +20,8 @@ from tightrope.io.table.data_table import (
     COMMENT,
     CSV_PREFIX,
     KEY,
-    DataFile,
     DataTable,
+    LogFile,
     Piece,
     Ragged,
     decode,
@@ -115,7 +115,7 @@ class CsvTable(TextTable):
                 yield columns, batch.num_rows, raw.tell() if not raw.closed else 0
 
 
-def open_csv(file: DataFile) -> CsvTable:
+def open_csv(file: LogFile) -> CsvTable:
     """Look at the header and at a first line of metadata."""
     metadata = None
     with explain_errors(file.name), text_lines(file) as lines:
@@ -133,7 +133,7 @@ def open_csv(file: DataFile) -> CsvTable:
     raise InputError("the file is empty", Location(file.name))
 
 
-def text_lines(file: DataFile, errors: str = "strict") -> io.TextIOWrapper:
+def text_lines(file: LogFile, errors: str = "strict") -> io.TextIOWrapper:
     """The lines of a text file, decompressed, none of them longer than `MOST_LINE`; a byte order mark is no
     part of the first."""
     buffered = io.BufferedReader(_ShortLines(file), 1 << 16)
@@ -143,7 +143,7 @@ def text_lines(file: DataFile, errors: str = "strict") -> io.TextIOWrapper:
 class _ShortLines(io.RawIOBase):
     """The bytes of a text file, refused where a line goes on for too long, before it is in memory."""
 
-    def __init__(self, file: DataFile):
+    def __init__(self, file: LogFile):
         self.file, self.stream, self.length = file, file.open_text(), 0
 
     def readable(self) -> bool:
@@ -216,7 +216,7 @@ class JsonTable(TextTable):
         return InputError(f"the file cannot be read: {first_line(error)}", Location(self.path))
 
 
-def open_json_lines(file: DataFile) -> JsonTable:
+def open_json_lines(file: LogFile) -> JsonTable:
     """The keys of the first lines are the columns."""
     names: dict[str, None] = {}
     metadata = None

@@ -41,7 +41,7 @@ from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.data.collection import GrowingCounts
 from tightrope.data.columns import StateForm, state_form
 from tightrope.data.counts import Counts
-from tightrope.data.read_options import ReadOptions
+from tightrope.data.read_options import LogReadOptions
 from tightrope.data.steps import StepReader
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.results import Interval
@@ -122,7 +122,7 @@ class OnlineLearner:
         options: LearnOptions | None = None,
     ):
         check_delta(delta)
-        ReadOptions(planned_episodes=planned_episodes)  # refuses what is no number of episodes
+        LogReadOptions(planned_episodes=planned_episodes)  # refuses what is no number of episodes
         self.exploration = explore if isinstance(explore, Exploration) else explore.kind
         self.target = None if until_gap is None else GapTarget.of(until_gap)
         model = parametric(problem)

@@ -15,9 +15,9 @@ from tightrope.prism.expand.program import Program
 from tightrope.prism.parse.syntax import (
     Binary,
     Call,
-    Command,
     Conditional,
     Expression,
+    GuardedCommand,
     Literal,
     ModelType,
     Name,
@@ -177,7 +177,7 @@ def _choices(program: Program, scope: dict[str, Any]) -> list[tuple[str, Distrib
     return found
 
 
-def _joint(program: Program, commands: list[Command], scope: dict[str, Any]) -> Distribution:
+def _joint(program: Program, commands: list[GuardedCommand], scope: dict[str, Any]) -> Distribution:
     result: Distribution = {}
     for updates in product(*(command.updates for command in commands)):
         probability = Polynomial.constant(1)

@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 from tightrope.prism.parse import syntax
-from tightrope.prism.parse.syntax import Complaint, Constant, Expression, Literal, Type, Variable
+from tightrope.prism.parse.syntax import Complaint, Constant, Expression, Literal, Type, VariableDeclaration
 
 
 @dataclass
@@ -210,7 +210,7 @@ def read_constants(root: JaniNode) -> list[Constant]:
     return constants
 
 
-def read_variable(node: JaniNode, scope: Scope, name: str) -> Variable | Transient:
+def read_variable(node: JaniNode, scope: Scope, name: str) -> VariableDeclaration | Transient:
     """One variable under the name that it has with us."""
     node.members(("name", "type", "transient", "initial-value"))
     type_, low, high = _type(node.at("type"), scope)
@@ -221,7 +221,7 @@ def read_variable(node: JaniNode, scope: Scope, name: str) -> Variable | Transie
         return Transient(name, type_, initial, node, _title(node, name))
     if type_ is Type.DOUBLE:
         node.fail(f"variable '{name}' cannot be real: a state has bool and integer variables only")
-    return Variable(name, type_, low, high, initial, node.position)
+    return VariableDeclaration(name, type_, low, high, initial, node.position)
 
 
 def name_in_comment(title: str) -> str:
@@ -234,10 +234,12 @@ def _title(node: JaniNode, name: str) -> str:
     return comment[len(_CALLED) :] if isinstance(comment, str) and comment.startswith(_CALLED) else name
 
 
-def read_variables(nodes: Iterable[JaniNode], scope: Scope) -> tuple[list[Variable], list[Transient]]:
+def read_variables(
+    nodes: Iterable[JaniNode], scope: Scope
+) -> tuple[list[VariableDeclaration], list[Transient]]:
     """Variables and transient ones, each in order."""
     made = [read_variable(node, scope, scope.get(node.name(), node.name())) for node in nodes]
-    plain = [each for each in made if isinstance(each, Variable)]
+    plain = [each for each in made if isinstance(each, VariableDeclaration)]
     return plain, [each for each in made if isinstance(each, Transient)]
 
 

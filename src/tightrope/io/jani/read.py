@@ -92,7 +92,7 @@ class _AutomatonReader:
         self.locations = {each.name(): i for i, each in enumerate(node.each("locations"))}
         self.location = f"{name}_location"
 
-    def read(self, variables: list[syntax.Variable], own: list[Transient]) -> JaniAutomaton:
+    def read(self, variables: list[syntax.VariableDeclaration], own: list[Transient]) -> JaniAutomaton:
         node, position = self.node, self.node.position
         if not self.locations:
             node.fail("an automaton needs a location")
@@ -104,7 +104,7 @@ class _AutomatonReader:
             low, high = (syntax.Literal(k, syntax.Type.INT, position) for k in (0, len(self.locations) - 1))
             first = syntax.Literal(starts[0], syntax.Type.INT, position) if len(starts) == 1 else None
             variables = [
-                syntax.Variable(self.location, syntax.Type.INT, low, high, first, position),
+                syntax.VariableDeclaration(self.location, syntax.Type.INT, low, high, first, position),
                 *variables,
             ]
             if len(starts) > 1:
@@ -136,7 +136,9 @@ class _AutomatonReader:
             position,
         )
 
-    def _command(self, edge: JaniNode, groups: dict[str | None, dict[Earned, str | None]]) -> syntax.Command:
+    def _command(
+        self, edge: JaniNode, groups: dict[str | None, dict[Earned, str | None]]
+    ) -> syntax.GuardedCommand:
         edge.members(("location", "action", "rate", "guard", "destinations", "assignments"))
         if edge.has("rate") != self.has_rates:
             edge.fail(
@@ -166,7 +168,7 @@ class _AutomatonReader:
                 weight = expression(edge.at("rate").at("exp"), self.scope)
                 if destination.has("probability"):
                     weight = syntax.Binary("*", weight, probability, position)
-            updates.append(syntax.Update(weight, None, (*before, *assignments), destination.position))
+            updates.append(syntax.CommandUpdate(weight, None, (*before, *assignments), destination.position))
             earned.append((probability, {**earned_before, **mine}))
         if not updates:
             edge.fail("an edge needs a destination")
@@ -175,7 +177,7 @@ class _AutomatonReader:
         total = _take_expectation(earned, position)
         if total not in known:
             known[total] = action if not known else f"{action or ''}#{len(known)}"
-        return syntax.Command(known[total], conjunction(parts, position), tuple(updates), position)
+        return syntax.GuardedCommand(known[total], conjunction(parts, position), tuple(updates), position)
 
     def _assignments(self, node: JaniNode) -> tuple[list[syntax.Assignment], dict[str, syntax.Expression]]:
         """To variables, and to transient ones by name."""
@@ -602,7 +604,7 @@ def _program(content: Any, places: Places, file: str, given: Mapping[str, str]) 
     in_state = _in_state(automata, transients)
     init, variables, modules = _initial(root, variables, automata)
     position = root.position
-    model = syntax.Model(
+    model = syntax.ModelFile(
         type=_TYPES[kind],
         constants=tuple(read_constants(root)),
         formulas=tuple(
@@ -664,8 +666,8 @@ def _in_state(automata: list[JaniAutomaton], transients: list[Transient]) -> dic
 
 
 def _initial(
-    root: JaniNode, variables: list[syntax.Variable], automata: list[JaniAutomaton]
-) -> tuple[syntax.Expression | None, list[syntax.Variable], tuple[Any, ...]]:
+    root: JaniNode, variables: list[syntax.VariableDeclaration], automata: list[JaniAutomaton]
+) -> tuple[syntax.Expression | None, list[syntax.VariableDeclaration], tuple[Any, ...]]:
     """A condition on the initial states where values alone do not say it, and variables to go with it."""
     restricted = [each for automaton in automata for each in automaton.initial]
     if root.has("restrict-initial"):
@@ -690,8 +692,10 @@ def _initial(
     return conjunction([*given, *restricted], position), freed, modules
 
 
-def _without_value(variable: syntax.Variable) -> syntax.Variable:
-    return syntax.Variable(variable.name, variable.type, variable.low, variable.high, None, variable.position)
+def _without_value(variable: syntax.VariableDeclaration) -> syntax.VariableDeclaration:
+    return syntax.VariableDeclaration(
+        variable.name, variable.type, variable.low, variable.high, None, variable.position
+    )
 
 
 def _steps(root: JaniNode) -> tuple[syntax.Rewards, ...]:

@@ -128,7 +128,7 @@ class _ProgramWriter:
                 values.append({"ref": name, "value": _total(items)})
         return values
 
-    def _edges(self, module: int, command: syntax.Command) -> list[dict[str, Any]]:
+    def _edges(self, module: int, command: syntax.GuardedCommand) -> list[dict[str, Any]]:
         """One edge; in continuous time one for each update, as their rates compete."""
         if not self._has_rates:
             return [self._edge(module, command)]
@@ -139,7 +139,7 @@ class _ProgramWriter:
             edges.append({**edge, "rate": destination.pop("probability")})
         return edges
 
-    def _edge(self, module: int, command: syntax.Command) -> dict[str, Any]:
+    def _edge(self, module: int, command: syntax.GuardedCommand) -> dict[str, Any]:
         earned = self._list_earnings(module, command)
         edge: dict[str, Any] = {"location": _LOCATION}
         if command.action is not None:
@@ -157,7 +157,7 @@ class _ProgramWriter:
             edge["destinations"].append(destination)
         return edge
 
-    def _list_earnings(self, module: int, command: syntax.Command) -> list[dict[str, Any]]:
+    def _list_earnings(self, module: int, command: syntax.GuardedCommand) -> list[dict[str, Any]]:
         """What the synchronisations earn that a command takes part in, said by the first of their modules."""
         taking_part = [one for one in self._program.synchronisations if (module, command.action) in one.parts]
         actions = [one.action for one in taking_part if one.parts[0][0] == module]

@@ -21,7 +21,7 @@ from tightrope.prism.parse.syntax import Complaint, SourceText, position_of, sug
 
 
 def expand(
-    model: syntax.Model,
+    model: syntax.ModelFile,
     constants: Mapping[str, str] | None = None,
     synchronisations: tuple[Synchronisation, ...] | None = None,
 ) -> Program:
@@ -35,7 +35,7 @@ def expand(
 
 
 def _expand(
-    model: syntax.Model, given: Mapping[str, str], ready: tuple[Synchronisation, ...] | None
+    model: syntax.ModelFile, given: Mapping[str, str], ready: tuple[Synchronisation, ...] | None
 ) -> Program:
     check_file(model)
     formulas = Inliner({formula.name: formula.expression for formula in model.formulas}, "formulas")
@@ -79,7 +79,7 @@ def _expand(
 
 
 def _variables(
-    model: syntax.Model, modules: tuple[syntax.Module, ...], expander: Expander
+    model: syntax.ModelFile, modules: tuple[syntax.Module, ...], expander: Expander
 ) -> tuple[StateVariable, ...]:
     has_init = model.init is not None
     variables = [state_variable(variable, None, expander, has_init) for variable in model.globals]
@@ -93,7 +93,7 @@ def _variables(
 
 
 def _initial_values(
-    model: syntax.Model, variables: tuple[StateVariable, ...], expander: Expander
+    model: syntax.ModelFile, variables: tuple[StateVariable, ...], expander: Expander
 ) -> tuple[tuple[int, ...], ...]:
     if model.init is None:
         return (tuple(variable.initial for variable in variables),)
@@ -104,7 +104,7 @@ def _initial_values(
 
 
 def _modules(
-    model: syntax.Model,
+    model: syntax.ModelFile,
     modules: tuple[syntax.Module, ...],
     variables: tuple[StateVariable, ...],
     expander: Expander,
@@ -129,7 +129,7 @@ def _label(label: syntax.LabelDefinition, expander: Expander) -> syntax.LabelDef
 
 
 def _rewards(
-    model: syntax.Model, actions: frozenset[str], expander: Expander, is_interval: bool
+    model: syntax.ModelFile, actions: frozenset[str], expander: Expander, is_interval: bool
 ) -> tuple[syntax.Rewards, ...]:
     def item_of(item: syntax.RewardItem) -> syntax.RewardItem:
         if item.action is not None and item.action not in actions:
@@ -168,7 +168,7 @@ _LARGEST = 2**31 - 1
 """States keep their variables as 32-bit integers."""
 
 
-def check_file(model: syntax.Model) -> None:
+def check_file(model: syntax.ModelFile) -> None:
     """Complain about double declarations that show before renamed modules are copied out."""
     _once(
         [
@@ -185,7 +185,7 @@ def check_file(model: syntax.Model) -> None:
     )
 
 
-def check_variables(model: syntax.Model, modules: Iterable[syntax.Module]) -> None:
+def check_variables(model: syntax.ModelFile, modules: Iterable[syntax.Module]) -> None:
     """Complain about variables that share a name with each other, a constant or a formula."""
     _once(
         [
@@ -198,7 +198,7 @@ def check_variables(model: syntax.Model, modules: Iterable[syntax.Module]) -> No
     )
 
 
-def find_used_names(model: syntax.Model, modules: Iterable[syntax.Module]) -> frozenset[str]:
+def find_used_names(model: syntax.ModelFile, modules: Iterable[syntax.Module]) -> frozenset[str]:
     """Every name that stands in an expression of the file, renamed modules copied out."""
     written: list[syntax.Expression | None] = [
         *(constant.value for constant in model.constants),
@@ -236,7 +236,7 @@ def _once(declared: Iterable[tuple[str, syntax.Position]], message: str) -> None
 
 
 def state_variable(
-    variable: syntax.Variable, module: str | None, expander: Expander, has_init: bool
+    variable: syntax.VariableDeclaration, module: str | None, expander: Expander, has_init: bool
 ) -> StateVariable:
     """The variable with its range and initial value; by default it starts at its lowest value, or at 0."""
     name = variable.name

@@ -30,7 +30,7 @@ from tightrope.prism.parse.syntax import (
 Rewrite = Callable[[syntax.Expression], syntax.Expression]
 
 
-def copy_out(model: syntax.Model, formulas: Inliner) -> tuple[syntax.Module, ...]:
+def copy_out(model: syntax.ModelFile, formulas: Inliner) -> tuple[syntax.Module, ...]:
     """All modules of a model in their order, formulas and renamings written out."""
     by_name = {module.name: module for module in model.modules}
     known = _renamable(model)
@@ -58,7 +58,7 @@ def copy_out(model: syntax.Model, formulas: Inliner) -> tuple[syntax.Module, ...
     return tuple(module_of(module.name, ()) for module in model.modules)
 
 
-def _renamable(model: syntax.Model) -> set[str]:
+def _renamable(model: syntax.ModelFile) -> set[str]:
     """Every name a renaming may speak of: variables, constants and actions of the whole model."""
     plain = [module for module in model.modules if isinstance(module, syntax.Module)]
     result = {variable.name for variable in model.globals}
@@ -110,7 +110,7 @@ def _rename(
     )
 
 
-def _with_new_names(command: syntax.Command, mapping: dict[str, str]) -> syntax.Command:
+def _with_new_names(command: syntax.GuardedCommand, mapping: dict[str, str]) -> syntax.GuardedCommand:
     updates = tuple(
         replace(
             update,
@@ -131,7 +131,7 @@ def _rewritten(module: syntax.Module, rewrite: Rewrite) -> syntax.Module:
     def optional(expression: syntax.Expression | None) -> syntax.Expression | None:
         return None if expression is None else rewrite(expression)
 
-    def variable_of(variable: syntax.Variable) -> syntax.Variable:
+    def variable_of(variable: syntax.VariableDeclaration) -> syntax.VariableDeclaration:
         return replace(
             variable,
             low=optional(variable.low),
@@ -139,18 +139,18 @@ def _rewritten(module: syntax.Module, rewrite: Rewrite) -> syntax.Module:
             initial=optional(variable.initial),
         )
 
-    def update_of(update: syntax.Update) -> syntax.Update:
+    def update_of(update: syntax.CommandUpdate) -> syntax.CommandUpdate:
         assignments = tuple(
             syntax.Assignment(assignment.name, rewrite(assignment.value), assignment.position)
             for assignment in update.assignments
         )
-        return syntax.Update(
+        return syntax.CommandUpdate(
             rewrite(update.probability), optional(update.upper), assignments, update.position
         )
 
-    def command_of(command: syntax.Command) -> syntax.Command:
+    def command_of(command: syntax.GuardedCommand) -> syntax.GuardedCommand:
         updates = tuple(update_of(update) for update in command.updates)
-        return syntax.Command(command.action, rewrite(command.guard), updates, command.position)
+        return syntax.GuardedCommand(command.action, rewrite(command.guard), updates, command.position)
 
     return syntax.Module(
         module.name,
@@ -329,12 +329,14 @@ class CommandExpander:
         commands = tuple(self._command(command, module) for command in module.commands)
         return syntax.Module(module.name, module.variables, commands, module.position)
 
-    def _command(self, command: syntax.Command, module: syntax.Module) -> syntax.Command:
+    def _command(self, command: syntax.GuardedCommand, module: syntax.Module) -> syntax.GuardedCommand:
         guard = self._expander.plain(command.guard, syntax.Type.BOOL, "a guard", "a guard")
         updates = tuple(self._update(update, command, module) for update in command.updates)
-        return syntax.Command(command.action, guard, updates, command.position)
+        return syntax.GuardedCommand(command.action, guard, updates, command.position)
 
-    def _update(self, update: syntax.Update, command: syntax.Command, module: syntax.Module) -> syntax.Update:
+    def _update(
+        self, update: syntax.CommandUpdate, command: syntax.GuardedCommand, module: syntax.Module
+    ) -> syntax.CommandUpdate:
         probability = self._probability(update.probability)
         upper = None if update.upper is None else self._probability(update.upper)
         if isinstance(probability, syntax.Literal) and isinstance(upper, syntax.Literal):
@@ -349,7 +351,7 @@ class CommandExpander:
         assignments = tuple(
             self._assignment(assignment, command, module) for assignment in update.assignments
         )
-        return syntax.Update(probability, upper, assignments, update.position)
+        return syntax.CommandUpdate(probability, upper, assignments, update.position)
 
     def _probability(self, expression: syntax.Expression) -> syntax.Expression:
         if not self._is_interval:
@@ -358,7 +360,7 @@ class CommandExpander:
         return self._expander.plain(expression, syntax.Type.DOUBLE, "a probability", what)
 
     def _assignment(
-        self, assignment: syntax.Assignment, command: syntax.Command, module: syntax.Module
+        self, assignment: syntax.Assignment, command: syntax.GuardedCommand, module: syntax.Module
     ) -> syntax.Assignment:
         variable = self._variables.get(assignment.name)
         if variable is None:
@@ -384,7 +386,7 @@ class CommandExpander:
         self,
         variable: StateVariable,
         assignment: syntax.Assignment,
-        command: syntax.Command,
+        command: syntax.GuardedCommand,
         module: syntax.Module,
     ) -> None:
         sharing = self._moving_together.get((module.name, command.action))

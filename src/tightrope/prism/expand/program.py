@@ -1,6 +1,6 @@
 """A PRISM program ready to explore: nothing left to look up.
 
-`expand` turns the file as written (`syntax.Model`) into a `Program`. Constants and formulas are
+`expand` turns the file as written (`syntax.ModelFile`) into a `Program`. Constants and formulas are
 substituted, renamed modules copied out, types checked, and subtrees without variables or
 parameters folded into literals. What remains in an expression is `Literal`, `Name` (of a state
 variable or a parameter), `Unary`, `Binary`, `Conditional` and `Call`. Positions still point into

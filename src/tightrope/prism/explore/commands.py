@@ -34,9 +34,9 @@ from tightrope.prism.explore.probabilities import ZERO, Distribution, Growing, P
 from tightrope.prism.parse.syntax import (
     Assignment,
     Binary,
-    Command,
     Complaint,
     Expression,
+    GuardedCommand,
     Literal,
     Name,
     Position,
@@ -135,7 +135,9 @@ class DistributionMemory:
 class CompiledCommand:
     """`enabled(frame)` says where the guard holds, `alternatives` what the command does there."""
 
-    def __init__(self, command: Command, space: StateSpace, guards: Compiler, probabilities: Probabilities):
+    def __init__(
+        self, command: GuardedCommand, space: StateSpace, guards: Compiler, probabilities: Probabilities
+    ):
         self.position = command.position
         self.guard = guards.truth(command.guard)
         self._words = space.layout.words
@@ -180,7 +182,9 @@ class CompiledAssignment:
     `change` computes the step, `checked` the value that must lie within `bounds`, if it could lie elsewhere.
     """
 
-    def __init__(self, assignment: Assignment, command: Command, space: StateSpace, compiler: Compiler):
+    def __init__(
+        self, assignment: Assignment, command: GuardedCommand, space: StateSpace, compiler: Compiler
+    ):
         self._command = f"command [{command.action or ''}]"
         number = space.number[assignment.name]
         self._variable = space.variables[number]

@@ -40,7 +40,7 @@ from tightrope.prism.explore.frame import StateFrame
 from tightrope.prism.explore.key_index import KeyIndex
 from tightrope.prism.explore.nodes import Number
 from tightrope.prism.explore.probabilities import ONE, ZERO, Distribution, Operation, Probabilities
-from tightrope.prism.parse.syntax import Command, Complaint
+from tightrope.prism.parse.syntax import Complaint, GuardedCommand
 
 Bounds = tuple[Fraction, Fraction]
 
@@ -89,7 +89,7 @@ class IntervalProbabilities(Probabilities):
         self._freedom = np.append(self._freedom, new)
         return self._freedom
 
-    def compile(self, compiler: Compiler, command: Command) -> Distribution:
+    def compile(self, compiler: Compiler, command: GuardedCommand) -> Distribution:
         bounds = []
         for update in command.updates:
             low = compiler.number(update.probability)
@@ -127,7 +127,7 @@ class IntervalDistribution(Distribution):
     """One interval an update, such that some distribution lies within all of them."""
 
     def __init__(
-        self, table: IntervalProbabilities, command: Command, bounds: Sequence[tuple[Number, Number]]
+        self, table: IntervalProbabilities, command: GuardedCommand, bounds: Sequence[tuple[Number, Number]]
     ):
         self._table = table
         self._command = command

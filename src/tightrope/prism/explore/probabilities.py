@@ -32,7 +32,7 @@ from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.explore.compile import Compiler, Ratio, Terms, polynomials
 from tightrope.prism.explore.frame import StateFrame
 from tightrope.prism.explore.key_index import KeyIndex, PolynomialIndex
-from tightrope.prism.parse.syntax import Command, Complaint, Literal, Position
+from tightrope.prism.parse.syntax import Complaint, GuardedCommand, Literal, Position
 
 ZERO, ONE = 0, 1
 """The numbers of the probabilities 0 and 1 in every table."""
@@ -55,7 +55,7 @@ class Probabilities(ABC):
     """The table of distinct probabilities of one model."""
 
     @abstractmethod
-    def compile(self, compiler: Compiler, command: Command) -> Distribution:
+    def compile(self, compiler: Compiler, command: GuardedCommand) -> Distribution:
         """The probabilities of a command's updates, ready for evaluation."""
 
     @abstractmethod
@@ -89,7 +89,7 @@ class PolynomialProbabilities(Probabilities):
         self.deferred.entries(np.array([self.table.ZERO, self.table.ONE], dtype=np.int32))
         self.constants: dict[tuple[object, ...], IndexArray] = {}
 
-    def compile(self, compiler: Compiler, command: Command) -> Distribution:
+    def compile(self, compiler: Compiler, command: GuardedCommand) -> Distribution:
         if all(isinstance(update.probability, Literal) for update in command.updates):
             return ConstantDistribution(self, compiler, command)
         ratios = [compiler.ratio(update.probability) for update in command.updates]
@@ -120,7 +120,7 @@ class ConstantDistribution(Distribution):
 
     variables = frozenset[int]()
 
-    def __init__(self, owner: PolynomialProbabilities, compiler: Compiler, command: Command):
+    def __init__(self, owner: PolynomialProbabilities, compiler: Compiler, command: GuardedCommand):
         self._owner = owner
         self._compiler = compiler
         self._command = command
@@ -140,7 +140,7 @@ class ConstantDistribution(Distribution):
 class PolynomialDistribution(Distribution):
     """One polynomial an update, adding up to the polynomial 1 unless they are rates."""
 
-    def __init__(self, owner: PolynomialProbabilities, command: Command, terms: Sequence[Terms]):
+    def __init__(self, owner: PolynomialProbabilities, command: GuardedCommand, terms: Sequence[Terms]):
         self._owner = owner
         self._table = owner.table
         self._deferred = owner.deferred
@@ -185,7 +185,9 @@ Sides = tuple[PolynomialArray, PolynomialArray]
 class Quotients(Distribution):
     """Polynomials and quotients of polynomials, adding up to 1 as rational functions."""
 
-    def __init__(self, owner: PolynomialProbabilities, command: Command, ratios: Sequence[Terms | Ratio]):
+    def __init__(
+        self, owner: PolynomialProbabilities, command: GuardedCommand, ratios: Sequence[Terms | Ratio]
+    ):
         self._table, self._deferred = owner.table, owner.deferred
         self._command = command
         self._ratios = ratios

@@ -195,24 +195,28 @@ class ModelBuilder(DeclarationBuilder):
     def initial_states(self, keyword: Token, expression: Expression) -> tuple[Expression, Position]:
         return expression, at(keyword)
 
-    def global_variable(self, variable: syntax.Variable) -> syntax.Variable:
+    def global_variable(self, variable: syntax.VariableDeclaration) -> syntax.VariableDeclaration:
         return variable
 
     def bounded_variable(
         self, name: Token, low: Expression, high: Expression, initial: Expression | None
-    ) -> syntax.Variable:
-        return syntax.Variable(identifier(name), Type.INT, low, high, initial, at(name))
+    ) -> syntax.VariableDeclaration:
+        return syntax.VariableDeclaration(identifier(name), Type.INT, low, high, initial, at(name))
 
-    def unranged_variable(self, name: Token, kind: Token, initial: Expression | None) -> syntax.Variable:
+    def unranged_variable(
+        self, name: Token, kind: Token, initial: Expression | None
+    ) -> syntax.VariableDeclaration:
         if kind == "double":
             raise Complaint(
                 f"variable '{name}' cannot be a double: a state has bool and integer variables only", at(kind)
             )
-        return syntax.Variable(identifier(name), Type(str(kind)), None, None, initial, at(name))
+        return syntax.VariableDeclaration(identifier(name), Type(str(kind)), None, None, initial, at(name))
 
-    def module(self, name: Token, *items: syntax.Variable | syntax.Command) -> syntax.Module:
-        variables = tuple(item for item in items if isinstance(item, syntax.Variable))
-        commands = tuple(item for item in items if isinstance(item, syntax.Command))
+    def module(
+        self, name: Token, *items: syntax.VariableDeclaration | syntax.GuardedCommand
+    ) -> syntax.Module:
+        variables = tuple(item for item in items if isinstance(item, syntax.VariableDeclaration))
+        commands = tuple(item for item in items if isinstance(item, syntax.GuardedCommand))
         return syntax.Module(identifier(name), variables, commands, at(name))
 
     def renaming(self, name: Token, base: Token, *pairs: tuple[str, str]) -> syntax.ModuleRenaming:
@@ -222,22 +226,22 @@ class ModelBuilder(DeclarationBuilder):
         return identifier(names[0]), identifier(names[-1])
 
     def command(
-        self, bracket: Token, action: Token | None, guard: Expression, *updates: syntax.Update
-    ) -> syntax.Command:
-        return syntax.Command(action and identifier(action), guard, updates, at(bracket))
+        self, bracket: Token, action: Token | None, guard: Expression, *updates: syntax.CommandUpdate
+    ) -> syntax.GuardedCommand:
+        return syntax.GuardedCommand(action and identifier(action), guard, updates, at(bracket))
 
-    def certain_update(self, *parts: syntax.Assignment | Position) -> syntax.Update:
+    def certain_update(self, *parts: syntax.Assignment | Position) -> syntax.CommandUpdate:
         assignments, position = _assignments(parts)
-        return syntax.Update(syntax.Literal(1, Type.INT, position), None, assignments, position)
+        return syntax.CommandUpdate(syntax.Literal(1, Type.INT, position), None, assignments, position)
 
-    def update(self, probability: Expression, *parts: syntax.Assignment | Position) -> syntax.Update:
+    def update(self, probability: Expression, *parts: syntax.Assignment | Position) -> syntax.CommandUpdate:
         assignments, position = _assignments(parts)
-        return syntax.Update(probability, None, assignments, position_of(probability) or position)
+        return syntax.CommandUpdate(probability, None, assignments, position_of(probability) or position)
 
     def interval_update(
         self, bracket: Token, lower: Expression, upper: Expression, *parts: syntax.Assignment | Position
-    ) -> syntax.Update:
-        return syntax.Update(lower, upper, _assignments(parts)[0], at(bracket))
+    ) -> syntax.CommandUpdate:
+        return syntax.CommandUpdate(lower, upper, _assignments(parts)[0], at(bracket))
 
     def no_assignment(self, word: Token) -> Position:
         return at(word)

@@ -82,7 +82,7 @@ _BUILDERS: dict[str, type[ExpressionBuilder]] = {
 }
 
 
-def parse_model(text: str, file: str) -> syntax.Model:
+def parse_model(text: str, file: str) -> syntax.ModelFile:
     """A model file as written: nothing is looked up, substituted or typed yet."""
     source = SourceText(text, file)
     items = cast(Sequence[object], _parse(source, "model"))
@@ -100,13 +100,13 @@ def parse_model(text: str, file: str) -> syntax.Model:
     modules = tuple(item for item in items if isinstance(item, syntax.Module | syntax.ModuleRenaming))
     if not modules:
         raise source.error("the model has no module", None, "a model looks like  mdp module m … endmodule")
-    return syntax.Model(
+    return syntax.ModelFile(
         # PRISM takes a model without a type for an MDP.
         type=type_ or syntax.ModelType.MDP,
         constants=tuple(item for item in items if isinstance(item, syntax.Constant)),
         formulas=tuple(item for item in items if isinstance(item, syntax.Formula)),
         labels=tuple(item for item in items if isinstance(item, syntax.LabelDefinition)),
-        globals=tuple(item for item in items if isinstance(item, syntax.Variable)),
+        globals=tuple(item for item in items if isinstance(item, syntax.VariableDeclaration)),
         modules=modules,
         rewards=tuple(item for item in items if isinstance(item, syntax.Rewards)),
         init=init,

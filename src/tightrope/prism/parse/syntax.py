@@ -144,7 +144,7 @@ class LabelDefinition:
 
 
 @dataclass(frozen=True)
-class Variable:
+class VariableDeclaration:
     """A bool or an int, bounded unless `low` and `high` are None; `initial` None means the default."""
 
     name: str
@@ -165,7 +165,7 @@ class Assignment:
 
 
 @dataclass(frozen=True)
-class Update:
+class CommandUpdate:
     """One alternative of a command: `probability : assignments`.
 
     `upper` is set for interval probabilities `[probability, upper] : …`; `probability` is the
@@ -179,12 +179,12 @@ class Update:
 
 
 @dataclass(frozen=True)
-class Command:
+class GuardedCommand:
     """`[action] guard -> updates;`  `action` is None for `[]`."""
 
     action: str | None
     guard: Expression
-    updates: tuple[Update, ...]
+    updates: tuple[CommandUpdate, ...]
     position: Position
 
 
@@ -193,8 +193,8 @@ class Module:
     """Variables and commands; a renamed module has already been copied out by `expand`."""
 
     name: str
-    variables: tuple[Variable, ...]
-    commands: tuple[Command, ...]
+    variables: tuple[VariableDeclaration, ...]
+    commands: tuple[GuardedCommand, ...]
     position: Position
 
 
@@ -260,14 +260,14 @@ class ActionRenaming(Composition):
 
 
 @dataclass(frozen=True)
-class Model:
+class ModelFile:
     """A model file as written."""
 
     type: ModelType
     constants: tuple[Constant, ...]
     formulas: tuple[Formula, ...]
     labels: tuple[LabelDefinition, ...]
-    globals: tuple[Variable, ...]
+    globals: tuple[VariableDeclaration, ...]
     modules: tuple[Module | ModuleRenaming, ...]
     rewards: tuple[Rewards, ...]
     init: Expression | None

@@ -7,7 +7,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
@@ -31,23 +31,14 @@ from tightrope.cli.output import (
     print_verdict,
     warn,
 )
-from tightrope.cli.sources import LogRequest, about_log, load_subject, print_reading
-from tightrope.design.plan import (
-    DRAWS_FILE,
-    POLICY_FILE,
-    Plan,
-    PlanStatus,
-    Strategy,
-    claim_plan,
-    plan_document,
-    write_plan,
-)
 from tightrope.errors import CannotCertify
 from tightrope.io.plans import GIVEN, LABEL, Aim, Target, round_forecast
-from tightrope.io.results import SignatureDraws
-from tightrope.model.policy import Policy
 from tightrope.numerics.text import interval_text, text_above
 from tightrope.statistics.estimates import IntervalMethod, check_delta
+
+if TYPE_CHECKING:  # late: `--help` needs nothing of it
+    from tightrope.design.plan import Plan, Strategy
+    from tightrope.io.results import SignatureDraws
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,8 +122,11 @@ def plan(request: PlanRequest) -> None:
 
     Example: tightrope plan 'bench:rover(10,10)' --data pilot.parquet --gap 0.015 -o plan
     """
-    from tightrope.design.planner import NothingToPlan  # late: `--help` needs nothing of it
+    from tightrope.cli.sources import LogRequest, about_log, load_subject, print_reading
+    from tightrope.design.plan import claim_plan, plan_document, write_plan
+    from tightrope.design.planner import NothingToPlan
     from tightrope.design.planner import plan as plan_collection
+    from tightrope.model.policy import Policy
 
     require_device(request.device)
     begin = time.perf_counter()
@@ -248,6 +242,8 @@ def _row(outcome: Plan, one: Strategy) -> tuple[str, ...]:
 
 
 def _after(outcome: Plan, written: Path | None, seconds: float) -> list[tuple[str, str]]:
+    from tightrope.design.plan import DRAWS_FILE, POLICY_FILE, PlanStatus
+
     facts: list[tuple[str, str]] = []
     if outcome.hangs_on:
         shares = [f"{one.text} ({one.share:.0%})" for one in outcome.hangs_on]
@@ -287,6 +283,8 @@ def _describe_draw(row: SignatureDraws) -> str:
 
 
 def _why_not(outcome: Plan) -> str:
+    from tightrope.design.plan import PlanStatus
+
     if outcome.unidentifiable:
         return (
             f"{outcome.status.value}: under every policy the data tell nothing about "

@@ -17,22 +17,20 @@ from tightrope.atomic import check_target
 from tightrope.cli import options
 from tightrope.cli.options import READING, LogOptions, ModelOptions, option, parse_constants, takes
 from tightrope.cli.output import leave, print_json, print_table
-from tightrope.cli.sources import LoadedModel, LogRequest, load_model, read_properties
-from tightrope.data.event_stream import Excluded, LogEvents, split_at_excluded
 from tightrope.errors import InputError, Location, shown
 from tightrope.io.coding import Real
 from tightrope.io.results import Anomaly, power_text
-from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.policy import Policy
-from tightrope.monitoring.following import Following, load_monitor, save_monitor
-from tightrope.monitoring.monitor import Monitor
-from tightrope.monitoring.promise import Promise, PromiseWatch
 from tightrope.numerics.text import bound_text
-from tightrope.prism.properties.query import Query
-from tightrope.statistics.confidence_budget import COMPLETE
 from tightrope.verdict import Assumed, Kept, Verdict, Word
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # late: `--help` needs nothing of it
+    from tightrope.cli.sources import LoadedModel
+    from tightrope.data.event_stream import LogEvents
+    from tightrope.model.parametric_mdp import ParametricMDP
+    from tightrope.monitoring.following import Following
+    from tightrope.monitoring.monitor import Monitor
+    from tightrope.monitoring.promise import Promise, PromiseWatch
+    from tightrope.prism.properties.query import Query
     from tightrope.saved import SavedResult
 
 
@@ -169,6 +167,12 @@ def watch(request: WatchRequest) -> None:
 
     Example: tightrope watch model.prism --data runs/ --follow --every 10000 --checkpoint watch.npz
     """
+    from tightrope.cli.sources import LogRequest, load_model
+    from tightrope.model.parametric_mdp import ParametricMDP
+    from tightrope.monitoring.following import Following, load_monitor
+    from tightrope.monitoring.monitor import Monitor
+    from tightrope.monitoring.promise import PromiseWatch
+
     if request.result is None and (request.policy is not None or request.terminal_reward is not None):
         raise InputError(
             "--policy and --terminal-reward say whose returns are watched, but there is no promise",
@@ -319,6 +323,8 @@ class _Watching:
     @property
     def verdict(self) -> Verdict:
         """That of the test of the model, and of the promise where one is watched."""
+        from tightrope.statistics.confidence_budget import COMPLETE
+
         assumed = [self.log.order, self.log.ends]
         if self.log.dropped:
             assumed.append(Assumed(COMPLETE, Kept.NO, describe_dropped(self.log)))
@@ -347,6 +353,8 @@ class _Watching:
 
     def take(self, events: LogEvents) -> None:
         """Weigh a chunk; say so where a report is due or an alarm is new."""
+        from tightrope.data.event_stream import Excluded, split_at_excluded
+
         is_new = False
         for part in split_at_excluded(events):
             if isinstance(part, Excluded):
@@ -376,6 +384,8 @@ class _Watching:
     def keep(self) -> None:
         """Write what is known, between two chunks."""
         if self.request.checkpoint is not None:
+            from tightrope.monitoring.following import save_monitor
+
             save_monitor(self.request.checkpoint, self.monitor, self.log.read, self.returns)
 
     def say_how_read(self) -> None:
@@ -452,6 +462,9 @@ class Promised:
 
 def read_promise(request: WatchRequest, directory: Path, loaded: LoadedModel) -> Promised:
     """The promise that a result makes about its robust policy, or about the policy that it was given."""
+    from tightrope.model.parametric_mdp import ParametricMDP
+    from tightrope.model.policy import Policy
+    from tightrope.monitoring.promise import Promise
     from tightrope.saved import load_result
 
     model = loaded.model
@@ -486,6 +499,8 @@ def read_promise(request: WatchRequest, directory: Path, loaded: LoadedModel) ->
 
 def _question(request: WatchRequest, loaded: LoadedModel, result: SavedResult) -> Query:
     """The result's property on the model."""
+    from tightrope.cli.sources import read_properties
+
     document = result.document
     own = loaded.benchmark is not None and loaded.benchmark.property_text == document.question
     if request.terminal_reward is None and "--terminal-reward" in document.command and not own:
@@ -506,6 +521,8 @@ def _question(request: WatchRequest, loaded: LoadedModel, result: SavedResult) -
 
 def _refuse_another_policy(named: str | None, digest: str, result: SavedResult, model: ParametricMDP) -> None:
     """Where the file that the result was learned with is still there, the policy must be the same."""
+    from tightrope.model.policy import Policy
+
     if named is not None and Path(named).is_file() and Policy(model, named).digest != digest:
         raise InputError(
             f"the result is about the policy {named}, and this is another",

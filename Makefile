@@ -4,7 +4,9 @@
 #   make demo        the rover story: build, simulate, learn with all sets but coupled; results under demo-output/
 #   make test        ruff, strict types, import contracts, pytest; reports and the site are tested in a browser
 #   make quick       a minute for the inner loop: linters, types by cache, a few hundred fast tests and the changed ones
-#   make system-deps a browser and a C++ compiler, which some tests need: installs them (Debian, as root) or names them
+#   make system-deps a browser, a C++ compiler, OCaml and Coq, which some tests need: installs them (Debian, as root) or names them
+#   make proved      the proved checker: proofs, what they assume, extraction, the program and its tests (OCaml and Coq)
+#   make proved-recheck  its proofs once more, by Coq's kernel alone
 #   make test-gpu    the tests of the CUDA backend on this machine's GPU (needs tightrope[gpu])
 #   make test-lowest the fast tests with the oldest dependencies that pyproject.toml allows
 #   make test-matrix the tests with every Python from 3.11 to 3.13 that is found
@@ -34,7 +36,7 @@ TEST_TOOLS = $$(sed -n 's|^ *"\([a-z-]*==[^"]*\)",|\1|p' pyproject.toml | grep -
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup demo test quick quick-tests pytest warm test-gpu test-lowest test-matrix test-other-architecture coverage lint format docs pages schemas
-.PHONY: dist bench clean system-deps
+.PHONY: dist bench clean system-deps proved proved-recheck proved-checker
 .DEFAULT_GOAL := setup
 
 setup: $(STAMP)
@@ -61,11 +63,24 @@ demo: $(STAMP)
 test: $(STAMP)
 	@$(DEPS) install || echo "== the other tests run first"
 	@$(MAKE) --no-print-directory -j 2 lint warm
+	@case "$$($(DEPS) markers)" in *ocaml*) ;; *) $(MAKE) --no-print-directory proved-checker ;; esac
 	@$(MAKE) --no-print-directory pytest
 	@$(DEPS) check
 
 system-deps:
-	@$(DEPS) install
+	@$(DEPS) install proofs
+
+proved: $(STAMP)
+	@$(DEPS) install proofs
+	@$(MAKE) --no-print-directory -C proved
+	$(BIN)/python -m pytest -q tests/test_proved.py $(PYTEST_ARGS)
+
+proved-recheck:
+	@$(DEPS) check proofs
+	@$(MAKE) --no-print-directory -C proved recheck
+
+proved-checker:  # from the committed OCaml
+	@$(MAKE) --no-print-directory -C proved checker
 
 quick: $(STAMP)
 	@$(MAKE) --no-print-directory -j 2 lint quick-tests
@@ -137,5 +152,5 @@ bench: $(STAMP)
 	  test -z "$$missed" || { echo "goals missed in:$$missed" >&2; exit 1; }
 
 clean:
-	rm -rf $(VENV) build dist bench-results demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build proved/build dist bench-results demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src campaigns tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,9 +1,11 @@
 #!/bin/sh
-# The programs that tests need and pip cannot install: a browser for pages, a C++ compiler for the CUDA kernels.
+# The programs that tests need and pip cannot install: a browser for pages, a C++ compiler for the CUDA kernels, OCaml
+# for the proved checker; and Coq for its proofs, which `make proved` checks.
 #
-#   system_deps.sh install   install what is missing (Debian, as root), or name it and exit with 1
-#   system_deps.sh check     name what is missing and exit with 1; silent where nothing is
-#   system_deps.sh markers   what pytest's option -m takes to leave out the tests which cannot run here
+#   system_deps.sh install         install what is missing (Debian, as root), or name it and exit with 1
+#   system_deps.sh install proofs  the same, with what the proofs need
+#   system_deps.sh check [proofs]  name what is missing and exit with 1; silent where nothing is
+#   system_deps.sh markers         what pytest's option -m takes to leave out the tests which cannot run here
 
 has() {
     for program in "$@"; do
@@ -12,25 +14,32 @@ has() {
     return 1
 }
 
+has_ocaml() {
+    has ocamlopt && ocamlfind query zarith >/dev/null 2>&1
+}
+
 missing() {
     has chromium chromium-browser google-chrome google-chrome-stable || echo "chromium fonts-dejavu-core"
     has g++ clang++ c++ || echo "g++"
+    has_ocaml || echo "ocaml-nox ocaml-findlib libzarith-ocaml-dev"
+    [ "$1" != proofs ] || has coqc || echo "coq libcoq-stdlib"
 }
 
 # shellcheck disable=SC2046,SC2116  # words, on one line
-packages=$(echo $(missing))
+packages=$(echo $(missing "$2"))
 
 case "$1" in
 markers)
     left_out=""
     has chromium chromium-browser google-chrome google-chrome-stable || left_out="not browser"
     has g++ clang++ c++ || left_out="${left_out:+$left_out and }not compiler"
+    has_ocaml || left_out="${left_out:+$left_out and }not ocaml"
     echo "$left_out"
     exit 0
     ;;
 install | check) ;;
 *)
-    echo "usage: $0 install|check|markers" >&2
+    echo "usage: $0 install|check|markers [proofs]" >&2
     exit 2
     ;;
 esac
@@ -44,6 +53,6 @@ if [ "$1" = install ] && [ "$(id -u)" = 0 ] && has apt-get; then
     exit $?
 fi
 echo "missing on this machine: $packages" >&2
-echo "hint: install these packages, or run 'make system-deps' as root; without them the tests of pages (browser)" >&2
-echo "      or of the CUDA kernels (compiler) cannot run" >&2
+echo "hint: install these packages, or run 'make system-deps' as root; without them the tests of pages (browser)," >&2
+echo "      of the CUDA kernels (compiler) or of the proved checker (OCaml, and Coq for its proofs) cannot run" >&2
 exit 1

@@ -145,7 +145,8 @@ let hints { file; problem; claim; question; upward } : Checker.hints =
     let kept = if not upward then row else
       { row with hi = Array.mapi (fun j h -> if endless row.next.(j) then zero else h) row.hi } in
     let weight good p = Array.exists Fun.id (Array.mapi (fun j t -> good t && Q.sign p.(j) > 0) row.next) in
-    if endless s && not upward then begin
+    if upward && (endless s || Q.lt (Array.fold_left Q.add zero kept.hi) one) then optimum base maximise row
+    else if endless s then begin
       let level = if o.kind = "TOTAL" then layer else rank in
       let smaller t = endless t && level t < level s and inside t = endless t && level t <= level s in
       let first good row = List.find_opt (fun j -> good row.next.(j) && can_be_positive row j)

@@ -6,39 +6,46 @@ open Refusal
 
 let number x = if x = infinity then "inf" else Printf.sprintf "%.17g" x
 
-(* What is claimed, before the complement: the value is at least, and at most. *)
-let claimed (file : Problem.t) (claim : Problem.claim) =
-  let bound x = if x = infinity then None else Some (Q.of_float x) in
-  if file.objective.complement then
-    Option.map (Q.sub Q.one) (bound claim.upper), Option.map (Q.sub Q.one) (bound claim.lower)
-  else bound claim.lower, bound claim.upper
-
 let crossed (claim : Problem.claim) = match claim.low, claim.high with
   | Some low, Some high ->
     let found = ref false in
     for s = 0 to low.size - 1 do if low.get s > high.get s then found := true done; !found
   | _ -> false
 
-let check_claim file problem (claim : Problem.claim) =
-  let words = claim.name in
+(* What can only refuse: a file is refused, too, where its vectors prove nothing though its claim needs no proof. *)
+let demand_hints (file : Problem.t) (claim : Problem.claim) problem question low high =
+  let unbounded = Problem.steps file.objective = None and words = claim.name in
   demand (not (crossed claim)) (words ^ ": a lower bound above an upper one");
-  let question = Game.question file claim in
+  demand (claim.policy <> "free" || claim.witness <> None || not unbounded) (words ^ ": the agent's witness is missing");
+  demand (claim.low_rank <> None || not unbounded || file.objective.kind = "DISCOUNTED") (words ^ ": a ranking is missing");
   demand (Checker.playable problem question) (words ^ ": a choice has no distribution, or the policy is none");
-  let low, high = claimed file claim in
+  let holds max check hints =
+    Checker.owners problem question max hints
+    && check problem (Checker.arena problem question max hints) (Checker.rule_for problem question max hints) hints in
+  let least, most = if file.objective.complement then 1.0 -. claim.upper, 1.0 -. claim.lower else claim.lower, claim.upper in
+  let sure = List.mem file.objective.kind [ "UNTIL"; "NEXT" ] in
+  if least <= 0.0 then demand (holds true Checker.check_low low) (words ^ ": the lower bound is not inductive");
+  if most = infinity || (sure && most >= 1.0) then
+    demand (holds false Checker.check_high high) (words ^ ": the upper bound is not inductive")
+
+let check_claim file problem (claim : Problem.claim) =
+  let question = Game.question file claim in
   let hints upward = Hints.hints { file; problem; claim; question; upward } in
-  demand (Checker.prove_low problem question (hints false) low) (words ^ ": the lower bound is not proved");
-  (match high with
-   | Some bound -> demand (Checker.prove_high problem question (hints true) bound) (words ^ ": the upper bound is not proved")
-   | None -> ())
+  let low = hints false and high = hints true in
+  demand_hints file claim problem question low high;
+  let bound x = if x = infinity then None else Some (Q.of_float x) in
+  demand (Checker.prove problem question file.objective.complement (bound claim.lower) (bound claim.upper) low high)
+    (claim.name ^ ": the claim is not proved")
 
 let run path =
   let begun = Sys.time () in
   let file = Problem.read path in
+  (match file.law with Domain _ -> not_covered "models over a domain" | _ -> ());
   let problem = Game.problem file None in
   List.iter (check_claim file problem) file.claims;
   List.iter (fun (claim : Problem.claim) ->
     Printf.printf "PROVED: %s in [%s, %s]\n" claim.name (number claim.lower) (number claim.upper)) file.claims;
-  Printf.printf "digest: %s\nseconds: %.2f\n" file.digest (Sys.time () -. begun)
+  Printf.printf "theorems: value_sound\ndigest: %s\nseconds: %.2f\n" file.digest (Sys.time () -. begun)
 
 let () =
   match Sys.argv with
@@ -48,6 +55,6 @@ let () =
        Printf.printf "%s: %s\n" (match code with 1 -> "REFUSED" | 3 -> "NOT COVERED" | _ -> "NO CERTIFICATE") words;
        exit code
      | Stack_overflow | Out_of_memory -> print_endline "REFUSED: it takes more memory than there is"; exit 1
-     | Division_by_zero | Not_found | Failure _ | Invalid_argument _ ->
+     | Division_by_zero | Not_found | Failure _ | Invalid_argument _ | Assert_failure _ ->
        print_endline "NO CERTIFICATE: numbers or sizes that do not fit"; exit 2)
   | _ -> prerr_endline "usage: tightrope-proved-check CERTIFICATE"; exit 2

@@ -46,6 +46,16 @@ let offsets ?(rising = true) (start : int vector) total =
 
 let steps objective = if objective.kind = "NEXT" then Some 1 else objective.upper_steps
 
+(* Between what the value lies, whatever the model is. *)
+let range o =
+  let negative = Option.fold ~none:false ~some:(fun (v : float vector) ->
+    let found = ref false in
+    for i = 0 to v.size - 1 do if v.get i < 0.0 then found := true done; !found) in
+  if List.mem o.kind [ "UNTIL"; "NEXT"; "TEMPORAL" ] then 0.0, 1.0
+  else
+    (if o.earned <> None || negative o.reward || negative o.terminal then neg_infinity else 0.0),
+    if List.mem o.kind [ "REACH_REWARD"; "TOTAL" ] then infinity else max_float
+
 let read_graph json arrays =
   let own = node json "problem.graph." arrays [ "initial" ] in
   let choice_start = given own "choice_start" (integers own "choice_start") in
@@ -203,6 +213,14 @@ let read_claim arrays (graph : graph) objective is_domain number claim hints =
       let i = picked.get s in
       require (graph.choice_start.get s <= i && i < graph.choice_start.get (s + 1)) "a choice that its state does not have"
     done)) [ c.choice; c.witness ];
+  Option.iter (fun (weight : float vector) ->
+    for s = 0 to states - 1 do
+      let total = ref 0.0 in
+      for i = graph.choice_start.get s to graph.choice_start.get (s + 1) - 1 do total := !total +. weight.get i done;
+      require (Float.abs (!total -. 1.0) <= 0x1p-40) "the weights are no distribution"
+    done) c.weight;
+  let least, most = range objective in
+  require (least <= c.lower && c.upper <= most) "what is claimed is no value of the quantity";
   require (c.witness = None || c.policy = "free") "a witness beside a policy that is given";
   let known = steps objective in
   let last = ref (Option.value ~default:objective.lower_steps known) and since = Hashtbl.create 16 in

@@ -1,0 +1,224 @@
+"""The proved checker: what it accepts and refuses beside `verify --exact`, and the command that calls it.
+
+    ADVERSARY_EXAMPLES=3000 pytest tests/test_proved.py -k mutant
+
+holds the two against each other on that many mutants.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import random
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adversary import test_attacks_arithmetic as arithmetic
+from adversary.archive import Forgery
+from adversary.attacks_values import ATTACKS, Attack, claim_values
+from adversary.examples import EXAMPLES
+from adversary.honest import ALL, TIMED, VALUES, quietly
+from adversary.judge import verify
+from adversary.malformed import MALFORMED
+from adversary.mutations import mutation
+from effort import EXPLORING
+from tightrope.certificate.problem import Certificate, CertifiedProblem, Claim
+from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.proved import PLACE, PROGRAM
+
+ROOT = Path(__file__).parent.parent
+NOT_COVERED = 3
+
+pytestmark = pytest.mark.ocaml
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    """Built from the committed OCaml, once for all processes."""
+    folder = ROOT / "proved"
+    (folder / "build").mkdir(exist_ok=True)
+    with (folder / "build" / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = subprocess.run(["make", "-C", folder, "checker"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder / "build" / PROGRAM
+
+
+def asked(program: Path, path: Path) -> tuple[int, str]:
+    """(exit code, what it prints): always one of its answers, in words, within seconds."""
+    done = subprocess.run([program, path], capture_output=True, timeout=60, check=False)
+    words = done.stdout.decode("utf-8", "strict")
+    assert done.returncode in (0, 1, 2, NOT_COVERED) and done.stderr == b"", (done.returncode, done.stderr)
+    assert words.startswith(("PROVED: ", "REFUSED: ", "NO CERTIFICATE: ", "NOT COVERED: ")), words
+    assert "\x1b" not in words
+    return done.returncode, words
+
+
+def is_covered(name: str) -> bool:
+    """Whether certificates of this name are of a kind that it covers."""
+    kind = name.partition("/")[2]
+    if name.startswith(("point", "interval", "plain", "parameter", "newest")):
+        others = ("average", "least-average", "share", "temporal", "rarely", "settles", "follows", "costs")
+        return kind not in others
+    return False
+
+
+HONEST = [*(one.name for one in (*VALUES, *TIMED)), "domain/expression", "walk/events/tied"]
+COVERED = [name for name in HONEST if is_covered(name)]
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_honest_certificates_are_accepted_where_their_kind_is_covered(program: Path, name: str) -> None:
+    code, words = asked(program, ALL[name].certificate)
+    assert code == (0 if is_covered(name) else NOT_COVERED), words
+
+
+def attack_cases() -> list[object]:
+    """Every attack on two of the kinds that are covered; which ones changes with its number."""
+    made = []
+    for number, attack in enumerate(ATTACKS):
+        kinds = [name for name in attack.on if is_covered(name)]
+        chosen = kinds if EXPLORING else {kinds[(number + i) % len(kinds)] for i in range(2)} if kinds else ()
+        made += [pytest.param(attack, on, id=f"{attack.name}-{on}") for on in sorted(chosen)]
+    return made
+
+
+@pytest.mark.parametrize(("attack", "on"), attack_cases())
+def test_forgeries_are_refused(program: Path, tmp_path: Path, attack: Attack, on: str) -> None:
+    forgery = Forgery.of(ALL[on].certificate)
+    attack.forge(forgery)
+    code, words = asked(program, forgery.save(tmp_path / "forged.cert"))
+    assert code != 0, words
+
+
+def test_forgeries_of_the_arithmetic_are_refused(program: Path, tmp_path: Path) -> None:
+    path, refused = tmp_path / "forged.cert", 0
+    for attack in arithmetic.ATTACKS:
+        try:
+            save_certificate(attack.certificate, path)
+        except ValueError:  # numbers with more digits than a file may have
+            continue
+        code, words = asked(program, path)
+        assert code in (1, 2), (attack.name, words)
+        refused += code == 1
+    assert refused >= 30
+
+
+def test_the_forgery_by_underflow_is_refused(program: Path, tmp_path: Path) -> None:
+    """pow(q, 115) at q = 2⁻¹⁴³ drips away: below all doubles, and not 0."""
+    one, graph = arithmetic.ONE, arithmetic.graph_of(arithmetic.drips(Fraction(1, 2), 1))[0]
+    for into, low, high, truth in ((1, 0.4998, 1.0, 0.0), (2, 0.0, 0.0002, 1.0)):
+        problem = CertifiedProblem(
+            replace(graph, successor=np.array([0, into, 1, 2])),
+            arithmetic.objective("UNTIL", target=arithmetic.GOAL),
+            expression=np.array([1, 0, 2, 2]),
+            polynomial=({((0, 115),): one}, {(): one, ((0, 115),): -one}, {(): one}),
+            theta=(Fraction(1, 2**143),),
+        )
+        for lower, upper, accepted in ((low, high, False), (truth, truth, True)):
+            hints = arithmetic.vectors([lower, 0, 1], [upper, 0 if into == 2 or accepted else 1, 1])
+            made = Certificate(problem, (Claim("value", "free", lower, upper),), (hints,))
+            save_certificate(made, tmp_path / "drip.cert")
+            assert (asked(program, tmp_path / "drip.cert")[0] == 0) == accepted
+
+
+@settings(max_examples=EXAMPLES)
+@given(data=st.data())
+def test_mutants_are_judged_as_by_exact_verification(
+    program: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    honest = ALL[data.draw(st.sampled_from(COVERED))]
+    forgery = Forgery.of(honest.certificate)
+    paths = [path for path in forgery.fields() if not path.startswith("about")]
+    changes = [data.draw(mutation(forgery, paths)) for _ in range(data.draw(st.integers(1, 3)))]
+    if data.draw(st.booleans()):
+        with suppress(KeyError, TypeError, ValueError, IndexError, AttributeError, Warning):
+            claim_values(forgery)
+    path = forgery.save(tmp_path_factory.getbasetemp() / "mutant.cert")
+    code, words = asked(program, path)
+    verdict = verify(path, "--exact")
+    assert code == NOT_COVERED or (code == 0) == verdict.accepted, (honest.name, changes, words, verdict)
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed_files_are_refused_with_words(program: Path, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "malformed.cert"
+    path.write_bytes(MALFORMED[name](Forgery.of(ALL["point/reach"].certificate)))
+    code, words = asked(program, path)
+    assert code in (1, 2, NOT_COVERED), words
+
+
+def test_changed_bytes_are_refused(program: Path, tmp_path: Path) -> None:
+    """Whatever byte is another one: the digest, the directory or the stream does not fit any more."""
+    content, path, draw = (
+        ALL["point/reach"].certificate.read_bytes(),
+        tmp_path / "changed.cert",
+        random.Random(1),
+    )
+    for _ in range(200):
+        changed = bytearray(content)
+        for _ in range(draw.randint(1, 3)):
+            changed[draw.randrange(len(changed))] ^= 1 << draw.randrange(8)
+        if draw.random() < 0.2:
+            changed = changed[: draw.randrange(len(changed))]
+        path.write_bytes(bytes(changed))
+        code, words = asked(program, path)
+        assert code == 2, words
+
+
+def test_what_is_no_file_is_refused(program: Path, tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "nowhere.cert"):
+        assert asked(program, path)[0] == 2
+
+
+@pytest.fixture
+def installed(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PLACE, str(program))
+
+
+@pytest.mark.usefixtures("installed")
+def test_the_command_says_what_the_proved_checker_says(tmp_path: Path) -> None:
+    path = str(ALL["point/reach"].certificate)
+    code, out, _ = quietly(["verify", path, "--proved"])
+    assert code == 0 and out.splitlines()[1] == "proved checker: accepts, theorem value_sound"
+    code, out, _ = quietly(["verify", path, "--proved", "--json"])
+    assert code == 0 and json.loads(out)["proved"] == {"verdict": "accepts", "theorems": ["value_sound"]}
+    code, out, err = quietly(["verify", str(ALL["point/temporal"].certificate), "--proved"])
+    assert code == 1 and "proved checker: does not cover this kind: temporal formulas" in out + err
+    forgery = Forgery.of(ALL["point/reach"].certificate)
+    forgery["claims.0.lower"] = forgery["claims.0.upper"] = 0.9
+    code, out, _ = quietly(["verify", str(forgery.save(tmp_path / "forged.cert")), "--proved", "--json"])
+    assert code == 1 and json.loads(out)["proved"]["verdict"] == "refuses"
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_program_that_is_another_one_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / PROGRAM
+    other.write_text("#!/bin/sh\necho 'PROVED: everything'\n")
+    other.chmod(0o755)
+    monkeypatch.setenv(PLACE, str(other))
+    code, _, err = quietly(["verify", str(ALL["point/reach"].certificate), "--proved"])
+    assert code == 1 and "no answer that can be used" in err
+
+
+def test_a_checker_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(ALL["point/reach"].certificate)
+    monkeypatch.setenv(PLACE, str(tmp_path / "nowhere"))
+    code, out, err = quietly(["verify", path, "--proved"])
+    assert code == 2 and out == "" and PLACE in err and "make proved" in err
+    monkeypatch.delenv(PLACE)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys.modules["tightrope.certify.proved"], "_BUILT", tmp_path / "nowhere")
+    code, _, err = quietly(["verify", path, "--proved"])
+    assert code == 2 and "not installed" in err and "make proved" in err

@@ -1512,3 +1512,90 @@ let accept m n evs cnt delta c =
           (Exact.leq (Exact.mul (qnat n) c.level) delta))
         (below n (fun g -> event_ok m (evs g))))
       (below n (event_proved evs c cnt))) (proved m n evs c)
+
+(** val ratios :
+    Exact.q -> int -> int -> Exact.q -> Exact.q list -> Exact.q option **)
+
+let rec ratios p k m u us =
+  (fun fO fS n -> if n=0 then fO () else fS (n-1))
+    (fun _ -> Some u)
+    (fun m' ->
+    match us with
+    | [] ->
+      let r = Exact.mul (qnat m) p in
+      let d =
+        Exact.sub
+          (Exact.mul (qnat (Stdlib.Int.succ k))
+            (Exact.sub (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z))
+              p)) r
+      in
+      if qltb (Exact.make (Exact.zero_z, Exact.one_z)) d
+      then Some (Exact.add u (Exact.mul (Exact.mul u r) (Exact.inv d)))
+      else None
+    | v :: us' ->
+      if Exact.leq (Exact.mul (Exact.mul u (qnat m)) p)
+           (Exact.mul (Exact.mul v (qnat (Stdlib.Int.succ k)))
+             (Exact.sub (Exact.make (((fun p -> p) Exact.one_z),
+               Exact.one_z)) p))
+      then option_map (Exact.add u) (ratios p (Stdlib.Int.succ k) m' v us')
+      else None)
+    m
+
+(** val tail_holds :
+    Exact.q -> Exact.q -> Exact.z -> Exact.z -> Exact.q list -> int -> int ->
+    bool **)
+
+let tail_holds alpha p a b us k m =
+  (||) (Exact.leq p (Exact.make (Exact.zero_z, Exact.one_z)))
+    ((&&)
+      ((&&)
+        ((&&) (qltb p (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z)))
+          (Exact.less_z Exact.zero_z b))
+        (Exact.equal (Exact.inject a) (Exact.mul p (Exact.inject b))))
+      (match ratios p k m (Exact.make (((fun p -> p) Exact.one_z),
+               Exact.one_z)) us with
+       | Some s ->
+         Exact.leq
+           (Exact.mul s
+             (Exact.inject
+               (Exact.mul_z (factorial (add k m))
+                 (Exact.mul_z (power a k) (power (Exact.sub_z b a) m)))))
+           (Exact.mul alpha
+             (Exact.inject
+               (Exact.mul_z (Exact.mul_z (factorial k) (factorial m))
+                 (power b (add k m)))))
+       | None -> false))
+
+(** val event_fixed :
+    (int -> event) -> cert -> (int -> Exact.q list * Exact.q list) -> (int ->
+    int -> int -> int) -> int -> bool **)
+
+let event_fixed evs c us cnt g =
+  let l = (evs g).trials in
+  let k = tally true cnt l in
+  let m = tally false cnt l in
+  let p = c.elow g in
+  let q0 =
+    Exact.sub (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z))
+      (c.ehigh g)
+  in
+  let (a, b) = c.parts p in
+  let (a', b') = c.parts q0 in
+  (&&) (tail_holds c.level p a b (fst (us g)) k m)
+    (tail_holds c.level q0 a' b' (snd (us g)) m k)
+
+(** val accept_fixed :
+    model -> int -> (int -> event) -> (int -> int -> int -> int) -> Exact.q
+    -> cert -> (int -> Exact.q list * Exact.q list) -> bool **)
+
+let accept_fixed m n evs cnt delta c us =
+  (&&)
+    ((&&)
+      ((&&)
+        ((&&) (qltb (Exact.make (Exact.zero_z, Exact.one_z)) c.level)
+          (Exact.leq
+            (Exact.mul
+              (Exact.mul (Exact.make (((fun p -> p) (Exact.twice
+                Exact.one_z)), Exact.one_z)) (qnat n)) c.level) delta))
+        (below n (fun g -> event_ok m (evs g))))
+      (below n (event_fixed evs c us cnt))) (proved m n evs c)

@@ -409,3 +409,18 @@ val accept_domain : model -> cert -> bool
 val accept :
   model -> int -> (int -> event) -> (int -> int -> int -> int) -> Exact.q ->
   cert -> bool
+
+val ratios :
+  Exact.q -> int -> int -> Exact.q -> Exact.q list -> Exact.q option
+
+val tail_holds :
+  Exact.q -> Exact.q -> Exact.z -> Exact.z -> Exact.q list -> int -> int ->
+  bool
+
+val event_fixed :
+  (int -> event) -> cert -> (int -> Exact.q list * Exact.q list) -> (int ->
+  int -> int -> int) -> int -> bool
+
+val accept_fixed :
+  model -> int -> (int -> event) -> (int -> int -> int -> int) -> Exact.q ->
+  cert -> (int -> Exact.q list * Exact.q list) -> bool

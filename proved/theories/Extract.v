@@ -1,6 +1,6 @@
 (* Zarith's integers and rationals stand for Coq's; nat is OCaml's int (only counted, indexed and compared). *)
 From Coq Require Import Extraction ExtrOcamlBasic ExtrOcamlNatInt ZArith QArith.
-From Proved Require Import Game Problem Basics Value Model Krichevsky Learned.
+From Proved Require Import Game Problem Basics Value Model Krichevsky Learned Binomial Fixed.
 Extract Inlined Constant andb => "(&&)".
 Extract Inlined Constant orb => "(||)".
 Extract Inlined Constant negb => "not".
@@ -25,7 +25,8 @@ Extract Inlined Constant inject_Z => "Exact.inject".
 Extract Inlined Constant Qplus => "Exact.add".
 Extract Inlined Constant Qminus => "Exact.sub".
 Extract Inlined Constant Qmult => "Exact.mul".
+Extract Inlined Constant Qinv => "Exact.inv".
 Extract Inlined Constant Qopp => "Exact.neg".
 Extract Inlined Constant Qle_bool => "Exact.leq".
 Extract Inlined Constant Qeq_bool => "Exact.equal".
-Extraction "extracted/checker.ml" playable prove_low prove_high prove boxed accept_domain accept.
+Extraction "extracted/checker.ml" playable prove_low prove_high prove boxed accept_domain accept accept_fixed.

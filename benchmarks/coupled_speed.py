@@ -26,8 +26,8 @@ from pathlib import Path
 
 from tightrope.ambiguity.sets import expression, rectangular
 from tightrope.benchmarks.suite import load, parse_bench, question
-from tightrope.coupled import CoupledLimits, CoupledStatus, bound_coupled_value
-from tightrope.coupled.value import rectangular_solutions
+from tightrope.coupled.result import CoupledStatus
+from tightrope.coupled.value import CoupledLimits, bound_coupled_value, rectangular_solutions
 from tightrope.data.simulator import Simulator
 from tightrope.regions.registry import build_region, region_kind
 from tightrope.solver.solve import solve

@@ -40,9 +40,8 @@ from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.cuda.backend import CudaBlock
 from tightrope.solver.cuda.device import Device, open_device
 from tightrope.solver.cuda.kernel import CudaOperator
-from tightrope.solver.equations.reduction import equations_of
-from tightrope.solver.solve import solve
-from tightrope.solver.workspace import Workspace
+from tightrope.solver.equations.system import equations_of
+from tightrope.solver.solve import Workspace, solve
 
 INTERVAL_GOAL, POLYGON_GOAL = 0.60, 0.30
 SIZES = (1_000_000, 10_000_000, 100_000_000, 200_000_000)

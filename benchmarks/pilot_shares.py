@@ -28,7 +28,7 @@ from tightrope.benchmarks.suite import load, parse_bench, question
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingKind, find_decided_states
 from tightrope.data.simulator import Simulator
-from tightrope.learning.bet_policy import BetPolicy
+from tightrope.learning.bet_policy import PolicyBets
 from tightrope.numerics.arrays import FloatArray
 from tightrope.regions.likelihood import cut_along, likelihood_region, wants_value_cuts
 from tightrope.solver.solve import solve
@@ -48,7 +48,7 @@ def widths(name: str, seed: int, episodes: int) -> list[float]:
     truth = model.instantiate(instance.truth)
     stop = find_decided_states(objective, model.states)
     counts = Simulator(truth, None, stop, instance.episode_cap, model.hash()).episodes(episodes, seed)
-    gradient = BetPolicy(model, objective, solve(truth, objective).policy)
+    gradient = PolicyBets(model, objective, solve(truth, objective).policy)
     design = replace(counts.design, kind=SamplingKind.ADAPTIVE)
     planned, open_ended = (
         replace(counts, design=design),
@@ -74,7 +74,7 @@ def alone(
     return shares, math.log((usual + 1.0) * (usual + 2.0))
 
 
-def width_along(gradient: BetPolicy, counts: Counts) -> float:
+def width_along(gradient: PolicyBets, counts: Counts) -> float:
     """Over the likelihood region, along the gradient at its estimate."""
     region = likelihood_region(gradient.model, counts, DELTA)
     assert region.evidence is not None

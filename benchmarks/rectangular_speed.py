@@ -33,7 +33,7 @@ from tightrope.regions.region import RegionKind
 from tightrope.regions.registry import build_region, own_kinds, region_kind
 from tightrope.solver.bellman.operator import BellmanOperator
 from tightrope.solver.bellman.rectangular import RectangularOperator
-from tightrope.solver.solve import operator_of, solve_sets
+from tightrope.solver.solve import operator_of, solve
 from tightrope.statistics.estimates import event_intervals
 from tightrope.statistics.outcomes import Outcomes
 
@@ -76,9 +76,9 @@ def measure(instance: Instance, region_kind: RegionKind, episodes: int) -> list[
         within = intervals.expression_bounds() if region_kind.value == "polytope" else None
         kernel = operator_of(make(region, model, within))
         lap("sets")
-        robust = solve_sets(kernel, replace(objective, nature=Direction.MIN))
+        robust = solve(kernel, replace(objective, nature=Direction.MIN))
         lap("robust")
-        optimistic = solve_sets(kernel, replace(objective, nature=Direction.MAX))
+        optimistic = solve(kernel, replace(objective, nature=Direction.MAX))
         lap("optimistic")
         vertices = region.vertices
         rows.append(

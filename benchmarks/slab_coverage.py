@@ -47,7 +47,8 @@ import numpy as np
 from scipy.stats import beta
 
 from tightrope.ambiguity.sets import rectangular
-from tightrope.coupled import bound_coupled_value, find_coupled_policy
+from tightrope.coupled.synthesis import find_coupled_policy
+from tightrope.coupled.value import bound_coupled_value
 from tightrope.data.counts import Batches, Counts, batch_ends
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.learning.options import COUPLED_GAP

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.spatial import ConvexHull
 
 from tightrope.data.simulator import Simulator
-from tightrope.learning.bet_policy import BetPolicy
+from tightrope.learning.bet_policy import PolicyBets
 from tightrope.model.builder import build_from_rows
 from tightrope.model.parameters import Parameters
 from tightrope.problem import Problem
@@ -52,7 +52,7 @@ def regions(episodes: int) -> tuple[Polytope, Polytope, Polytope, np.ndarray]:
     truth = model.instantiate(TRUTH)
     stop = np.array([False, False, True, True])
     counts = Simulator(truth, None, stop, 10, model.hash()).episodes(episodes, 4)
-    gradient = BetPolicy(model, objective, solve(truth, objective).policy)
+    gradient = PolicyBets(model, objective, solve(truth, objective).policy)
     guard = likelihood_region(model, counts, Levels.of(DELTA).guard, 0.002)
     plain = likelihood_region(model, counts, DELTA, 0.002)
     slab = slab_region(model, counts, DELTA, gradient, 0.002)

@@ -16,7 +16,8 @@ from stormpy.pars import OptimizationDirection as Direction
 
 from tightrope.ambiguity.sets import rectangular
 from tightrope.cli.sources import load_model
-from tightrope.coupled import CoupledStatus, bound_coupled_value
+from tightrope.coupled.result import CoupledStatus
+from tightrope.coupled.value import bound_coupled_value
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.prism.properties.query import parse_query
 from tightrope.regions.event_polytope import domain_region

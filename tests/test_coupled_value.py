@@ -13,13 +13,9 @@ from coupled_cases import KINDS, Case, brute_force, random_case, value_at
 from learning_cases import case as benchmark
 from learning_cases import counts_of
 from tightrope.ambiguity.sets import Sets, expression, rectangular
-from tightrope.coupled import (
-    CoupledLimits,
-    CoupledStatus,
-    CoupledValue,
-    bound_coupled_value,
-    find_coupled_policy,
-)
+from tightrope.coupled.result import CoupledStatus, CoupledValue
+from tightrope.coupled.synthesis import find_coupled_policy
+from tightrope.coupled.value import CoupledLimits, bound_coupled_value
 from tightrope.errors import InputError
 from tightrope.model.builder import build_from_rows
 from tightrope.model.objective import Direction, Objective, ObjectiveKind

@@ -23,7 +23,7 @@ from tightrope.solver.bellman.rectangular import RectangularOperator
 from tightrope.solver.cuda.backend import CudaBlock, Vector
 from tightrope.solver.cuda.kernel import CudaOperator, place
 from tightrope.solver.equations.system import NORMAL, System
-from tightrope.solver.iteration.modified_policy_iteration import find_margins
+from tightrope.solver.iteration.blocks import find_margins
 
 pytestmark = pytest.mark.compiler
 

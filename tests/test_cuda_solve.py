@@ -30,8 +30,7 @@ from tightrope.regions.event_polytope import polytope_region
 from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.cuda.backend import Factoriser
 from tightrope.solver.solution import Solution, Status
-from tightrope.solver.solve import operator_of, solve, solve_sets
-from tightrope.solver.workspace import Workspace
+from tightrope.solver.solve import Workspace, operator_of, solve
 
 pytestmark = pytest.mark.compiler
 
@@ -100,7 +99,7 @@ def test_rectangular_sets(seed: int, cyclic: bool) -> None:
     kernel = operator_of(sets)
     for nature in (MIN, MAX):
         objective = regions.reach(model, MAX, nature)
-        here, there = solve_sets(kernel, objective), solve_sets(kernel, objective, device=DEVICE)
+        here, there = solve(kernel, objective), solve(kernel, objective, device=DEVICE)
         assert there.status is here.status is Status.CERTIFIED
         assert np.allclose(there.lower, here.lower, rtol=2e-6, atol=1e-9)
         assert np.allclose(there.upper, here.upper, rtol=2e-6, atol=1e-9)

@@ -16,7 +16,7 @@ import tightrope as tr
 from tightrope.cli.app import run
 from tightrope.data.collection import SteeredSimulator
 from tightrope.learning.products import TemporalFormulas
-from tightrope.logic.product_problem import ProductProblem, steer
+from tightrope.logic.product_problem import steer
 from tightrope.model.graph.support import Support
 from tightrope.model.product import lift_model, product_with_memory
 from tightrope.prism.load import load_prism_text
@@ -32,7 +32,7 @@ FORMULAS = [
 ]
 
 
-def temporal(model: tr.ParametricMDP, asked: str) -> ProductProblem:
+def temporal(model: tr.ParametricMDP, asked: str) -> tr.Problem:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tr.ReadingWarning)
         return TemporalFormulas().apply(tr.Problem(model, asked))
@@ -117,7 +117,7 @@ def test_counts_are_lifted_once_each_and_ties_stay() -> None:
     counts = tr.Simulator(truth, model_hash=model.hash()).episodes(50, seed=2)
     problem = temporal(model, 'Pmax=? [ (G F "a") & (G F "b") ]')
     assert problem.model.states > model.states
-    up = problem.lift(counts)
+    up = problem.to_product(counts)
     assert up.steps == counts.steps
     assert up.batches is not None and counts.batches is not None and len(up.batches) == len(counts.batches)
     for e in range(len(model.expressions)):
@@ -367,7 +367,7 @@ def test_certificates_are_about_the_models_own_data(shuttle: tr.ParametricMDP, t
     data = tr.Simulator(truth, model_hash=shuttle.hash()).episodes(300, seed=1)
     asked = 'Pmax=? [ (G (F "a")) & (G (F "b")) ]'
     problem = temporal(shuttle, asked)
-    assert problem.project(problem.lift(data)) == data
+    assert problem.to_base(problem.to_product(data)) == data
     for region, sets in (("likelihood", "rectangular"), ("polytope", "coupled"), ("ellipsoid", "expression")):
         result = tr.learn(problem, data, delta=0.01, region=region, sets=sets)
         (found,) = tr.certify(result, tmp_path / "c.cert", overwrite=True).values()

@@ -15,10 +15,9 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import Structure
 from tightrope.solver.bellman.gauss_seidel import sweep_groups, sweep_plain
 from tightrope.solver.bellman.interval import IntervalOperator
-from tightrope.solver.equations.reduction import equations_of
-from tightrope.solver.equations.system import Block, Rows, longest_choices
-from tightrope.solver.iteration.budget import Progress
-from tightrope.solver.iteration.host_block import PROBE, Relaxation
+from tightrope.solver.equations.system import Block, Rows, equations_of, longest_choices
+from tightrope.solver.iteration.host import PROBE, OverRelaxation
+from tightrope.solver.solution import Progress
 from tightrope.solver.solve import solve
 
 
@@ -118,10 +117,10 @@ def assert_progress(support: Support, found: Ranked, target: np.ndarray, agent: 
             assert (found.states[to] & (found.rank[to] < found.rank[s])).any()
 
 
-def converging(rate: Callable[[float], float]) -> tuple[Relaxation, list[float], list[int]]:
+def converging(rate: Callable[[float], float]) -> tuple[OverRelaxation, list[float], list[int]]:
     """Relaxation of sweeps whose change shrinks by rate(ω) each: (it, ω of each call, sweeps at which values
     were restored)."""
-    relaxation, change, used, restored = Relaxation(), [1.0], [], []
+    relaxation, change, used, restored = OverRelaxation(), [1.0], [], []
 
     def sweep(most: int, factor: float) -> tuple[int, float]:
         used.append(factor)
@@ -158,7 +157,7 @@ def test_fast_sweeps_are_not_relaxed() -> None:
 
 def test_few_sweeps_are_not_relaxed() -> None:
     asked = []
-    done = Relaxation(factor=1.5).sweep(
+    done = OverRelaxation(factor=1.5).sweep(
         lambda most, factor: (asked.append(factor), (most, 0.5))[1], lambda: lambda: None, PROBE, 0.0
     )
     assert done == (PROBE, 0.5)

@@ -26,7 +26,6 @@ from tightrope.errors import Location
 from tightrope.io.results import Anomaly
 from tightrope.learning.online.drift_guard import OnDrift
 from tightrope.learning.products import TemporalFormulas
-from tightrope.logic.product_problem import ProductProblem
 from tightrope.model.parameters import LinearConstraint
 from tightrope.numerics.record import MOST_LINES, WIDTH, Record
 from tightrope.regions.region import Conflict
@@ -57,7 +56,7 @@ def model() -> tr.ParametricMDP:
 
 
 @cache
-def temporal() -> ProductProblem:
+def temporal() -> tr.Problem:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tr.ReadingWarning)
         return TemporalFormulas().apply(tr.Problem(model(), 'Pmax=? [ G (F "goal") ]'))
@@ -162,7 +161,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "CoupledValue": lambda: result("coupled").robust.coupled,
     "Decisions": lambda: result().decisions,
     "FiniteMemoryChoices": lambda: temporal().controller(tr.solve(temporal().at(p=0.5, q=0.5)).policy).memory,
-    "ProductProblem": lambda: temporal(),
+    "ProductLift": lambda: temporal().lift,
     "Explore": lambda: Explore("designed", cost="step=1", avoid='"goal"', at_most=0.5),
     "Expressions": lambda: model().expressions,
     "Interval": lambda: result().interval,

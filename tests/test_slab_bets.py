@@ -16,7 +16,7 @@ from learning_cases import case
 from tightrope.data.counts import Batches, Counts, batch_ends
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.errors import InputError
-from tightrope.learning.bet_policy import BetPolicy
+from tightrope.learning.bet_policy import PolicyBets
 from tightrope.model.polynomial import Polynomial
 from tightrope.numerics.betting import GRID, BetTable, shorten, with_the_domains_help
 from tightrope.regions.bounds import expression_bounds
@@ -45,7 +45,7 @@ def setting(name):
 
 def slab_of(name, counts, delta=0.05):
     known, _, maximiser, outcomes = setting(name)
-    gradient = BetPolicy(known.model, known.objective, known.policy)
+    gradient = PolicyBets(known.model, known.objective, known.policy)
     return place_bets(outcomes, counts, maximiser, gradient, Levels.of(delta))
 
 
@@ -181,7 +181,7 @@ def test_counts_without_batches_are_refused():
     counts = counts_of(PLAIN)
     known = case(PLAIN)
     without = Counts(counts.transition, counts.transition_start, counts.design, counts.model_hash)
-    gradient = BetPolicy(known.model, known.objective, known.policy)
+    gradient = PolicyBets(known.model, known.objective, known.policy)
     with pytest.raises(InputError, match="these counts have none"):
         slab_region(known.model, without, 0.05, gradient)
 
@@ -190,7 +190,7 @@ def test_counts_without_batches_are_refused():
 def test_rows_and_polytope_contain_every_point_that_the_bettors_leave(name, is_planned):
     known, functions, maximiser, outcomes = setting(name)
     counts = counts_of(name) if is_planned else unplanned(counts_of(name))
-    gradient = BetPolicy(known.model, known.objective, known.policy)
+    gradient = PolicyBets(known.model, known.objective, known.policy)
     region = slab_region(known.model, counts, 0.05, gradient)
     slab = region.slab
     assert len(slab.every) == (1 if is_planned else 12)
@@ -225,7 +225,7 @@ def test_rows_and_polytope_contain_every_point_that_the_bettors_leave(name, is_p
 def test_lines_lie_below_the_wealth_on_all_of_a_box():
     known, functions, maximiser, outcomes = setting(PRODUCTS)
     region = slab_region(
-        known.model, counts_of(PRODUCTS), 0.05, BetPolicy(known.model, known.objective, known.policy)
+        known.model, counts_of(PRODUCTS), 0.05, PolicyBets(known.model, known.objective, known.policy)
     )
     lower, upper = expression_bounds(region, known.model.expressions)
     draw = np.random.default_rng(2)

@@ -19,8 +19,9 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray
+from tightrope.solver import solution as options_and_results
 from tightrope.solver.equations import system
-from tightrope.solver.iteration import blocks, budget, fixpoint
+from tightrope.solver.iteration import blocks, fixpoint
 from tightrope.solver.solution import widest, width
 from tightrope.solver.solve import solve
 
@@ -81,7 +82,7 @@ def trace_of(
 
     with monkeypatch.context() as patch:
         patch.setattr(sys.modules["tightrope.solver.solve"], "solve_equations", recorded)
-        patch.setattr(budget, "PATIENCE", 0)
+        patch.setattr(options_and_results, "PATIENCE", 0)
         solution = solve(*case, device=where, start=start, iterations=20_000)
     return trace, solution
 
@@ -128,7 +129,9 @@ def test_constants_of_the_iteration_exist_once() -> None:
     """Those that both devices follow are defined on this side of the face alone."""
     from tightrope.solver.cuda import backend as cuda_backend
 
-    decided = {name for module in (blocks, budget, fixpoint) for name in vars(module) if name.isupper()}
+    decided = {
+        name for module in (blocks, options_and_results, fixpoint) for name in vars(module) if name.isupper()
+    }
     decided -= set(vars(system))  # what a mode of a state is called
     assert {"FIRST_SHIFT", "CLOSENESS", "PATIENCE", "RELAXED"} <= decided
     assert not decided & {name for name in vars(cuda_backend) if name.isupper()}

@@ -15,11 +15,11 @@ from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.solver import Solution, Status, solve
+from tightrope.solver import solution as options_and_results
 from tightrope.solver.bellman.fixed_choices import sweep_fixed_agent
 from tightrope.solver.bellman.interval import IntervalOperator
-from tightrope.solver.equations.reduction import equations_of
-from tightrope.solver.equations.system import Block, Rows, longest_choices
-from tightrope.solver.iteration import budget, modified_policy_iteration
+from tightrope.solver.equations.system import Block, Rows, equations_of, longest_choices
+from tightrope.solver.iteration import blocks
 
 SCRIPT = Path(__file__).parent.parent / "benchmarks" / "solve_speed.py"
 ITERATIONS = 20_000
@@ -58,7 +58,7 @@ def test_no_length_of_evaluation_makes_agent_and_nature_run_in_circles(
 ) -> None:
     model, objective, _ = runpy.run_path(str(SCRIPT))["grid"](20, 20, event)
     usual = solve(model, objective)
-    monkeypatch.setattr(modified_policy_iteration, "FROZEN_SWEEPS", sweeps)
+    monkeypatch.setattr(blocks, "FROZEN_SWEEPS", sweeps)
     solution = solve(model, objective, iterations=ITERATIONS)
     assert solution.is_certified and usual.is_certified
     assert np.all(solution.lower <= usual.upper) and np.all(usual.lower <= solution.upper)
@@ -103,7 +103,7 @@ def test_equally_good_ways_of_different_length_in_blocks_too_large_to_factorise(
     """Every value is ½, and the agent takes either way; a bound that stands off by the length of the shorter
     does not hold, since the longer one then looks better.
     """
-    for module in (modified_policy_iteration, budget):
+    for module in (blocks, options_and_results):
         monkeypatch.setattr(module, "LARGEST_FACTORISATION", 0)
     solution = solve(*two_ways(leave, agent), iterations=50_000)
     assert solution.is_certified

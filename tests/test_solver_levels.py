@@ -20,7 +20,7 @@ from tightrope.solver.equations.ordering import (
     order_acyclic,
     order_structure,
 )
-from tightrope.solver.equations.reduction import equations_of
+from tightrope.solver.equations.system import equations_of
 
 
 def random_dag(seed: int, states: int = 60) -> Structure:

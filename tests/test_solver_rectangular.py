@@ -25,7 +25,7 @@ from tightrope.regions.registry import build_region, own_kinds, region_kind
 from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.bellman.rectangular import RectangularOperator
 from tightrope.solver.solution import Status
-from tightrope.solver.solve import operator_of, solve_sets
+from tightrope.solver.solve import operator_of, solve
 from tightrope.statistics.estimates import Budget
 
 MIN, MAX = Direction.MIN, Direction.MAX
@@ -96,7 +96,7 @@ def test_robust_and_optimistic_values_of_acyclic_models_are_the_exact_ones(
             each = [exact_optimum(model, vertices, c, value, nature is MAX) for c in choices]
             value[state] = max(each) if agent is MAX else min(each)
         objective = reach(model, agent, nature)
-        solution = solve_sets(sets, objective)
+        solution = solve(sets, objective)
         assert solution.is_certified
         for state in range(model.states):
             if nature is MIN:
@@ -105,7 +105,7 @@ def test_robust_and_optimistic_values_of_acyclic_models_are_the_exact_ones(
                 assert F(float(solution.upper[state])) >= value[state]
         exact = np.array([float(v) for v in value])
         assert np.abs(solution.lower - exact).max() < 1e-9 and np.abs(solution.upper - exact).max() < 1e-9
-        outer = solve_sets(wide, objective)
+        outer = solve(wide, objective)
         assert np.all(solution.lower >= outer.lower - 1e-12) or nature is MAX
         assert np.all(solution.upper <= outer.upper + 1e-12) or nature is MIN
 
@@ -136,7 +136,7 @@ def test_cyclic_models_agree_with_value_iteration_over_the_exact_vertices(kind: 
                 objective = Objective(
                     kind, agent, nature, reward=RewardStructure(choice=reward), discount=0.9
                 )
-            solution = solve_sets(sets, objective)
+            solution = solve(sets, objective)
             assert solution.is_certified
             values = _iterated(model, objective, table, reward)
             assert np.all(solution.lower <= values + 1e-6 * (1 + values))
@@ -319,7 +319,7 @@ def test_a_region_of_one_point_gives_the_value_at_that_point() -> None:
     p, q = parameters.symbols()
     rows = [{1: p, 2: p + q, 3: Polynomial.constant(1) - p - p - q}]
     sets = polygon_sets(parameters, rows, 4)
-    solution = solve_sets(sets, reach(sets.model, MAX, MIN))
+    solution = solve(sets, reach(sets.model, MAX, MIN))
     assert float(third) - 1e-9 <= solution.lower[0] <= solution.upper[0] <= float(third) + 1e-9
 
 
@@ -364,10 +364,10 @@ def test_where_intervals_let_nature_cut_what_the_region_does_not() -> None:
     rows = [{0: one - p - q - r, 1: r, 2: p, 3: q}, {0: one}, {4: one}, {4: one}]
     sets = polygon_sets(parameters, rows, 5)
     kernel = operator_of(sets)
-    solution = solve_sets(kernel, reach(sets.model, MAX, MIN))
+    solution = solve(kernel, reach(sets.model, MAX, MIN))
     assert solution.lower[0] == 0.0 and solution.upper[0] == 1.0
     assert solution.status is Status.PRECISION_LIMIT
-    other = solve_sets(kernel, reach(sets.model, MIN, MAX))
+    other = solve(kernel, reach(sets.model, MIN, MAX))
     assert other.lower[0] == other.upper[0] == 1.0
 
 
@@ -376,12 +376,12 @@ def test_a_fixed_policy_is_within_the_optimum_and_bounded_horizons_work() -> Non
     keep = random_intervals(model, 4)
     kernel = operator_of(rectangular(polytope_region(keep), model, keep.expression_bounds()))
     objective = reach(model, MAX, MIN)
-    best = solve_sets(kernel, objective)
-    first = solve_sets(kernel, objective, policy=np.zeros(model.states, np.int64))
-    same = solve_sets(kernel, objective, policy=best.policy)
+    best = solve(kernel, objective)
+    first = solve(kernel, objective, policy=np.zeros(model.states, np.int64))
+    same = solve(kernel, objective, policy=best.policy)
     assert np.all(first.lower <= best.upper)
     assert np.all(same.lower <= best.upper) and np.all(same.upper >= best.lower)
-    soon = solve_sets(kernel, replace(objective, upper_steps=3))
+    soon = solve(kernel, replace(objective, upper_steps=3))
     assert np.all(soon.lower <= best.upper + 1e-12) and soon.upper.max() <= 1.0
 
 
@@ -393,10 +393,10 @@ def test_every_region_contains_the_truth_and_is_inside_its_own_intervals(kind: R
     region = build_region(kind, model, counts, 0.01)
     for agent in (MAX, MIN):
         robust, optimistic = (MIN, MAX) if agent is MAX else (MAX, MIN)
-        at_truth = solve_sets(IntervalOperator.of(model.instantiate(truth)), reach(model, agent, robust))
+        at_truth = solve(IntervalOperator.of(model.instantiate(truth)), reach(model, agent, robust))
         bounds = {}
         for name, sets in (("wide", expression(region, model)), ("tight", rectangular(region, model))):
-            ends = [solve_sets(sets, reach(model, agent, nature)) for nature in (MIN, MAX)]
+            ends = [solve(sets, reach(model, agent, nature)) for nature in (MIN, MAX)]
             assert all(end.is_certified for end in ends)
             bounds[name] = ends[0].lower[0], ends[1].upper[0]
         assert bounds["wide"][0] <= bounds["tight"][0] <= at_truth.upper[0]

@@ -26,9 +26,9 @@ from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.team import MOST_THREADS, Aside, Team, count_threads
 from tightrope.regions.event_polytope import polytope_region
 from tightrope.solver import Solution, Status, solve
-from tightrope.solver.iteration import host, parallel_block
+from tightrope.solver.iteration import host
 from tightrope.solver.iteration.parallel_block import ParallelBlock
-from tightrope.solver.solve import operator_of, solve_sets
+from tightrope.solver.solve import operator_of
 
 SCRIPT = Path(__file__).parent.parent / "benchmarks" / "solve_speed.py"
 MIN, MAX = Direction.MIN, Direction.MAX
@@ -45,8 +45,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         original(self, whole, scratch, team)
 
     monkeypatch.setattr(ParallelBlock, "__init__", counted)
-    for module in (host, parallel_block):
-        monkeypatch.setattr(module, "LEAST_GROUPS", 4)
+    monkeypatch.setattr(host, "LEAST_GROUPS", 4)
     monkeypatch.setattr(host, "LEAST_TRANSITIONS", 0)
     monkeypatch.setattr(host, "LEAST_OF_LEVEL", 2)
     monkeypatch.setattr(host, "LEAST_CHOICES", 2)
@@ -193,10 +192,10 @@ def test_rectangular_sets(small_parts: list[int]) -> None:
     intervals = regions.random_intervals(model, 1)
     kernel = operator_of(rectangular(polytope_region(intervals), model, intervals.expression_bounds()))
     objective = regions.reach(model, MAX, MIN)
-    one, two = solve_sets(kernel, objective, threads=1), solve_sets(kernel, objective, threads=2)
+    one, two = solve(kernel, objective, threads=1), solve(kernel, objective, threads=2)
     assert_overlap(two, one)
     assert np.allclose(one.lower, two.lower, rtol=2e-6) and np.allclose(one.upper, two.upper, rtol=2e-6)
-    assert_same_bits(two, solve_sets(kernel, objective, threads=2))
+    assert_same_bits(two, solve(kernel, objective, threads=2))
 
 
 def test_limits_hold_with_several_threads(small_parts: list[int]) -> None:
@@ -227,9 +226,9 @@ def test_levels_of_rectangular_sets(small_parts: list[int]) -> None:
     intervals = regions.random_intervals(model, 2)
     kernel = operator_of(rectangular(polytope_region(intervals), model, intervals.expression_bounds()))
     objective = regions.reach(model, MAX, MIN)
-    one, two = solve_sets(kernel, objective, threads=1), solve_sets(kernel, objective, threads=2)
+    one, two = solve(kernel, objective, threads=1), solve(kernel, objective, threads=2)
     assert_overlap(two, one)
-    assert_same_bits(two, solve_sets(kernel, objective, threads=2))
+    assert_same_bits(two, solve(kernel, objective, threads=2))
 
 
 def test_nobody_waits_for_a_worker_that_failed() -> None:

@@ -15,7 +15,7 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
-from tightrope.solver.solve import solve, solve_sets
+from tightrope.solver.solve import solve
 from uncertain_as_parametric import (
     domain_region,
     from_halfspaces,
@@ -79,7 +79,7 @@ def test_intervals_survive_the_way_there_and_back(seed: int) -> None:
         assert np.all(sets.lower[at] <= hull_low) and np.all(sets.upper[at] >= hull_high)
     back = rectangular(region, model)
     for nature in (MIN, MAX):
-        ours = solve_sets(back, reach(given.states, nature))
+        ours = solve(back, reach(given.states, nature))
         theirs = solve(given, reach(given.states, nature))
         assert np.abs(ours.lower - theirs.lower).max() < 1e-9
         assert np.abs(ours.upper - theirs.upper).max() < 1e-9
@@ -128,7 +128,7 @@ def test_polytopes_keep_their_values() -> None:
     for nature, pick in ((MIN, min), (MAX, max)):
         later = pick(v[1] for v in VERTICES[1])
         exact = pick(v[0] * later + v[2] for v in VERTICES[0])
-        solution = solve_sets(sets, reach(4, nature))
+        solution = solve(sets, reach(4, nature))
         assert abs(solution.lower[0] - float(exact)) < 1e-9 and abs(solution.upper[0] - float(exact)) < 1e-9
         if nature is MIN:
             assert F(float(solution.lower[0])) <= exact

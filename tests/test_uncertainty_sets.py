@@ -34,7 +34,7 @@ from tightrope.model.ranges import ranges_over_box
 from tightrope.regions.event_polytope import polytope_region
 from tightrope.regions.region import Relaxation
 from tightrope.solver.bellman.interval import IntervalOperator
-from tightrope.solver.solve import operator_of, solve_sets
+from tightrope.solver.solve import operator_of, solve
 from tightrope.statistics.estimates import Budget, event_intervals
 
 F = Fraction
@@ -229,9 +229,7 @@ def case(name: str) -> tuple[ParametricMDP, Objective, Counts]:
 def certified(sets: Sets, objective: Objective) -> tuple[float, float]:
     """The lower end against nature, the upper end with it."""
     kernel = operator_of(sets)
-    ends = [
-        solve_sets(kernel, replace(objective, nature=nature)) for nature in (Direction.MIN, Direction.MAX)
-    ]
+    ends = [solve(kernel, replace(objective, nature=nature)) for nature in (Direction.MIN, Direction.MAX)]
     initial = sets.model.initial
     return float(ends[0].lower[initial]), float(ends[1].upper[initial])
 
@@ -252,7 +250,7 @@ def test_the_hierarchy_of_theorem_2(name: str) -> None:
     assert contains(value["tied"], value["expression"]), value
     assert contains(value["parameter"], value["expression"]), value
     assert contains(value["expression"], value["rectangular"]), value
-    truth = solve_sets(IntervalOperator.of(model.instantiate(parse_bench(name).truth)), objective)
+    truth = solve(IntervalOperator.of(model.instantiate(parse_bench(name).truth)), objective)
     assert contains(value["rectangular"], (truth.lower[model.initial], truth.upper[model.initial]))
     if name in ("rover(10,10)", "betting(25)"):  # two successors everywhere: the same sets
         assert isinstance(operator_of(sets["rectangular"]), IntervalOperator)

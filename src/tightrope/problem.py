@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 from tightrope.errors import InputError, ReadingWarning, describe
 from tightrope.model.continuous import CTMC, Continuous, IntervalCTMC, MarkovAutomaton, ParametricCTMC
@@ -24,6 +24,8 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import Number, number_text
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
+from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.prism.properties.query import Query, TruthValue, parse_query
 from tightrope.prism.properties.resolve import PropertyOptions
@@ -40,6 +42,33 @@ MODELS = (*DISCRETE, ParametricCTMC, CTMC, IntervalCTMC, MarkovAutomaton)
 EXAMPLE = "'Pmax=? [ F \"goal\" ]'"
 
 
+class Lift(Protocol):
+    """How a question about a product with what is remembered (`model`) goes back to the model that data and
+    policies speak of (`base`). Counts and episodes of the base go `to_product`, and counts back `to_base`.
+
+    `needs_support`: the value is right if no transition of the true model vanishes.
+    """
+
+    @property
+    def base(self) -> ParametricMDP: ...
+
+    @property
+    def model(self) -> ParametricMDP: ...
+
+    @property
+    def needs_support(self) -> bool: ...
+
+    def to_product(self, counts: Any) -> Any: ...
+
+    def to_base(self, counts: Any) -> Any: ...
+
+    def follow(self, transitions: OffsetArray) -> OffsetArray:
+        """The transitions of an episode of the base as those of the product, which begins with it."""
+
+    def controller(self, policy: Policy) -> Policy:
+        """A deterministic policy of the product as one of the base, with a memory."""
+
+
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Problem(Record):
     """A model and a question about it.
@@ -49,6 +78,9 @@ class Problem(Record):
     * `discount` makes `R… [ C ]` the discounted reward; `terminal_reward` names the reward structure whose
       state rewards are what target states are worth.
 
+    `lift` is there where the model is a product, made for a question that needs a memory; `base` is then the
+    model that data speak of, elsewhere `model` itself.
+
     >>> import tightrope as tr
     >>> problem = tr.Problem(tr.load("bench:betting(5)"), 'Rmax=? [ F "done" ]')
     >>> problem.text, problem.maximises
@@ -57,6 +89,7 @@ class Problem(Record):
 
     model: AnyModel
     query: Query = field(repr=False)
+    lift: Lift | None = field(default=None, repr=False)
 
     def __init__(
         self,
@@ -70,12 +103,20 @@ class Problem(Record):
         object.__setattr__(self, "model", require_model(model))
         query = _query(self.model, property, const, discount, terminal_reward)
         object.__setattr__(self, "query", query)
+        object.__setattr__(self, "lift", None)
         if (
             query.reading is not None
             and query.plain_objective is not None
             and not isinstance(property, Query)
         ):
             warnings.warn(query.reading.warning, ReadingWarning, stacklevel=2)
+
+    @staticmethod
+    def lifted(lift: Lift, query: Query) -> Problem:
+        """A question about a product."""
+        problem = Problem(lift.model, query)
+        object.__setattr__(problem, "lift", lift)
+        return problem
 
     def _title_(self) -> str:
         return f"Problem: {self.text}"
@@ -90,6 +131,23 @@ class Problem(Record):
     def objective(self) -> Objective:
         """What is computed, on the states of the model."""
         return self.query.objective
+
+    @property
+    def base(self) -> AnyModel:
+        """The model that data and policies speak of."""
+        return self.model if self.lift is None else self.lift.base
+
+    def to_product(self, counts: Any) -> Any:
+        """Counts of the base as counts of the model."""
+        return counts if self.lift is None else self.lift.to_product(counts)
+
+    def to_base(self, counts: Any) -> Any:
+        """Counts of the model as counts of the base."""
+        return counts if self.lift is None else self.lift.to_base(counts)
+
+    def controller(self, policy: Policy) -> Policy:
+        """A deterministic policy of the model as one of the base, which has a memory where they differ."""
+        return policy if self.lift is None else self.lift.controller(policy)
 
     @property
     def text(self) -> str:
@@ -117,8 +175,12 @@ class Problem(Record):
         return self.with_model(self.model.instantiate(point, **values))
 
     def with_model(self, model: AnyModel) -> Problem:
-        """The same question about another model over the same states."""
-        return Problem(model, self.query)
+        """The same question about another model over the same states; of a product, that of reaching what
+        satisfies the formula.
+        """
+        if self.lift is None:
+            return Problem(model, self.query)
+        return Problem(model, replace(self.query, text=f"reaching what satisfies {self.text}"))
 
     def answer(self, lower: float, upper: float) -> TruthValue:
         """Whether bounds of the value meet the property's threshold: 'true', 'false' or 'not certified'."""
@@ -165,24 +227,24 @@ def problem_of(problem: Any, property: Any = None) -> Problem:
     return Problem(problem, property)
 
 
-def learnable(problem: Problem | Any) -> Problem:
+def learnable(given: Any) -> Problem:
     """The problem, if there is something to learn about it: parameters, and a value to optimise."""
-    found = problem_of(problem)
-    if not isinstance(found.model, ParametricMDP):
+    problem = problem_of(given)
+    if not isinstance(problem.model, ParametricMDP):
         raise InputError(
-            f"learning is about the parameters of a model, and {describe(found.model)} has none",
+            f"learning is about the parameters of a model, and {describe(problem.model)} has none",
             hint="`solve` computes the values of such a model",
         )
-    if found.objective.kind is ObjectiveKind.CUMULATIVE and found.objective.terminal is not None:
+    if problem.objective.kind is ObjectiveKind.CUMULATIVE and problem.objective.terminal is not None:
         raise InputError(
             "instantaneous rewards, and what the last of some steps is worth, are not learned about"
         )
-    if found.query.is_threshold:
+    if problem.query.is_threshold:
         raise InputError(
-            f"{found.text} is true or false, but learning needs a value to optimise",
+            f"{problem.text} is true or false, but learning needs a value to optimise",
             hint="ask for the value: Pmax=? [ … ]",
         )
-    return found
+    return problem
 
 
 def _query(

@@ -14,8 +14,7 @@ from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
 from tightrope.solver.bellman.rectangular import RectangularOperator
-from tightrope.solver.equations.reduction import equations_of
-from tightrope.solver.equations.system import System
+from tightrope.solver.equations.system import System, equations_of
 from tightrope.statistics.estimates import Budget, EventIntervals
 
 F = Fraction

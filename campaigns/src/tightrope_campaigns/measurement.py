@@ -217,7 +217,7 @@ def measure_certified_interval(
     prepared = chain.prepare(decisions)
     progress("solve")
     begin, cpu_built = time.perf_counter(), time.process_time()
-    value = chain.solve(prepared, decisions, options, deadline, alone=True).value
+    value = chain.couple(chain.solve(prepared, options, deadline, alone=True), decisions).value
     assert value is not None
     solve_seconds = time.perf_counter() - begin
     cpu = {"build": cpu_built - cpu_begin, "solve": time.process_time() - cpu_built}

@@ -23,7 +23,6 @@ from tightrope.certify.solved import composed_certificate, refuse_steps, to_cert
 from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number
 from tightrope.io.output import CERTIFICATE, OutputFile, claim_file, path_of
 from tightrope.io.results import Interval
-from tightrope.learning.products import base_of
 from tightrope.learning.result import LearningResult
 from tightrope.model.mdp import JOINT_BOUNDS, IntervalMDP
 from tightrope.model.parameters import Point
@@ -31,7 +30,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import as_policy
 from tightrope.prism.properties.query import Query
 from tightrope.problem import Model, Problem, problem_of, require_discrete
-from tightrope.solver.iteration.budget import SolveOptions
+from tightrope.solver.solution import SolveOptions
 from tightrope.solver.solve import SolveWords, solve
 
 
@@ -77,7 +76,7 @@ def certify(
         if options or not (at is None and policy is None and ltl_translator is None):
             raise InputError("a learned result takes no options: its certificate is about what was learned")
         claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
-        about = {"model_hash": base_of(subject.problem).hash(), "property": subject.problem.text}
+        about = {"model_hash": subject.problem.base.hash(), "property": subject.problem.text}
         return _save(certificate_of(subject, about=about), claimed)
     problem = problem_of(subject)
     words = check_keywords("certify", SolveWords, options)

@@ -29,9 +29,9 @@ from tightrope.certificate.problem import Certificate, Claim
 from tightrope.certificate.rows import RowOrigin as Kind
 from tightrope.certificate.rows import RowSystem, Statements
 from tightrope.certify.region import Name, with_region
-from tightrope.coupled import Cell, CoupledValue
 from tightrope.coupled.cells import Frame, affine_at, frame_of
 from tightrope.coupled.cells import Rows as FrameRows
+from tightrope.coupled.result import Cell, CoupledValue
 from tightrope.coupled.taylor import expand
 from tightrope.coupled.vertex_proof import VertexProof, occupancy
 from tightrope.numerics.arrays import FloatArray, OffsetArray

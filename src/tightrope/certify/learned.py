@@ -66,12 +66,13 @@ from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.pipeline import Pipeline, PolicySolver, learn_costs
 from tightrope.learning.result import LearningResult, PolicyValue
-from tightrope.logic.product_problem import ProductProblem
+from tightrope.logic.product_problem import ProductLift
 from tightrope.model.objective import Direction
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.product import Product
 from tightrope.model.structure import ParametricReward, RewardStructure
 from tightrope.numerics.arrays import IndexArray, OffsetArray
+from tightrope.problem import Problem
 from tightrope.regions.ellipsoid import Ellipsoid
 from tightrope.regions.polytope import Polytope
 from tightrope.solver.bellman.rectangular import RectangularOperator
@@ -110,9 +111,10 @@ def _certificate_of(
     result: LearningResult, counts: Counts, about: Mapping[str, Any] | None = None
 ) -> Certificate:
     question = None
-    if isinstance(result.problem, ProductProblem) and result.problem.temporal is not None:
-        if counts.model_hash != result.problem.base.hash():
-            counts = result.problem.project(counts)
+    lift = result.problem.lift
+    if isinstance(lift, ProductLift) and lift.temporal is not None:
+        if counts.model_hash != lift.base.hash():
+            counts = lift.to_base(counts)
         result, question = learn_again(result, counts)
     if result.value is not None and result.value.policy.structure is not result.model.structure:
         raise InputError(
@@ -203,8 +205,8 @@ def _draft(
     if question is None:
         problem = to_problem(result.model, result.objective, data=data, assumed_support=support)
     else:
-        assert isinstance(result.problem, ProductProblem)
-        problem = to_problem(result.problem.base, question, data=data, assumed_support=support)
+        assert result.problem.lift is not None
+        problem = to_problem(result.problem.lift.base, question, data=data, assumed_support=support)
     given = None if result.value is None else result.value.policy
     unknown = to_claim("given policy", problem.objective.range, given, problem.objective)
     claims = () if given is None else (unknown,)
@@ -301,7 +303,7 @@ def learn_again(result: LearningResult, counts: Counts) -> tuple[LearningResult,
     """The result over the product of a certificate, and what is asked in its words; `counts` are those of
     the model. Coupled sets become rectangular ones: their proofs are about policies without memory."""
     problem, decisions = result.problem, result.decisions
-    assert isinstance(problem, ProductProblem) and problem.temporal is not None
+    assert isinstance(problem.lift, ProductLift) and problem.lift.temporal is not None
     if result.ledger.delta == 0:
         raise InputError(
             f"certificates over a domain do not cover the automaton behind {problem.text}",
@@ -317,8 +319,8 @@ def learn_again(result: LearningResult, counts: Counts) -> tuple[LearningResult,
             "a slab bets on a policy, and certificates of temporal formulas do not cover its memory",
             hint="leave the certificate out, or take --region polytope",
         )
-    question = asked_of(problem.temporal)
-    made = _certified_product(problem, question)
+    question = asked_of(problem.lift.temporal)
+    made = _certified_product(problem, problem.lift, question)
     options = replace(result.options, sets=decisions.sets, region=decisions.region)
     if decisions.sets is SetsKind.COUPLED:
         options = replace(options, sets=SetsKind.RECTANGULAR)
@@ -337,8 +339,8 @@ def require_proved(certificate: Certificate) -> None:
         )
 
 
-def _certified_product(problem: ProductProblem, question: Asked) -> ProductProblem:
-    base = problem.base
+def _certified_product(problem: Problem, lift: ProductLift, question: Asked) -> Problem:
+    base = lift.base
     certified = to_problem(base, question)
     possible = (np.diff(base.expressions.row_start) > 0)[base.expression].astype(np.float64)
     boxes = Boxes(
@@ -361,9 +363,7 @@ def _certified_product(problem: ProductProblem, question: Asked) -> ProductProbl
         derived.transition,
     )
     query = problem.query.with_objective(objective_of(certified, derived), product.structure)
-    return ProductProblem(
-        base, product, query, needs_support=problem.needs_support, temporal=problem.temporal
-    )
+    return Problem.lifted(ProductLift(base, product, lift.needs_support, temporal=lift.temporal), query)
 
 
 def to_data(

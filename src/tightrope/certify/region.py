@@ -48,7 +48,7 @@ from tightrope.certify.bases import BasisFinder
 from tightrope.certify.problem import to_graph, to_polynomials
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.result import LearningResult
-from tightrope.logic.product_problem import ProductProblem
+from tightrope.logic.product_problem import ProductLift
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.ranges import denominators
 from tightrope.model.structure import ParametricReward
@@ -395,8 +395,8 @@ def row_names(
     for j, (x, y) in enumerate(coordinates.products):
         envelopes += [(Kind.ENVELOPE, j, part) for part in ((0, 4, 1, 2) if x == y else (0, 1, 2, 3))]
     _, example = np.unique(result.model.signatures.of_choice, return_index=True)
-    if isinstance(result.problem, ProductProblem):  # certificates number the choices of the model
-        example = result.problem.product.choice[example]
+    if isinstance(result.problem.lift, ProductLift):  # certificates number the choices of the model
+        example = result.problem.lift.product.choice[example]
     sides = 1 if region.slab is None else max(len(region.slab.sides), 1)
     names: list[Name | None] = []
     for origin, index, part in zip(

@@ -50,8 +50,7 @@ from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.solver.bellman.factored import FactoredOperator
 from tightrope.solver.equations.system import assume_support
-from tightrope.solver.iteration.budget import SolveOptions
-from tightrope.solver.solution import Solution
+from tightrope.solver.solution import Solution, SolveOptions
 from tightrope.solver.solve import solve
 
 LARGEST_SLACK = 1e-6
@@ -133,7 +132,7 @@ def value_hints(solution: Solution, policy: Policy | None = None, high: Solution
     if solution.objective.is_bounded:
         return ValueHints()
     if (game := solution.game) is not None:
-        witness = None if policy is not None else game.choice.astype(np.int64)
+        witness = None if policy is not None else game.policy.astype(np.int64)
         return ValueHints(game.lower, game.upper, game.ranking.astype(np.int64), witness=witness)
     tail = tail_of(solution, policy)
     above = tail if high is None else tail_of(high, policy)

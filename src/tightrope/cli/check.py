@@ -65,10 +65,8 @@ from tightrope.prism.properties.capabilities import Task
 from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.shape import refuse_time
 from tightrope.problem import Problem, require_discrete
-from tightrope.solver.iteration.budget import SolveOptions
-from tightrope.solver.solution import Solution
-from tightrope.solver.solve import attained, solve, solve_query
-from tightrope.solver.workspace import Workspace
+from tightrope.solver.solution import Solution, SolveOptions
+from tightrope.solver.solve import Workspace, attained, solve, solve_query
 from tightrope.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -461,7 +459,6 @@ def check_domain(
     from tightrope.learning.result import describe_coupled_value
     from tightrope.learning.result_files import robust_policy
     from tightrope.learning.solve import solve_over_domain
-    from tightrope.logic.product_problem import ProductProblem
 
     assert request.sets is not None
     policy = None if request.policy is None else Policy(loaded.model, request.policy)
@@ -469,7 +466,7 @@ def check_domain(
     model, kind = loaded.model, SetsKind(request.sets.value)
     assert isinstance(model, ParametricMDP)
     if files.certificate is not None:
-        if isinstance(problem, ProductProblem):
+        if problem.lift is not None:
             raise InputError(
                 "--certificate does not go with a temporal formula over a domain",
                 hint="leave --certificate out",
@@ -526,9 +523,7 @@ def check_domain(
     if files.policy is not None:
         exported = robust_policy(result)
         files.policy.check()
-        chosen_policy = policy or exported.policy
-        if isinstance(problem, ProductProblem):
-            chosen_policy = problem.controller(exported.policy)
+        chosen_policy = policy or problem.controller(exported.policy)
         certified = to_plain(exported.certified(result, problem.text))
         chosen_policy.save(files.policy.path, model.hash(), certified)
     leave(verdict, about=problem.text)

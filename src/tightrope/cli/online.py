@@ -61,7 +61,6 @@ from tightrope.learning.online.run import (
     Truth,
     claim_run,
 )
-from tightrope.learning.products import project_counts
 from tightrope.learning.result import LearningResult
 from tightrope.learning.result_files import RESULT, Setting, document, fill_results
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -372,9 +371,8 @@ def _write(
         command=["tightrope", *sys.argv[1:]],
         truth=subject.point_text(request.at) if request.env is None or request.at else None,
     )
-    content = document(
-        [result], project_counts(learner.problem, learner.data.counts()), learner.options, setting
-    )
+    counts = learner.problem.to_base(learner.data.counts())
+    content = document([result], counts, learner.options, setting)
     about = {
         "title": f"{request.model.removeprefix('bench:')}: {subject.query.text}",
         "value": "value",

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from tightrope.benchmarks.instance import Instance
     from tightrope.data.reading import Reading
     from tightrope.io.table.data_table import LogFile
-    from tightrope.logic.product_problem import ProductProblem
     from tightrope.prism.parse.property_syntax import PropertyFile
     from tightrope.prism.properties.boundary import Boundary
 
@@ -368,7 +367,7 @@ class Subject:
     loaded: LoadedModel
     model: ParametricMDP
     query: Query
-    product: ProductProblem | None = None
+    product: Problem | None = None
     """The question as one about a product, where it is temporal."""
 
     @property

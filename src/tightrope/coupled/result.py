@@ -47,6 +47,11 @@ class CoupledStatus(Enum):
     PRECISION_LIMIT = "no cell could be refined further in float64; the interval is certified but wider."
     RECTANGULAR = "only the rectangular interval could be certified"
 
+    @property
+    def is_reached(self) -> bool:
+        """Whether no limit stopped the search; over rectangular sets alone there is nothing to refine."""
+        return self in (CoupledStatus.EXACT, CoupledStatus.CERTIFIED, CoupledStatus.RECTANGULAR)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Witness(Record):

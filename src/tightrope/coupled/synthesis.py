@@ -40,7 +40,7 @@ from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Record
 from tightrope.regions.polytope import Polytope
-from tightrope.solver.solve import operator_of, solve, solve_sets
+from tightrope.solver.solve import operator_of, solve
 from tightrope.statistics.coordinates import AffineFunctions
 
 MOST_CANDIDATES = 6
@@ -104,7 +104,7 @@ def find_coupled_policy(
     kernel = operator_of(sets)
     if robust is None:
         asked = against(objective, sets, objective.agent.opposite)
-        robust = solve_sets(kernel, asked, precision=precision).policy
+        robust = solve(kernel, asked, precision=precision, threads=1).policy
     optimum = _Optimum(sets, objective, precision, polytope)
     maximises = optimum.maximises
     best: Candidate | None = None

@@ -41,7 +41,7 @@ from tightrope.regions.polytope import Polytope
 from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.bellman.operator import BellmanOperator
 from tightrope.solver.solution import Solution
-from tightrope.solver.solve import operator_of, solve_sets
+from tightrope.solver.solve import operator_of, solve
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 
 DEFAULT_GAP = 0.02
@@ -163,7 +163,7 @@ def rectangular_solutions(
     if objective.complement:
         natures = (Direction.MAX, Direction.MIN)
     first, second = (
-        solve_sets(kernel, against(objective, sets, nature), policy=policy, precision=precision)
+        solve(kernel, against(objective, sets, nature), policy=policy, precision=precision, threads=1)
         for nature in natures
     )
     return first, second

@@ -57,7 +57,7 @@ from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.record import Record
 from tightrope.problem import Problem, problem_of
 from tightrope.solver.bellman.interval import IntervalOperator
-from tightrope.solver.solve import solve_sets
+from tightrope.solver.solve import solve
 from tightrope.statistics.outcomes import Outcomes
 
 
@@ -257,12 +257,13 @@ class Safety:
 
     def certified(self, sets: Sets, policy: Policy | None) -> tuple[float, Policy]:
         """A verified upper bound for the policy, or for the best one where none is given, over the sets."""
-        found = solve_sets(
+        found = solve(
             IntervalOperator.of(sets.interval_model()),
             self.objective,
             policy=policy,
             precision=PRECISION,
             iterations=ITERATIONS,
+            threads=1,
         )
         return min(float(found.upper[sets.model.initial]), 1.0), policy or found.policy.at(0)
 
@@ -277,7 +278,9 @@ class Safety:
             if policy.depends_on_step:
                 assert cap is not None
                 objective = replace(objective, upper_steps=cap)
-            found = solve_sets(kernel, objective, policy=policy, precision=PRECISION, iterations=ITERATIONS)
+            found = solve(
+                kernel, objective, policy=policy, precision=PRECISION, iterations=ITERATIONS, threads=1
+            )
             total += share * min(float(found.upper[sets.model.initial]), 1.0)
         weight = sum(share for share, _ in policies)
         return min(total / weight * (1.0 + ROUNDING), 1.0)

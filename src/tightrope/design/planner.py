@@ -75,7 +75,6 @@ from tightrope.io.plans import DESIGNED, EVEN, GIVEN, OPTIMISTIC, ROBUST, UNIFOR
 from tightrope.learning.learn import counts_of
 from tightrope.learning.options import Decisions, LearnOptions, decide, spell_out
 from tightrope.learning.pipeline import Pipeline, Progress, parametric
-from tightrope.learning.products import refuse_products
 from tightrope.learning.result import LearningResult, PolicyValue
 from tightrope.model.mdp import MDP
 from tightrope.model.policy import Policy, PolicyGiven
@@ -609,7 +608,11 @@ def plan(
         raise InputError("`cost` and `avoid` are about episodes, and `generative` asks for draws")
     asked = Explore("designed", cap, own["cost"], own["avoid"], own["at_most"])
     check_delta(delta)
-    refuse_products(problem, "plans of data are")
+    if isinstance(problem, Problem) and problem.lift is not None:
+        raise InputError(
+            f"plans of data are not supported for temporal formulas such as {problem.text}",
+            hint="`learn` takes them; so do `check` and tr.solve at a point",
+        )
     found = learnable(problem)
     counts = counts_of(data, found.model)
     options = LearnOptions(**given)

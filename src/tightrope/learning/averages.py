@@ -18,6 +18,7 @@ import numpy as np
 from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.results import Interval
+from tightrope.learning.learn import PlainQuestions
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.learning.pipeline import Pipeline, Prepared
 from tightrope.learning.products import support_is_open
@@ -57,8 +58,8 @@ class LearnedAverage(Record):
     >>> rows = [(0, "", {0: 1 - p, 1: p}), (1, "", {0: 1})]
     >>> model = tr.build_from_rows(rows, parameters, labels={"up": [0]})
     >>> data = [[(0, "", 1)]] * 50 + [[(0, "", 0)]] * 50
-    >>> found = tr.learn(model.problem('Smax=? [ "up" ]'), data)
-    >>> found.interval.lower < 2 / 3 < found.interval.upper
+    >>> result = tr.learn(model.problem('Smax=? [ "up" ]'), data)
+    >>> result.interval.lower < 2 / 3 < result.interval.upper
     True
     """
 
@@ -112,19 +113,18 @@ class LearnedAverage(Record):
         ]
 
 
-class LongRunAverages:
-    """The reduction of long-run averages: statistics and sets are the chain's, the solve is their own."""
-
-    def accepts(self, problem: Problem) -> bool:
-        """Whether it asks for `R=? [ S ]` or `S=? [ a ]`."""
-        return problem.query.kind is QueryKind.LONG_RUN
+class LongRunAverages(PlainQuestions):
+    """The reduction of long-run averages, `R=? [ S ]` or `S=? [ a ]`: statistics and sets are the chain's,
+    the solve is their own.
+    """
 
     def apply(self, problem: Problem) -> Problem:
         """The problem as it is: the sets are those of any question about the model."""
         _find_reward(problem.query)
         return problem
 
-    def lift(self, chain: Pipeline, options: LearnOptions) -> LearnedAverage:
+    @staticmethod
+    def lift(chain: Pipeline, options: LearnOptions) -> LearnedAverage:
         """The policy for the average, and its interval over the hull of the sets."""
         if chain.policy is not None or chain.evaluation is not None:
             raise InputError(
@@ -192,9 +192,9 @@ def _hull(prepared: Prepared, options: LearnOptions, text: str) -> IntervalMDP:
         lower = np.maximum(lower, np.minimum(low[model.expression], sets.upper))
     hull = IntervalMDP(model.structure, lower, sets.upper)
     if options.assume_support is not None:
-        found = assume_support(hull, options.assume_support)
-        assert isinstance(found, IntervalMDP)
-        return found
+        raised = assume_support(hull, options.assume_support)
+        assert isinstance(raised, IntervalMDP)
+        return raised
     vanishing = (lower <= 0) & (sets.upper > 0)
     if vanishing.any():
         raise CannotCertify(support_is_open(text, model, int(np.argmax(vanishing))))
@@ -204,17 +204,17 @@ def _hull(prepared: Prepared, options: LearnOptions, text: str) -> IntervalMDP:
 def _under(hull: IntervalMDP, choice: OffsetArray) -> IntervalMDP:
     """What a policy leaves of a model: one choice per state."""
     structure = hull.structure
-    taken, _ = ranges(structure.transition_start, choice)
+    followed, _ = ranges(structure.transition_start, choice)
     built = Structure(
         choice_start=np.arange(structure.states + 1),
         transition_start=np.concatenate([[0], np.cumsum(np.diff(structure.transition_start)[choice])]),
-        successor=structure.successor[taken],
+        successor=structure.successor[followed],
         initial_states=structure.initial_states,
     )
-    return IntervalMDP(built, hull.lower[taken], hull.upper[taken])
+    return IntervalMDP(built, hull.lower[followed], hull.upper[followed])
 
 
-def _is_close(found: LongRun, at: int, precision: float, reward: FloatArray) -> bool:
+def _is_close(average: LongRun, at: int, precision: float, reward: FloatArray) -> bool:
     size = max(1.0, float(np.abs(reward).max(initial=0.0)))
-    width = float(found.bounds.upper[at] - found.bounds.lower[at])
-    return found.missed is None and width <= 8 * precision * size
+    width = float(average.bounds.upper[at] - average.bounds.lower[at])
+    return average.missed is None and width <= 8 * precision * size

@@ -48,7 +48,7 @@ def why_no_bets(
     return None
 
 
-class BetPolicy:
+class PolicyBets:
     """The gradient of the policy that is bet on; asked for in the order in which data come."""
 
     def __init__(

@@ -9,7 +9,8 @@ back to tied sets where the region is empty keeps the confidence: `tightrope.lea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Protocol, Unpack, cast
 
@@ -17,15 +18,12 @@ from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.data.reading import Reading, ReadWords, read_data
 from tightrope.errors import InputError, check_type, choose, describe
-from tightrope.learning.averages import LongRunAverages
 from tightrope.learning.options import LearnOptions, LearnWords, spell_out
 from tightrope.learning.pipeline import Pipeline, Progress
-from tightrope.learning.products import TemporalFormulas, base_of
-from tightrope.learning.rates import learn_rates
 from tightrope.learning.result import LearningResult
 from tightrope.model.continuous import Continuous
 from tightrope.model.policy import PolicyGiven
-from tightrope.prism.properties.capabilities import Task
+from tightrope.prism.properties.capabilities import ModelKind, QueryKind, Task
 from tightrope.problem import AnyModel, Problem, learnable, problem_of, require_discrete
 from tightrope.regions.registry import region_kind
 from tightrope.statistics.least_squares import EllipsoidVersion
@@ -85,14 +83,9 @@ def learn(
     question = problem_of(problem)
     events = {"since": since, "window": window, "chosen_at": chosen_at}
     part = {name: value for name, value in events.items() if value is not None}
-    if isinstance(question.model, Continuous):
-        for name in (*part, *(["policy"] if policy is not None else [])):
-            raise InputError(f"`{name}` does not go with chains in continuous time")
-        return learn_rates(question, data, delta, chosen)
     reduction = reduction_of(question)
     reduced = reduction.apply(question)
-    counts = counts_of(data, base_of(reduced), part)
-    chain = Pipeline.start(reduced, counts, delta, options=chosen, policy=policy, progress=progress)
+    chain = reduction.start(reduced, data, delta, part=part, options=chosen, policy=policy, progress=progress)
     return reduction.lift(chain, chosen)
 
 
@@ -120,8 +113,8 @@ def learn_all(
     >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
     >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
     >>> data = [[(0, "toss", 1)]] * 80 + [[(0, "toss", 2)]] * 20
-    >>> found = tr.learn_all(model.problem('Pmax=? [ F "heads" ]'), data, kinds=["untied", "tied"])
-    >>> [kind.value for kind in found]
+    >>> results = tr.learn_all(model.problem('Pmax=? [ F "heads" ]'), data, kinds=["untied", "tied"])
+    >>> [kind.value for kind in results]
     ['untied', 'tied']
     """
     chosen = LearnOptions.of("learn_all", options)
@@ -137,7 +130,7 @@ def learn_all(
     reduced = plain_problem(question)
     chain = Pipeline.start(
         reduced,
-        counts_of(data, base_of(reduced)),
+        counts_of(data, reduced.base),
         delta,
         options=chosen,
         policy=policy,
@@ -148,58 +141,83 @@ def learn_all(
 
 
 class Reduction(Protocol):
-    """A kind of question that the chain answers: `apply` makes it one about a model with counts, `lift` makes
-    of a walk along the chain what the question asked for. A new kind is one file with such an object.
+    """A kind of question that can be learned about: `apply` makes it one about a model with data, `start`
+    opens the chain for these, and `lift` makes of a walk along the chain what was asked for. A new kind is a
+    file with such an object, and a line in `REDUCTIONS`, which says what it accepts.
     """
-
-    def accepts(self, problem: Problem) -> bool: ...
 
     def apply(self, problem: Problem) -> Problem: ...
 
-    def lift(self, chain: Pipeline, options: LearnOptions) -> Any: ...
+    def start(
+        self,
+        problem: Problem,
+        data: Any,
+        delta: float,
+        *,
+        options: LearnOptions,
+        part: Mapping[str, int],
+        policy: PolicyGiven | None,
+        progress: Progress | bool | None,
+    ) -> Any:
+        """`part` says which events of the data count (`since`, `window`, `chosen_at`)."""
+
+    def lift(self, chain: Any, options: LearnOptions, /) -> Any: ...
 
 
 class PlainQuestions:
     """One objective: the chain's own question."""
 
-    def accepts(self, problem: Problem) -> bool:
-        return problem.query.is_plain
-
     def apply(self, problem: Problem) -> Problem:
         return learnable(problem)
 
-    def lift(self, chain: Pipeline, options: LearnOptions) -> LearningResult:
-        return chain.result(options)
+    def start(
+        self,
+        problem: Problem,
+        data: Any,
+        delta: float,
+        *,
+        options: LearnOptions,
+        part: Mapping[str, int],
+        policy: PolicyGiven | None = None,
+        progress: Progress | bool | None = None,
+    ) -> Pipeline:
+        counts = counts_of(data, problem.base, part)
+        return Pipeline.start(problem, counts, delta, options=options, policy=policy, progress=progress)
+
+    lift: Callable[[Any, LearnOptions], Any] = staticmethod(Pipeline.result)
 
 
-class Temporal(TemporalFormulas, PlainQuestions):
-    """Temporal formulas: a plain question about a product."""
-
-
-REDUCTIONS: tuple[Reduction, ...] = (PlainQuestions(), Temporal(), LongRunAverages())
+REDUCTIONS: dict[QueryKind | ModelKind, str] = {
+    QueryKind.PLAIN: "learn.PlainQuestions",
+    QueryKind.LTL: "products.TemporalFormulas",
+    QueryKind.LONG_RUN: "averages.LongRunAverages",
+    ModelKind.CONTINUOUS: "rates.UnknownRates",
+}
+"""By what is asked, or by the model: what is learned about it, a module of this package and its object."""
 
 
 def reduction_of(problem: Problem) -> Reduction:
     """The reduction that takes a question; refused in the words of the table where there is none."""
-    for reduction in REDUCTIONS:
-        if reduction.accepts(problem):
-            return reduction
-    problem.query.require(Task.LEARN)
-    raise problem.query.refusal()
+    kind = ModelKind.CONTINUOUS if isinstance(problem.model, Continuous) else problem.query.kind
+    if kind not in REDUCTIONS:
+        problem.query.require(Task.LEARN)
+        raise problem.query.refusal()
+    module, _, name = REDUCTIONS[kind].partition(".")
+    reduction: Reduction = getattr(import_module(f"tightrope.learning.{module}"), name)()
+    return reduction
 
 
 def plain_problem(problem: Problem) -> Problem:
     """The problem as one objective about a model: itself, or that of a product."""
-    temporal = TemporalFormulas()
-    return temporal.apply(problem) if temporal.accepts(problem) else learnable(problem)
+    return reduction_of(problem).apply(problem) if problem.query.kind is QueryKind.LTL else learnable(problem)
 
 
-def counts_of(data: Any, model: AnyModel, kept: Mapping[str, int] = MappingProxyType({})) -> Counts:
-    """The counts that data hold, in whatever form they are given; `kept` says which events are."""
+def counts_of(data: Any, model: AnyModel, part: Mapping[str, int] = MappingProxyType({})) -> Counts:
+    """The counts that data hold, in whatever form they are given; `part` says which events count."""
     if isinstance(data, Counts | Reading):
-        if kept:
+        if part:
             raise InputError(
-                f"`{next(iter(kept))}` leaves out events, and counts do not know their order any more",
+                f"`{next(iter(part))}` leaves out events, and counts do not know their order any more",
                 hint="give the log itself, or read it so: tr.read_data(log, model, since=…)",
             )
         return data if isinstance(data, Counts) else data.counts
@@ -207,7 +225,7 @@ def counts_of(data: Any, model: AnyModel, kept: Mapping[str, int] = MappingProxy
         raise InputError(
             f"`data` is {describe(data)}, not data", hint="tr.read_data reads files, tables and episodes"
         )
-    return read_data(data, require_discrete(model), **cast(ReadWords, dict(kept))).counts
+    return read_data(data, require_discrete(model), **cast(ReadWords, dict(part))).counts
 
 
 def comparable_kinds(options: LearnOptions) -> tuple[SetsKind, ...]:

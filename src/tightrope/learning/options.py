@@ -8,10 +8,10 @@ are refused here, with the reason.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import Enum
-from typing import Any, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
@@ -19,11 +19,12 @@ from tightrope.errors import InputError, check_keywords, choose
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.regions.region import RegionKind, RegionOptions
 from tightrope.regions.registry import own_kinds, region_kind
-from tightrope.statistics.bets import count_planned_episodes
 from tightrope.statistics.coordinates import Coordinates
-from tightrope.statistics.costs import CostModel, checked_range
 from tightrope.statistics.estimates import Budget, IntervalMethod
 from tightrope.statistics.least_squares import EllipsoidVersion
+
+if TYPE_CHECKING:
+    from tightrope.statistics.costs import CostModel
 
 MANY_EXPRESSIONS = 8
 """From so many distinct unknown expressions on the likelihood region is the tighter one."""
@@ -117,7 +118,10 @@ class LearnOptions:
         if not isinstance(self.device, str) or self.device not in DEVICES:
             raise InputError(f"`device` is {self.device!r}, not one of {', '.join(SHOWN)}")
         self._check_numbers()
-        object.__setattr__(self, "cost_range", checked_range(self.cost_range))
+        if self.cost_range is not None:
+            from tightrope.statistics.costs import checked_range
+
+            object.__setattr__(self, "cost_range", checked_range(self.cost_range))
         if self.cost_model is not None and self.sets is not None and not self.sets.has_region:
             raise InputError(
                 f"costs are learned as rows of a region, and {self.sets.value} sets have none",
@@ -144,6 +148,8 @@ class LearnOptions:
         """What is stated about observed costs; None where they are not to be used."""
         if self.cost_range is None and self.cost_sd is None:
             return None
+        from tightrope.statistics.costs import CostModel
+
         return CostModel(self.cost_range, self.cost_sd)
 
     @property
@@ -335,8 +341,11 @@ def _default_region(
         few = "one unknown expression" if unknown == 1 else f"only {unknown} unknown expressions"
         return polytope, f"region polytope: {few}, so the union bound costs little"
     watched = counts.design.anytime
-    if no_bets is None and not (watched or count_planned_episodes(counts) is not None):
-        no_bets = "no number of episodes was planned"
+    if no_bets is None and not watched:
+        from tightrope.statistics.bets import count_planned_episodes
+
+        if count_planned_episodes(counts) is None:
+            no_bets = "no number of episodes was planned"
     if no_bets is None:
         amount = "the data are looked at as they come" if watched else "the amount of data was planned"
         return (
@@ -392,10 +401,12 @@ OPEN_SETS = [*(kind for kind in SetsKind if kind is not SetsKind.PARAMETER), Set
 """The sets that may be decided on; last those that a refusal is best explained with."""
 
 
-def _open_regions(options: LearnOptions) -> list[RegionKind]:
-    """The regions that may be decided on; last the one that a refusal is best explained with."""
-    is_published = options.ellipsoid is EllipsoidVersion.PAPER
-    return sorted(own_kinds(), key=lambda kind: kind.has_versions if is_published else kind.is_of_intervals)
+def _open_regions(options: LearnOptions) -> Iterator[RegionKind]:
+    """The regions that may be decided on; last, and first, the one that a refusal is best explained with."""
+    plainest = "ellipsoid" if options.ellipsoid is EllipsoidVersion.PAPER else "polytope"
+    yield region_kind(plainest)
+    yield from own_kinds()
+    yield region_kind(plainest)
 
 
 def _refuse_combinations(sets: SetsKind, region: RegionKind | None, options: LearnOptions) -> None:

@@ -30,11 +30,7 @@ sets. Nature for the agent, with that policy fixed, gives h, a verified upper bo
 confidence. The robust policy of a property with a step bound depends on the step; it is fixed as it is, step
 by step (`tightrope.model.policy_choices`).
 
-*Coupled values.* The true system uses the same parameters at every choice. So the interval of a policy over
-all instantiations of the region, one for the whole run, contains its true value; it is never wider than the
-interval over rectangular sets, which it starts from. A region of many coordinates is cut along the gradients
-of the policies that are evaluated (`tightrope.regions.likelihood`), which takes nothing away from the
-statistical region and therefore costs no confidence, whatever the policies are.
+*Coupled values*, over one parameter vector for the whole run: `tightrope.learning.coupling`.
 
 *Costs of a log* are used where something is stated about them, a range or a bound on their standard
 deviation: no confidence statement about a mean holds without. They are those of the rewards that the property
@@ -43,34 +39,28 @@ asks for. Half of δ is theirs, all of it where no probability is unknown; this 
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from threading import Lock
-from typing import Any, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tightrope.ambiguity import sets as uncertainty
-from tightrope.ambiguity.sets import Sets, SetsKind, rectangular
-from tightrope.coupled import (
-    CoupledLimits,
-    CoupledSynthesis,
-    CoupledValue,
-    bound_coupled_value,
-    find_coupled_policy,
-)
-from tightrope.coupled.taylor import ValueGradient
+from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError, describe
 from tightrope.io.results import Binding, Interval, ModelFit
-from tightrope.learning import products
-from tightrope.learning.bet_policy import BetPolicy, why_no_bets
 from tightrope.learning.options import Decisions, LearnOptions, decide, decide_over_domain
-from tightrope.learning.result import NOTHING, LearningResult, PolicyValue, Widths, binding_events, widths_of
+from tightrope.learning.result import (
+    NOTHING,
+    LearningResult,
+    PolicyValue,
+    Widths,
+    binding_events,
+    widths_of,
+)
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -81,10 +71,7 @@ from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.team import Aside, Team, count_threads
 from tightrope.problem import Problem, learnable
 from tightrope.regions.bounds import parameter_box
-from tightrope.regions.costs import reward_ends, with_costs
 from tightrope.regions.event_polytope import Nearby, domain_region, polytope_region
-from tightrope.regions.likelihood import cut_along, wants_value_cuts
-from tightrope.regions.polytope import Polytope
 from tightrope.regions.region import Conflict, Region
 from tightrope.regions.registry import build_region
 from tightrope.solver.bellman.interval import IntervalOperator
@@ -92,24 +79,24 @@ from tightrope.solver.bellman.operator import BellmanOperator
 from tightrope.solver.equations.system import assume_support
 from tightrope.solver.iteration.host import LEAST_TRANSITIONS
 from tightrope.solver.solution import Solution
-from tightrope.solver.solve import operator_of, solve_sets
-from tightrope.solver.workspace import Workspace
+from tightrope.solver.solve import Workspace, operator_of, solve
 from tightrope.statistics.confidence_budget import ConfidenceBudget
-from tightrope.statistics.coordinates import AffineFunctions
-from tightrope.statistics.costs import CostIntervals, cost_intervals
 from tightrope.statistics.estimates import EventIntervals, check_delta, event_intervals
-from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.statistics.prequential import Predictions
 from tightrope.verdict import Verdict
+
+if TYPE_CHECKING:  # loaded where they apply
+    from tightrope.coupled.synthesis import CoupledSynthesis
+    from tightrope.learning.bet_policy import PolicyBets
+    from tightrope.statistics.costs import CostIntervals
+    from tightrope.statistics.prequential import Predictions
 
 Progress = Callable[[str], None]
 """Called with what begins, in a few words."""
 
-COUPLED_SECONDS = 60.0
-"""For the search of each coupled value where no time limit is given: what it has found then is certified, and
-the status says that it stopped.
-"""
+ROBUST, FAR_END = "the robust policy", "the other end of its interval"
+OPTIMISTIC, GIVEN = "the optimistic policy", "the given policy"
+"""What is solved for, as it is said."""
 
 T = TypeVar("T")
 
@@ -166,20 +153,22 @@ class Settled:
     predictions: Predictions | None = None
     intervals: EventIntervals | None = None
     near: Nearby | None = None
-    bets: BetPolicy | None = None
+    bets: PolicyBets | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
-    """Policies over prepared sets; `robust` is None where a given policy was evaluated alone."""
+class SolvedPolicies:
+    """Policies over prepared sets; `robust` and `optimistic` are None where a given policy was evaluated
+    alone.
+    """
 
     prepared: Prepared
     solver: PolicySolver
     robust: PolicyValue | None
     optimistic: Solution | None
     value: PolicyValue | None
-    synthesis: CoupledSynthesis | None
     shape: _Shape
+    synthesis: CoupledSynthesis | None = None
 
 
 Fit = Aside[tuple[ModelFit, float]]
@@ -243,9 +232,13 @@ class Pipeline:
         """
         if problem.query.is_plain:
             problem = learnable(problem)
-        steered = products.steered_question(problem, policy, counts)
+        steered = None
+        if policy is not None and counts is not None:
+            from tightrope.learning.products import steered_question
+
+            steered = steered_question(problem, policy, counts)
         own = None if steered is not None else as_policy(problem.model, policy)
-        lifted = None if counts is None else products.lift_counts(problem, counts)
+        lifted = None if counts is None else problem.to_product(counts)
         chain = Pipeline(
             problem,
             lifted,
@@ -289,20 +282,22 @@ class Pipeline:
 
     # --- the whole chain -------------------------------------------------------------------
 
-    def results(self, asked: Sequence[LearnOptions]) -> list[LearningResult]:
+    def results(self, several: Sequence[LearnOptions]) -> list[LearningResult]:
         """One result for each of these options. Large models are solved over several kinds of sets at a time.
         How the threads are shared out depends on their number alone, and so do the bits of the results.
         """
         threads = count_threads(self.options.threads)
-        workers = min(threads, len(asked))
+        workers = min(threads, len(several))
         is_small = self.model.structure.transitions < LEAST_TRANSITIONS
         if workers < 2 or is_small or self.options.device != "cpu":
-            return [self.result(options) for options in asked]
+            return [self.result(options) for options in several]
         with Team(workers) as team:
-            return team.run([partial(self._result_of, each, threads // workers) for each in asked])
+            share = threads // workers
 
-    def _result_of(self, options: LearnOptions, threads: int, worker: int) -> LearningResult:
-        return self.result(options, threads)
+            def task(options: LearnOptions) -> Callable[[int], LearningResult]:
+                return lambda worker: self.result(options, share)
+
+            return team.run([task(options) for options in several])
 
     def result(self, options: LearnOptions, threads: int | None = None) -> LearningResult:
         """The result for these options, which may differ from the chain's in the kind of sets; `threads`
@@ -316,7 +311,7 @@ class Pipeline:
                 deadline = time.perf_counter() + options.seconds
                 prepared = self.prepare(decisions, before_sets=fit.begin)
             begin = time.perf_counter()
-            solved = self.solve(prepared, decisions, how, deadline, fit=fit)
+            solved = self.couple(self.solve(prepared, how, deadline, fit=fit), decisions, fit)
             if self.evaluation is not None:
                 with self._preparing:
                     solved = replace(solved, value=self.evaluation.evaluate(how))
@@ -327,12 +322,12 @@ class Pipeline:
         decisions = self.decide(options)
         deadline = time.perf_counter() + options.seconds
         prepared = self.prepare(decisions, sets_only=True)
-        value = self.solve(prepared, decisions, options, deadline, alone=True).value
+        value = self.couple(self.solve(prepared, options, deadline, alone=True), decisions).value
         assert value is not None
         return value
 
     def _lift(
-        self, options: LearnOptions, decisions: Decisions, solved: Solved, seconds: float, fit: Fit
+        self, options: LearnOptions, decisions: Decisions, solved: SolvedPolicies, seconds: float, fit: Fit
     ) -> LearningResult:
         """All that was found out, as the record that is returned and written."""
         prepared, counts = solved.prepared, self.counts
@@ -341,8 +336,12 @@ class Pipeline:
             tested, spent["fit"] = fit.get()
         region_notes = prepared.region.notes if prepared.region is not None else ()
         unused = () if counts is None else unused_costs(self.objective, counts, options)
-        own = (*solved.solver.notes, *products.notes(self.problem))
-        notes = (*prepared.sets.notes, *region_notes, *own, *unused)
+        of_product: tuple[str, ...] = ()
+        if self.problem.lift is not None:
+            from tightrope.learning import products
+
+            of_product = products.notes(self.problem)
+        notes = (*prepared.sets.notes, *region_notes, *solved.solver.notes, *of_product, *unused)
         robust = solved.robust or solved.value
         assert robust is not None and solved.optimistic is not None
         return LearningResult(
@@ -373,7 +372,10 @@ class Pipeline:
         if self.counts is None:
             return decide_over_domain(options)
         decisions = decide(self.model, self.counts, options, self._no_bets(options))
-        products.refuse_for_product(self.problem, decisions, self.policy)
+        if self.problem.lift is not None:
+            from tightrope.learning import products
+
+            products.refuse_for_product(decisions, self.policy)
         return decisions
 
     def _no_bets(self, options: LearnOptions) -> str | None:
@@ -384,6 +386,9 @@ class Pipeline:
             return "bets are on values of policies over one objective"
         if self.evaluation is not None:
             return "a given finite-memory policy and the robust one share a region"
+
+        from tightrope.learning.bet_policy import why_no_bets
+
         return why_no_bets(self.model, self.objective, self.policy, self._data.design)
 
     # --- statistics, region, sets ----------------------------------------------------------
@@ -418,7 +423,10 @@ class Pipeline:
         box = None
         if region is not None and contradiction is None and not sets_only:
             box = self._time("sets", ("box", decisions.region), lambda: parameter_box(region), seconds)
-        products.require_support(self.problem, sets, contradiction is not None, self.options)
+        if self.problem.lift is not None:
+            from tightrope.learning import products
+
+            products.require_support(self.problem, sets, contradiction is not None, self.options)
         return Prepared(sets, region, intervals, box, contradiction, seconds)
 
     def intervals(self, decisions: Decisions, seconds: dict[str, float] | None = None) -> EventIntervals:
@@ -445,7 +453,9 @@ class Pipeline:
         if kind is None:
             return None
         if kind.bets and self.bets is None:
-            self.bets = BetPolicy(self.model, self.objective, self.policy, self._data.design)
+            from tightrope.learning.bet_policy import PolicyBets
+
+            self.bets = PolicyBets(self.model, self.objective, self.policy, self._data.design)
 
         def make() -> Region:
             region: Region
@@ -465,6 +475,8 @@ class Pipeline:
                     self.bets,
                 )
             if self.costs is not None:
+                from tightrope.regions.costs import with_costs
+
                 region = with_costs(region, self.costs)
             _ = region.emptiness  # decided here, and timed as a part of building
             return region
@@ -526,32 +538,15 @@ class Pipeline:
     def solve(
         self,
         prepared: Prepared,
-        decisions: Decisions,
         options: LearnOptions,
         deadline: float,
         *,
         alone: bool = False,
         fit: Fit | None = None,
-    ) -> Solved:
+    ) -> SolvedPolicies:
         """The robust and the optimistic policy, and the given one's value; `alone`: that value only. Over a
         domain the given policy takes the place of the robust one.
         """
-        solved = self._solve_over(prepared, options, deadline, alone, fit)
-        if decisions.sets is not SetsKind.COUPLED or prepared.contradiction is not None:
-            return solved
-        values = [one for one in (solved.robust, solved.optimistic, solved.value) if one is not None]
-        cut = cut_along_values(prepared, self.objective, [one.policy for one in values])
-        if cut is not None:
-            solved = self._solve_over(cut, options, deadline, alone, fit)
-        solver, robust, synthesis = solved.solver, solved.robust, None
-        if robust is not None:
-            robust, synthesis = solver.couple_robust(robust, None if self.bets is None else self.bets.policy)
-        value = None if solved.value is None else solver.couple(solved.value)
-        return replace(solved, robust=robust, synthesis=synthesis, value=value)
-
-    def _solve_over(
-        self, prepared: Prepared, options: LearnOptions, deadline: float, alone: bool, fit: Fit | None
-    ) -> Solved:
         policy = self.policy
         synthesises = not alone and (policy is None or self.counts is not None)
         solves = 2 * synthesises + (not alone) + 2 * (policy is not None)
@@ -563,8 +558,26 @@ class Pipeline:
             robust, optimistic = solver.solve_both(*waits)
         value = None if policy is None else solver.evaluate(policy)
         if not alone and not synthesises:
-            optimistic = solver.optimistic()
-        return Solved(prepared, solver, robust, optimistic, value, None, shape)
+            optimistic = solver.find(OPTIMISTIC)
+        return SolvedPolicies(prepared, solver, robust, optimistic, value, shape)
+
+    def couple(self, solved: SolvedPolicies, decisions: Decisions, fit: Fit | None = None) -> SolvedPolicies:
+        """The same over one parameter vector for the whole run, where coupled sets were decided on."""
+        if decisions.sets is not SetsKind.COUPLED or solved.prepared.contradiction is not None:
+            return solved
+        from tightrope.learning.coupling import couple, couple_robust, cut_along_values
+
+        values = [one for one in (solved.robust, solved.optimistic, solved.value) if one is not None]
+        cut = cut_along_values(solved.prepared, self.objective, [one.policy for one in values])
+        if cut is not None:
+            solver, alone = solved.solver, solved.optimistic is None
+            solved = self.solve(cut, solver.options, solver.deadline, alone=alone, fit=fit)
+        robust, synthesis = solved.robust, None
+        if robust is not None:
+            betted = None if self.bets is None else self.bets.policy
+            robust, synthesis = couple_robust(solved.solver, robust, betted)
+        value = None if solved.value is None else couple(solved.solver, solved.value)
+        return replace(solved, robust=robust, synthesis=synthesis, value=value)
 
 
 class _Shape:
@@ -631,16 +644,15 @@ class PolicySolver:
         self.reward_ends: tuple[RewardStructure, RewardStructure] | None = None
 
     def robust(self, start: FloatArray | None = None) -> PolicyValue:
-        """The policy with the best guarantee, and its interval."""
-        return self._with_far_end(self.find_guaranteed(start))
+        """The policy with the best guarantee, and its interval; `start` are values to look from."""
+        return self._with_far_end(self.find(ROBUST, start=start))
 
     def _with_far_end(self, guarantee: Solution) -> PolicyValue:
         """The policy with the other end of its interval."""
-        self.progress("solve: the other end of its interval")
         policy = guarantee.policy
         if self.objective.depends_on_step:
             self.notes.append("the robust policy depends on the step: one choice per state and step")
-        far = self._solve(self.kernel, self.objective.agent, policy)
+        far = self.find(FAR_END, policy)
         low, high = (guarantee, far) if self.objective.maximises else (far, guarantee)
         return self._between(policy, low, high)
 
@@ -653,107 +665,41 @@ class PolicySolver:
         """
         threads = self.workspace.threads
         if not are_solved_together(self.kernel.structure, self.workspace.device, threads):
-            return self.robust(), self.optimistic()
+            guarantee = self.find(ROBUST)
+            return self._with_far_end(guarantee), self.find(OPTIMISTIC)
         half, rest = Workspace(threads=threads // 2), Workspace(threads=threads - threads // 2)
 
         def find_optimistic(worker: int) -> Solution:
             before()
-            solution = self.optimistic(workspace=half)
+            solution = self.find(OPTIMISTIC, workspace=half)
             after()
             return solution
 
         with Team(2) as team:
-            guarantee, optimistic = team.run(
-                [lambda _: self.find_guaranteed(workspace=rest), find_optimistic]
-            )
+            guarantee, optimistic = team.run([lambda _: self.find(ROBUST, workspace=rest), find_optimistic])
         return self._with_far_end(guarantee), optimistic
-
-    def find_guaranteed(
-        self, start: FloatArray | None = None, workspace: Workspace | None = None
-    ) -> Solution:
-        """The policy with the best guarantee; `start` are values to look from, say those of fewer data."""
-        self.progress("solve: the robust policy")
-        return self._solve(self.kernel, self.objective.agent.opposite, None, start, workspace)
-
-    def optimistic(self, start: FloatArray | None = None, workspace: Workspace | None = None) -> Solution:
-        """The policy that is best if nature is kind; its value bounds what any policy can reach."""
-        self.progress("solve: the optimistic policy")
-        return self._solve(self.kernel, self.objective.agent, None, start, workspace)
 
     def evaluate(self, policy: Policy) -> PolicyValue:
         """The interval of a given policy: nature against it, and for it."""
-        self.progress("solve: the given policy")
-        kernel = self.kernel
+        operator = self.kernel
         if (
             not policy.is_deterministic
-            and not isinstance(kernel, IntervalOperator)
+            and not isinstance(operator, IntervalOperator)
             and not self.objective.is_bounded
         ):
             self.notes.append(
                 "the given policy is randomised: it was evaluated over the expression sets, "
                 "which enclose the rectangular ones"
             )
-            kernel = IntervalOperator.of(self.sets.interval_model())
+            operator = IntervalOperator.of(self.sets.interval_model())
         natures = (Direction.MIN, Direction.MAX)
         if self.objective.complement:
             natures = (Direction.MAX, Direction.MIN)
-        low, high = (self._solve(kernel, nature, policy) for nature in natures)
+        low, high = (
+            self.find(what, policy, nature=nature, operator=operator)
+            for what, nature in zip((GIVEN, FAR_END), natures, strict=True)
+        )
         return self._between(policy, low, high)
-
-    def couple_robust(
-        self, rectangular: PolicyValue, betted: Policy | None = None
-    ) -> tuple[PolicyValue, CoupledSynthesis | None]:
-        """The policy with the best coupled guarantee found; the rectangular-robust one is a candidate, and so
-        is one that was bet on.
-        """
-        if self.objective.depends_on_step:
-            self._note_steps("robust")
-            return rectangular, None
-        self.progress("solve: the robust policy over the coupled set")
-        synthesis = find_coupled_policy(
-            self.sets,
-            self.objective,
-            gap=self.options.coupled_gap,
-            limits=self._coupled_limits(),
-            robust=rectangular.policy,
-            more=[] if betted is None or not betted.is_deterministic else [betted],
-        )
-        if synthesis.policy != rectangular.policy:
-            rectangular = self.evaluate(synthesis.policy)
-        return self._narrowed(rectangular, synthesis.value), synthesis
-
-    def couple(self, rectangular: PolicyValue) -> PolicyValue:
-        """A given policy's value over the coupled set."""
-        if rectangular.policy.depends_on_step:
-            self._note_steps("given")
-            return rectangular
-        self.progress("solve: the given policy over the coupled set")
-        value = bound_coupled_value(
-            self.sets,
-            self.objective,
-            rectangular.policy,
-            gap=self.options.coupled_gap,
-            limits=self._coupled_limits(),
-            rectangular=rectangular.solutions,
-        )
-        return self._narrowed(rectangular, value)
-
-    def _note_steps(self, which: str) -> None:
-        self.notes.append(
-            f"the {which} policy depends on the step, and coupled values are those of policies that do "
-            "not: its interval is the one over rectangular sets"
-        )
-
-    def _narrowed(self, rectangular: PolicyValue, value: CoupledValue) -> PolicyValue:
-        if value.reason:
-            self.notes.append(f"coupled set: {value.status.value}; {value.reason}")
-        lower = max(value.lower, rectangular.interval.lower)
-        upper = min(value.upper, rectangular.interval.upper)
-        return replace(rectangular, interval=Interval(lower, upper), coupled=value)
-
-    def _coupled_limits(self) -> CoupledLimits:
-        left = self.deadline - time.perf_counter()
-        return CoupledLimits(seconds=max(left, 0.0) if math.isfinite(left) else COUPLED_SECONDS)
 
     def _between(self, policy: Policy, low: Solution, high: Solution) -> PolicyValue:
         initial = self.kernel.structure.initial
@@ -766,73 +712,41 @@ class PolicySolver:
         if not isinstance(reward, ParametricReward):
             return reward
         if self.reward_ends is None:
+            from tightrope.regions.costs import reward_ends
+
             self.reward_ends = reward_ends(reward, self.sets.model, self.sets.over)
         least, most = self.reward_ends
         return least if nature is Direction.MIN else most
 
-    def _solve(
+    def find(
         self,
-        kernel: BellmanOperator,
-        nature: Direction,
+        what: str,
         policy: Policy | None = None,
+        *,
+        nature: Direction | None = None,
         start: FloatArray | None = None,
+        operator: BellmanOperator | None = None,
         workspace: Workspace | None = None,
     ) -> Solution:
+        """One solve: `what` for, of a `policy` or the best one. Nature is against the agent where the robust
+        policy is looked for, and for it elsewhere, unless it is given; `start` are values to look from, say
+        those of fewer data.
+        """
+        self.progress(f"solve: {what}")
+        if nature is None:
+            nature = self.objective.agent.opposite if what == ROBUST else self.objective.agent
         left = max(self.deadline - time.perf_counter(), 0.0) / max(self.solves_left, 1)
         self.solves_left -= 1
-        return solve_sets(
-            kernel,
+        return solve(
+            operator or self.kernel,
             replace(self.objective, nature=nature, reward=self._reward(nature)),
             policy=policy,
             precision=self.options.precision,
             iterations=self.options.iterations,
-            seconds=max(left, 0.0),
+            seconds=left,
             start=start,
             workspace=workspace or self.workspace,
         )
-
-
-def cut_along_values(prepared: Prepared, objective: Objective, policies: Sequence[Policy]) -> Prepared | None:
-    """The region cut along the policies' values, with the rectangular sets of it; None where it needs none.
-
-    A region that turns out empty only now is left as it was: the cuts show what was true before.
-    """
-    region, model = prepared.region, prepared.sets.model
-    if not isinstance(region, Polytope) or not wants_value_cuts(region):
-        return None
-    functions = region.coordinates.functions(model.expressions)
-    directions = _directions(region, functions, prepared.sets, objective, policies)
-    if len(directions) == 0:
-        return None
-    cut = cut_along(region, functions, directions)
-    if cut is region or cut.emptiness.is_empty:
-        return None
-    sets = rectangular(cut, model)
-    return replace(prepared, region=cut, sets=sets, box=parameter_box(cut))
-
-
-def _directions(
-    region: Polytope,
-    functions: AffineFunctions,
-    sets: Sets,
-    objective: Objective,
-    policies: Sequence[Policy],
-) -> FloatArray:
-    """The gradients at the estimate, one per policy that takes a choice per state and has a finite value."""
-    assert region.evidence is not None
-    x = LikelihoodMaximiser.of(region.coordinates, functions).lifted(region.evidence.estimate)
-    gradients: list[FloatArray] = []
-    for policy in policies:
-        if policy.depends_on_step:
-            continue
-        value = ValueGradient.of(sets.model, objective, policy, functions)
-        gradient = None if value is None else value.at(x)
-        if gradient is not None:
-            gradients.append(gradient)
-    return np.array(gradients).reshape(-1, region.coordinates.size)
-
-
-#
 
 
 def learn_costs(
@@ -857,6 +771,8 @@ def learn_costs(
             '`columns="cost=…"`); tables of counts, episodes as lists of steps and `since` or `window` keep '
             "no costs",
         )
+    from tightrope.statistics.costs import cost_intervals
+
     part = delta / 2 if len(model.expressions.nonconstant) else delta
     return cost_intervals(reward, model.structure, model.parameters, counts.costs, part, assumed)
 

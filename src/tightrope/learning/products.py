@@ -11,33 +11,27 @@ region the domain shows nothing: the tied sets then hold without the model.
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 
 from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError, ReadingWarning, describe
+from tightrope.learning.learn import PlainQuestions
 from tightrope.learning.options import Decisions, LearnOptions
-from tightrope.logic.product_problem import ProductProblem, product_problem, steer
+from tightrope.logic.product_problem import product_problem, steer
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.ranges import ranges_over_box
-from tightrope.numerics.arrays import OffsetArray
-from tightrope.prism.properties.capabilities import QueryKind
-from tightrope.problem import AnyModel, Problem
+from tightrope.problem import Problem
 
 
-class TemporalFormulas:
+class TemporalFormulas(PlainQuestions):
     """The reduction of temporal formulas (LTL): reaching what satisfies them, in the product of the model
     with a deterministic automaton.
     """
 
-    def accepts(self, problem: Problem) -> bool:
-        """Whether it asks for the probability of a formula that is no until problem."""
-        return problem.query.kind is QueryKind.LTL
-
-    def apply(self, problem: Problem) -> ProductProblem:
+    def apply(self, problem: Problem) -> Problem:
         """The product; a `ReadingWarning` says how the path is read."""
         model = problem.model
         if not isinstance(model, ParametricMDP):
@@ -46,43 +40,12 @@ class TemporalFormulas:
                 hint="`solve` computes the values of such a model",
             )
         product, reading = product_problem(model, problem.query)
-        warnings.warn(reading, ReadingWarning, stacklevel=4)
+        warnings.warn(reading, ReadingWarning, stacklevel=3)
         return product
 
 
-def base_of(problem: Problem) -> AnyModel:
-    """The model that data speak of."""
-    return problem.base if isinstance(problem, ProductProblem) else problem.model
-
-
-def lift_counts(problem: Problem, counts: Counts) -> Counts:
-    """Counts of the model that data speak of, for the model that is solved."""
-    return problem.lift(counts) if isinstance(problem, ProductProblem) else counts
-
-
-def project_counts(problem: Problem, counts: Counts) -> Counts:
-    """Counts of the model that is solved, for the one that data speak of."""
-    return problem.project(counts) if isinstance(problem, ProductProblem) else counts
-
-
-def follow_episode(problem: Problem, transitions: OffsetArray) -> OffsetArray:
-    """An episode of the model that data speak of, in the one that is solved."""
-    return problem.follow(transitions) if isinstance(problem, ProductProblem) else transitions
-
-
-def refuse_products(problem: Any, what: str) -> None:
-    """Say that something is not made for products."""
-    if isinstance(problem, ProductProblem):
-        raise InputError(
-            f"{what} not supported for temporal formulas such as {problem.text}",
-            hint="`learn` takes them; so do `check` and tr.solve at a point",
-        )
-
-
-def refuse_for_product(problem: Problem, decisions: Decisions, policy: Policy | None = None) -> None:
+def refuse_for_product(decisions: Decisions, policy: Policy | None = None) -> None:
     """Untied sets know a choice by its place, and a product has many copies of it; slabs bet on no memory."""
-    if not isinstance(problem, ProductProblem):
-        return
     if decisions.sets is SetsKind.UNTIED:
         raise InputError(
             "untied sets do not go with temporal formulas or finite-memory policies: copies of a choice, one "
@@ -99,9 +62,8 @@ def refuse_for_product(problem: Problem, decisions: Decisions, policy: Policy | 
 
 def require_support(problem: Problem, sets: Sets, contradicted: bool, options: LearnOptions) -> None:
     """Show that no transition of the true model vanishes, or say that it is not shown."""
-    if not isinstance(problem, ProductProblem) or not problem.needs_support:
-        return
-    if options.assume_support is not None:
+    assert problem.lift is not None
+    if not problem.lift.needs_support or options.assume_support is not None:
         return
     model, positive = sets.model, sets.lower > 0
     if not contradicted:
@@ -123,11 +85,9 @@ def support_is_open(text: str, model: ParametricMDP, transition: int) -> str:
 
 def require_support_of_domain(problem: Problem, options: LearnOptions) -> None:
     """The same where there are no data, or not yet: the domain alone can show it."""
-    if not isinstance(problem, ProductProblem) or not problem.needs_support:
+    if problem.lift is None or not problem.lift.needs_support or options.assume_support is not None:
         return
-    if options.assume_support is not None:
-        return
-    model = problem.base
+    model = problem.lift.base
     low, _ = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)
     vanishing = ~(low > 0)[model.expression]
     if vanishing.any():
@@ -140,30 +100,27 @@ def require_support_of_domain(problem: Problem, options: LearnOptions) -> None:
 
 
 def steered_question(
-    problem: Problem, policy: PolicyGiven | None, counts: Counts | None
-) -> tuple[ProductProblem, Policy, Counts] | None:
+    problem: Problem, policy: PolicyGiven, counts: Counts
+) -> tuple[Problem, Policy, Counts] | None:
     """The question about a given policy that has a memory, its own or the formula's: on the product that has
     what both remember, with the counts there. None where the policy is one of the model that is solved.
 
     The same events are tied there as in the model, with the same counts, so its sets hold whenever those of
     the model do: one confidence for both.
     """
-    if policy is None or counts is None:
-        return None
-    given = as_policy(base_of(problem), policy)
-    if given is None or not (given.has_memory or isinstance(problem, ProductProblem)):
+    given = as_policy(problem.base, policy)
+    if given is None or not (given.has_memory or problem.lift is not None):
         return None
     return steer(problem, given, counts)
 
 
 def notes(problem: Problem) -> tuple[str, ...]:
     """What a reader of a result must be told."""
-    if not isinstance(problem, ProductProblem):
-        return ()
+    assert problem.lift is not None
     lines = [
         f"the model has {problem.base.states:,} states, with what a policy must remember "
         f"{problem.model.states:,}"
     ]
-    if problem.needs_support:
+    if problem.lift.needs_support:
         lines.append("no transition of the true model vanishes: by the domain, the data or an assumption")
     return tuple(lines)

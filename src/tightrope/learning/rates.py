@@ -10,7 +10,7 @@ certified bounds on the value that the chain has.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
@@ -22,9 +22,11 @@ from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.exposure import Exposure, read_exposure
 from tightrope.errors import InputError, check_number
 from tightrope.learning.options import LearnOptions
+from tightrope.learning.pipeline import Progress
 from tightrope.learning.result import rests_on
 from tightrope.logic.timed import RateBounds, bound_over_rates, value_operator
 from tightrope.model.continuous import IntervalCTMC, ParametricCTMC
+from tightrope.model.policy import PolicyGiven
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import interval_text
@@ -32,7 +34,7 @@ from tightrope.problem import Problem
 from tightrope.regions.rate_box import RateRegion, estimate_jointly, region_of_rates
 from tightrope.regions.region import RegionKind
 from tightrope.regions.registry import own_kinds
-from tightrope.solver.iteration.budget import SolveOptions
+from tightrope.solver.solution import SolveOptions
 from tightrope.statistics.confidence_budget import Assumption, ConfidenceBudget, assumed_of
 from tightrope.statistics.rates import MOST_PARAMETERS, RateClasses, RateEvents, estimate_rates, texts_of
 from tightrope.verdict import Verdict
@@ -120,43 +122,75 @@ class RateResult(Record):
         ]
 
 
-def learn_rates(problem: Problem, data: Any, delta: float, options: LearnOptions) -> RateResult:
-    """Certified bounds on what a chain in continuous time is worth, from a log with times.
+@dataclass(frozen=True, eq=False)
+class RateChain:
+    """A chain in continuous time, a log of it, and how it is learned about."""
+
+    problem: Problem
+    exposure: Exposure
+    delta: float
+    kind: RegionKind
+    reading: float
+    """The seconds that reading the log took."""
+
+    def result(self, options: LearnOptions) -> RateResult:
+        """Statistics → region → interval chain → bounds."""
+        model, query, begin = self.problem.model, self.problem.query, time.perf_counter()
+        assert isinstance(model, ParametricCTMC)
+        events, region, ledger = _estimate(model, self.exposure, self.delta, self.kind)
+        learned = time.perf_counter()
+        chain = None if region.is_empty else interval_chain(model, events, region)
+        value = None if chain is None else bound_over_rates(chain, query, SolveOptions(options.precision))
+        seconds = {
+            "read": self.reading,
+            "statistics": learned - begin,
+            "solve": time.perf_counter() - learned,
+        }
+        return RateResult(query.text, model, self.exposure, events, region, chain, value, ledger, seconds)
+
+
+class UnknownRates:
+    """The reduction of chains in continuous time: statistics and regions are their own.
 
     `data` are an `Exposure`, or what `read_exposure` reads. The region "polytope" has an interval for every
     rate, "likelihood" one region for all rates that are affine; where it is left open, it is the latter if
     these rates outnumber the parameters. Of the other options only `precision` has a meaning.
     """
-    model, query = problem.model, problem.query
-    if not isinstance(model, ParametricCTMC) or not model.parameters.names:
-        raise InputError(
-            "the model has no parameters: there is nothing to learn about it",
-            hint="'tightrope check' computes the values of such a model",
-        )
-    check_number("delta", delta, 0, 1)
-    for name in options.words:
-        if name not in ("region", "precision", "seconds", "threads"):
+
+    def apply(self, problem: Problem) -> Problem:
+        if not isinstance(problem.model, ParametricCTMC) or not problem.model.parameters.names:
             raise InputError(
-                f"`{name}` does not go with chains in continuous time", hint=f"leave `{name}` out"
+                "the model has no parameters: there is nothing to learn about it",
+                hint="'tightrope check' computes the values of such a model",
             )
-    kind, effort = region_of_rates_kind(options.region, model), SolveOptions(options.precision)
-    value_operator(query)
-    begin = time.perf_counter()
-    exposure = data if isinstance(data, Exposure) else read_exposure(data, model.structure)
-    read = time.perf_counter()
-    events, region, ledger = _estimate(model, exposure, delta, kind)
-    learned = time.perf_counter()
-    chain = value = None
-    if not region.is_empty:
-        chain = interval_chain(model, events, region)
-    if chain is not None:
-        value = bound_over_rates(chain, query, effort)
-    seconds = {
-        "read": read - begin,
-        "statistics": learned - read,
-        "solve": time.perf_counter() - learned,
-    }
-    return RateResult(query.text, model, exposure, events, region, chain, value, ledger, seconds)
+        value_operator(problem.query)
+        return problem
+
+    def start(
+        self,
+        problem: Problem,
+        data: Any,
+        delta: float,
+        *,
+        options: LearnOptions,
+        part: Mapping[str, int],
+        policy: PolicyGiven | None = None,
+        progress: Progress | bool | None = None,
+    ) -> RateChain:
+        check_number("delta", delta, 0, 1)
+        given = [*part, *(["policy"] if policy is not None else []), *options.words]
+        for name in given:
+            if name not in ("region", "precision", "seconds", "threads"):
+                raise InputError(
+                    f"`{name}` does not go with chains in continuous time", hint=f"leave `{name}` out"
+                )
+        model, begin = problem.model, time.perf_counter()
+        assert isinstance(model, ParametricCTMC)
+        kind = region_of_rates_kind(options.region, model)
+        exposure = data if isinstance(data, Exposure) else read_exposure(data, model.structure)
+        return RateChain(problem, exposure, delta, kind, time.perf_counter() - begin)
+
+    lift: Callable[[Any, LearnOptions], RateResult] = staticmethod(RateChain.result)
 
 
 def region_of_rates_kind(region: RegionKind | None, model: ParametricCTMC) -> RegionKind:

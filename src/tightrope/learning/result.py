@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tightrope.ambiguity.sets import Sets, SetsKind
-from tightrope.coupled import CoupledStatus, CoupledSynthesis, CoupledValue, Witness
 from tightrope.data.counts import Counts
 from tightrope.data.event_stream import EXCLUDED
 from tightrope.errors import InputError
@@ -40,7 +39,6 @@ from tightrope.io.results import (
     WitnessFacts,
 )
 from tightrope.learning.options import Decisions, LearnOptions
-from tightrope.logic.product_problem import ProductProblem
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
@@ -65,6 +63,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from tightrope.coupled.result import CoupledValue, Witness
+    from tightrope.coupled.synthesis import CoupledSynthesis
     from tightrope.report.policy_map import PolicyMap
 
 CLOSE = "as close as was asked"
@@ -74,9 +74,6 @@ MODEL_RIGHT = (
     "it has the states and transitions of the real process, and the true parameters lie in its domain"
 )
 NOT_TESTED = "this was not tested against the data"
-
-REACHED = (CoupledStatus.EXACT, CoupledStatus.CERTIFIED, CoupledStatus.RECTANGULAR)
-"""How coupled values end where no limit stopped them; the last says that there is nothing to refine."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,7 +114,7 @@ class PolicyValue(Record):
     @property
     def stopped(self) -> str | None:
         """Why the coupled interval is wider than was asked for, where it is."""
-        if self.coupled is None or self.coupled.status in REACHED:
+        if self.coupled is None or self.coupled.status.is_reached:
             return None
         return self.coupled.status.value
 
@@ -460,7 +457,7 @@ class LearningResult(Result):
     @property
     def controller(self) -> Policy:
         """The robust policy of a temporal formula, which has a memory."""
-        if not isinstance(self.problem, ProductProblem):
+        if self.problem.lift is None:
             raise InputError("the robust policy has no memory", hint="result.policy is it")
         return self.problem.controller(self.policy)
 

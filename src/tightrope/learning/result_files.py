@@ -84,8 +84,6 @@ from tightrope.io.results import (
 )
 from tightrope.io.umb import umb_is_available
 from tightrope.learning.options import LearnOptions, decide
-from tightrope.learning.products import base_of
-from tightrope.logic.product_problem import ProductProblem
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import MOST_DRAWN, Policy
 from tightrope.numerics.arrays import FloatArray, OffsetArray
@@ -94,8 +92,7 @@ from tightrope.regions.bounds import parameter_box
 from tightrope.regions.region import Region, RegionKind
 from tightrope.regions.registry import build_region, own_kinds
 from tightrope.solver.solution import Solution, Status
-from tightrope.solver.solve import Attained, attained, solve_sets
-from tightrope.solver.workspace import Workspace
+from tightrope.solver.solve import Attained, Workspace, attained, solve
 from tightrope.statistics.estimates import EventIntervals
 
 if TYPE_CHECKING:
@@ -192,7 +189,7 @@ def document(
 ) -> ResultDocument:
     """All results of a run over one model and one data set; regions only where `shapes` is set."""
     model = results[0].model
-    subject = base_of(results[0].problem)
+    subject = results[0].problem.base
     assert isinstance(subject, ParametricMDP)
     listed = _thin(model.expressions.nonconstant.astype(np.int64))
     intervals = next((r.intervals for r in results if r.intervals is not None), None)
@@ -400,7 +397,7 @@ def _workspace(result: LearningResult) -> Workspace:
 def _against(solution: Solution, policy: Policy, workspace: Workspace) -> Attained:
     """The optimistic policy where nature is not kind after all."""
     objective = replace(solution.objective, nature=solution.objective.nature.opposite)
-    opposed = solve_sets(
+    opposed = solve(
         solution.kernel, objective, policy=policy, precision=solution.precision, workspace=workspace
     )
     initial = solution.kernel.structure.initial
@@ -502,7 +499,7 @@ def fill_results(
 def write_policies(result: LearningResult, folder: Path, text: str) -> None:
     """The robust and the optimistic policy, each with the interval that it attains."""
     for exported in export_policies(result):
-        if isinstance(result.problem, ProductProblem):
+        if result.problem.lift is not None:
             policy = result.problem.controller(exported.policy)
             certified, name = to_plain(exported.certified(result, text)), f"{exported.name}-controller"
             policy.save(folder / f"{name}.json", result.problem.base.hash(), certified)

@@ -33,7 +33,7 @@ from tightrope.model.policy import PolicyGiven
 from tightrope.numerics.arrays import FloatArray
 from tightrope.prism.properties.capabilities import Task
 from tightrope.problem import AnyModel, Problem, problem_of
-from tightrope.solver.iteration.budget import SolveOptions
+from tightrope.solver.solution import SolveOptions
 from tightrope.solver.solve import solve_query
 
 NOT_KEYWORDS = ("problem", "property", "unknown", "return")

@@ -51,8 +51,7 @@ from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.shape import check_is_path, has_operators, is_simple_path, without_negation
 from tightrope.prism.properties.state_formulas import StateFormulas
 from tightrope.solver.equations.system import assume_support as with_support
-from tightrope.solver.iteration.budget import SolveOptions
-from tightrope.solver.solution import Solution
+from tightrope.solver.solution import Solution, SolveOptions
 
 MOST_POWER = 1000
 FINEST = 1e-12

@@ -50,8 +50,7 @@ from tightrope.prism.parse.property_syntax import RewardFormula
 from tightrope.prism.parse.syntax import Complaint
 from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.resolve import reward_structure_of
-from tightrope.solver.bellman.fixed_choices import LARGEST_FACTORISATION
-from tightrope.solver.solution import Solution
+from tightrope.solver.solution import LARGEST_FACTORISATION, Solution
 
 _MOST_ANSWERS = 50
 _CLOSE = 1e-13

@@ -21,8 +21,7 @@ from tightrope.numerics.text import interval_text
 from tightrope.prism.parse.property_syntax import Filter, Multi, ValueOperator
 from tightrope.prism.parse.syntax import Binary, Call, Expression
 from tightrope.prism.properties.query import Query
-from tightrope.solver.iteration.budget import SolveOptions
-from tightrope.solver.solution import InitialValues, verdict_of, width
+from tightrope.solver.solution import InitialValues, SolveOptions, verdict_of, width
 from tightrope.verdict import Assumed, Kept, Verdict
 
 SPARE = 10

@@ -39,8 +39,7 @@ from tightrope.prism.properties.resolve import (
 )
 from tightrope.prism.properties.shape import check_is_path, co_safe_path, operator_kind
 from tightrope.prism.properties.state_formulas import StateFormulas
-from tightrope.solver.iteration.budget import SolveOptions
-from tightrope.solver.solution import Solution
+from tightrope.solver.solution import Solution, SolveOptions
 from tightrope.solver.solve import solve
 
 

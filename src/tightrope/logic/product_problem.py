@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -38,6 +39,7 @@ from tightrope.model.product import (
 )
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import OffsetArray
+from tightrope.numerics.record import Record
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import RewardFormula, ValueOperator, spell
 from tightrope.prism.parse.syntax import SourceText
@@ -45,14 +47,12 @@ from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query, pick
 from tightrope.prism.properties.resolve import PropertyOptions, formulas_of, refuse_reward_options
 from tightrope.prism.properties.shape import check_is_path
-from tightrope.problem import AnyModel, Model, Problem, constant_texts
+from tightrope.problem import Model, Problem, constant_texts
 
 
-@dataclass(frozen=True, init=False, eq=False, repr=False)
-class ProductProblem(Problem):
-    """`model` is the product; `base` the model that data and controllers speak of.
-
-    `needs_support`: the value is right if no transition of the true model vanishes.
+@dataclass(frozen=True, eq=False, repr=False)
+class ProductLift(Record):
+    """See `tightrope.problem.Lift`; `temporal` is the temporal query, to be read again on another model.
 
     >>> import warnings
     >>> import tightrope as tr
@@ -70,33 +70,19 @@ class ProductProblem(Problem):
 
     base: ParametricMDP = field(repr=False)
     product: Product = field(repr=False, compare=False)
-    needs_support: bool
-    reach: Reachability | None = field(repr=False, compare=False)
-    letters: Letters | None = field(repr=False, compare=False)
-    temporal: Query | None = field(repr=False, compare=False)
-    """The temporal query, to be read again on another model."""
+    needs_support: bool = False
+    reach: Reachability | None = field(default=None, repr=False, compare=False)
+    letters: Letters | None = field(default=None, repr=False, compare=False)
+    temporal: Query | None = field(default=None, repr=False, compare=False)
 
-    def __init__(
-        self,
-        base: ParametricMDP,
-        product: Product,
-        query: Query,
-        *,
-        needs_support: bool = False,
-        reach: Reachability | None = None,
-        letters: Letters | None = None,
-        temporal: Query | None = None,
-    ):
-        super().__init__(lift_model(base, product), query)
-        fields = {"base": base, "product": product, "needs_support": needs_support}
-        for name, value in {**fields, "reach": reach, "letters": letters, "temporal": temporal}.items():
-            object.__setattr__(self, name, value)
+    @cached_property
+    def model(self) -> ParametricMDP:
+        """The product as a model over the same parameters."""
+        model = lift_model(self.base, self.product)
+        assert isinstance(model, ParametricMDP)
+        return model
 
-    def with_model(self, model: AnyModel) -> Problem:
-        """Reaching what satisfies the formula, in another model over the states of the product."""
-        return Problem(model, replace(self.query, text=f"reaching what satisfies {self.text}"))
-
-    def lift(self, counts: Counts) -> Counts:
+    def to_product(self, counts: Counts) -> Counts:
         """Counts of the model as counts of the product, each at one copy of its transition."""
         copy = first_copy(self.product, self.base.transitions)
         start, name = self.model.transition_start, self.model.hash()
@@ -113,7 +99,7 @@ class ProductProblem(Problem):
             parts.append((there[order], count[order]))
         return Counts.from_batches(Batches.from_parts(parts), start, counts.design, name)
 
-    def project(self, counts: Counts) -> Counts:
+    def to_base(self, counts: Counts) -> Counts:
         """Counts of the product as counts of the model: what all copies of a transition have seen."""
         if counts.batches is None:
             everything = np.zeros(self.base.transitions, np.int64)
@@ -171,9 +157,7 @@ def to_hoa(model: Model, property: str, *, const: Mapping[str, Number | bool] | 
     return hoa_text(formula, len(translator.atoms), names)
 
 
-def product_problem(
-    model: ParametricMDP, query: Query, policy: Policy | None = None
-) -> tuple[ProductProblem, str]:
+def product_problem(model: ParametricMDP, query: Query, policy: Policy | None = None) -> tuple[Problem, str]:
     """The problem of a temporal query, and how its path was read.
 
     With a `policy` of the model it is about that policy alone: won are the components in which it stays for
@@ -198,40 +182,33 @@ def product_problem(
         whole = product_of(Support.of(stand_in), letters, reach.automaton, start)
         reach = _among_all(reach, whole, model.states)
     reaching = query.with_objective(sought.objective(reach), reach.product.structure)
-    made = ProductProblem(
-        model,
-        reach.product,
-        reaching,
-        needs_support=not is_co_safe(sought.formula),
-        reach=reach,
-        letters=letters,
-        temporal=query,
-    )
-    return made, f"the path is read as  {spell(operator.path, query.syntax)}"
+    lift = ProductLift(model, reach.product, not is_co_safe(sought.formula), reach, letters, query)
+    return Problem.lifted(lift, reaching), f"the path is read as  {spell(operator.path, query.syntax)}"
 
 
-def steer(problem: Problem, steering: Policy, counts: Counts) -> tuple[ProductProblem, Policy, Counts]:
+def steer(problem: Problem, steering: Policy, counts: Counts) -> tuple[Problem, Policy, Counts]:
     """The same question about a given policy: a problem whose model has its memory, the
     policy of that model which follows it, and the counts there."""
-    base = problem.base if isinstance(problem, ProductProblem) else problem.model
+    base, lift = problem.base, problem.lift
     assert isinstance(base, ParametricMDP)
     if steering is not None and steering.has_memory:
         possible = Support.of(every_transition(base.structure))
         product, follows = product_with_memory(base, steering, possible)
         query = problem.query.with_objective(_lift_objective(problem, product), product.structure)
-        beside = ProductProblem(base, product, query)
-        counts, policy = beside.lift(counts), Policy(beside.model, follows.probability)
-        if not isinstance(problem, ProductProblem):
-            return beside, policy, counts
+        beside = ProductLift(base, product)
+        counts, policy = beside.to_product(counts), Policy(beside.model, follows.probability)
+        if lift is None:
+            return Problem.lifted(beside, query), policy, counts
         model = beside.model
     else:
         model, policy = base, Policy(base, steering)
         if policy.depends_on_step:
             raise InputError("a policy that depends on the step does not go with a temporal formula")
-    assert isinstance(model, ParametricMDP) and isinstance(problem, ProductProblem)
-    assert problem.temporal is not None
-    made, _ = product_problem(model, problem.temporal.on(model.structure), policy)
-    return made, Policy(made.model, policy.probability[made.product.choice]), made.lift(counts)
+    assert isinstance(lift, ProductLift) and lift.temporal is not None
+    again, _ = product_problem(model, lift.temporal.on(model.structure), policy)
+    assert isinstance(again.lift, ProductLift)
+    followed = Policy(again.lift.model, policy.probability[again.lift.product.choice])
+    return again, followed, again.lift.to_product(counts)
 
 
 def _chain(policy: Policy) -> MDP:
@@ -264,7 +241,7 @@ def _among_all(reach: Reachability, whole: Product, states: int) -> Reachability
 def _lift_objective(problem: Problem, product: Product) -> Objective:
     """Of a plain problem; a temporal one is asked anew on the model with the policy's memory."""
     objective = problem.objective
-    if isinstance(problem, ProductProblem):
+    if problem.lift is not None:
         return replace(objective, target=np.zeros(product.structure.states, np.bool_), allowed=None)
     reward, terminal = objective.reward, objective.terminal
     earned = None if reward is None else lift_reward(reward, product)

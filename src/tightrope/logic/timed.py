@@ -56,8 +56,7 @@ from tightrope.prism.properties.resolve import (
 )
 from tightrope.prism.properties.shape import is_simple_path, nodes, operator_kind, without_negation
 from tightrope.prism.properties.state_formulas import StateFormulas
-from tightrope.solver.iteration.budget import SolveOptions
-from tightrope.solver.solution import width
+from tightrope.solver.solution import SolveOptions, width
 
 _TAILS = (1e-10, 1e-50, 1e-150)
 """Of the precision: what is left out of Poisson sums at first, and where values are too small for that."""

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from tightrope.data.counts import Counts
 from tightrope.errors import choose
@@ -24,13 +24,15 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.regions.tightening import DEFAULT_ROUNDS, DEFAULT_TOLERANCE
-from tightrope.statistics.bets import Gradient
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import Budget, IntervalMethod
 from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.statistics.prequential import Predictions
+
+if TYPE_CHECKING:
+    from tightrope.statistics.bets import Gradient
+    from tightrope.statistics.prequential import Predictions
 
 DEFAULT_EXCESS = 0.02
 """A likelihood region is enclosed by tangents that exceed it by at most this share of its width."""

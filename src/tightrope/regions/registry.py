@@ -11,14 +11,17 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.regions.region import Region, RegionKind, RegionOptions, RegionTask
-from tightrope.statistics.bets import Gradient
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.statistics.prequential import Predictions
+
+if TYPE_CHECKING:
+    from tightrope.statistics.bets import Gradient
+    from tightrope.statistics.prequential import Predictions
 
 GROUP = "tightrope.regions"
 _OWN = {

@@ -1,8 +1,8 @@
 """`solve`: from a model and an objective to verified bounds, a policy and what makes them checkable.
 
-`solve_sets` takes learned sets, whatever their kind, with the Bellman operator that fits. Rectangular sets in
-which no choice has three unknown successors are their intervals, exactly: with two, p is a number in an
-interval (METHODS §5). They are solved as such. The bound that carries the guarantee is verified by the
+Learned sets, whatever their kind, are solved with the Bellman operator that fits (`operator_of`). Rectangular
+sets in which no choice has three unknown successors are their intervals, exactly: with two, p is a number in
+an interval (METHODS §5). They are solved as such. The bound that carries the guarantee is verified by the
 operator. The one on the other side says how closely the sets were solved; for rectangular sets of a cyclic
 model whose graph nature could change, graph analysis may have read it from a nature with more power
 (`tightrope.solver.bellman.rectangular`). It is then computed anew as the value against nature's own answer to
@@ -12,21 +12,25 @@ the guaranteed bound, fixed: whatever nature commits to bounds what it can achie
 which policy attains its bound; that policy, and nothing else, is given to the solver again: the value of the
 model with the policy fixed lies between new verified bounds. They must not contradict the solve, and on the
 agent's side the better of both is kept, as both are verified of this policy.
+
+A solve without a `Workspace` opens one of its own. Whoever solves the same operator several times on a GPU
+keeps one: the model then stays there. Nothing that is kept changes a value.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 
 import numpy as np
 
 from tightrope.ambiguity.region_shape import joint_choices
 from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.errors import CannotCertify, InputError, check_number, check_type
-from tightrope.model.graph.components import strongly_connected_components
 from tightrope.model.mdp import MDP, FactoredRows, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -35,23 +39,33 @@ from tightrope.model.policy_choices import TimeVaryingChoices
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.rounding import down, up
+from tightrope.numerics.team import Team, count_threads
 from tightrope.numerics.text import interval_text
 from tightrope.prism.properties.query import Query
 from tightrope.problem import Model, Problem, problem_of, require_discrete
 from tightrope.solver.bellman.factored import FactoredOperator
 from tightrope.solver.bellman.interval import IntervalOperator, Mixture, check_choices, check_weights, mix
 from tightrope.solver.bellman.operator import Backups, BellmanOperator
-from tightrope.solver.bellman.rectangular import RectangularOperator
-from tightrope.solver.equations.reduction import equations_of, horizon_system
-from tightrope.solver.equations.system import Equations
+from tightrope.solver.equations.system import Equations, equations_of, horizon_system
 from tightrope.solver.equations.system import assume_support as with_support
 from tightrope.solver.iteration.backend import Backend
-from tightrope.solver.iteration.budget import Progress, SolveOptions
-from tightrope.solver.iteration.certify import rank_mixture
 from tightrope.solver.iteration.finite_horizon import Rule, Tail, back_up_steps
-from tightrope.solver.iteration.fixpoint import Fixpoint, solve_equations
-from tightrope.solver.solution import FALSE, OPEN, TRUE, GameBounds, Solution, Status, widest
-from tightrope.solver.workspace import Workspace
+from tightrope.solver.iteration.fixpoint import rank_mixture, solve_equations
+from tightrope.solver.iteration.host import HostBackend
+from tightrope.solver.solution import (
+    FALSE,
+    OPEN,
+    TRUE,
+    Fixpoint,
+    Progress,
+    Solution,
+    SolveOptions,
+    Status,
+    widest,
+)
+
+if TYPE_CHECKING:
+    from tightrope.solver.cuda.kernel import CudaOperator
 
 ForSolver = OffsetArray | FloatArray | TimeVaryingChoices | None
 """A choice per state, a probability per choice, a choice per state and step; None: the agent is free."""
@@ -60,8 +74,44 @@ ForSolver = OffsetArray | FloatArray | TimeVaryingChoices | None
 DEVICES = ("cpu", "cuda", "cuda-emulated")
 """The last one is for tests: every kernel of the GPU without one."""
 
-Solvable = Problem | Model | BellmanOperator | FactoredOperator
-"""What `solve` takes: a problem, or, with a property or an objective, a model or the operator of one."""
+Solvable = Problem | Model | Sets | BellmanOperator | FactoredOperator
+"""What `solve` takes: a problem, or, with a property or an objective, a model, sets, or an operator."""
+
+
+class Workspace:
+    """A device by name (`tightrope.solver.cuda.device.DEVICES`), the threads that work on the CPU (None: one
+    per core, `tightrope.numerics.team`), and the models that lie on the device.
+    """
+
+    def __init__(self, device: str = "cpu", threads: int | None = None) -> None:
+        self.device, self.threads = device, count_threads(threads)
+        self._placed: dict[int, CudaOperator] = {}
+        self._kernels: list[BellmanOperator] = []
+        """Those placed: their numbers (`id`) are theirs as long as they live."""
+
+    @contextmanager
+    def open(self, kernel: BellmanOperator) -> Iterator[Backend]:
+        """The kernel in its place, for one solve. What a device refuses is told in words."""
+        if self.device == "cpu":
+            with Team(self.threads) as team:
+                yield HostBackend(kernel, team)
+            return
+        from tightrope.solver.cuda.backend import CudaBackend
+        from tightrope.solver.cuda.device import explain_failures, open_device
+
+        device = open_device(self.device)
+        with explain_failures(device):
+            yield CudaBackend(kernel, self.place(kernel))
+
+    def place(self, kernel: BellmanOperator) -> CudaOperator:
+        """The kernel on the device, laid out there once."""
+        from tightrope.solver.cuda.device import open_device
+        from tightrope.solver.cuda.kernel import place
+
+        if id(kernel) not in self._placed:
+            self._placed[id(kernel)] = place(kernel, open_device(self.device))
+            self._kernels.append(kernel)
+        return self._placed[id(kernel)]
 
 
 class SolveWords(TypedDict, total=False):
@@ -91,7 +141,7 @@ def solve(
 ) -> Solution:
     """Verified bounds on the value of every state, and a policy that attains the agent's one.
 
-    * `problem`: a `Problem`, or a model with the `property` beside it.
+    * `problem`: a `Problem`, or a model, sets or their operator with the `property` beside it.
     * `policy`: None lets the agent choose; a `Policy`, or what one can be made of, is evaluated. One that
       depends on the step is for properties with a step bound.
     * The solve stops when upper − lower ≤ precision·|value| at every state (≤ precision if not `relative`).
@@ -142,16 +192,16 @@ def solve(
             whole = _solve_game(operator.rows, backend, objective, options, progress, fixed)
         fixpoint = _first_states(whole, operator.rows.states)
         if objective.lower_steps == 0:
-            game = GameBounds(whole.lower, whole.upper, whole.policy, whole.ranking)
+            game = whole
         else:
-            tail = Tail(fixpoint.lower, fixpoint.upper, _settled(objective, fixed), fixpoint.policy)
+            tail = Tail((fixpoint.lower, fixpoint.upper), _settled(objective, fixed), fixpoint.policy)
             fixpoint = _finite_horizon(operator, objective, progress, fixed, tail)
     lower, upper = fixpoint.lower, fixpoint.upper
     if objective.complement:
         lower, upper = _complement(fixpoint.upper, False), _complement(fixpoint.lower, True)
     gap = widest(lower, upper, relative, fixpoint.unit)
     missed = fixpoint.shortfall or progress.limit or Status.PRECISION_LIMIT
-    return Solution(
+    solution = Solution(
         objective=objective,
         lower=lower,
         upper=upper,
@@ -171,6 +221,9 @@ def solve(
         weight=given.weight if given is not None and not given.is_deterministic else None,
         game=game,
     )
+    if isinstance(operator, FactoredOperator) or objective.is_bounded or not operator.encloses_graph:
+        return solution
+    return _against_answers(solution, policy, seconds, iterations, workspace)
 
 
 def _check_options(
@@ -200,6 +253,8 @@ def _subject(
     problem: Solvable, property: str | Objective | None
 ) -> tuple[MDP | IntervalMDP | BellmanOperator | FactoredOperator, Objective]:
     """The model, or the operator of one, and the objective on it."""
+    if isinstance(problem, Sets):
+        problem = operator_of(problem)
     if isinstance(property, Objective) and not isinstance(problem, Problem | ParametricMDP):
         return problem, property.on(problem.structure)
     query = problem_of(cast(Problem | Model, problem), property)
@@ -257,14 +312,14 @@ def _solve_game(
     return _Solve(backend, lifted, options, progress, rows.choices).run(policy)
 
 
-def _first_states(found: Fixpoint, states: int) -> Fixpoint:
+def _first_states(game: Fixpoint, states: int) -> Fixpoint:
     """The part of a fixpoint that is about the first states."""
     return replace(
-        found,
-        lower=found.lower[:states],
-        upper=found.upper[:states],
-        policy=found.policy[:states],
-        ranking=found.ranking[:states],
+        game,
+        lower=game.lower[:states],
+        upper=game.upper[:states],
+        policy=game.policy[:states],
+        ranking=game.ranking[:states],
     )
 
 
@@ -293,11 +348,9 @@ def _finite_horizon(
     if tail is not None and rule.weights is not None:
         tail = replace(tail, policy=None)
     ahead = back_up_steps(backups, system, objective, rule, progress, tail)
-    ranking = np.zeros(structure.states, np.int64)
-    if rule.weights is not None:
-        return Fixpoint(ahead.lower, ahead.upper, _certain_choices(structure, enabled), ranking, system.unit)
-    steps = ahead.steps if rule.steps is None else rule.steps
-    return Fixpoint(ahead.lower, ahead.upper, ahead.policy, ranking, system.unit, steps)
+    if rule.weights is None:
+        return ahead
+    return replace(ahead, policy=_certain_choices(structure, enabled), steps=None)
 
 
 def _certain_choices(structure: Structure, used: BoolArray) -> OffsetArray:
@@ -339,9 +392,9 @@ class _Solve:
         fixpoint = solve_equations(self.backend, equations, self.options, self.progress)
         if objective.lower_steps == 0:
             return fixpoint
-        tail = Tail(fixpoint.lower, fixpoint.upper, objective.lower_steps, fixpoint.policy)
+        tail = Tail((fixpoint.lower, fixpoint.upper), objective.lower_steps, fixpoint.policy)
         ahead = back_up_steps(self.backend.backups, equations.system, objective, Rule(), self.progress, tail)
-        return Fixpoint(ahead.lower, ahead.upper, ahead.policy, fixpoint.ranking, 0.0, ahead.steps)
+        return replace(ahead, ranking=fixpoint.ranking)
 
     def _in_steps(self, equations: Equations, origin: OffsetArray | None = None) -> Equations:
         """The equations with a discount where a step is taken, and nowhere else; `origin` of each choice, −1
@@ -363,17 +416,16 @@ class _Solve:
                 "bound only",
                 hint="give a policy that takes one choice per state",
             )
-        rule, ranking = Rule(steps=policy), np.zeros(structure.states, np.int64)
         settled = max(policy.horizon, objective.lower_steps)
         enabled = np.zeros(structure.choices, np.bool_)
         enabled[policy.at(settled)] = True
         support = self.backend.support
         equations = equations_of(objective, structure, support, enabled)
         last = solve_equations(self.backend, equations, self.options, self.progress)
-        tail = Tail(last.lower, last.upper, settled, policy.at(settled))
+        tail = Tail((last.lower, last.upper), settled, policy.at(settled))
         system = replace(equations.system, enabled=np.ones(structure.choices, np.bool_))
-        ahead = back_up_steps(self.backend.backups, system, objective, rule, self.progress, tail)
-        return Fixpoint(ahead.lower, ahead.upper, ahead.policy, ranking, 0.0, policy)
+        rule = Rule(steps=policy)
+        return back_up_steps(self.backend.backups, system, objective, rule, self.progress, tail)
 
     def _solve_randomised(self, weights: FloatArray) -> Fixpoint:
         structure, objective, kernel = self.kernel.structure, self.objective, self.kernel
@@ -396,7 +448,7 @@ class _Solve:
         unit = solved.unit
         ranking = rank_mixture(self.backend, original, weights, (lower, upper), solved.ranking)
         if objective.lower_steps:
-            tail = Tail(lower, upper, objective.lower_steps)
+            tail = Tail((lower, upper), objective.lower_steps)
             backups, rule = self.backend.backups, Rule(weights)
             ahead = back_up_steps(backups, original.system, objective, rule, self.progress, tail)
             lower, upper = ahead.lower, ahead.upper
@@ -491,56 +543,21 @@ def _truth(query: Query, solution: Solution) -> str:
 def operator_of(sets: Sets) -> BellmanOperator:
     """The kernel of any sets; build it once and solve with it as often as needed."""
     if sets.kind is SetsKind.RECTANGULAR and joint_choices(sets).any():
+        from tightrope.solver.bellman.rectangular import RectangularOperator
+
         return RectangularOperator.of(sets)
     return IntervalOperator.of(sets.interval_model())
 
 
-def solve_sets(
-    sets: Sets | BellmanOperator | FactoredOperator,
-    objective: Objective,
-    *,
-    policy: PolicyGiven | None = None,
-    precision: float = 1e-6,
-    relative: bool = True,
-    seconds: float = math.inf,
-    iterations: int = SolveOptions.iterations,
-    device: str = "cpu",
-    threads: int | None = 1,
-    start: FloatArray | None = None,
-    workspace: Workspace | None = None,
-) -> Solution:
-    """Verified bounds over the sets (or their kernel); options as for `solve`, on one thread unless said."""
-    kernel = operator_of(sets) if isinstance(sets, Sets) else sets
-    workspace = workspace or Workspace(device, threads)
-    solution = solve(
-        kernel,
-        objective,
-        policy=policy,
-        precision=precision,
-        relative=relative,
-        seconds=seconds,
-        iterations=iterations,
-        start=start,
-        workspace=workspace,
-    )
-    if not isinstance(kernel, RectangularOperator) or objective.is_bounded:
-        return solution
-    support = kernel.intervals.support
-    if support.is_constant or strongly_connected_components(support).is_acyclic:
-        return solution
-    return _against_answers(solution, kernel, policy, seconds, iterations, workspace)
-
-
 def _against_answers(
     solution: Solution,
-    kernel: RectangularOperator,
     policy: PolicyGiven | None,
     seconds: float,
     iterations: int,
     workspace: Workspace,
 ) -> Solution:
     """The side without guarantee replaced by the value of the model that nature's answers fix."""
-    objective = solution.objective
+    objective, kernel = solution.objective, solution.kernel
     minimises = objective.nature is Direction.MIN
     guaranteed = solution.fixpoint_lower if minimises else solution.fixpoint_upper
     fixed = IntervalOperator.plain(kernel.structure, kernel.answer(guaranteed.copy(), not minimises))
@@ -558,14 +575,13 @@ def _against_answers(
         lower, upper = solution.lower, other.upper
     else:
         lower, upper = other.lower, solution.upper
-    inner = replace(solution, fixpoint_upper=other.fixpoint_upper) if minimises else solution
-    inner = inner if minimises else replace(solution, fixpoint_lower=other.fixpoint_lower)
+    side = "fixpoint_upper" if minimises else "fixpoint_lower"
+    inner = replace(solution, **{side: getattr(other, side)})
     gap = widest(np.minimum(lower, upper), upper, solution.relative)
     failed = Status.PRECISION_LIMIT if solution.is_certified else solution.status
     status = Status.CERTIFIED if gap <= solution.precision else failed
-    return replace(
-        inner, lower=lower, upper=upper, gap=gap, status=status, seconds=solution.seconds + other.seconds
-    )
+    spent = solution.seconds + other.seconds
+    return replace(inner, lower=lower, upper=upper, gap=gap, status=status, seconds=spent)
 
 
 @dataclass(frozen=True)
@@ -581,7 +597,7 @@ def attained(solution: Solution, policy: Policy, workspace: Workspace | None = N
     """The value of the policy that the solve found, evaluated on its own over the same model or sets."""
     initial = solution.kernel.structure.initial
     seconds = float("inf") if solution.is_certified else max(solution.seconds, 1.0)
-    again = solve_sets(
+    again = solve(
         solution.kernel,
         solution.objective,
         policy=policy,
@@ -589,15 +605,15 @@ def attained(solution: Solution, policy: Policy, workspace: Workspace | None = N
         relative=solution.relative,
         seconds=seconds,
         start=np.where(np.isfinite(solution.upper), 0.5 * (solution.lower + solution.upper), 0.0),
-        workspace=workspace,
+        workspace=workspace or Workspace(threads=1),
     )
     lower, upper = float(again.lower[initial]), float(again.upper[initial])
     own_lower, own_upper = float(solution.lower[initial]), float(solution.upper[initial])
     maximises = (solution.objective.agent is Direction.MAX) != solution.objective.complement
     if upper < own_lower if maximises else lower > own_upper:
-        attained, found = interval_text(lower, upper), interval_text(own_lower, own_upper)
+        attained, claimed = interval_text(lower, upper), interval_text(own_lower, own_upper)
         raise CannotCertify(
-            f"the policy attains {attained} and not {found}, as was found: it is not written. "
+            f"the policy attains {attained} and not {claimed}, as was found: it is not written. "
             "This is a bug in tightrope; please report it"
         )
     if maximises:

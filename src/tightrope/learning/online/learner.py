@@ -46,11 +46,13 @@ from tightrope.data.steps import StepReader
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.results import Interval
 from tightrope.learning import products
-from tightrope.learning.bet_policy import BetPolicy, why_no_bets
+from tightrope.learning.bet_policy import PolicyBets, why_no_bets
 from tightrope.learning.online.drift_guard import STOPPED, Answer, DriftGuard, OnDrift
 from tightrope.learning.online.exploration import Exploration, Explorer, GapTarget, StageDesigner, StagePolicy
 from tightrope.learning.options import LearnOptions, decide
 from tightrope.learning.pipeline import (
+    OPTIMISTIC,
+    ROBUST,
     Pipeline,
     PolicySolver,
     Progress,
@@ -138,11 +140,12 @@ class OnlineLearner:
         self._collect_into(GrowingCounts(model, planned_episodes, *self.looks))
         self._begun_with = None if data is None else data.design
         if data is not None:
-            self.data.begin_with(products.lift_counts(problem, data))
+            self.data.begin_with(problem.to_product(data))
         coupled = self.options.sets is SetsKind.COUPLED
         no_bets = why_no_bets(model, self.objective) if coupled else "sets are not coupled"
         self.decisions = decide(model, self.data.counts(), self.options, no_bets)
-        products.refuse_for_product(problem, self.decisions)
+        if problem.lift is not None:
+            products.refuse_for_product(self.decisions)
         self.last_update: Update | None = None
         self._best: float | None = None
         self.ledger: ConfidenceBudget | None = None
@@ -153,7 +156,7 @@ class OnlineLearner:
         self._values: dict[str, FloatArray] = {}
         self._digest = ""
         self._near: Nearby | None = None
-        self._betted: BetPolicy | None = None
+        self._betted: PolicyBets | None = None
         self.last_design: StagePolicy | None = None
         self._designed_at = 0
         self._designer: StageDesigner | None = None
@@ -243,9 +246,9 @@ class OnlineLearner:
         if self.is_stopped:
             raise CannotCertify(STOPPED)
         if self._reader is None:
-            self._reader = StepReader(products.base_of(self.problem).structure, self._states)
-        found = self._reader.transitions(episode, f"episode {self.episodes}")
-        self.data.add(products.follow_episode(self.problem, found))
+            self._reader = StepReader(self.problem.base.structure, self._states)
+        steps, lift = self._reader.transitions(episode, f"episode {self.episodes}"), self.problem.lift
+        self.data.add(steps if lift is None else lift.follow(steps))
         answer = self.answer_alarm()
         if answer is Answer.STOP:
             return replace(self.update(), status=STOPPED)
@@ -285,10 +288,10 @@ class OnlineLearner:
 
     def result(self) -> LearningResult:
         """Everything `learn` says about the data so far: the robust policy, its interval, the ledger."""
-        is_base = self.model is products.base_of(self.problem)
+        is_base = self.problem.lift is None
         chain = Pipeline.start(
             self.problem,
-            products.project_counts(self.problem, self.data.counts()),
+            self.problem.to_base(self.data.counts()),
             self.delta,
             options=self.options,
             progress=self.progress,
@@ -360,7 +363,7 @@ class OnlineLearner:
         robust = certify_robust(
             solver, self._values.get("robust"), coupled, self.target is not None, self._betted
         )
-        optimistic = solver.optimistic(self._values.get("optimistic"))
+        optimistic = solver.find(OPTIMISTIC, start=self._values.get("optimistic"))
         initial = self.model.initial
         best = self.objective.maximises
         stopped = [] if optimistic.is_certified else [optimistic.status.value]
@@ -402,7 +405,7 @@ class OnlineLearner:
     def _chain(self) -> Pipeline:
         """The chain for the data as they are, with what earlier updates have settled."""
         if self.decisions.bets:
-            self._betted = self._betted or BetPolicy(self.model, self.objective)
+            self._betted = self._betted or PolicyBets(self.model, self.objective)
         return Pipeline(
             self.problem,
             self.data.counts(),
@@ -564,7 +567,7 @@ def certify_robust(
     start: FloatArray | None,
     coupled: bool,
     with_interval: bool,
-    betted: BetPolicy | None = None,
+    betted: PolicyBets | None = None,
 ) -> Robust:
     """Solve for the robust policy from the values of an earlier look; `coupled` where the sets are.
 
@@ -573,15 +576,17 @@ def certify_robust(
     best = solver.objective.maximises
     initial = solver.kernel.structure.initial
     if not coupled and not with_interval:
-        found = solver.find_guaranteed(start)
-        end = float((found.lower if best else found.upper)[initial])
-        stopped = () if found.is_certified else (found.status.value,)
-        return Robust(found.policy.at(0), end, middle(found), stopped)
+        solution = solver.find(ROBUST, start=start)
+        end = float((solution.lower if best else solution.upper)[initial])
+        stopped = () if solution.is_certified else (solution.status.value,)
+        return Robust(solution.policy.at(0), end, middle(solution), stopped)
     rectangular = solver.robust(start)
     values = middle(rectangular.solutions[0 if best else 1])
     value = rectangular
     if coupled:
-        value, _ = solver.couple_robust(rectangular, None if betted is None else betted.policy)
+        from tightrope.learning.coupling import couple_robust
+
+        value, _ = couple_robust(solver, rectangular, None if betted is None else betted.policy)
     interval = value.interval
     reasons = [s.status.value for s in value.solutions if not s.is_certified]
     reasons += [value.stopped] if coupled and value.stopped is not None else []

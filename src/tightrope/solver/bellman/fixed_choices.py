@@ -31,9 +31,6 @@ from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.solver.equations.system import Block, BlockArrays, Rows, System, SystemArrays
 
-LARGEST_FACTORISATION = 40_000
-"""Groups in a block beyond which sweeps are the only accelerator."""
-
 
 class Pace(NamedTuple):
     """Of sweeps: changes are relative to a value's size, or to `unit` where that is larger, and end at

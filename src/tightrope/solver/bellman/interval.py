@@ -99,6 +99,10 @@ class IntervalOperator(Record):
     def o_maximizes_rows(self) -> bool:
         return not self.is_plain
 
+    @property
+    def encloses_graph(self) -> bool:
+        return False
+
     def backup_error(self, system: System) -> float:
         """What rounding adds to a backup (`tightrope.ambiguity.o_maximization`), and a little more."""
         error = (self.structure.longest_choice + 6) * SUM_UNIT * (1 if self.is_plain else 2)

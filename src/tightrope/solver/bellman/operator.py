@@ -96,6 +96,10 @@ class BellmanOperator(Backups, Protocol):
     def o_maximizes_rows(self) -> bool:
         """Whether the rows that sweeps leave hold all that a new answer of nature takes (`Rows.pivot`)."""
 
+    @property
+    def encloses_graph(self) -> bool:
+        """Whether `lower` and `upper` may let nature change the graph where the sets would not."""
+
     def backup_error(self, system: System) -> float:
         """A bound on the relative error of one safe backup, with a little room."""
 

@@ -34,6 +34,7 @@ from tightrope.ambiguity.o_maximization import OrderArray, natural_order
 from tightrope.ambiguity.records import NatureArrays, RegionArrays, Scratch, Shape
 from tightrope.ambiguity.region_shape import shape_of
 from tightrope.ambiguity.sets import Sets
+from tightrope.model.graph.components import strongly_connected_components
 from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
@@ -91,6 +92,10 @@ class RectangularOperator(Record):
     @property
     def o_maximizes_rows(self) -> bool:
         return False
+
+    @property
+    def encloses_graph(self) -> bool:
+        return not (self.support.is_constant or strongly_connected_components(self.support).is_acyclic)
 
     def backup_error(self, system: System) -> float:
         return SMALLEST_SHIFT

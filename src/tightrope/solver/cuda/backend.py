@@ -45,7 +45,7 @@ from tightrope.solver.iteration.backend import (
     Portion,
     Schedule,
 )
-from tightrope.solver.iteration.host_block import LARGEST, find_progress
+from tightrope.solver.iteration.host import LARGEST, find_progress
 
 T = TypeVar("T")
 

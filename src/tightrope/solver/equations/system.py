@@ -2,14 +2,10 @@
 
 x(s) = opt_c [ reward(c) + discount(c) · opt_{p ∈ P(c)} p·x ] on every state that is not a boundary state.
 States of an end component in which a player could idle for ever without reward share one value: they form
-a *group* with one equation, in which choices that only idle are left out (see
-`tightrope.solver.equations.reduction`).
+a *group* with one equation, in which choices that only idle are left out.
 
-Constant support by assumption: lower bounds of 0 raised, so that nature can cut no transition.
-
-A fixpoint system together with what decides which of its solutions is meant.
-
-Three kinds of undiscounted equations, and one discounted:
+Which of its solutions is meant depends on the kind of the equations, three undiscounted ones and one
+discounted:
 
 REACH   probabilities. The value is the least solution; those who maximise own the question of progress:
 they have to stop idling.
@@ -17,6 +13,33 @@ REWARD  reward until a boundary state is met, ∞ if it is missed with positive 
         minimise own progress: idling for ever without cost is no way to reach the target.
 TOTAL   reward for ever. The least solution; those who maximise own progress.
 DISCOUNTED  one solution; nobody gains by idling.
+
+Refused, with the reason, are rewards that are negative where a play might go on for ever. A negative reward
+until a target is fine if every play reaches the target (all policies, all of nature's answers): then the
+equations have one solution. A total reward of both signs is one until the states that earn nothing any more,
+if every play comes to them. Terminal rewards may have any sign, discounted rewards too.
+
+*End components in which a player could idle* for ever without reward are collapsed to one value each. In such
+a component x = Φ(x) has spurious solutions: everyone may wait for everyone. The players who idle to no avail
+(the *owners*: those who maximise a probability or a total reward, those who minimise a reward that stops at a
+target) have to leave. If owners can reach every state of the component from every other almost surely, its
+states have the same value, that of the best way out. So they form a group with one equation. Of its choices,
+those that only idle are closed; where nature is an owner and could idle at a choice, its value is that of its
+best successor outside: moving an ever so small mass there, again and again, leaves by it almost surely.
+
+This is exact when the owners are all who decide, or when nature cannot cut anything. In a game where
+nature can cut, only components that the agent controls alone (`nature_stays=False`) are collapsed, and
+`is_exact` says whether others remain.
+
+*What the graph alone decides* are values 0, 1 and ∞, exactly, with the ranks and choices that show it. A
+total reward is infinite where, with positive probability, reward is earned again and again: the players who
+maximise want to pass choices with a reward infinitely often, with positive probability. Layer by layer,
+
+    μZ. νY. μX.  { s : every answer p has  p(Z) > 0,  or  p(Y) = 1 and (reward now or p(X ∪ Z) > 0) }
+
+"every answer" ranging over those who minimise, the others choosing. In the innermost fixpoint a reward
+comes closer with positive probability for ever, unless the play moves into a smaller layer; by induction
+on layers the total is infinite.
 """
 
 from __future__ import annotations
@@ -30,8 +53,18 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
-from tightrope.model.graph.support import Support
+from tightrope.model.graph.components import EndComponents, backward_reachable, maximal_end_components
+from tightrope.model.graph.qualitative import Ranked, almost_sure, avoiding, positive, surely_drawn
+from tightrope.model.graph.support import (
+    GraphArrays,
+    Support,
+    can_enter,
+    can_stay,
+    must_enter,
+    must_stay,
+)
 from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
@@ -318,3 +351,387 @@ def _only_loops(
                     break
             if not loops[s]:
                 break
+
+
+def equations_of(
+    objective: Objective, structure: Structure, support: Support, enabled: BoolArray
+) -> Equations:
+    """The equations of an objective without a step bound."""
+    nothing = np.zeros(0)
+    fixed, value = np.zeros(structure.states, np.bool_), np.zeros(structure.states)
+    if objective.kind is ObjectiveKind.UNTIL:
+        assert objective.target is not None
+        fixed = objective.target if objective.allowed is None else objective.target | ~objective.allowed
+        value = objective.target.astype(np.float64)
+        return Equations(
+            _system(objective, structure, enabled, nothing, nothing, 0.0, 1.0, 0.0),
+            fixed.copy(),
+            value,
+            Meaning.REACH,
+        )
+    assert objective.reward is not None
+    reward = objective.reward.per_choice(structure)
+    if objective.kind is ObjectiveKind.REACH_REWARD:
+        assert objective.target is not None
+        fixed = objective.target.copy()
+        if objective.terminal is not None:
+            value = np.where(fixed, objective.terminal, 0.0)
+        signed = bool(reward.min(initial=0.0) < 0)
+        signed = signed and _has_negative(structure, reward, enabled & ~fixed[structure.choice_state])
+        if signed:
+            _require_absorption(support, fixed, enabled)
+        floor = -np.inf if signed else min(0.0, float(value.min(initial=0.0)))
+        unit = _size(reward, value) if floor < 0 else 0.0
+        system = _system(objective, structure, enabled, reward, nothing, floor, np.inf, unit)
+        return Equations(system, fixed, value, Meaning.REWARD)
+    if objective.kind is ObjectiveKind.TOTAL:
+        if _has_negative(structure, reward, enabled):
+            fixed = _quiet_states(support, reward, enabled)
+            _require_end(support, fixed, enabled)
+            unit = _size(reward, value)
+            system = _system(objective, structure, enabled, reward, nothing, -np.inf, np.inf, unit)
+            return Equations(system, fixed, value, Meaning.REWARD)
+        system = _system(objective, structure, enabled, reward, nothing, 0.0, np.inf, 0.0)
+        return Equations(system, fixed, value, Meaning.TOTAL)
+    assert objective.discount is not None
+    discount = np.full(structure.choices, objective.discount)
+    largest = float(np.abs(reward).max(initial=0.0)) / (1.0 - objective.discount) * (1 + 1e-9)
+    signed = _has_negative(structure, reward, enabled)
+    floor = -largest if signed else 0.0
+    unit = _size(reward, value) if signed else 0.0
+    system = _system(objective, structure, enabled, reward, discount, floor, largest, unit)
+    return Equations(system, fixed, value, Meaning.DISCOUNTED)
+
+
+def horizon_system(objective: Objective, structure: Structure, enabled: BoolArray) -> System:
+    """The system whose backups a step-bounded objective repeats."""
+    if objective.reward is None:
+        return _system(objective, structure, enabled, np.zeros(0), np.zeros(0), 0.0, 1.0, 0.0)
+    reward = objective.reward.per_choice(structure)
+    last = np.zeros(0) if objective.terminal is None else objective.terminal
+    signed = _has_negative(structure, reward, enabled) or bool(last.min(initial=0.0) < 0)
+    unit = _size(reward, last) if signed else 0.0
+    return _system(objective, structure, enabled, reward, np.zeros(0), -np.inf, np.inf, unit)
+
+
+def _system(
+    objective: Objective,
+    structure: Structure,
+    enabled: BoolArray,
+    reward: FloatArray,
+    discount: FloatArray,
+    floor: float,
+    ceiling: float,
+    unit: float,
+) -> System:
+    return System(
+        structure=structure,
+        reward=reward,
+        discount=discount,
+        agent_maximises=objective.agent is Direction.MAX,
+        nature_maximises=objective.nature is Direction.MAX,
+        enabled=enabled,
+        mode=np.full(structure.choices, np.int8(NORMAL))
+        if enabled.all()
+        else np.where(enabled, np.int8(NORMAL), np.int8(CLOSED)),
+        leader=np.arange(structure.states, dtype=np.int32),
+        floor=floor,
+        ceiling=ceiling,
+        unit=unit,
+    )
+
+
+def _has_negative(structure: Structure, reward: FloatArray, counted: BoolArray) -> bool:
+    return bool(reward.min(initial=0.0) < 0) and bool(np.any(reward[counted] < 0))
+
+
+def _size(reward: FloatArray, terminal: FloatArray) -> float:
+    return float(max(np.abs(reward).max(initial=0.0), np.abs(terminal).max(initial=0.0)))
+
+
+def _quiet_states(support: Support, reward: FloatArray, enabled: BoolArray) -> BoolArray:
+    """The states from which nothing is ever earned or lost, whoever decides what."""
+    structure = support.structure
+    earning = np.zeros(structure.states, np.bool_)
+    earning[structure.choice_state[enabled & (reward != 0)]] = True
+    return ~backward_reachable(support, earning)
+
+
+def _require_end(support: Support, quiet: BoolArray, enabled: BoolArray) -> None:
+    """Then the total is a finite sum almost surely: the reward until a quiet state."""
+    sure = almost_sure(support, quiet, agent_reaches=False, nature_reaches=False, choices=enabled).states
+    if not sure.all():
+        state = support.structure.state_name(int(np.argmin(sure)))
+        raise InputError(
+            "a total reward of both signs is defined where every policy comes to states that earn nothing "
+            f"any more, but from state {state} rewards may go on for ever",
+            hint="use a `discount` factor, or a reward until a target: R=? [ F … ]",
+        )
+
+
+def _require_absorption(support: Support, target: BoolArray, enabled: BoolArray) -> None:
+    sure = almost_sure(support, target, agent_reaches=False, nature_reaches=False, choices=enabled).states
+    if not sure.all():
+        state = support.structure.state_name(int(np.argmin(sure)))
+        raise InputError(
+            f"negative rewards need a target that every policy reaches, but from state {state} "
+            "it can be missed",
+            hint="rule out in the model that it is missed, or ask for the discounted total: R=? [ C ] "
+            "with a `discount` factor",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Quotient:
+    """The system with its idle components collapsed; `is_exact` is False where a game keeps some that
+    could not be.
+    """
+
+    system: System
+    is_exact: bool
+
+
+def collapse(
+    support: Support, system: System, undecided: BoolArray, agent_owns: bool, nature_owns: bool
+) -> Quotient:
+    """Collapse the idle end components among the `undecided` states."""
+    idle = system.enabled.copy()
+    if len(system.reward):
+        idle &= system.reward == 0
+    together = maximal_end_components(support, within=undecided, choices=idle)
+    if together.count == 0 or not (agent_owns or nature_owns):
+        return Quotient(system, True)  # without owners the graph has decided all such components
+    if support.is_constant or (agent_owns and nature_owns):
+        return Quotient(_group(support, system, together, nature_owns and not support.is_constant), True)
+    if not agent_owns:
+        return Quotient(system, False)
+    alone = maximal_end_components(support, within=undecided, choices=idle, nature_stays=False)
+    same = np.array_equal(alone.internal, together.internal) and alone.count == together.count
+    grouped = _group(support, system, alone, False) if alone.count else system
+    return Quotient(grouped, same)
+
+
+def _group(support: Support, system: System, found: EndComponents, nature_leaves: bool) -> System:
+    structure = system.structure
+    leader = np.arange(structure.states, dtype=np.int32)
+    members = np.flatnonzero(found.component >= 0)
+    first = np.full(found.count, -1, np.int64)
+    first[found.component[members[::-1]]] = members[::-1]
+    leader[members] = first[found.component[members]]
+    mode = np.where(system.enabled, NORMAL, CLOSED).astype(np.int8)
+    mode[found.internal] = EXIT if nature_leaves else CLOSED
+    return system.with_groups(leader, mode)
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """`states` have exactly `value`; where it is ∞, `layer` and `witness` show it (see `Solution`).
+
+    `progress` ranks the states from which those who own progress make it, where that has been found out."""
+
+    states: BoolArray
+    value: FloatArray
+    layer: OffsetArray
+    witness: OffsetArray
+    progress: Ranked | None = None
+
+
+def decide(support: Support, equations: Equations) -> Decision:
+    """The states whose value follows from the graph."""
+    system = equations.system
+    size = system.structure.states
+    layer, witness = (np.broadcast_to(np.int64(none), size) for none in (0, -1))  # of no memory
+    value = np.zeros(size)
+    undecided = ~equations.fixed
+    if equations.meaning is Meaning.DISCOUNTED:
+        if system.unit > 0:
+            return Decision(np.zeros(size, np.bool_), value, layer, witness)
+        some = _find_ever_rewarded(support, equations, system.enabled & (system.reward > 0))
+        return Decision(~some, value, layer, witness)
+    if equations.meaning is Meaning.REACH:
+        target = equations.fixed & (equations.value > 0)
+        reaches = {"agent_reaches": system.agent_maximises, "nature_reaches": system.nature_maximises}
+        ranked = positive(support, target, within=undecided, choices=system.enabled, **reaches)
+        some = ranked.states
+        if some.all():  # nothing else can happen to a play: it cannot miss the target for ever
+            sure = some
+        elif support.is_constant and equations.agent_has_no_choice:
+            sure = surely_drawn(support, target, some, system.enabled)
+        else:
+            within = undecided & some
+            sure = almost_sure(support, target, within=within, choices=system.enabled, **reaches).states
+        value[sure] = 1.0
+        return Decision(undecided & (~some | sure), value, layer, witness, ranked)
+    if equations.meaning is Meaning.REWARD:
+        reaches = {"agent_reaches": not system.agent_maximises, "nature_reaches": not system.nature_maximises}
+        ranked = almost_sure(support, equations.fixed, within=undecided, choices=system.enabled, **reaches)
+        missed = avoiding(support, ~ranked.states, choices=system.enabled, **reaches)
+        value[missed.states] = np.inf
+        known = missed.states | _free_of_charge(support, equations)
+        return Decision(known, value, missed.rank.astype(np.int64), missed.witness, ranked)
+    rewarded = system.enabled & (system.reward > 0)
+    endless = endless_reward(
+        support,
+        rewarded,
+        system.enabled,
+        agent_maximises=system.agent_maximises,
+        nature_maximises=system.nature_maximises,
+    )
+    value[endless.states] = np.inf
+    some = _find_ever_rewarded(support, equations, rewarded)
+    return Decision(endless.states | ~some, value, endless.rank, endless.witness)
+
+
+def _free_of_charge(support: Support, equations: Equations) -> BoolArray:
+    """States from which a target of value 0 is reached almost surely without any reward on the way."""
+    system, structure = equations.system, equations.system.structure
+    if system.unit > 0 or (len(system.reward) and system.smallest_reward > 0):
+        return np.zeros(structure.states, np.bool_)
+    costly = system.enabled & (system.reward > 0)
+    free = system.enabled & ~costly
+    if not free.any():
+        return np.zeros(structure.states, np.bool_)
+    within = ~equations.fixed
+    if system.agent_maximises:
+        within &= np.add.reduceat(costly.astype(np.int32), structure.choice_start[:-1]) == 0
+    target = equations.fixed & (equations.value == 0)
+    return (
+        almost_sure(
+            support,
+            target,
+            agent_reaches=not system.agent_maximises,
+            nature_reaches=not system.nature_maximises,
+            within=within,
+            choices=free,
+        ).states
+        & ~equations.fixed
+    )
+
+
+def _find_ever_rewarded(support: Support, equations: Equations, rewarded: BoolArray) -> BoolArray:
+    """States whose total reward is positive: a reward now, or with positive probability later."""
+    system, structure = equations.system, equations.system.structure
+    per_state = np.add.reduceat(rewarded.astype(np.int64), structure.choice_start[:-1])
+    if system.agent_maximises:
+        now = per_state > 0
+        choices = system.enabled
+    else:
+        unrewarded = system.enabled & ~rewarded
+        now = np.add.reduceat(unrewarded.astype(np.int64), structure.choice_start[:-1]) == 0
+        choices = unrewarded  # a choice with a reward is no way to avoid one
+    return positive(
+        support,
+        now,
+        agent_reaches=system.agent_maximises,
+        nature_reaches=system.nature_maximises,
+        choices=choices,
+    ).states
+
+
+@dataclass(frozen=True, eq=False)
+class Endless:
+    """`states`; `rank[s]` = layer · (number of states + 1) + rank within the layer; `witness[s]` a choice
+    of a maximising agent.
+    """
+
+    states: BoolArray
+    rank: OffsetArray
+    witness: OffsetArray
+
+
+def endless_reward(
+    support: Support,
+    rewarded: BoolArray,
+    choices: BoolArray,
+    *,
+    agent_maximises: bool,
+    nature_maximises: bool,
+) -> Endless:
+    size = support.structure.states
+    found = np.zeros(size, np.bool_)
+    rank = np.zeros(size, np.int64)
+    witness = np.full(size, -1, np.int64)
+    if not rewarded.any():
+        return Endless(found, rank, witness)
+    layer = 0
+    while True:
+        inside = np.ones(size, np.bool_)
+        while True:
+            close = Ranked(found.copy(), np.zeros(size, np.int32), witness)
+            _approach(
+                support.arrays, choices, rewarded, agent_maximises, nature_maximises, found, inside, close
+            )
+            if np.array_equal(close.states, inside):
+                break
+            inside = close.states
+        new = inside & ~found
+        if not new.any():
+            return Endless(found, rank, witness)
+        rank[new] = layer * (size + 1) + close.rank[new]
+        layer += 1
+        found = inside
+
+
+@kernel
+def _approach(
+    graph: GraphArrays,
+    choices: BoolArray,
+    rewarded: BoolArray,
+    agent_maximises: bool,
+    nature_maximises: bool,
+    found: BoolArray,
+    inside: BoolArray,
+    ranked: Ranked,
+) -> None:
+    """Grow `ranked` from `found` to the innermost fixpoint; ranks count the additions from 1."""
+    choice_start, transition_start, successor, lower, upper, possible = graph[:6]
+    predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
+    close, rank, witness = ranked
+    queue = np.empty(len(inside), np.int32)
+    size = 0
+    waiting = np.zeros(len(inside), np.bool_)
+    for s in range(len(inside)):
+        if inside[s] and not found[s]:
+            queue[size] = s
+            waiting[s] = True
+            size += 1
+    added = 0
+    head = 0
+    capacity = len(inside)
+    while size > 0:
+        s = queue[head]
+        head = (head + 1) % capacity
+        size -= 1
+        waiting[s] = False
+        every, some = True, -1
+        for c in range(choice_start[s], choice_start[s + 1]):
+            if not choices[c]:
+                continue
+            first, last = transition_start[c], transition_start[c + 1]
+            if nature_maximises:
+                good = can_enter(first, last, successor, possible, found) or (
+                    (rewarded[c] or can_enter(first, last, successor, possible, close))
+                    and can_stay(first, last, successor, lower, upper, possible, inside, True)
+                )
+            else:
+                good = must_enter(first, last, successor, lower, upper, possible, found) or (
+                    must_stay(first, last, successor, possible, inside, True)
+                    and (rewarded[c] or must_enter(first, last, successor, lower, upper, possible, close))
+                )
+            if good:
+                if some < 0:
+                    some = c
+            else:
+                every = False
+        if not ((agent_maximises and some >= 0) or (not agent_maximises and every)):
+            continue
+        close[s] = True
+        witness[s] = some
+        added += 1
+        rank[s] = added
+        for i in range(predecessor_start[s], predecessor_start[s + 1]):
+            before = choice_state[transition_choice[predecessor[i]]]
+            if inside[before] and not close[before] and not waiting[before]:
+                waiting[before] = True
+                queue[(head + size) % capacity] = before
+                size += 1

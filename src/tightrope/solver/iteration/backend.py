@@ -1,8 +1,8 @@
 """What the iteration asks of the place where it runs: a `Backend` for the whole model, a `BlockBackend` for
-one block. The CPU (`host`, `host_block`) and a GPU (`cuda.backend`, `cuda.block`) answer.
+one block. The CPU (`host`) and a GPU (`cuda.backend`) answer.
 
-Everything that is decided, every constant and limit, is on this side of the face, in `fixpoint`, `blocks`,
-`rounds`, `margins`, `policy_iteration` and `certify`; what lies behind it computes and decides nothing. Two
+Everything that is decided, every constant and limit, is on this side of the face, in `fixpoint` and `blocks`,
+and what lies behind it computes and decides nothing. Two
 kinds of vectors cross it. *Group vectors* have one entry per group of the block; they are arrays of the
 module `xp` (NumPy, or CuPy on a GPU), so that arithmetic on them is written once. *State vectors* hold values
 of all states and are opaque: only the backend that made one looks inside.
@@ -215,7 +215,7 @@ class Backend(Protocol):
         possible."""
 
     def attract(
-        self, kept: Any, within: Any, start: Any, open_choice: Any, joins: tuple[bool, bool]
+        self, transitions: Any, within: Any, start: Any, open_choice: Any, joins: tuple[bool, bool]
     ) -> tuple[Any, Any]:
         """(rank, witness) per state: those in `within` that the agent and nature, as far as they join, draw
-        to `start` through open choices and transitions kept (None: all possible ones). Rank −1: never."""
+        to `start` through open choices and `transitions` (None: all possible ones). Rank −1: never."""

@@ -15,13 +15,30 @@ bounds as close as asked for, wider ones are verified: a limit of precision neve
 The approximations come from modified policy iteration: a robust sweep, then sweeps with the choices
 frozen, or one sparse factorisation where sweeps are slow. What is verified is Φ with all rounding errors
 on the safe side; how the vectors were found plays no part.
+
+*Policy iteration* evaluates the agent's choices exactly: nature's answers frozen, one linear system solved,
+nature asked again, until it has nothing to change. Between two such evaluations the agent improves: Hoffman
+and Karp's method, and how far values have to travel plays no part in it: with hardly any data an expected
+reward may be 10¹⁰, which sweeps would approach by one step at a time.
+
+Equations of choices that never stop have no solution. Where the agent minimises a reward until a target and
+has come to such choices, because everything unknown looks cheap from below, it starts again from choices that
+make progress whatever nature does; from there improvement keeps to such choices.
+
+*Margins* are how far from an approximate solution bounds can be verified. Let x approximate a block's
+solution with residual at most r·ref, and w solve w = ref + W·w, W the transitions within the block under the
+choices frozen at x. Then x − d·w and x + d·w, d > r, are a lower and an upper bound as long as the choices
+that are best there are nearly those at x: Φ(x − d·w) ≥ x − r·ref − d·W·w = x − d·w + (d − r)·ref. w is the
+expected number of steps left in the block, each weighed by ref, and a rough solution from below will do: what
+is needed is w − W·w ≥ (r/d)·ref, and that the bounds are verified afterwards, which they are. Where sweeps
+take too long one factorisation solves the system.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tightrope.numerics.arrays import FloatArray
 from tightrope.solver.equations.system import Equations, Meaning, System
@@ -33,14 +50,7 @@ from tightrope.solver.iteration.backend import (
     Portion,
     StateVector,
 )
-from tightrope.solver.iteration.budget import Progress, SolveOptions
-from tightrope.solver.iteration.modified_policy_iteration import (
-    Measure,
-    ModifiedPolicyIteration,
-    PolicyIteration,
-    find_margins,
-)
-from tightrope.solver.solution import Status
+from tightrope.solver.solution import LARGEST_FACTORISATION, Progress, SolveOptions, Status
 
 FIRST_SHIFT = 1 / 4096
 """The first shift, as a part of the precision."""
@@ -61,13 +71,13 @@ COARSEST = 0.01
 """The widest goal there is use in."""
 
 
-class Bounds(NamedTuple):
-    """Verified bounds, what they lie boundary, and whether float64 allows for nothing closer."""
+class Enclosure(NamedTuple):
+    """Verified bounds, what they lie around, and whether float64 allows for nothing closer."""
 
     lower: GroupVector
     upper: GroupVector
     middle: GroupVector
-    is_closest: bool
+    is_closest: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,9 +118,31 @@ class BlockSolver:
         patience = progress.patience_for(block.groups)
         rounds = ModifiedPolicyIteration(block, self.system, measure, progress, policies, patience)
         ends = block.state_vector(lower), block.state_vector(upper)
-        return _Refinement(self, block, measure, rounds, boundary, *ends).run(bounds, goal)
+        refinement = _Refinement(self, block, measure, rounds, boundary, *ends)
+        xp, within, status = block.xp, goal, None
+        best = refinement.known(False), refinement.known(True)
+        middle = self._first_guess(block, boundary.smallest)
+        while True:  # towards goals that become coarser where float64 does not carry what was asked
+            begin = progress.iterations
+            enclosure = refinement.with_margins(middle, within)
+            if enclosure is not None and (enclosure.is_closest or refinement.gap(enclosure) <= within):
+                progress.largest = measure.unit(enclosure.middle)
+            else:
+                enclosure = refinement.by_shifts(middle, within, enclosure, begin)
+            middle = enclosure.middle
+            best = xp.maximum(best[0], enclosure.lower), xp.minimum(best[1], enclosure.upper)
+            gap = refinement.gap(Enclosure(*best, middle))
+            if gap <= goal or progress.is_exhausted:
+                break
+            status = Status.PRECISION_LIMIT
+            within *= RELAXED
+            if enclosure.is_closest or gap <= within or within > COARSEST:
+                break
+        for values, of_states in zip(best, bounds, strict=True):
+            block.scatter(values, of_states)
+        return status
 
-    def first_guess(self, block: BlockBackend, smallest: float) -> GroupVector:
+    def _first_guess(self, block: BlockBackend, smallest: float) -> GroupVector:
         """The smallest value around the block, and for rewards what the way out may cost; values that were
         given, where they are finite. It decides how long a solve takes and nothing else.
         """
@@ -141,38 +173,15 @@ class _Refinement:
     def __post_init__(self) -> None:
         self.system, self.progress = self.solver.system, self.measure.progress
 
-    def run(self, bounds: tuple[FloatArray, FloatArray], asked: float) -> Status | None:
-        """Refine towards goals that become coarser where float64 does not carry what was asked."""
-        xp, goal, status = self.block.xp, asked, None
-        lower, upper = self._nothing(False), self._nothing(True)
-        middle = self.solver.first_guess(self.block, self.boundary.smallest)
-        while True:
-            found = self._refine(middle, goal)
-            middle = found.middle
-            lower, upper = xp.maximum(lower, found.lower), xp.minimum(upper, found.upper)
-            gap = self._gap(lower, upper, middle)
-            if gap <= asked or self.progress.is_exhausted:
-                break
-            status = Status.PRECISION_LIMIT
-            goal *= RELAXED
-            if found.is_closest or gap <= goal or goal > COARSEST:
-                break
-        self.block.scatter(lower, bounds[0])
-        self.block.scatter(upper, bounds[1])
-        return status
-
-    def _refine(self, middle: GroupVector, goal: float) -> Bounds:
-        """The best bounds found on the way to `goal`."""
+    def by_shifts(self, middle: GroupVector, goal: float, best: Enclosure | None, begin: int) -> Enclosure:
+        """The best bounds found on the way to `goal` by shifted equations, and with margins before (`best`).
+        The search is as patient as it took to come here since iteration `begin`.
+        """
         xp, block, progress, rounds = self.block.xp, self.block, self.progress, self.rounds
-        best_lower, best_upper = self._nothing(False), self._nothing(True)
+        best_lower, best_upper = self.known(False), self.known(True)
         still = xp.zeros(block.groups)
-        begin = progress.iterations
-        found = self._with_margins(middle, goal)
-        if found is not None:
-            best_lower, best_upper, middle, _ = found
-            if self._gap(best_lower, best_upper, middle) <= goal or found.is_closest:
-                progress.largest = self.measure.unit(middle)
-                return found
+        if best is not None:
+            best_lower, best_upper, middle, _ = best
         smallest = self.solver.smallest_shift
         shift, closeness = max(goal * FIRST_SHIFT, smallest), CLOSENESS
         below = above = still  # last distances of the bounds from the middle
@@ -202,7 +211,7 @@ class _Refinement:
                 low_holds, high_holds = self._holds(self.low, False), self._holds(self.high, True)
                 best_lower = xp.maximum(best_lower, low) if low_holds else best_lower
                 best_upper = xp.minimum(best_upper, high) if high_holds else best_upper
-                gap = self._gap(best_lower, best_upper, middle)
+                gap = self.gap(Enclosure(best_lower, best_upper, middle))
                 if gap <= goal:
                     progress.largest = self.measure.unit(middle)
                     break
@@ -217,9 +226,9 @@ class _Refinement:
             elif settled:
                 factor, closeness = 0.5, closeness / 2
             shift = max(shift * factor, smallest)
-        return Bounds(best_lower, best_upper, middle, False)
+        return Enclosure(best_lower, best_upper, middle)
 
-    def _with_margins(self, start: GroupVector, goal: float) -> Bounds | None:
+    def with_margins(self, start: GroupVector, goal: float) -> Enclosure | None:
         """Bounds at the distance of its margins from one approximate solution, as far as they are verified;
         None where there are no margins or a limit was met.
         """
@@ -261,7 +270,7 @@ class _Refinement:
         if not above <= farthest:
             high, above = self._shift(self.high, highest, shift * away, (shift, allowed), upward=True)
         is_closest = fitting * (goal / own) < smallest or not settled
-        return Bounds(low, high, middle, is_closest and max(below, above) <= farthest)
+        return Enclosure(low, high, middle, is_closest and max(below, above) <= farthest)
 
     def _inherit(self, middle: GroupVector, goal: float) -> tuple[GroupVector, float]:
         """By how much the upper bound must exceed `middle` in any case (`solver.iteration.around`), and what
@@ -298,7 +307,7 @@ class _Refinement:
                 return bound, multiple
             multiple = max(1.5 * multiple, multiple + 1.5 * worst)  # a step of 1 gains about `reference`
             if not multiple <= farthest:
-                return self._nothing(upward), float("inf")
+                return self.known(upward), float("inf")
 
     def _shift(
         self,
@@ -320,7 +329,7 @@ class _Refinement:
             values, upward
         ):
             return self.block.take(values), shift
-        return self._nothing(upward), float("inf")
+        return self.known(upward), float("inf")
 
     def _displace(self, middle: GroupVector, distance: GroupVector, upward: bool) -> GroupVector:
         """`middle` moved by a distance, within what is known; what is positive stays positive."""
@@ -333,13 +342,222 @@ class _Refinement:
             return xp.where(is_far, middle * (middle / sum_), middle - distance)
         return xp.maximum(middle - distance, floor)
 
-    def _nothing(self, upward: bool) -> GroupVector:
+    def known(self, upward: bool) -> GroupVector:
         """What is known without any solving."""
         return self.block.xp.full(self.block.groups, self.system.ceiling if upward else self.system.floor)
 
-    def _gap(self, lower: GroupVector, upper: GroupVector, middle: GroupVector) -> float:
-        return self.measure.gap(lower, upper, self.measure.unit(middle))
+    def gap(self, bounds: Enclosure) -> float:
+        return self.measure.gap(bounds.lower, bounds.upper, self.measure.unit(bounds.middle))
 
     def _holds(self, values: StateVector, upward: bool) -> bool:
         """Whether the values are verifiably an upper (a lower) bound, given those around the block."""
         return bool((self.block.find_missing(values, upward) <= 0.0).all())
+
+
+FROZEN_SWEEPS = 16
+"""Sweeps with the choices kept between two robust ones; even."""
+
+FROZEN_GOAL = 0.1
+"""Change of the robust sweep, as a part, at which sweeps with the choices kept stop."""
+
+FIRST_BURST = 8
+"""Robust sweeps in the first burst."""
+
+MOST_BURST = 256
+"""Length of a burst of robust sweeps after which policy iteration that gets no closer is at its end."""
+
+IN_VAIN = 12
+"""Rounds without getting closer after which robust sweeps are left to themselves for a while."""
+
+CLOSER = 0.9
+"""Part of the smallest change so far that counts as getting closer."""
+
+MOST_RESTARTS = 3
+"""How often policy iteration may start again from choices that make progress."""
+
+
+@dataclass(eq=False)
+class ModifiedPolicyIteration:
+    """Rounds of sweeps over one block; `patience`: sweeps until it is factorised, 0 once it has been."""
+
+    block: BlockBackend
+    system: System
+    measure: Measure
+    progress: Progress
+    policies: PolicyIteration
+    patience: int
+
+    def converge(
+        self, values: StateVector, shift: GroupVector, tolerance: float, allowed: int | None = None
+    ) -> bool:
+        """Iterate x ← Φ(x) + shift until a robust sweep changes nothing by more than `tolerance`, relatively.
+
+        What is solved between robust sweeps need not be what they converge to: nature's answers may be
+        frozen, or be no distributions (rectangular sets), and then rounds can run in circles. So where they
+        stop getting closer there are bursts of robust sweeps alone, each longer than the last: value
+        iteration. False where limits, or `allowed` iterations, end it before."""
+        block, progress, policies = self.block, self.progress, self.policies
+        start = progress.iterations
+        closest, in_vain, pure, burst = 0.5, 0, 0, FIRST_BURST
+        backwards, restarts = False, 0
+        unit = 1e-300 if self.measure.is_relative else 1.0
+        may_factorise, waiting = progress.may_factorise(block.groups), 0
+        while not progress.is_exhausted and (allowed is None or progress.iterations - start < allowed):
+            if self.system.unit > 0:
+                unit = max(unit, self.measure.unit(block.take(values)))
+            improvement = block.improve(values, shift, unit, backwards)
+            change, backwards = improvement.change, not backwards
+            progress.iterations += 1
+            if change <= tolerance:
+                return True
+            in_vain = 0 if change < CLOSER * closest else in_vain + 1
+            closest = min(closest, change)
+            if in_vain >= IN_VAIN:
+                if self.patience == 0 and burst > MOST_BURST:
+                    break
+                in_vain, pure, burst = 0, burst, 2 * burst
+            impatient = may_factorise and progress.iterations - start > max(self.patience, waiting)
+            if pure > 0 and not (impatient and self.patience > 0):
+                pure -= 1
+                continue
+            if impatient:
+                progress.iterations += 1
+                if policies.evaluate(values, shift, unit, tolerance):
+                    if self.patience > 0:
+                        in_vain, pure, burst, self.patience = 0, 0, FIRST_BURST, 0
+                    if not policies.nature_has_choices:  # sweeps do not run in circles, and are cheaper
+                        waiting = progress.iterations - start + progress.sweeps_per_factorisation
+                    continue
+                if policies.can_start_again:
+                    restarts += 1
+                    if restarts > MOST_RESTARTS or not policies.start_again(values, shift, unit, tolerance):
+                        break
+                    continue
+                waiting = 2 * (progress.iterations - start)  # choices that never stop may be given up later
+            goal, most = max(min(change, 1.0) * FROZEN_GOAL, tolerance * 0.2), FROZEN_SWEEPS
+            if improvement.is_same_policy:
+                goal, most = tolerance * 0.2, 4 * FROZEN_SWEEPS
+            elif improvement.is_settling:
+                most = 4 * FROZEN_SWEEPS
+            progress.iterations += block.evaluate(values, shift, unit, most, goal)
+        return False
+
+
+MOST_ANSWERS = 20
+"""How often nature is asked again while the agent's choices stay."""
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyIteration:
+    """Evaluation of the agent's choices that a block has kept."""
+
+    block: BlockBackend
+    equations: Equations
+    progress: Progress
+    nature_has_choices: bool
+
+    def evaluate(self, values: StateVector, shift: GroupVector, unit: float, tolerance: float) -> bool:
+        """Store the values of the choices kept against nature; False where they have none."""
+        block = self.block
+        for _ in range(MOST_ANSWERS):
+            fill = block.factorise(values, shift)
+            if fill <= 0:
+                return False
+            self.progress.note_fill(block.groups, fill)
+            if not self.nature_has_choices or block.answer(values, shift, unit) <= tolerance:
+                break
+        return True
+
+    def start_again(self, values: StateVector, shift: GroupVector, unit: float, tolerance: float) -> bool:
+        """Like `evaluate`, for choices that make progress; False where there are none, or values so large
+        that float64 does not carry their equations.
+        """
+        policy = self.block.find_progress(values)
+        if policy is None:
+            return False
+        self.block.adopt(policy, values, shift, unit)
+        return self.evaluate(values, shift, unit, tolerance)
+
+    @property
+    def can_start_again(self) -> bool:
+        """Whether progress is the agent's alone, against nature."""
+        owns = self.equations.agent_owns and not self.equations.nature_owns
+        return owns and self.equations.meaning is Meaning.REWARD
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """How changes, residuals and distances of a system's values are measured; `xp` is the module of their
+    arrays.
+    """
+
+    system: System
+    is_relative: bool
+    progress: Progress
+    xp: Any
+
+    def tolerance(self, residual: float, values: GroupVector) -> float:
+        """The relative change that stands for a residual in the measure asked for."""
+        return residual if self.is_relative else residual / max(1.0, self._largest(values))
+
+    def reference(self, values: GroupVector) -> GroupVector:
+        """What the precision is measured against."""
+        if not self.is_relative:
+            return self.xp.ones(len(values))
+        if self.system.unit > 0:
+            return self.xp.full(len(values), self.unit(values))
+        return self.xp.abs(values)
+
+    def unit(self, values: GroupVector) -> float:
+        """What signed values are measured against: the largest of unit, blocks before and `values`; 0 for
+        others.
+        """
+        if self.system.unit <= 0:
+            return 0.0
+        return max(self.progress.largest, self.system.unit, self._largest(values))
+
+    def gap(self, lower: GroupVector, upper: GroupVector, unit: float) -> float:
+        """The largest distance of two bounds (`tightrope.solver.solution.width`)."""
+        xp = self.xp
+        apart = lower != upper
+        gap = xp.where(apart, upper, 0.0) - xp.where(apart, lower, 0.0)
+        if self.is_relative:
+            scale = xp.maximum(xp.abs(upper), xp.abs(lower))
+            is_finite = xp.isfinite(scale)
+            if unit > 0:
+                scale = xp.where(is_finite, max(unit, float(xp.where(is_finite, scale, 0.0).max())), scale)
+            usable = (scale > 0) & is_finite
+            gap = xp.where(usable, gap / xp.where(usable, scale, 1.0), gap)
+        return float(gap.max())
+
+    def _largest(self, values: GroupVector) -> float:
+        return float(self.xp.abs(values).max())
+
+
+ROUGHLY = 0.3
+"""Largest change of the last sweep, as a part of ref."""
+
+FIRST_CHANGE = 0.05
+"""Change at which the size of w is looked at for the first time."""
+
+
+def find_margins(
+    block: BlockBackend, values: StateVector, reference: GroupVector, most: int
+) -> tuple[GroupVector | None, int]:
+    """(w, sweeps used) for the choices kept at `values`; None where neither `most` sweeps nor a factorisation
+    find it: the choices may never leave the block. Without any sweep it is factorised whatever its size.
+    """
+    if block.is_stuck or not bool((reference > 0.0).all()):
+        return None, 0
+    used, tolerance = 0, FIRST_CHANGE
+    margins = block.xp.zeros(block.groups)
+    while used < most:
+        margins, done, change = block.count_steps(values, margins, reference, most - used, tolerance)
+        used += done
+        needed = ROUGHLY / float((margins / reference).max())
+        if change <= needed:
+            return margins, used
+        tolerance = needed
+    if most == 0 or block.groups <= LARGEST_FACTORISATION:
+        return block.factorise_steps(values, reference), used + 1
+    return None, used

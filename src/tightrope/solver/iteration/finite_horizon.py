@@ -21,17 +21,7 @@ from tightrope.model.policy_choices import TimeVaryingChoices, TimeVaryingRecord
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.solver.bellman.operator import Backups
 from tightrope.solver.equations.system import System
-from tightrope.solver.iteration.budget import Progress
-
-
-@dataclass(frozen=True, eq=False)
-class Horizon:
-    """Bounds after all steps, and the agent's decisions: the first, and all of them by step."""
-
-    lower: FloatArray
-    upper: FloatArray
-    policy: OffsetArray
-    steps: TimeVaryingChoices
+from tightrope.solver.solution import Fixpoint, Progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +36,7 @@ class Rule:
 class Tail:
     """What a play comes to from step `step` on, and the choices made then (None where none count)."""
 
-    lower: FloatArray
-    upper: FloatArray
+    bounds: tuple[FloatArray, FloatArray]
     step: int
     policy: OffsetArray | None = None
 
@@ -59,26 +48,28 @@ def back_up_steps(
     rule: Rule,
     progress: Progress,
     tail: Tail | None = None,
-) -> Horizon:
-    """Backups of the steps that are counted; `tail` is what follows where their number is not bounded."""
+) -> Fixpoint:
+    """Bounds after all steps that are counted, and the agent's decisions: the first, and all of them by step.
+    `tail` is what follows where their number is not bounded.
+    """
     states = system.structure.states
     if objective.kind is ObjectiveKind.CUMULATIVE:
         assert objective.upper_steps is not None
         last = np.zeros(states) if objective.terminal is None else objective.terminal
-        end = Tail(last, last, objective.upper_steps)
-        return _Backwards(kernel, system, rule, progress, end).take(end.step, Edge()).horizon()
+        end = Tail((last, last), objective.upper_steps)
+        return _Backwards(kernel, system, rule, progress, end).take(end.step, Edge()).fixpoint()
     assert objective.target is not None
     goal = objective.target.astype(np.float64)
     if objective.kind is ObjectiveKind.NEXT:
-        end = Tail(goal, goal, 1)
-        return _Backwards(kernel, system, rule, progress, end).take(1, Edge()).horizon()
+        end = Tail((goal, goal), 1)
+        return _Backwards(kernel, system, rule, progress, end).take(1, Edge()).fixpoint()
     barred = None if objective.allowed is None else ~objective.allowed
     if tail is None:
         assert objective.upper_steps is not None
-        tail = Tail(goal, goal, objective.upper_steps)
+        tail = Tail((goal, goal), objective.upper_steps)
     walk = _Backwards(kernel, system, rule, progress, tail)
     walk.take(tail.step - objective.lower_steps, Edge(objective.target, barred))
-    return walk.take(objective.lower_steps, Edge(None, barred)).horizon()
+    return walk.take(objective.lower_steps, Edge(None, barred)).fixpoint()
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +91,7 @@ class _Backwards:
 
     def __init__(self, kernel: Backups, system: System, rule: Rule, progress: Progress, tail: Tail):
         self.kernel, self.system, self.rule, self.progress = kernel, system, rule, progress
-        self.lower, self.upper = tail.lower, tail.upper
+        self.lower, self.upper = tail.bounds
         self.record = None if tail.policy is None else TimeVaryingRecorder(tail.policy, tail.step)
         self.step = tail.step
         self.stopped = False
@@ -146,14 +137,15 @@ class _Backwards:
         else:
             self.record.before(policy)
 
-    def horizon(self) -> Horizon:
+    def fixpoint(self) -> Fixpoint:
         system = self.system
         record = self.record or TimeVaryingRecorder(_first_choices(system), 0)
         steps = record.result() if self.rule.steps is None else self.rule.steps
         lower, upper = self.lower, self.upper
         if self.stopped:
             lower, upper = np.full(len(lower), system.floor), np.full(len(upper), system.ceiling)
-        return Horizon(lower, upper, steps.first.copy(), steps)
+        ranking = np.zeros(len(lower), np.int64)
+        return Fixpoint(lower, upper, steps.first.copy(), ranking, system.unit, steps)
 
 
 def _over_choices(

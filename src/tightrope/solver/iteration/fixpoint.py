@@ -1,26 +1,26 @@
 """From fixpoint equations to verified bounds: decide what graphs decide, collapse, order, solve block by
 block, certify.
 
-The steps, each in a file of its own:
-
 1. An acyclic system needs one backward pass with safe rounding, and nothing else.
-2. Otherwise states whose value the graph alone decides (0, 1, ∞) get it exactly: `decided`.
-3. End components in which someone could idle are collapsed: `quotient`. What is left has one solution.
+2. Otherwise states whose value the graph alone decides (0, 1, ∞) get it exactly (`equations.system`).
+3. End components in which someone could idle are collapsed (`equations.system`), which leaves one solution.
    Games that keep such components (nature cuts transitions against the agent) go through `games`.
-   Small systems are then solved at once where no kernel has been compiled yet: `dense`.
-4. Components in reverse topological order (`ordering`), each to a verified bound (`blocks`).
+   Small systems are then solved at once where no kernel has been compiled yet.
+4. Components in reverse topological order (`equations.ordering`), each to a verified bound (`blocks`).
 5. `certify` picks the policy and the ranking and checks every inequality once more on the model as given.
 
-Small systems of ordinary models solved by dense policy iteration: a few matrix factorisations, no sweeps.
+*Small systems of ordinary models* are solved by dense policy iteration: a few matrix factorisations, no
+sweeps. For a shift d > 0 the solution of x = Φ(x) − d·ref lies below the value and that of x = Φ(x) + d·ref
+above it, and both satisfy their inequality with room to spare (see `solver.iteration.blocks`). Howard's
+policy iteration finds them in a handful of rounds. No proof rests on it: every inequality is checked with
+safe rounding afterwards, and where one does not hold the system is solved block by block as larger ones are.
+Policies that leave the open states are improved from one of those, and kept to them.
 
-For a shift d > 0 the solution of x = Φ(x) − d·ref lies below the value and that of x = Φ(x) + d·ref above
-it, and both satisfy their inequality with room to spare (see `solver.iteration.blocks`). Howard's policy
-iteration finds them in a handful of rounds. No proof rests on it: `solver.iteration.certify` checks
-every inequality with safe rounding afterwards, and where one does not hold the system is solved block by
-block as larger ones are.
-
-What is left to solve has one solution once idle end components are collapsed, and policies that leave the
-open states; improvement starts from one of those and keeps to them.
+*The policy and the ranking.* A choice is *good* for the agent if its safe backup attains the agent's bound.
+Where the agent owns progress, the policy is found by drawing states towards the goal through good choices
+only (`attract`): whoever is drawn has a good choice that makes progress, and the order of drawing is the
+ranking. A greedy policy alone could wait in an end component for ever. Where nature is an owner too, it may
+use transitions of an optimal answer, or, where there is slack, any.
 """
 
 from __future__ import annotations
@@ -28,37 +28,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from tightrope.model.policy_choices import TimeVaryingChoices
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray, read_only
+from tightrope.model.graph.qualitative import Ranked
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import is_interpreting, kernel, stop_interpreting
 from tightrope.solver.bellman.operator import BellmanOperator
-from tightrope.solver.equations.qualitative import Decision, decide
-from tightrope.solver.equations.reduction import Quotient, collapse
-from tightrope.solver.equations.system import CLOSED, EXIT, Equations, Meaning, System
+from tightrope.solver.equations.system import (
+    CLOSED,
+    EXIT,
+    Decision,
+    Equations,
+    Meaning,
+    Quotient,
+    System,
+    collapse,
+    decide,
+)
 from tightrope.solver.iteration.backend import Backend, Portion
 from tightrope.solver.iteration.blocks import BlockSolver
-from tightrope.solver.iteration.budget import Progress, SolveOptions
-from tightrope.solver.iteration.certify import certify
-from tightrope.solver.iteration.games import play
-from tightrope.solver.solution import Status
-
-
-@dataclass(frozen=True, eq=False)
-class Fixpoint:
-    """Bounds of the equations' value, a policy that attains the agent's one, and the ranking that
-    certifies the owners'. `shortfall` says why they may be wider than asked.
-    """
-
-    lower: FloatArray
-    upper: FloatArray
-    policy: OffsetArray
-    ranking: OffsetArray
-    unit: float
-    steps: TimeVaryingChoices | None = None
-    shortfall: Status | None = None
+from tightrope.solver.iteration.finite_horizon import weigh
+from tightrope.solver.solution import Fixpoint, Progress, SolveOptions, Status
 
 
 def solve_equations(
@@ -90,19 +82,20 @@ def solve_equations(
     shortfall = None
     if not settled.all():  # else the graph has decided everything
         quotient = _collapse(backend, equations, settled)
-        dense = _solve_densely(backend, equations, quotient, settled, lower, goal)
+        dense = _solve_densely(backend, quotient, settled, lower, goal)
         if dense is not None:
-            found = _finish(backend, equations, decision, dense, None)
-            if found.shortfall is None:
-                return found
+            fixpoint = certify(backend, equations, decision, dense, None)
+            if fixpoint.shortfall is None:
+                return fixpoint
             stop_interpreting()
         if quotient.is_exact:
             solver = BlockSolver(backend, equations, quotient.system, goal)
             shortfall = _solve_blocks(solver, settled, (lower, upper), progress)
         else:
-            played = play(backend, equations, goal, progress, solve_equations)
-            lower, upper, shortfall = played.lower, played.upper, played.shortfall
-    return _finish(backend, equations, decision, (lower, upper), shortfall or progress.limit)
+            from tightrope.solver.iteration.games import play
+
+            lower, upper, shortfall = play(backend, equations, goal, progress, solve_equations)
+    return certify(backend, equations, decision, (lower, upper), shortfall or progress.limit)
 
 
 def _collapse(backend: Backend, equations: Equations, settled: BoolArray) -> Quotient:
@@ -119,22 +112,17 @@ def _collapse(backend: Backend, equations: Equations, settled: BoolArray) -> Quo
 
 
 def _solve_densely(
-    backend: Backend,
-    equations: Equations,
-    quotient: Quotient,
-    settled: BoolArray,
-    values: FloatArray,
-    goal: SolveOptions,
+    backend: Backend, quotient: Quotient, settled: BoolArray, values: FloatArray, goal: SolveOptions
 ) -> tuple[FloatArray, FloatArray] | None:
     """Bounds of a small system where no kernel has been compiled yet; after this, much work is to come."""
     if not is_interpreting():
         return None
-    found = None
+    bounds = None
     if quotient.is_exact:
-        found = solve_densely(backend.kernel, quotient.system, settled, values, goal.precision, goal.relative)
-    if found is None:
+        bounds = solve_densely(backend.kernel, quotient.system, settled, values, goal)
+    if bounds is None:
         stop_interpreting()
-    return found
+    return bounds
 
 
 def _solve_blocks(
@@ -181,23 +169,9 @@ def _solve_beside(
         partial(solver.solve, portion, bounds, goal, fork)
         for portion, fork in zip(blocks, forks, strict=True)
     ]
-    found = solver.backend.run_together(tasks)
+    statuses = solver.backend.run_together(tasks)
     progress.join(begin, forks)
-    return next((status for status in found if status is not None), None)
-
-
-def _finish(
-    backend: Backend,
-    equations: Equations,
-    decision: Decision,
-    bounds: tuple[FloatArray, FloatArray],
-    shortfall: Status | None,
-) -> Fixpoint:
-    found = certify(backend, equations, decision, *bounds)
-    if not found.holds:
-        shortfall = shortfall or Status.PRECISION_LIMIT
-    unit = equations.system.unit
-    return Fixpoint(found.lower, found.upper, found.policy, found.ranking, unit, shortfall=shortfall)
+    return next((status for status in statuses if status is not None), None)
 
 
 def default_policy(equations: Equations) -> OffsetArray:
@@ -269,9 +243,9 @@ class _Choices:
             if not better.any():
                 return x, policy
             at = np.flatnonzero(each == best[self.owner])
-            found = np.empty(len(self.first), np.int64)
-            found[self.owner[at[::-1]]] = at[::-1]
-            policy = np.where(better, found, policy)
+            first_best = np.empty(len(self.first), np.int64)
+            first_best[self.owner[at[::-1]]] = at[::-1]
+            policy = np.where(better, first_best, policy)
         return None
 
     def leaving(self) -> OffsetArray | None:
@@ -296,8 +270,7 @@ def solve_densely(
     system: System,
     settled: BoolArray,
     values: FloatArray,
-    precision: float,
-    relative: bool,
+    goal: SolveOptions,
 ) -> tuple[FloatArray, FloatArray] | None:
     """Bounds of all states, those that are `settled` as in `values`; None where this is not the way."""
     open_states = np.flatnonzero(~settled)
@@ -310,11 +283,11 @@ def solve_densely(
     if choices is None:
         return None
     policy = choices.leaving()
-    found = None if policy is None else choices.solve(np.zeros(len(leaders)), policy)
-    if found is None:
+    solution = None if policy is None else choices.solve(np.zeros(len(leaders)), policy)
+    if solution is None:
         return None
-    middle, policy = found
-    reference = np.abs(middle) if relative else np.ones(len(middle))
+    middle, policy = solution
+    reference, precision = np.abs(middle) if goal.relative else np.ones(len(middle)), goal.precision
     if not np.all(reference > 0.0):
         return None
     shift = max(precision * FIRST_SHIFT, SMALLEST_SHIFT)
@@ -364,3 +337,188 @@ def _open_choices(
     inner = np.searchsorted(leaders, system.leader[target[~outside]])
     np.add.at(matrix, (source[~outside], inner), weight[~outside])
     return _Choices(first, owner, constant, matrix, system.agent_maximises)
+
+
+def certify(
+    backend: Backend,
+    equations: Equations,
+    decision: Decision,
+    bounds: tuple[FloatArray, FloatArray],
+    shortfall: Status | None,
+) -> Fixpoint:
+    """Check L ≤ Φ(L) and Φ(U) ≤ U everywhere and find the policy and ranking that go with them; a bound that
+    does not hold is widened to what is known anyway.
+    """
+    lower, upper = bounds
+    system, structure = equations.system, equations.system.structure
+    placed = _Placed(backend, equations, lower, upper)
+    judged = backend.judge(equations, placed.low, placed.high)
+    low_holds = bool((placed.fixed | placed.is_endless | judged.low_holds).all())
+    high_holds = bool((placed.fixed | judged.high_holds).all())
+    policy, ranking = judged.policy, np.zeros(structure.states, np.int64)
+    if equations.can_idle:
+        owns = equations.agent_owns
+        open_choice = judged.good if owns else backend.upload(system.enabled)
+        drawn = _keep_progress(placed, decision.progress, open_choice) or _draw(
+            placed, open_choice, judged.slack, owns
+        )
+        if equations.owners_maximise:
+            low_holds &= drawn.is_complete
+        else:
+            high_holds &= drawn.is_complete
+        ranking = drawn.ranking
+        if owns:
+            np.copyto(policy, drawn.policy, where=drawn.policy >= 0)
+        infinite = decision.states & np.isposinf(decision.value)
+        ranking[infinite] = decision.layer[infinite]
+        if system.agent_maximises:
+            shown = infinite & (decision.witness >= 0)
+            policy[shown] = decision.witness[shown]
+    free = ~equations.fixed
+    if not low_holds:
+        lower = np.where(free & ~np.isposinf(lower), system.floor, lower)
+    if not high_holds:
+        upper = np.where(free & ~decision.states, system.ceiling, upper)
+    if not (low_holds and high_holds):
+        shortfall = shortfall or Status.PRECISION_LIMIT
+    return Fixpoint(lower, upper, policy, ranking, system.unit, shortfall=shortfall)
+
+
+class _Placed:
+    """Both bounds in the place where they are checked, and which states rest on progress."""
+
+    def __init__(self, backend: Backend, equations: Equations, lower: FloatArray, upper: FloatArray) -> None:
+        self.backend, self.equations = backend, equations
+        self.low, self.high = backend.upload(lower), backend.upload(upper)
+        self.fixed = backend.upload(equations.fixed)
+        self.is_endless = self.low == np.inf
+
+    @property
+    def values(self) -> Any:
+        """The bound on the owners' side."""
+        return self.low if self.equations.owners_maximise else self.high
+
+    @property
+    def needs_rank(self) -> Any:
+        """States whose bound on the owners' side rests on progress."""
+        if self.equations.owners_maximise:
+            return ~self.fixed & (self.low > 0) & ~self.is_endless
+        return ~self.fixed & (self.high < np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """The ranking, the choices that lead down in it (−1: none) and whether every state that needs a rank has
+    one.
+    """
+
+    ranking: OffsetArray
+    policy: OffsetArray
+    is_complete: bool
+
+
+def _keep_progress(placed: _Placed, known: Ranked | None, open_choice: Any) -> _Drawn | None:
+    """The ranking by which the graph has decided, where it is one of just the states that need one, and, if
+    the agent is to follow it, through choices that are open.
+    """
+    backend, equations = placed.backend, placed.equations
+    nature_picks = equations.nature_owns and backend.kernel.lower is not backend.kernel.upper
+    if known is None or nature_picks or backend.xp is not np:
+        return None
+    within = placed.needs_rank
+    if not np.array_equal(within, known.states & ~equations.fixed):
+        return None
+    if equations.agent_owns and not open_choice[known.witness[within]].all():
+        return None
+    ranking = known.rank.astype(np.int64)
+    return _Drawn(ranking, known.witness, True)
+
+
+def _draw(placed: _Placed, open_choice: Any, slack: Any, agent_joins: bool) -> _Drawn:
+    """Rank the states whose bound rests on progress, through `open_choice`.
+
+    `slack[c]`: the choice is strictly better than its state's bound requires."""
+    backend, equations = placed.backend, placed.equations
+    within = placed.needs_rank
+    start = ~within & ~placed.is_endless if equations.owners_maximise else placed.fixed
+    transitions = None
+    if equations.nature_owns and backend.kernel.lower is not backend.kernel.upper:
+        transitions = backend.keep_transitions(placed.values, equations.system.nature_maximises, slack)
+    earning = None
+    if equations.meaning is Meaning.TOTAL:
+        earning = np.full(len(equations.fixed), -1, np.int64)
+        choices = backend.download(open_choice).astype(np.bool_)
+        now = _earn(equations, backend.download(within), choices, agent_joins, earning)
+        start, open_choice = start | backend.upload(now), backend.upload(choices)
+    joins = agent_joins, equations.nature_owns
+    rank, witness = backend.attract(transitions, within, start, open_choice, joins)
+    is_complete = bool((~within | (rank >= 0)).all())
+    ranking = backend.download(rank).astype(np.int64)
+    np.maximum(ranking, 0, out=ranking)
+    through: OffsetArray = backend.download(witness)
+    if earning is not None:
+        through = np.where(through >= 0, through, earning)
+    return _Drawn(ranking, through, is_complete)
+
+
+def rank_mixture(
+    backend: Backend,
+    equations: Equations,
+    weights: FloatArray,
+    bounds: tuple[FloatArray, FloatArray],
+    of_chain: OffsetArray,
+) -> OffsetArray:
+    """The ranking of a randomised policy: it makes progress if one of the choices it mixes does.
+
+    `of_chain` is the ranking of its chain (`solver.bellman.randomised`); its layers of infinite values
+    are kept."""
+    structure = equations.system.structure
+    if not equations.can_idle:
+        return np.zeros(structure.states, np.int64)
+    lower, upper = bounds
+    upward = not equations.owners_maximise
+    values = upper if upward else lower
+    each = backend.backups.safe_choices(equations.system, values, upward)
+    backed = weigh(each, weights, structure.choice_start[:-1], np.diff(structure.choice_start), upward)
+    slack = (backed < values) if upward else (backed > values)
+    placed = _Placed(backend, equations, lower, upper)
+    slack_there = backend.upload(slack[structure.choice_state])
+    ranking = _draw(placed, backend.upload(weights > 0), slack_there, True).ranking
+    endless = np.flatnonzero(np.isposinf(lower))
+    ranking[endless] = of_chain[endless]
+    if equations.meaning is Meaning.TOTAL and len(endless):
+        layer = of_chain[endless] // (len(of_chain) + 1)
+        place = np.empty(len(endless), np.int64)
+        place[np.argsort(of_chain[endless], kind="stable")] = np.arange(1, len(endless) + 1)
+        ranking[endless] = layer * (structure.states + 1) + place
+    return ranking
+
+
+def _earn(
+    equations: Equations,
+    within: BoolArray,
+    open_choice: BoolArray,
+    agent_joins: bool,
+    policy: OffsetArray,
+) -> BoolArray:
+    """States at which a total reward needs no progress, since one is earned: earned for ever it is infinite
+    anyway. An agent who joins gets the choices as `policy`; else those that earn are closed.
+    """
+    system, structure = equations.system, equations.system.structure
+    rewarded = open_choice & (system.reward > 0)
+    if agent_joins:
+        first = _first_where(rewarded, structure.states, structure.choice_state)
+        now = within & (first >= 0)
+        policy[now] = first[now]
+        return now
+    open_choice &= ~rewarded
+    none_left: BoolArray = np.add.reduceat(open_choice.astype(np.int32), structure.choice_start[:-1]) == 0
+    return within & none_left
+
+
+def _first_where(mask: BoolArray, states: int, state: IndexArray) -> OffsetArray:
+    """The first choice of every state that is in `mask`, −1 where there is none."""
+    first = np.full(states, -1, np.int64)
+    chosen = np.flatnonzero(mask)[::-1]
+    first[state[chosen]] = chosen
+    return first

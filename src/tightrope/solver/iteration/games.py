@@ -16,8 +16,7 @@ Every step yields valid bounds; the tightest are returned.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,8 +27,7 @@ from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.bellman.operator import Backups
 from tightrope.solver.equations.system import Equations, Meaning
 from tightrope.solver.iteration.backend import Backend
-from tightrope.solver.iteration.budget import Progress, SolveOptions
-from tightrope.solver.solution import Status, widest
+from tightrope.solver.solution import Fixpoint, Progress, SolveOptions, Status, widest
 
 MOST_ROUNDS = 200
 
@@ -37,31 +35,13 @@ SLACK = 2.0**-43
 """Relative room left at every backup for the rounding of the final check."""
 
 
-class Bounds(Protocol):
-    """What a one-player solve returns, as far as it matters here."""
-
-    @property
-    def lower(self) -> FloatArray: ...
-    @property
-    def upper(self) -> FloatArray: ...
-
-
-OnePlayer = Callable[[Backend, Equations, SolveOptions, Progress], Bounds]
-
-
-@dataclass(frozen=True, eq=False)
-class Played:
-    """Bounds of a game's value, and why they are wider than asked, where limits are not the reason."""
-
-    lower: FloatArray
-    upper: FloatArray
-    shortfall: Status | None = None
+OnePlayer = Callable[[Backend, Equations, SolveOptions, Progress], Fixpoint]
 
 
 def play(
     backend: Backend, equations: Equations, goal: SolveOptions, progress: Progress, one_player: OnePlayer
-) -> Played:
-    """Bounds of the game's value, within the precision of `goal` unless it is said why not."""
+) -> tuple[FloatArray, FloatArray, Status | None]:
+    """Bounds of the game's value, and why they are wider than `goal` asks for, where limits are not why."""
     structure, system, kernel = equations.system.structure, equations.system, backend.backups
     equations = replace(equations, system=replace(system, slack=SLACK))
     fine, half = goal.within(goal.precision * 1e-3), goal.within(goal.precision / 2)
@@ -85,7 +65,7 @@ def play(
             lower, upper = np.maximum(lower, against.lower), np.minimum(upper, owned.upper)
         gap = widest(lower, upper, goal.relative, system.unit)
         if gap <= goal.precision or progress.is_exhausted:
-            return Played(lower, upper)
+            return lower, upper, None
         if equations.agent_owns:
             better = _improve_policy(kernel, equations, policy, values, 10 * fine.precision)
             if better is None:
@@ -96,7 +76,7 @@ def play(
             if improved is None:
                 break
             answer = improved
-    return Played(lower, upper, Status.PRECISION_LIMIT)
+    return lower, upper, Status.PRECISION_LIMIT
 
 
 def _fix_nature(backend: Backend, answer: FloatArray) -> Backend:

@@ -1,12 +1,27 @@
-"""The CPU as the place where a model is solved."""
+"""The CPU as the place where a model is solved: Gauss–Seidel sweeps of a block in place, and sparse rows of
+frozen choices.
+
+*What lies around a block* is read once: the smallest value there, to start from, and how wide the bounds are.
+That width is the least by which the block's own upper bound exceeds its lower one, however well it is solved.
+Let x solve a block for the lower bounds around it. If the upper bounds there are larger by at most h, then
+x + h is no less than its own backup with them, as rows sum to at most 1; if they are larger by at most a part
+η of themselves, (1 + η)·x is, where no reward is negative. A block that starts from there has only its own
+margins to add.
+
+*Over-relaxation* of sweeps under the choices kept is x ← x + ω·(GS(x) − x), ω ≥ 1. Where Gauss–Seidel sweeps
+creep towards the solution of the linear system, going further in the same direction saves most of them
+(Young). How far is found by trying: ω is raised by steps as long as the change per sweep shrinks faster than
+before, and a step that does not help is taken back, values and all. It decides how many sweeps a solve takes
+and nothing else: bounds are verified as ever.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -14,9 +29,17 @@ from tightrope.model.graph.components import Components, strongly_connected_comp
 from tightrope.model.graph.qualitative import Ranked, attract_into
 from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.jit import kernel
 from tightrope.numerics.jit import kernel as compiled
 from tightrope.numerics.team import Team
+from tightrope.solver.bellman.fixed_choices import (
+    Factors,
+    Pace,
+    factorise_fixed_choices,
+    sweep_fixed_agent,
+    sweep_fixed_choices,
+)
 from tightrope.solver.bellman.operator import Backups, BellmanOperator, Walk
 from tightrope.solver.equations.ordering import (
     MERGED_IN_PLAIN_ONES,
@@ -30,10 +53,29 @@ from tightrope.solver.equations.ordering import (
     order_structure,
     portions,
 )
-from tightrope.solver.equations.system import Block, Equations, Meaning, System, find_loops
-from tightrope.solver.iteration.backend import Backend, BlockBackend, Judgement, Portion, Schedule
-from tightrope.solver.iteration.host_block import HostBlock, HostSystem, Scratch
-from tightrope.solver.iteration.parallel_block import LEAST_GROUPS, ParallelBlock, count_parts
+from tightrope.solver.equations.system import (
+    CLOSED,
+    Block,
+    ChoiceModes,
+    Equations,
+    Meaning,
+    Rows,
+    System,
+    find_loops,
+    longest_choices,
+)
+from tightrope.solver.iteration.backend import (
+    Backend,
+    BlockBackend,
+    BoundaryValues,
+    Improvement,
+    Judgement,
+    Portion,
+    Schedule,
+)
+
+if TYPE_CHECKING:
+    pass
 
 LEAST_TRANSITIONS = 50_000
 """Transitions of a model below which one thread does everything."""
@@ -44,6 +86,9 @@ LEAST_OF_LEVEL = 512
 LEAST_CHOICES = 8192
 """Choices per worker where all are backed up at once."""
 
+LEAST_GROUPS = 4096
+"""Groups of a part of a block: with fewer, meeting costs more than is gained."""
+
 DENSE = 32
 """Transitions per group from which on the order of sweeps is of no account."""
 
@@ -53,7 +98,7 @@ T = TypeVar("T")
 class HostBackups:
     """A kernel's backups of all choices, with workspaces for calls that follow each other."""
 
-    def __init__(self, kernel: BellmanOperator, scratch: Sequence[Scratch], team: Team) -> None:
+    def __init__(self, kernel: BellmanOperator, scratch: Sequence[ThreadScratch], team: Team) -> None:
         self._kernel, self._scratch, self._team = kernel, scratch, team
         self.structure, self.lower, self.upper = kernel.structure, kernel.lower, kernel.upper
 
@@ -92,11 +137,11 @@ class HostBackend:
         self._shared: HostSystem | None = None
 
     @cached_property
-    def _scratch(self) -> list[Scratch]:
+    def _scratch(self) -> list[ThreadScratch]:
         size = self.kernel.structure.states, self.kernel.structure.choices
         first = self.kernel.open_workspace()
         others = [self.kernel.split_workspace(first) for _ in range(1, self._team.workers)]
-        return [Scratch(*size, workspace) for workspace in (first, *others)]
+        return [ThreadScratch(*size, workspace) for workspace in (first, *others)]
 
     @cached_property
     def _passing(self) -> list[Any]:
@@ -149,12 +194,12 @@ class HostBackend:
     def _portion(self, components: Components, system: System, settled: BoolArray) -> Schedule:
         is_plain = self.kernel.lower is self.kernel.upper
         merged = MERGED_IN_PLAIN_ONES if is_plain else MERGED_IN_SMALL_ONES
-        found = list(portions(components, system.leader, settled, merged))
+        every = list(portions(components, system.leader, settled, merged))
         if self._team.workers == 1:
-            return Schedule([[portion] for portion in found], _ranking(components))
+            return Schedule([[portion] for portion in every], _ranking(components))
         if not is_plain:  # there, over-relaxed sweeps over a whole block gain more than parts of it
-            found = [replace(each, is_large=len(each.block) >= 2 * LEAST_GROUPS) for each in found]
-        levels = level_portions(found, system.structure, self._usable(system))
+            every = [replace(each, is_large=len(each.block) >= 2 * LEAST_GROUPS) for each in every]
+        levels = level_portions(every, system.structure, self._usable(system))
         return Schedule(levels, _ranking(components))
 
     def may_idle(self, system: System, settled: BoolArray) -> bool:
@@ -199,8 +244,12 @@ class HostBackend:
             ordered = layers(self.support, block, lower, scratch.place, is_reach)
             block, distance = ordered.block, ordered.distance
         whole = HostBlock.of(self._shared, block, distance, scratch)
-        parts = count_parts(len(block), self._team.workers) if portion.is_large else 1
-        return whole if parts == 1 else ParallelBlock(whole, self._scratch[:parts], self._team)
+        parts = min(self._team.workers, len(block) // LEAST_GROUPS) if portion.is_large else 1
+        if parts <= 1:
+            return whole
+        from tightrope.solver.iteration.parallel_block import ParallelBlock
+
+        return ParallelBlock(whole, self._scratch[:parts], self._team)
 
     def _is_dense(self, block: Block) -> bool:
         """Whether a group has so many transitions that any order carries values as far as another."""
@@ -229,23 +278,23 @@ class HostBackend:
         return Judgement(holds[False], holds[True], policy, good, slack)
 
     def keep_transitions(self, values: FloatArray, nature_maximises: bool, slack: BoolArray) -> BoolArray:
-        kept = self.backups.optimal_transitions(values, nature_maximises)
-        return kept | (self.support.possible & slack[self.kernel.structure.transition_choice])
+        optimal = self.backups.optimal_transitions(values, nature_maximises)
+        return optimal | (self.support.possible & slack[self.kernel.structure.transition_choice])
 
     def attract(
         self,
-        kept: BoolArray | None,
+        transitions: BoolArray | None,
         within: BoolArray,
         start: BoolArray,
         open_choice: BoolArray,
         joins: tuple[bool, bool],
     ) -> tuple[Any, OffsetArray]:
-        support, found = self.support, Ranked.begin(start.copy())
-        if kept is not None:
-            support = Support(support.structure, support.lower, support.upper, usable=kept)
-        attract_into(support, within, open_choice, *joins, found)
-        found.rank[~found.states] = -1
-        return found.rank, found.witness
+        support, ranked = self.support, Ranked.begin(start.copy())
+        if transitions is not None:
+            support = Support(support.structure, support.lower, support.upper, usable=transitions)
+        attract_into(support, within, open_choice, *joins, ranked)
+        ranked.rank[~ranked.states] = -1
+        return ranked.rank, ranked.witness
 
 
 def _ranking(components: Components) -> OffsetArray | None:
@@ -298,8 +347,392 @@ def _best_choices(
     first: OffsetArray,
 ) -> None:
     for s in range(len(best)):
-        found, taken = -np.inf if maximises else np.inf, -1
+        value, choice = -np.inf if maximises else np.inf, -1
         for c in range(choice_start[s], choice_start[s + 1]):
-            if enabled[c] and (taken < 0 or (each[c] > found if maximises else each[c] < found)):
-                found, taken = each[c], c
-        best[s], first[s] = found, taken
+            if enabled[c] and (choice < 0 or (each[c] > value if maximises else each[c] < value)):
+                value, choice = each[c], c
+        best[s], first[s] = value, choice
+
+
+LARGEST = 1e300
+"""Where iterates are cut off: nothing within a block becomes infinite."""
+
+FEW_CHANGES = 0.01
+"""Part of the groups that may change their choice while the policy counts as settling."""
+
+
+LEAST_SWEEPS = 64
+"""Sweeps asked for at once from which on relaxation is tried: fewer are asked for while choices change."""
+
+PROBE = 16
+"""Sweeps at the end of these over which the rate is measured."""
+
+SLOW = 0.9
+"""Rate above which sweeps are slow."""
+
+STEP = 0.1
+MOST = 1.9
+
+
+@dataclass(eq=False)
+class OverRelaxation:
+    """`factor` is ω; `rate` the change of a sweep as a part of the one before, with the best ω so far."""
+
+    factor: float = 1.0
+    rate: float = 1.0
+    waits: int = 1
+    is_settled: bool = False
+
+    @property
+    def accepted(self) -> float:
+        """The best ω so far."""
+        return self.factor if self.is_settled else max(1.0, self.factor - STEP)
+
+    def sweep(
+        self,
+        sweep: Callable[[int, float], tuple[int, float]],
+        keep: Callable[[], Callable[[], None]],
+        most: int,
+        goal: float,
+    ) -> tuple[int, float]:
+        """Up to `most` sweeps, fewer once one changes no more than `goal`: (sweeps done, last change).
+
+        `sweep` takes a number of sweeps and ω; `keep` remembers the values and returns what restores them."""
+        if most < LEAST_SWEEPS:
+            return sweep(most, 1.0)
+        restore = keep() if self.factor > 1.0 and not self.is_settled else None
+        done, early = sweep(most - PROBE, self.factor)
+        if early <= goal:
+            return done, early
+        more, late = sweep(PROBE, self.factor)
+        if late > goal and not self._learn((late / early) ** (1.0 / more)) and restore is not None:
+            restore()
+        return done + more, late
+
+    def _learn(self, rate: float) -> bool:
+        """Choose the next factor after one has shown its rate; False where it was of no use."""
+        if self.is_settled:
+            if rate >= 1.0:
+                self.factor = 1.0
+            return True
+        if self.factor > 1.0 and rate >= self.rate:
+            self.factor, self.is_settled = self.factor - STEP, True
+            return False
+        self.rate = rate
+        if self.waits > 0 or rate < SLOW:  # the first sweeps say little of those to come
+            self.waits = max(self.waits - 1, 0)
+        elif self.factor + STEP <= MOST:
+            self.factor += STEP
+        return True
+
+
+def keep_values(take: Callable[[], Any], put: Callable[[Any], None]) -> Callable[[], None]:
+    """Remember values; what is returned puts them back."""
+    values = take()
+    return lambda: put(values)
+
+
+@dataclass(eq=False)
+class ThreadScratch:
+    """What one thread writes to while it works on a block, and leaves as it was: `place` is −1 and `zeros` 0
+    on all states; `workspace` is the kernel's.
+    """
+
+    states: int
+    choices: int
+    workspace: Any
+
+    @cached_property
+    def place(self) -> IndexArray:
+        return np.full(self.states, -1, np.int32)
+
+    @cached_property
+    def zeros(self) -> FloatArray:
+        return np.zeros(self.states)
+
+    @cached_property
+    def closed(self) -> ChoiceModes:
+        """All choices closed; those of a policy are opened for as long as it is followed."""
+        return np.full(self.choices, CLOSED, np.int8)
+
+
+@dataclass(frozen=True, eq=False)
+class HostSystem:
+    """A system with what all its blocks share."""
+
+    kernel: BellmanOperator
+    support: Support
+    system: System
+
+    @cached_property
+    def bounded(self) -> System:
+        """The same equations, cut off where nothing sensible is."""
+        return replace(self.system, ceiling=min(self.system.ceiling, LARGEST))
+
+    @cached_property
+    def counting(self) -> System:
+        """The system in which steps are counted: without bounds."""
+        return replace(self.system, floor=0.0, ceiling=np.inf)
+
+    @cached_property
+    def longest_choices(self) -> OffsetArray:
+        return longest_choices(self.kernel.structure)
+
+    @cached_property
+    def answers_are_cheap(self) -> bool:
+        """Whether nature answers anew while the agent's choices are frozen: where both have something to
+        decide and disagree, and rows hold what a new answer takes.
+        """
+        opposed = self.system.agent_maximises != self.system.nature_maximises
+        return opposed and self.kernel.o_maximizes_rows
+
+
+@dataclass(frozen=True, eq=False)
+class HostBlock:
+    """`distance` is that of each group to the way out, or 0."""
+
+    shared: HostSystem
+    block: Block
+    distance: IndexArray
+    scratch: ThreadScratch
+    rows: Rows
+    relaxation: OverRelaxation = field(default_factory=OverRelaxation)
+    factorised: list[tuple[OffsetArray, Factors]] = field(default_factory=list)
+    """The choices kept when the block was last factorised, and their factors; empty or one."""
+    xp: Any = field(default=np, repr=False)
+
+    @staticmethod
+    def of(shared: HostSystem, block: Block, distance: IndexArray, scratch: ThreadScratch) -> HostBlock:
+        with_bounds = shared.answers_are_cheap
+        rows = Rows.room_for(shared.longest_choices, block, with_bounds=with_bounds)
+        return HostBlock(shared, block, distance, scratch, rows)
+
+    def part(self, block: Block, distance: IndexArray, scratch: ThreadScratch, rows: Rows) -> HostBlock:
+        """Some of the groups, for a thread of its own."""
+        return HostBlock(self.shared, block, distance, scratch, rows)
+
+    @property
+    def groups(self) -> int:
+        return len(self.block)
+
+    @cached_property
+    def _lead(self) -> IndexArray:
+        return self.block.member[self.block.group_start[:-1]]
+
+    @cached_property
+    def _backwards(self) -> Block:
+        return replace(self.block, backwards=True)
+
+    @cached_property
+    def _sizes(self) -> OffsetArray | None:
+        """Members per group; None where every group is one state."""
+        return None if len(self.block) == len(self.block.member) else np.diff(self.block.group_start)
+
+    def read_boundary(self, lower: FloatArray, upper: FloatArray, is_part: bool) -> BoundaryValues:
+        structure = self.shared.system.structure
+        return read_boundary(structure, self.block, lower, upper, is_part, self.scratch.place)
+
+    def guess_costs(self) -> FloatArray:
+        """The distance, at twice the mean reward of the block's choices per step."""
+        system, member = self.shared.system, self.block.member
+        first = system.structure.choice_start[member]
+        length = system.structure.choice_start[member + 1] - first
+        place = np.cumsum(length) - length  # of the block's choices alone: blocks are many
+        choice = np.repeat(first - place, length) + np.arange(int(length.sum()))
+        costs: FloatArray = self.distance.astype(np.float64) * (2.0 * float(system.reward[choice].mean()))
+        return costs
+
+    def gather(self, of_states: FloatArray) -> FloatArray:
+        return of_states[self._lead]
+
+    def scatter(self, of_groups: FloatArray, of_states: FloatArray) -> None:
+        sizes = self._sizes
+        of_states[self.block.member] = of_groups if sizes is None else np.repeat(of_groups, sizes)
+
+    def state_vector(self, of_states: FloatArray) -> FloatArray:
+        return of_states
+
+    def take(self, values: FloatArray) -> FloatArray:
+        return values[self._lead]
+
+    def put(self, values: FloatArray, of_groups: FloatArray) -> None:
+        self.scatter(of_groups, values)
+
+    def improve(self, values: FloatArray, shift: FloatArray, unit: float, backwards: bool) -> Improvement:
+        before = self.rows.choice.copy()
+        block = self._backwards if backwards else self.block
+        bounded, workspace = self.shared.bounded, self.scratch.workspace
+        change = self.shared.kernel.sweep(bounded, block, values, shift, unit, self.rows, workspace)
+        structure = self.shared.system.structure
+        is_chain = structure.choices == structure.states
+        changed = 0 if is_chain else int(np.count_nonzero(before != self.rows.choice))
+        return Improvement(change, changed == 0, changed <= FEW_CHANGES * len(before))
+
+    def evaluate(self, values: FloatArray, shift: FloatArray, unit: float, most: int, goal: float) -> int:
+        return self.sweep_kept(values, shift, unit, most, goal)[0]
+
+    def sweep_kept(
+        self, values: FloatArray, shift: FloatArray, unit: float, most: int, goal: float
+    ) -> tuple[int, float]:
+        """See `evaluate`; with the last change."""
+        bounded = self.shared.bounded
+        if self.shared.answers_are_cheap:
+            return sweep_fixed_agent(bounded, self.block, self.rows, shift, values, unit, most, goal)
+
+        def sweep(most: int, factor: float) -> tuple[int, float]:
+            pace = Pace(unit, goal, factor)
+            return sweep_fixed_choices(bounded, self.block, self.rows, shift, values, most, pace)
+
+        def keep() -> Callable[[], None]:
+            return keep_values(partial(self.take, values), partial(self.put, values))
+
+        return self.relaxation.sweep(sweep, keep, most, goal)
+
+    def answer(self, values: FloatArray, shift: FloatArray, unit: float) -> float:
+        return self._follow(self.rows.choice.copy(), values, shift, unit)
+
+    def adopt(self, policy: OffsetArray, values: FloatArray, shift: FloatArray, unit: float) -> None:
+        self._follow(policy, values, shift, unit)
+
+    def _follow(self, policy: OffsetArray, values: FloatArray, shift: FloatArray, unit: float) -> float:
+        mode, bounded = self.scratch.closed, self.shared.bounded
+        mode[policy] = bounded.mode[policy]
+        closed, workspace = replace(bounded, mode=mode), self.scratch.workspace
+        change = self.shared.kernel.sweep(closed, self.block, values, shift, unit, self.rows, workspace)
+        mode[policy] = CLOSED
+        return change
+
+    def factorise(self, values: FloatArray, shift: FloatArray) -> float:
+        factors = self._factors()
+        if factors is None or not factors.solve(self.shared.bounded, self.block, self.rows, shift, values):
+            return 0.0
+        return factors.fill
+
+    def _factors(self) -> Factors | None:
+        """Those of the choices kept; nature's answers are no choices of the rows, and may have changed."""
+        if self.factorised and np.array_equal(self.factorised[0][0], self.rows.choice):
+            return self.factorised[0][1]
+        self.factorised.clear()
+        factors = factorise_fixed_choices(self.block, self.rows, self.scratch.place)
+        if factors is not None and self.shared.kernel.lower is self.shared.kernel.upper:
+            self.factorised.append((self.rows.choice.copy(), factors))
+        return factors
+
+    def find_progress(self, values: FloatArray) -> OffsetArray | None:
+        return find_progress(self.shared.support, self.shared.system, self.block, values)
+
+    @property
+    def is_stuck(self) -> bool:
+        return bool(np.any(self.rows.self_weight >= 1.0))
+
+    @cached_property
+    def _unrewarded(self) -> Rows:
+        return self.rows._replace(reward=np.zeros(len(self.block)))
+
+    def count_steps(
+        self, values: FloatArray, weights: FloatArray, reference: FloatArray, most: int, tolerance: float
+    ) -> tuple[FloatArray, int, float]:
+        counted = self.scratch.zeros
+        self.scatter(weights, counted)
+        done, change = self.sweep_steps(counted, reference, most, tolerance)
+        steps = counted[self._lead]
+        counted[self.block.member] = 0.0
+        return steps, done, change
+
+    def sweep_steps(
+        self, counted: FloatArray, reference: FloatArray, most: int, tolerance: float
+    ) -> tuple[int, float]:
+        """See `count_steps`, in place: (sweeps done, last change)."""
+        counting, rows = self.shared.counting, self._unrewarded
+        factor = self.relaxation.accepted if most > 1 else 1.0
+        pace = Pace(1e-300, tolerance, factor)
+        return sweep_fixed_choices(counting, self.block, rows, reference, counted, most, pace)
+
+    def factorise_steps(self, values: FloatArray, reference: FloatArray) -> FloatArray | None:
+        counted, counting = self.scratch.zeros, self.shared.counting
+        factors, rows = self._factors(), self._unrewarded
+        solved = factors is not None and factors.solve(counting, self.block, rows, reference, counted)
+        steps = counted[self._lead]
+        counted[self.block.member] = 0.0
+        return steps if solved else None
+
+    def find_missing(self, values: FloatArray, upward: bool) -> FloatArray:
+        shared, backed = self.shared, np.empty(len(self.block))
+        shared.kernel.safe(shared.system, self.block, values, upward, backed, self.scratch.workspace)
+        own = values[self._lead]
+        beyond, within = (backed, own) if upward else (own, backed)
+        return np.subtract(beyond, within, out=np.zeros(len(self.block)), where=backed != own)
+
+
+def find_progress(support: Support, system: System, block: Block, values: FloatArray) -> OffsetArray | None:
+    """For every group a choice that leads closer to the exits of the block, whatever nature does."""
+    structure = system.structure
+    within = np.zeros(structure.states, np.bool_)
+    within[block.member] = True
+    drawn = ~within & np.isfinite(values)
+    harmful = support.possible & ~within[structure.successor] & np.isinf(values[structure.successor])
+    open_choice = (system.mode != CLOSED) & ~np.logical_or.reduceat(harmful, structure.transition_start[:-1])
+    _, rank, witness = ranked = Ranked.begin(drawn)
+    attract_into(support, within, open_choice, True, False, ranked)
+    of_member = np.where(witness[block.member] >= 0, rank[block.member], np.iinfo(np.int32).max)
+    first = np.minimum.reduceat(of_member, block.group_start[:-1])
+    if np.any(first == np.iinfo(np.int32).max):
+        return None
+    group = np.repeat(np.arange(len(block)), np.diff(block.group_start))
+    best = np.flatnonzero(of_member == first[group])
+    policy = np.empty(len(block), np.int64)
+    policy[group[best]] = witness[block.member[best]]
+    return policy
+
+
+def read_boundary(
+    structure: Structure,
+    block: Block,
+    lower: FloatArray,
+    upper: FloatArray,
+    is_part: bool,
+    place: IndexArray,
+) -> BoundaryValues:
+    """`place` is −1 on all states, before and after."""
+    place[block.member] = 0
+    smallest, distance = _look_around(
+        structure.choice_start,
+        structure.transition_start,
+        structure.successor,
+        block.member,
+        place,
+        lower,
+        upper,
+        is_part,
+    )
+    place[block.member] = -1
+    return BoundaryValues(smallest if np.isfinite(smallest) else 0.0, distance, is_part)
+
+
+@kernel
+def _look_around(
+    choice_start: OffsetArray,
+    transition_start: OffsetArray,
+    successor: IndexArray,
+    member: IndexArray,
+    place: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    is_part: bool,
+) -> tuple[float, float]:
+    """Of the successors outside the block, whose states have place ≥ 0: the smallest lower bound (inf without
+    one) and the largest distance of finite bounds.
+    """
+    smallest, widest = np.inf, 0.0
+    for s in member:
+        for t in range(transition_start[choice_start[s]], transition_start[choice_start[s + 1]]):
+            u = successor[t]
+            if place[u] >= 0:
+                continue
+            smallest = min(smallest, lower[u])
+            if lower[u] < upper[u] and upper[u] < np.inf:
+                distance = upper[u] - lower[u]
+                if is_part:
+                    distance = distance / lower[u] if lower[u] > 0.0 else np.inf
+                widest = max(widest, distance)
+    return smallest, widest

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,14 +22,9 @@ from tightrope.numerics.jit import kernel
 from tightrope.numerics.team import Team
 from tightrope.solver.equations.system import Block, Rows
 from tightrope.solver.iteration.backend import BoundaryValues, Improvement
-from tightrope.solver.iteration.host_block import HostBlock, HostSystem, Scratch
 
-LEAST_GROUPS = 4096
-"""Groups of a part: with fewer, meeting costs more than is gained."""
-
-
-def count_parts(groups: int, workers: int) -> int:
-    return max(1, min(workers, groups // LEAST_GROUPS))
+if TYPE_CHECKING:
+    from tightrope.solver.iteration.host import HostBlock, HostSystem, ThreadScratch
 
 
 @dataclass(eq=False)
@@ -46,7 +41,7 @@ class ParallelBlock:
 
     xp: Any = np
 
-    def __init__(self, whole: HostBlock, scratch: list[Scratch], team: Team) -> None:
+    def __init__(self, whole: HostBlock, scratch: list[ThreadScratch], team: Team) -> None:
         self.whole, self.team = whole, team
         cuts = _cut(whole, len(scratch))
         self.parts = [
@@ -85,21 +80,21 @@ class ParallelBlock:
             self.whole.scatter(of_groups, copy)
 
     def improve(self, values: PartVector, shift: FloatArray, unit: float, backwards: bool) -> Improvement:
-        found = self._sweep(values, lambda part, copy, own: part.improve(copy, shift[own], unit, backwards))
-        return Improvement(max(each.change for each in found), all(each.is_same_policy for each in found))
+        each = self._sweep(values, lambda part, copy, own: part.improve(copy, shift[own], unit, backwards))
+        return Improvement(max(one.change for one in each), all(one.is_same_policy for one in each))
 
     def evaluate(self, values: PartVector, shift: FloatArray, unit: float, most: int, goal: float) -> int:
         for done in range(most):
-            found = self._sweep(
+            changes = self._sweep(
                 values, lambda part, copy, own: part.sweep_kept(copy, shift[own], unit, 1, 0.0)[1]
             )
-            if max(found) <= goal:
+            if max(changes) <= goal:
                 return done + 1
         return most
 
     def answer(self, values: PartVector, shift: FloatArray, unit: float) -> float:
-        found = self._sweep(values, lambda part, copy, own: part.answer(copy, shift[own], unit))
-        return float(max(found))
+        changes = self._sweep(values, lambda part, copy, own: part.answer(copy, shift[own], unit))
+        return float(max(changes))
 
     def adopt(self, policy: OffsetArray, values: PartVector, shift: FloatArray, unit: float) -> None:
         self._sweep(values, lambda part, copy, own: part.adopt(policy[own], copy, shift[own], unit))
@@ -151,10 +146,10 @@ class ParallelBlock:
         self.put(counted, weights)
         done, change = 0, np.inf
         while done < most and change > tolerance:
-            found = self._sweep(
+            changes = self._sweep(
                 counted, lambda part, copy, own: part.sweep_steps(copy, reference[own], 1, 0.0)[1]
             )
-            done, change = done + 1, max(found)
+            done, change = done + 1, max(changes)
         return self.take(counted), done, change
 
     def factorise_steps(self, values: PartVector, reference: FloatArray) -> FloatArray | None:
@@ -180,7 +175,7 @@ def _cut(whole: HostBlock, parts: int) -> OffsetArray:
     return cuts
 
 
-def _part(whole: HostBlock, first: int, last: int, scratch: Scratch) -> HostBlock:
+def _part(whole: HostBlock, first: int, last: int, scratch: ThreadScratch) -> HostBlock:
     """Groups first..last−1; its rows are a view of the whole block's."""
     block, rows = whole.block, whole.rows
     start, end = int(block.group_start[first]), int(block.group_start[last])
@@ -202,7 +197,7 @@ def _part(whole: HostBlock, first: int, last: int, scratch: Scratch) -> HostBloc
         rows.room,
     )
     part = Block(group_start, member, visit)
-    return HostBlock(whole.shared, part, whole.distance[first:last], scratch, own)
+    return whole.part(part, whole.distance[first:last], scratch, own)
 
 
 def _exchanges(shared: HostSystem, parts: list[HostBlock]) -> tuple[list[IndexArray], list[IndexArray]]:

@@ -85,14 +85,12 @@ def exit_rewards(model: ParametricCTMC | CTMC) -> dict[str, RewardStructure]:
         if isinstance(reward, ParametricReward):
             raise _refusal(name)
         held = np.zeros(model.states) if reward.state is None else reward.state
-        left = _left_at_point(model, name, held) if isinstance(model, CTMC) else _left(model, name, held)
+        if isinstance(model, CTMC):
+            left: FloatArray = (model.earned[name] - held) / model.exit_rate
+        else:
+            left = _left(model, name, held)
         rewards[name] = RewardStructure(held, left if left.any() else None)
     return rewards
-
-
-def _left_at_point(model: CTMC, name: str, held: FloatArray) -> FloatArray:
-    left: FloatArray = (model.earned[name] - held) / model.exit_rate
-    return left
 
 
 def _left(model: ParametricCTMC, name: str, held: FloatArray) -> FloatArray:

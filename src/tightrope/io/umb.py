@@ -47,7 +47,7 @@ from tightrope.model.continuous import Continuous
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import UNLABELLED, RewardStructure, Structure
-from tightrope.numerics.arrays import BoolArray, FloatArray
+from tightrope.numerics.arrays import FloatArray
 
 _COMPRESSION = 6
 """Of gzip: 9, which is usual, takes ten times as long for files that are no smaller."""
@@ -409,9 +409,9 @@ def _structure(archive: Any, path: str | Path) -> Structure:
         tuple(np.flatnonzero(archive.state_is_initial).tolist()),
         np.array(action, np.int32),
         names or (UNLABELLED,),
-        {"deadlock": _no_states(states), **labels},
+        {"deadlock": np.zeros(states, np.bool_), **labels},
         rewards,
-        _valuations(archive),
+        dict((archive.valuations or {}).get("states") or {}),
         declared_mdp=system.num_players == 1,
     )
 
@@ -469,11 +469,3 @@ def _annotations(
             if place not in places:
                 raise InputError(f"the {group} '{title}' are those of {place}, which are not read")
         yield title, values
-
-
-def _valuations(archive: Any) -> dict[str, Any]:
-    return dict((archive.valuations or {}).get("states") or {})
-
-
-def _no_states(states: int) -> BoolArray:
-    return np.zeros(states, np.bool_)

@@ -391,15 +391,13 @@ def _add_up(
             f"`probabilities` gives {len(given)} numbers for the {len(outcomes)} outcomes of action {action} "
             f"in state {state}"
         )
-    result: dict[int, Probability] = {}
     sums: dict[int, Function] = {}
     for number, outcome in enumerate(outcomes):
         probability = outcome[0] if given is None else given[number]
         if isinstance(probability, tuple):
             raise InputError("`probabilities` gives an interval: parameters and intervals do not go together")
         sums[outcome[1]] = sums.get(outcome[1], Polynomial({})) + probability
-    result.update(sums)
-    return result
+    return {**sums}
 
 
 def _table(env: Any) -> list[list[list[Outcome]]]:

@@ -1,26 +1,18 @@
-"""Safe bounds of expressions over a box: of polynomials as they are, of quotients f/g by those of f and g.
+"""The ranges of expressions: safe bounds over a box, and whether all are probabilities on the domain.
 
-With Bernstein coefficients a_i of f and b_i of g of the same degrees, all b_i of one sign, f/g is at
-every point a mean of the a_i/b_i with weights b_i·B_i/g ≥ 0, so that min a_i/b_i ≤ f/g ≤ max a_i/b_i.
-Where f and g are of degree 1 in every parameter the coefficients are values at corners and the bounds are
-attained: a quotient of affine functions is monotone along every edge. Numerators and denominators that
-share their parameters are evaluated together.
+*Bounds*, for all of a table at once. An affine function takes its extremes term by term, a multilinear one at
+corners of the box; both are exact up to rounding. With repeated factors the Bernstein coefficients on the box
+enclose the range: safe, and tight enough that a product of affine probabilities stays within [0, 1]. (Each of
+its coefficients is an average of products of the factors' values at corners.) A sum of n products of float64
+numbers, each within relative error (1+u)^k of what it stands for, is off by at most γ(n+k+2)·Σ|terms|,
+γ(m) = m·u/(1−m·u), u = 2⁻⁵³ (Higham, ch. 3). The bounds are widened by that much.
 
-Safe bounds of polynomials over a box, for all of a table at once.
+Of a quotient f/g with Bernstein coefficients a_i of f and b_i of g of the same degrees, all b_i of one sign:
+f/g is at every point a mean of the a_i/b_i with weights b_i·B_i/g ≥ 0, so that min a_i/b_i ≤ f/g ≤ max
+a_i/b_i. Where f and g are of degree 1 in every parameter the coefficients are values at corners and the
+bounds are attained: a quotient of affine functions is monotone along every edge.
 
-An affine function takes its extremes term by term, a multilinear one at corners of the box; both
-are exact up to rounding. With repeated factors the Bernstein coefficients on the box enclose the
-range: safe, and tight enough that a product of affine probabilities stays within [0, 1]. (Each of
-its coefficients is an average of products of the factors' values at corners.)
-
-Rounding: a sum of n products of float64 numbers, each within relative error (1+u)^k of what it
-stands for, is off by at most γ(n+k+2)·Σ|terms|, γ(m) = m·u/(1−m·u), u = 2⁻⁵³ (Higham, ch. 3). The
-bounds are widened by that much.
-
-Is every expression a probability everywhere in the domain? A proof, a witness, or neither.
-
-First all expressions at once in float64 with outward rounding over the box. Those that may leave
-[0, 1] there are looked at exactly, one by one:
+*Proofs.* Expressions that may leave [0, 1] on the box are looked at exactly, one by one:
 
 * affine: the extremes lie at vertices of the domain (a linear program where there are too many);
 * multilinear on a box: at corners;
@@ -30,10 +22,9 @@ First all expressions at once in float64 with outward rounding over the box. Tho
   follow from its own by averaging neighbours (de Casteljau).
 
 A quotient f/g, g > 0, is a probability where f ≥ 0 and g − f ≥ 0; `prove_signs` shows that denominators
-keep their sign, or where they do not.
-
-Subdivision may run out of its budget, typically where an expression only touches 0 or 1 on a curve
-of the domain's boundary. Such an expression is reported as unproved, never passed as proved.
+keep their sign, or where they do not. Subdivision may run out of its budget, typically where an expression
+only touches 0 or 1 on a curve of the domain's boundary. Such an expression is reported as unproved, never
+passed as proved.
 """
 
 from __future__ import annotations

@@ -125,11 +125,9 @@ class LinearProgram:
             return LinearOutcome(LinearStatus.OPTIMAL, np.array(solution.col_value), multipliers)
         nowhere = np.full(self._size, np.nan)
         if status == known.kInfeasible:
-            dual = self._solver.getDualRay()
-            if dual[1]:
-                ray = np.maximum(-np.array(dual[2], dtype=np.float64), 0.0)
-                return LinearOutcome(LinearStatus.INFEASIBLE, nowhere, ray)
-            return LinearOutcome(LinearStatus.INFEASIBLE, nowhere, np.zeros(self._rows))
+            _, has_ray, values = self._solver.getDualRay()
+            ray = np.maximum(-np.array(values, dtype=np.float64), 0.0) if has_ray else np.zeros(self._rows)
+            return LinearOutcome(LinearStatus.INFEASIBLE, nowhere, ray)
         return LinearOutcome(LinearStatus.FAILED, nowhere, np.zeros(self._rows))
 
 

@@ -3,16 +3,12 @@
 Two records are equal where all their fields are, arrays entry by entry (NaN equals NaN: records are compared
 for saying the same). Fields declared `compare=False`, such as times that were measured, do not count. Pickles
 and deep copies hold the fields alone: what was computed from them (`cached_property`, `remember`) is left
-out, and arrays are read-only again afterwards.
+out, and arrays are read-only again afterwards. A record prints as its `_title_` and its `_facts_`, at most
+`MOST_LINES` lines of text, or as a card in a notebook.
 
-A record prints as its `_title_` and its `_facts_`, at most `MOST_LINES` lines of text, or as a card in a
-notebook. Without these it shows its fields.
-
-What follows from an immutable object alone is computed once and kept with the object.
-
-`cached_property` for functions: the result lies in the `__dict__` of the first argument and goes when that
-goes, so it may refer back to it. Only for pure functions of frozen objects; whoever gets a result shares it
-and must not write to it.
+`remember` is `cached_property` for functions: the result lies in the `__dict__` of the first argument and
+goes when that goes, so it may refer back to it. Only for pure functions of frozen objects; whoever gets a
+result shares it and must not write to it.
 """
 
 from __future__ import annotations
@@ -61,17 +57,6 @@ def remember(function: Callable[P, T]) -> Callable[P, T]:
     return recalled
 
 
-class Remembering:
-    """A frozen dataclass that results are kept with; pickles leave them out, and arrays stay read-only."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        record: Any = self
-        return {entry.name: _portable(getattr(self, entry.name)) for entry in fields(record)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({name: _freeze(value) for name, value in state.items()})
-
-
 class _Mapping(dict[Any, Any]):
     """What a mapping that cannot be written to is in a pickle, which knows no such thing."""
 
@@ -86,8 +71,15 @@ def _freeze(value: Any) -> Any:
     return MappingProxyType(dict(value)) if isinstance(value, _Mapping) else value
 
 
-class Record(Remembering):
+class Record:
     """Give it to `@dataclass(frozen=True, eq=False, repr=False)` classes."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        record: Any = self
+        return {entry.name: _portable(getattr(self, entry.name)) for entry in fields(record)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({name: _freeze(value) for name, value in state.items()})
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):

@@ -3,7 +3,7 @@
 One operation in round-to-nearest is off by at most half a unit in the last place, so `down` and `up`
 enclose its exact result. A sum of n products, in any order and with or without fused operations,
 is off by at most γ(n)·Σ|aᵢ||bᵢ| with γ(n) = n·u/(1 − n·u), u = 2⁻⁵³ (Higham, *Accuracy and Stability of
-Numerical Algorithms*, §3.1). `product` returns a matrix product with that error bound; the bound itself
+Numerical Algorithms*, §3.1). `product_error` is that bound for a matrix product; the bound itself
 is computed in floating point and therefore taken a little too large (`_SPARE` covers its own rounding
 for up to 10⁹ terms, `_TINY` the absolute error of underflow).
 
@@ -59,27 +59,16 @@ def error_factor(terms: int) -> float:
     return _SPARE * terms * UNIT / (1.0 - terms * UNIT)
 
 
-def product(left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """`left @ right` and a bound on the absolute error of each of its entries.
+def product_error(left: FloatArray, right: FloatArray, extra_terms: int = 0) -> FloatArray:
+    """Bound on the error of `left @ right`; `extra_terms` more roundings a product are allowed for.
 
     Exact inputs are assumed; for inputs that carry a relative error of k·u each, add
     `error_factor(2 * k) * |left| @ |right|`.
     """
-    value: FloatArray = left @ right
-    return value, product_error(left, right)
-
-
-def product_error(left: FloatArray, right: FloatArray, extra_terms: int = 0) -> FloatArray:
-    """Bound on the error of `left @ right`; `extra_terms` more roundings a product are allowed for."""
     terms = left.shape[-1] + 2 + extra_terms
     magnitude: FloatArray = np.abs(left) @ np.abs(right)
     error: FloatArray = error_factor(terms) * magnitude + terms * _TINY
     return error
-
-
-def outward(value: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """[value − error, value + error], itself rounded outward."""
-    return down(value - error), up(value + error)
 
 
 def largest_over_box(coefficients: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:

@@ -1,6 +1,6 @@
 """PRISM's explicit files are read: transitions, rewards, labels and states.
 
-PRISM's `.tra` files: the transitions.
+`.tra` files hold the transitions, in any order; the choices of a state are numbered from 0:
 
     4 5 7                    states, choices, transitions (an MDP)
     0 0 1 0.4 go             from, choice, to, probability, action
@@ -8,39 +8,28 @@ PRISM's `.tra` files: the transitions.
     4 7                      states, transitions (a DTMC)
     0 1 0.4
 
-A comment before the first line may name the type of the model, as PRISM writes it, "# Transitions (MDP)";
-types that are not read are refused. Of a chain in continuous time it must say "(CTMC)", and rates
-stand for probabilities. Storm's own dialect, whose first line is the type alone, is not read.
+An interval model has `[0.1,0.3]` for a probability. Probabilities are read as the nearest doubles. A comment
+before the first line may name the type of the model, as PRISM writes it, "# Transitions (MDP)"; types that
+are not read are refused. Of a chain in continuous time it must say "(CTMC)", for nothing else tells such a
+file from a DTMC's: rates stand for probabilities, the exact decimals that are written. Storm's own dialect,
+whose first line is the type alone, is not read.
 
-An interval model has `[0.1,0.3]` for a probability. Probabilities are read as the nearest doubles.
-Rows may come in any order; the choices of a state are numbered from 0.
-
-PRISM's `.srew` and `.trew` files: rewards of states and of transitions.
+`.srew` and `.trew` files hold rewards of states and of transitions; what is not listed earns 0:
 
     # Reward structure "steps"
     4 2                      states, entries           4 5 7            as in the `.tra` file
     0 1.5                    state, reward             0 0 1 2          from, choice, to, reward
 
-States and transitions that are not listed earn 0. Our models hold rewards of choices, not of single
-transitions: a `.trew` file is folded into them. Where the transitions of a choice earn different rewards, it
-earns their expectation, on which alone values depend; that of an interval model depends on what nature picks,
-and is refused.
+Our models hold rewards of choices, not of single transitions: a `.trew` file is folded into them. Where the
+transitions of a choice earn different rewards, it earns their expectation, on which alone values depend; that
+of an interval model depends on what nature picks, and is refused. In continuous time state rewards are earned
+per unit of time, transition rewards whenever the transition is taken.
 
-PRISM's `.sta` and `.lab` files: the values of the variables and the labels of each state.
+`.sta` and `.lab` files hold the values of the variables and the labels of each state:
 
     (x,busy)                 0="init" 1="deadlock" 2="goal"
     0:(0,false)              0: 0
     1:(1,true)               3: 1 2
-
-Chains in continuous time as PRISM's explicit files: rates stand where probabilities stand in a DTMC.
-
-    # Transitions (CTMC)
-    2 2                      states, transitions
-    0 1 2.5                  from, to, rate
-
-Nothing but the comment tells such a file from a DTMC's, so it is needed: without it the rows are
-probabilities, which must sum to 1. Rates are the exact decimals that are written. State rewards (`.srew`) are
-earned per unit of time, transition rewards (`.trew`) whenever the transition is taken.
 """
 
 from __future__ import annotations

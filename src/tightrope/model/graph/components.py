@@ -1,16 +1,13 @@
 """Components of a model's graph: strongly connected and end components, reachability, branching time.
 
-Strongly connected components come in reverse topological order (Tarjan's algorithm without recursion).
+*Strongly connected components* come in reverse topological order (Tarjan's algorithm without recursion). They
+are numbered as they are completed, so every edge leads to a component with the same or a smaller number, and
+solving them in the order 0, 1, 2, … meets only successors that are solved. Within a component states come in
+the order in which the depth-first search leaves them: successors tend to come first, which suits Gauss–Seidel
+sweeps. Linear time; 24 bytes per state beside the result.
 
-Components are numbered as they are completed, so every edge leads to a component with the same or a
-smaller number, and solving them in the order 0, 1, 2, … meets only successors that are solved. Within a
-component states come in the order in which the depth-first search leaves them: successors tend to come
-first, which suits Gauss–Seidel sweeps. Linear time; 24 bytes per state beside the result.
-
-Maximal end components: sets of states, with choices, in which a play can be kept for ever and reach
-everything.
-
-Two readings of nature:
+*Maximal end components* are sets of states, with choices, in which a play can be kept for ever and reach
+everything. Two readings of nature:
 
 * it joins (`nature_stays`): a choice keeps to X if *some* distribution does, and every possible transition
   inside X can be used. These are all the sets in which agent and nature together can stay;
@@ -21,13 +18,10 @@ Two readings of nature:
 Decompose into components, drop what leaves them (with all that then has to leave), and repeat until
 nothing leaves.
 
-States on paths from, and on paths to, a set: breadth-first search over possible transitions.
-
-Branching time (CTL): whether some path, or every path, of a graph satisfies a temporal formula. Exact.
-
-The paths are those whose every transition is possible: whatever the agent chooses, whatever nature picks
-within its sets, however chance falls. Probability plays no part: `A [ F a ]` fails where a path avoids a for
-ever, even if that has probability 0. With E for "some path",
+*Branching time* (CTL): whether some path, or every path, of a graph satisfies a temporal formula. Exact. The
+paths are those whose every transition is possible: whatever the agent chooses, whatever nature picks within
+its sets, however chance falls. Probability plays no part: `A [ F a ]` fails where a path avoids a for ever,
+even if that has probability 0. With E for "some path",
 
     E [ a U b ]   a backward search from b through a
     E [ G a ]     a backward search, through a, from the cycles of the graph of a

@@ -1258,6 +1258,7 @@ type reference =
 type made =
 | Prod of reference * reference
 | Comb of (Exact.q * reference) list * Exact.q
+| Square of poly
 
 type bound = { of_expr : int; blo : Exact.q; bhi : Exact.q;
                why_lo : (Exact.q * reference) list;
@@ -1438,6 +1439,7 @@ let make m n evs c env = function
          plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z)) p
            (constant d)) (without m n evs c env l [])
   else None
+| Square p -> Some (times p p)
 
 (** val makes :
     model -> int -> (int -> event) -> cert -> poly list -> made list -> poly

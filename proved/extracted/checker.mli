@@ -341,6 +341,7 @@ type reference =
 type made =
 | Prod of reference * reference
 | Comb of (Exact.q * reference) list * Exact.q
+| Square of poly
 
 type bound = { of_expr : int; blo : Exact.q; bhi : Exact.q;
                why_lo : (Exact.q * reference) list;

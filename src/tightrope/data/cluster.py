@@ -5,15 +5,11 @@ HOST:PORT` (or `--engine dask://HOST:PORT`) uses the workers of a scheduler that
 a scheduler answers at an address is looked at first, because Dask's client would wait long, or for ever: a
 scheduler greets whoever connects.
 
-Counting on the workers of a Dask cluster: the same map and the same sum as on one machine.
-
 A part of a log is counted by whichever worker is free (`tightrope.data.partial_counts`); the partial counts
 are joined here in the order of the log, so the result does not depend on which worker did what, on how many
 there are, or on one that dies: Dask counts its parts again elsewhere. Workers open files by the same
-addresses, so files lie where all of them can read: on a shared file system or in an object store.
-
-Batches are cut at numbers of rows, so a part must know how many rows stand before it. Parquet says so; text
-files are first counted for their rows alone.
+addresses, so files lie where all of them can read. Batches are cut at numbers of rows, so a part must know
+how many rows stand before it: Parquet says so; text files are first counted for their rows alone.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Data that are collected episode by episode, under policies that may change, and when to look at them again.
 
-Counts that grow an episode at a time, and the rules that say when to look at them again.
-
-Batches end at episodes fixed in advance (`tightrope.data.counts`), whatever is seen in them. The sampling
-design is adaptive: who collects the data may have looked at all of the earlier ones.
+Batches end at episodes fixed in advance (`tightrope.data.counts`), whatever is seen in them. The design
+of data that grow (`GrowingCounts`) is adaptive: who collects them may have looked at all of the earlier ones.
+Two rules say when to look again:
 
 *Doubling* (Auer, Jaksch and Ortner 2008; paper, Section 5): an update is due at the end of the episode in
 which some choice has been taken as often since the last look as before it, and at least once. The rule needs
@@ -14,29 +13,22 @@ whose policy does not follow the visits of single choices. Either rule may be as
 looks at more than visits and numbers of episodes, and the methods that learn from these data hold at all
 times at once, so that any rule would do.
 
-Episodes simulated under a policy until an update is due: compiled, the same however the run is divided.
+Episode n of a simulation draws from the generator of its own number (`tightrope.data.simulator`), so a run
+that goes on later, or somewhere else, sees what it would have seen without the break. Under a finite-memory
+policy (`SteeredSimulator`) the model is walked in the product with the policy's memory
+(`tightrope.model.product`); copies that differ in what was remembered count together.
 
-Episode n draws from the generator of its own number (`tightrope.data.simulator`), so a run that goes on
-later, or somewhere else, sees what it would have seen without the break.
+A mixture of policies (`MixedEpisodes`) is not one randomised policy: what it does in a state depends on what
+was drawn when the episode began. Where policies depend on the step this is the only way to execute it
+exactly. Within a batch the order of episodes does not matter, so their numbers per policy are drawn
+(multinomial) and each policy's episodes simulated together; that is the distribution of drawing one policy
+per episode.
 
-Data of a model under a finite-memory policy: the model is walked in the product with the policy's memory,
-where the policy is an ordinary one (`tightrope.model.product`). What was seen is counted in transitions of
-the model: copies that differ in what was remembered count together.
-
-Episodes that are each collected under one of several policies, drawn by their shares.
-
-A mixture of policies is not one randomised policy: what it does in a state depends on what was drawn when the
-episode began. Where policies depend on the step this is the only way to execute it exactly.
-
-Within a batch the order of episodes does not matter, so their numbers per policy are drawn (multinomial) and
-each policy's episodes simulated together; that is the distribution of drawing one policy per episode.
-
-`append_episodes` puts episodes after those that there are: one data set, collected in stages. Batches go on
-where they were: they end after the same numbers of episodes as those of any other data
-(`tightrope.data.counts`), so a batch that the end of the earlier data cut short is filled up first. Who
+`append_episodes` puts episodes after those that there are. Batches end after the same numbers of episodes as
+those of any other data, so a batch that the end of the earlier data cut short is filled up first. Who
 collects the later episodes may have looked at the earlier ones, so the design is adaptive and has no plan.
 
-The file that says how many draws of which choice were planned: `sample --draws FILE`.
+`PlannedDraws` is the file of `sample --draws FILE`, how many draws of which choice were planned:
 
     {"format": "tightrope draws", "version": 1, "model": "9f2c…", "planned_from": "41ab…", "draws": [
       {"signature": ["p", "1 - p"], "draws": 18000, "choices": 3945, "example": "choice 'bet' of state (…)"},

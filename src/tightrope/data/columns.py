@@ -2,13 +2,8 @@
 
 A role has one canonical name, which always means it, and habits, which are looked for where the canonical
 name is not there. Case, blanks, dots and dashes do not matter. Two columns with equal claim to a role are
-refused, and what was found is always said ("read as"). A column that bears the name of one of the model's
-variables is that variable and nothing else.
-
-How data name states: by index, by the model's variables, or as the model's author calls them.
-
-Which columns of a log say what, decided once for each table; never guessed where two readings are
-possible.
+refused, never guessed, and what was found is always said ("read as"). A column that bears the name of one of
+the model's variables is that variable and nothing else.
 
 A state is given by the model's variables (`x`, `y`, … and `x_next`, `y_next`, …), by what the author of a
 model in Python calls it (`state`, `next_state`), or by the model's own number of it: the last only where

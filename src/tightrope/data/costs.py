@@ -5,7 +5,7 @@ is stated is tested on the first ones, which are kept as they are. The sums are 
 a whole number times a power of two, and such numbers are added as integers. So the sums of a log are the
 same however it is cut into parts, and nothing about their rounding has to be proved.
 
-Costs of simulated steps: their mean is the model's reward at the true point, around it is noise.
+Costs of simulated steps have the model's reward at the true point as their mean, and noise around it:
 
 | written | a cost is |
 |---|---|
@@ -14,8 +14,8 @@ Costs of simulated steps: their mean is the model's reward at the true point, ar
 | `uniform:W` | uniform between mean − W and mean + W |
 | `normal:S` | normal with the standard deviation S |
 
-Costs are drawn in the order of the steps from their own stream, so that the steps of a seed are the same
-with and without them.
+They are drawn in the order of the steps from their own stream, so that the steps of a seed are the same with
+and without them.
 """
 
 from __future__ import annotations

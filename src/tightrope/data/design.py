@@ -21,9 +21,7 @@ All of this is about data that are whole and stand in a legal order. Two assumpt
   follows from the counts alone (intervals, balls, the ellipsoid) do not need it; those that predict a batch
   from the batches before it (likelihood, slab, watching) do.
 
-When an episode ends: the objective is decided, or nothing can happen any more.
-
-The protocol: an episode ends as soon as the objective is decided (a target reached or a forbidden state
+A simulated episode ends as soon as the objective is decided (a target reached or a forbidden state
 entered), in an absorbing state (all choices are certain self-loops), or at a cap on its length. Where
 it ends depends on the state alone, so what was seen before remains a run of the true model.
 """
@@ -33,7 +31,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Annotated
 
+import msgspec
 import numpy as np
 
 from tightrope.errors import InputError
@@ -56,13 +56,6 @@ class SamplingKind(Enum):
 
 
 _STRENGTH = {SamplingKind.GENERATIVE_FIXED: 0, SamplingKind.TRAJECTORIES: 1, SamplingKind.ADAPTIVE: 2}
-
-_LATER_FIELDS: tuple[tuple[str, object], ...] = (
-    ("open_end", False),
-    ("late_plan", False),
-    ("bet_on", []),
-    ("anytime", False),
-)
 
 OPEN_END = "the last action of a log has no outcome in it"
 
@@ -197,48 +190,46 @@ class SamplingDesign:
     @staticmethod
     def from_json(fields: Mapping[str, object]) -> SamplingDesign:
         """Read what `to_json` wrote; anything else is an `InputError`."""
-        episodes, steps, repeats = fields.get("episodes"), fields.get("steps"), fields.get("repeats")
-        kinds = {kind.value: kind for kind in SamplingKind}
-        kind = kinds.get(str(fields.get("kind")))
-        planned, censored = fields.get("planned"), fields.get("censored", [])
-        open_end, late, bet_on, anytime = (fields.get(n, d) for n, d in _LATER_FIELDS)
-        planned_from = fields.get("planned_from")
-        numbers_fit = _is_number(steps) and all(n is None or _is_number(n) for n in (episodes, planned))
-        words_fit = isinstance(censored, list) and all(isinstance(reason, str) for reason in censored)
-        words_fit = words_fit and all(isinstance(flag, bool) for flag in (open_end, late, anytime))
-        words_fit = words_fit and (planned_from is None or isinstance(planned_from, str))
-        words_fit = words_fit and isinstance(bet_on, list) and all(isinstance(p, str) for p in bet_on)
-        by_episodes = fields.get("by_episodes", True)
-        order = _assumed(fields.get("order"), _UNSAID_ORDER)
-        ends = _assumed(fields.get("ends"), _UNSAID_ENDS)
-        words_fit = words_fit and isinstance(by_episodes, bool) and order is not None and ends is not None
-        if kind is None or not isinstance(repeats, bool) or not numbers_fit or not words_fit:
+        try:
+            written = msgspec.convert(fields, _WrittenDesign)
+        except msgspec.ValidationError:
+            kinds = ", ".join(kind.value for kind in SamplingKind)
             raise InputError(
                 f"the sampling design in the metadata is not one of ours: {dict(fields)}",
-                hint=f"'kind' is one of {', '.join(kinds)}; 'episodes' and 'steps' are whole numbers",
-            )
-        assert isinstance(steps, int) and (episodes is None or isinstance(episodes, int))
-        assert isinstance(censored, list) and (planned is None or isinstance(planned, int))
-        assert isinstance(bet_on, list) and (planned_from is None or isinstance(planned_from, str))
-        assert order is not None and ends is not None
-        missing, plan = tuple(censored), (late is True, tuple(bet_on), anytime is True, planned_from)
-        log = (by_episodes is True, order, ends)
-        return SamplingDesign(kind, episodes, steps, repeats, planned, missing, open_end is True, *plan, *log)
+                hint=f"'kind' is one of {kinds}; 'episodes' and 'steps' are whole numbers",
+            ) from None
+        values = {name: getattr(written, name) for name in written.__struct_fields__}
+        for name, unsaid in (("order", _UNSAID_ORDER), ("ends", _UNSAID_ENDS)):
+            stated = values[name]
+            values[name] = unsaid if stated is None else Assumed(unsaid.name, stated.kept, stated.why)
+        return SamplingDesign(**values)
 
 
-def _assumed(field: object, unsaid: Assumed) -> Assumed | None:
-    """What a file says of an assumption; None where that is not of ours."""
-    if field is None:
-        return unsaid
-    if not isinstance(field, Mapping) or not isinstance(field.get("why"), str):
-        return None
-    known = {how.value: how for how in Kept}
-    how = known.get(str(field.get("kept")))
-    return None if how is None else Assumed(unsaid.name, how, str(field["why"]))
+_Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62
+class _WrittenAssumption(msgspec.Struct):
+    kept: Kept
+    why: str
+
+
+class _WrittenDesign(msgspec.Struct):
+    """A design as files have it."""
+
+    kind: SamplingKind
+    steps: _Number
+    repeats: bool
+    episodes: _Number | None = None
+    planned: _Number | None = None
+    censored: tuple[str, ...] = ()
+    open_end: bool = False
+    late_plan: bool = False
+    bet_on: tuple[str, ...] = ()
+    anytime: bool = False
+    planned_from: str | None = None
+    by_episodes: bool = True
+    order: _WrittenAssumption | None = None
+    ends: _WrittenAssumption | None = None
 
 
 def absorbing_states(structure: Structure) -> BoolArray:

@@ -22,12 +22,10 @@ or until the log's last instant (`until_now`), or that each ended with its last 
 (`ends="complete"`), can be stated. The sojourn up to the end then counts. Of a single episode nothing needs
 to be known: what there is, is all that came before some moment.
 
-Trajectories of chains in continuous time, with the moments of their jumps.
-
-All episodes move together, a jump at a time: exponential sojourns, then a transition with probability
-rate/exit. An episode is watched for a fixed time, after which its last state is written once more (its
-sojourn is cut off); a number of jumps may end it before. Rows are those that `exposure` reads: the state
-from a moment on. A jump of a state to itself shows as the same state again, which says that nothing was seen.
+In simulations (`simulate_times`) all episodes move together, a jump at a time: exponential sojourns, then a
+transition with probability rate/exit. An episode is watched for a fixed time, after which its last state is
+written once more; a number of jumps may end it before. A jump of a state to itself shows as the same state
+again, which says that nothing was seen.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The counts of one log, one row per step: parts counted at the same time, summed in their order.
+"""The counts of one log, and what is known of it: what is missing, how episodes ended, and its order.
 
-Parts whose first row number is known beforehand (Parquet) are spread over threads; kernels and Arrow
-release the interpreter. Text files follow each other, for their rows can only be numbered after those
-before.
+Parts of a log are counted at the same time and summed in their order. Those whose first row number is known
+beforehand (Parquet) are spread over threads; kernels and Arrow release the interpreter. Text files follow
+each other, for their rows can only be numbered after those before.
 
 What is missing from a log (`describe_missing`) may have been left out because of how it came out. An outcome
 that is not in the data is a visit with an unknown outcome. Where whether it is there depends on what it was,
@@ -23,7 +23,7 @@ whoever chose the moment. A running fleet that is cut at one instant is such a m
 to state that episodes are whole. In which order rows happened (`order_of`) times say, or one episode's own
 order; else it is unknown, or stated.
 
-The counts of a table of counts: one row per counted transition, with a batch number or without.
+A table of counts (`count_table`) has one row per counted transition, with a batch number or without.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """How a log is to be read, where the user says so: the same words in a terminal, in Python and in a file.
 
-A reading that is saved: what the columns of a log are, what its values mean, its ends and its order, so
-that the same log, or the next one, is read in the same way by every command.
+A reading can be saved, so that the same log, or the next one, is read in the same way by every command:
 
     reading = 1
     states = "variables"

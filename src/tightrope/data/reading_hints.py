@@ -1,15 +1,11 @@
 """Hints about a log that the model cannot explain: another reading that fits, and values it does not know.
 
-What a log looks like that the model cannot explain as it was read: another reading under which every row
-fits.
+Nothing is counted under a reading that nobody chose. Another one (`likely_reading`) is looked for in the
+first rows, and reported where the reading taken fails for a good part of them and the other for none.
 
-Only ever a hint: nothing is counted under a reading that nobody chose. It is looked for in the first rows,
-and reported where the reading taken fails for a good part of them and the other for none.
-
-What a log holds that the model does not know: values that are no state, no action, no transition of it.
-
-The log is looked through once more, for the values of the rows that cannot be counted; the most frequent ones
-usually say at a glance what is the matter: another name for an action, a unit, states beyond the model.
+For values that are no state, no action, no transition of the model (`unknown_values`) the log is looked
+through once more; the most frequent ones usually say at a glance what is the matter: another name for an
+action, a unit, states beyond the model.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rows of a log, decoded: states, actions and the place in their episodes as whole numbers; maps of values.
 
-What a log's values mean in the model: other names, other units.
+A map says what a log's values mean in the model, under other names or in other units:
 
     --map 'action: 0=repair, 1=run'      each value by its name; a value that is not listed is refused
     --map 'alarm: X=true, =false'        nothing before the sign: what an empty cell means

@@ -1,42 +1,27 @@
 """Trajectories and a generative model of an MDP, at tens of millions of steps a second.
 
-The same seed gives the same data whatever the number of threads; draws follow the float64 probabilities to
-2^−62. Batches of episodes, or of rounds of
-the generative model, grow geometrically with boundaries fixed in advance (`tightrope.data.counts`).
+Batches of episodes, or of rounds of the generative model, grow geometrically with boundaries fixed in advance
+(`tightrope.data.counts`). An episode starts in the initial state and ends in a state without a row (stopped
+or absorbing) or after `cap` steps. Under a policy that depends on the step (`Runs`) the row to draw from is
+that of the choice taken there; without one (None) it is that of the state, and nothing of this is compiled.
+Counting walks several episodes at once: their memory accesses do not wait for each other. Threads have
+counters of their own (`Counters`); a kernel lists the transitions that it counts for the first time, so
+reading a small batch off a large model costs as much as the batch, not as the model.
 
-Counters that several threads fill, each its own, and that are added up without looking at all of them.
+*Random numbers* depend on what they are drawn for, not on who draws them when. Every episode has its own
+generator, seeded from (seed, stream, number of the episode), so the same seed gives the same episodes
+whatever the number of threads or the order in which they run. The generator is xoshiro256++ (Blackman and
+Vigna, "Scrambled linear pseudorandom number generators", 2021) with a state filled by SplitMix64. For a fixed
+seed and stream the 64-bit key of an episode is a bijection of its number, so no two episodes share a key.
 
-A kernel lists the transitions that it counts for the first time, so reading a small batch off a large
-model costs as much as the batch, not as the model. Integers add up to the same whatever the order.
-
-Random numbers that depend on what they are drawn for, not on who draws them when.
-
-Every episode has its own generator, seeded from (seed, stream, number of the episode), so the
-same seed gives the same episodes whatever the number of threads or the order in which they run.
-
-The generator is xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom number generators",
-2021) with a state filled by SplitMix64. For a fixed seed and stream the 64-bit key of an episode is a
-bijection of its number, so no two episodes of a run share a key.
-
-Alias tables in integers: one random number picks a state's choice and successor together.
-
-For every row (a state under a policy, or a single choice) the weights w_t = π(c)·P(t) are turned into
-whole numbers W_t with Σ W_t = 2^62. The row has 2^k buckets of capacity 2^(62−k), each shared by at
-most two transitions (Walker's alias method). A 62-bit random number then picks the bucket by its upper k
-bits and one of the two transitions by comparing the rest: no rounding happens at drawing time, and
-transition t comes out with probability exactly W_t / 2^62.
-
-What is rounded is W_t: it differs from w_t·2^62 by at most one unit plus the float64 rounding of the
-product (a relative error of a few 2^−53). A weight of 0 gives W_t = 0 and is never drawn; a positive
-weight gives W_t ≥ 1.
-
-The kernels that walk: episodes counted, or recorded step by step.
-
-An episode starts in the initial state and ends in a state without a row (stopped or absorbing) or after
-`cap` steps. Under a policy that depends on the step (`Runs`) the row to draw from is that of the choice
-taken there; without one (None) it is that of the state, and nothing of this is compiled. Episode n draws
-from the generator of its own number, so a range of episodes gives the same counts however it is cut up.
-Counting walks several episodes at once: their memory accesses do not wait for each other.
+*Alias tables in integers*: one random number picks a state's choice and successor together. For every row (a
+state under a policy, or a single choice) the weights w_t = π(c)·P(t) are turned into whole numbers W_t with
+Σ W_t = 2^62. The row has 2^k buckets of capacity 2^(62−k), each shared by at most two transitions (Walker's
+alias method). A 62-bit random number then picks the bucket by its upper k bits and one of the two transitions
+by comparing the rest: no rounding happens at drawing time, and transition t comes out with probability
+exactly W_t / 2^62. What is rounded is W_t: it differs from w_t·2^62 by at most one unit plus the float64
+rounding of the product (a relative error of a few 2^−53). A weight of 0 gives W_t = 0 and is never drawn; a
+positive weight gives W_t ≥ 1.
 """
 
 from __future__ import annotations

@@ -1,32 +1,21 @@
 """Steps in Python: episodes as people write them down, running environments and recorded datasets.
 
-One episode as people write it down: steps (state, action, next state), for many steps the same model.
+A step is (state, action, next state). A state, or an observation of an environment, is one of the model's own
+states, where the model was built in Python from such (`tightrope.model.structure`), or the values of the
+model's variables: a mapping by name, or a sequence in the order of their declaration. Anything else goes
+through `convert_obs` first, which must return one of these. A bare number is not taken for the model's
+internal number of a state: environments number their states in their own way, and a wrong reading would look
+as good as the right one. Whoever means the internal number says `states="index"`.
 
-A state is one of the model's own states, or its variables' values (a mapping by name, or a sequence in the
-model's order), or its index where `states="index"` says so. An action is its name, or the number of the
-choice within its state (`tightrope.model.states`). `count_episodes` counts any iterable of such episodes,
-which are taken to be whole and to stand in the order in which they happened.
+An action is its name, or the number of the choice within its state (`tightrope.model.states`); an
+environment's action number k stands for the k-th of `actions`, by default the model's action names in their
+order (the unlabelled one left out).
 
-From what an environment shows to states and choices of the model.
-
-An observation is one of the model's own states, where the model was built in Python from such
-(`tightrope.model.structure`), or the values of the model's variables: a mapping by name, or a sequence in
-the order of their declaration. Anything else goes through `convert_obs` first, which must return
-one of these.
-
-A bare number is not taken for the model's internal number of a state: environments number their states in
-their own way, and a wrong reading would look as good as the right one. Whoever means the internal number says
-`states="index"`.
-
-An environment's action number k stands for the k-th of `actions`, by default the model's action names in
-their order (the unlabelled one left out).
-
-Counts from a running Gymnasium environment, and from recorded Minari datasets.
-
-Both are optional: `pip install 'tightrope[gym]'` and `'tightrope[minari]'`. An environment is stepped under
-a policy fixed in advance, so its design is `TRAJECTORIES`; a recorded dataset does not say how its actions
-were chosen and is `ADAPTIVE`. An episode that is truncated has not terminated: the transitions seen are
-counted, and none is added for its end.
+Episodes in an iterable (`count_episodes`) are taken to be whole and to stand in the order in which they
+happened. A Gymnasium environment (`pip install 'tightrope[gym]'`) is stepped under a policy fixed in advance,
+so its design is `TRAJECTORIES`; a recorded Minari dataset (`'tightrope[minari]'`) does not say how its
+actions were chosen and is `ADAPTIVE`. An episode that is truncated has not terminated: the transitions seen
+are counted, and none is added for its end.
 """
 
 from __future__ import annotations

@@ -1,37 +1,24 @@
 """Logs whose rows do not stand one episode after the other, or not in the order of their times.
 
-Where batches end in time, in a log whose rows do not stand in the order of their times.
+Each episode is followed by its name, whatever stands between its rows (`Strands`). The rows of a chunk are
+grouped by episode, each group behind the last row that its episode had before, and then followed as if
+episodes stood one after the other (`tightrope.data.row_sequence`). What is kept from chunk to chunk is the
+last row of every episode, so memory grows with the number of episodes and not with that of rows.
 
-Files of several units, or rows sorted by unit, interleave in time. Batches follow the clock all the same, and
-no row has to be moved for that: it is enough to know the instants at which batches end. Counting then goes
-through the files as they are, and gives each row to the batch of its own time.
+*Batches follow the clock*, and no row has to be moved for that: it is enough to know the instants at which
+they end. Counting goes through the files as they are, and gives each row to the batch of its own time (else
+of its number in the log, or of how many episodes had begun by then). A batch ends with the instant in which
+its last row came, by rank: row number 1, 2, 3, … 8, 10, 12, … in time order. Rows of one instant are never
+parted: nobody knows their order, and within a batch it does not matter. Under a plan of episodes a batch ends
+when the episode after its last one begins. Both are stopping times: they depend on what happened up to then,
+never on what came later. The instants are found exactly, in a few passes over the times alone: a histogram
+says where the ranks lie, and only the times there are sorted.
 
-A batch ends with the instant in which its last row came, by rank: row number 1, 2, 3, … 8, 10, 12, … in time
-order. Rows of one instant are never parted: nobody knows their order, and within a batch it does not matter.
-Under a plan of episodes a batch ends when the episode after its last one begins. Both are stopping times:
-they depend on what happened up to then, never on what came later.
-
-The instants are found exactly, in a few passes over the times alone: a histogram says where the ranks lie,
-and only the times there are sorted.
-
-Logs of several episodes at once: each is followed by its name, whatever stands between its rows.
-
-Chunks are taken in the order of the log. The rows of a chunk are grouped by episode, each group behind the
-last row that its episode had before, and then followed as if episodes stood one after the other
-(`tightrope.data.row_sequence`). What is kept from chunk to chunk is the last row of every episode, so memory
-grows with the number of episodes and not with that of rows.
-
-Which batch a row belongs to follows from its own place: its time, its number in the log, or how many episodes
-had begun by then.
-
-Logs whose rows are out of order: read in full, sorted within their episodes, then counted.
-
-Rows belong to the episode they name and follow each other by step, else by time, else as they stand in the
-log. Names are the log's where no episode has a step twice, and those of each file otherwise. Memory grows
-with the number of rows (about 80 bytes each); logs in order are streamed instead.
-
-What the order in time is decides about the batches. Sorting by time, or by steps within episodes that stand
-together, gives it, and so does a log of several episodes at once in which every one is in order. Where rows
+*Rows out of order* are read in full, sorted within their episodes, and then followed (`count_sorted`). Rows
+belong to the episode they name and follow each other by step, else by time, else as they stand in the log.
+Names are the log's where no episode has a step twice, and those of each file otherwise. Memory grows with the
+number of rows (about 80 bytes each). Sorting by time, or by steps within episodes that stand together, gives
+the order in time, and so does a log of several episodes at once in which every one is in order. Where rows
 are simply shuffled nobody knows it, and the counts come without batches.
 """
 

@@ -31,9 +31,9 @@ again, which says that nothing was seen.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from math import inf
 from pathlib import Path
@@ -59,7 +59,7 @@ from tightrope.data.columns import (
     parse_columns,
     plain_name,
 )
-from tightrope.data.design import ENDS, KNOWN_ENDS
+from tightrope.data.design import ENDS, KNOWN_ENDS, absorbing_states
 from tightrope.data.model_index import ModelIndex
 from tightrope.data.read_options import COMPLETE, LogReadOptions
 from tightrope.data.row_validation import RowValidation
@@ -172,16 +172,15 @@ def exposure_of(data: Any, structure: Structure, options: LogReadOptions) -> Exp
     if not tables:
         raise InputError("there is no data")
     counter = _ExposureCounter(structure, options)
-    forms, unread = set(), dict[str, None]()
-    for table in tables:
-        form = _form(table, structure, options)
-        forms.add(form.text)
+    forms = [_form(table, structure, options) for table in tables]
+    unread = dict[str, None]()
+    for table, form in zip(tables, forms, strict=True):
         unread |= dict.fromkeys(name for name in table.names if name not in form.names)
         counter.add_table(table, form)
-    if len(forms) > 1:
-        raise InputError(f"the files are not of one form: {' and '.join(sorted(forms))}")
-    ends = counter.finish()
-    text = forms.pop() + (f"; not read: {', '.join(unread)}" if unread else "")
+    if len(texts := {form.text for form in forms}) > 1:
+        raise InputError(f"the files are not of one form: {' and '.join(sorted(texts))}")
+    ends = counter.finish(forms[0])
+    text = forms[0].text + (f"; not read: {', '.join(unread)}" if unread else "")
     for role, value_map in counter.maps.items():
         text += f"; values mapped: {role}: {value_map.text}"
     files = tuple(table.path for table in tables)
@@ -298,23 +297,31 @@ def _refuse_transitions(
 
 
 @dataclass(frozen=True)
-class _TimedPart:
-    """The rows of one table."""
+class _TimedLog:
+    """Rows of a log with the number of their table, and their own in it."""
 
-    table: DataTable
-    form: _Form
     clock: FloatArray
     state: OffsetArray
     episode: OffsetArray
     ended: BoolArray
     until: FloatArray
+    source: OffsetArray
+    number: OffsetArray
+
+    def __getitem__(self, part: npt.NDArray[Any]) -> _TimedLog:
+        return _TimedLog(*(getattr(self, column.name)[part] for column in fields(self)))
+
+    @staticmethod
+    def joined(parts: Sequence[_TimedLog]) -> _TimedLog:
+        names = (column.name for column in fields(_TimedLog))
+        return _TimedLog(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 class _ExposureCounter:
     """Adds up the rows of all tables."""
 
     def __init__(self, structure: Structure, options: LogReadOptions):
-        self._structure, self._asked = structure, options
+        self._structure, self._options = structure, options
         self._index = ModelIndex(structure)
         self.maps = parse_maps(options.maps, tuple(structure.valuations), (TIME, DURATION))
         self._origin: int | None = None
@@ -325,10 +332,9 @@ class _ExposureCounter:
         key = owner * structure.states + structure.successor
         self._order = np.argsort(key, kind="stable")
         self._keys = key[self._order]
-        leaves = structure.successor != structure.choice_state[structure.transition_choice]
-        self._left = np.zeros(structure.states, dtype=np.bool_)
-        self._left[structure.choice_state[structure.transition_choice[leaves]]] = True
-        self._parts: list[_TimedPart] = []
+        self._absorbing = absorbing_states(structure)
+        self._tables: list[DataTable] = []
+        self._parts: list[_TimedLog] = []
 
     @property
     def waited(self) -> FloatArray:
@@ -345,7 +351,8 @@ class _ExposureCounter:
     def add_table(self, table: DataTable, form: _Form) -> None:
         decoder = RowDecoder(form.columns, self.maps, self._index, table.path)
         validation = RowValidation(table, decoder, skip=False)
-        parts: list[tuple[Any, ...]] = []
+        self._tables.append(table)
+        rows_before = self.rows
         for chunk in table.chunks(list(form.names)):
             clock = self._numbers(chunk, form, form.clock, table)
             rows = decoder.decode(chunk)
@@ -353,11 +360,12 @@ class _ExposureCounter:
             until = np.full(chunk.rows, np.nan)
             if form.until is not None:
                 until = self._numbers(chunk, form, form.until, table)
-            parts.append((clock, rows.state, rows.episode, rows.ended, until))
-        if not parts or not sum(len(part[0]) for part in parts):
+            source = np.full(chunk.rows, len(self._tables) - 1)
+            about = (rows.state, rows.episode, rows.ended, until, source, rows.number)
+            self._parts.append(_TimedLog(clock, *about))
+            self.rows += chunk.rows
+        if self.rows == rows_before:
             raise InputError("the log has no rows", Location(table.path))
-        clock, states, episode, ended, until = (np.concatenate([p[i] for p in parts]) for i in range(5))
-        self._parts.append(_TimedPart(table, form, clock, states, episode, ended, until))
 
     def _numbers(self, chunk: Chunk, form: _Form, name: str, table: DataTable) -> FloatArray:
         """Times or durations as numbers, in the unit of the model's rates."""
@@ -421,7 +429,7 @@ class _ExposureCounter:
         """The time that `watched_until` gives, as those of the log."""
         import pyarrow as pa
 
-        value, table = self._asked.watched_until, self._parts[0].table
+        value, table = self._options.watched_until, self._tables[0]
         if self._origin is None:
             try:
                 return float(str(value)) * self._factor(TIME)
@@ -435,87 +443,72 @@ class _ExposureCounter:
                 return float(seconds[0]) * self._factor(TIME)
         raise InputError(f"`watched_until` is {value!r}, and the log's times are dates")
 
-    def finish(self) -> Assumed:
+    def finish(self, form: _Form) -> Assumed:
         """Count all tables; how their episodes ended."""
-        whole: list[Any] = [
-            np.concatenate([getattr(part, name) for part in self._parts]) for name in _COLUMNS
-        ]
-        clock, state, episode, ended, until = whole
-        source = np.repeat(np.arange(len(self._parts)), [len(part.clock) for part in self._parts])
-        number = np.concatenate([np.arange(1, len(part.clock) + 1) for part in self._parts])
-        form = self._parts[0].form
-        order = np.argsort(episode, kind="stable")
-        clock, state, episode, ended, until = (column[order] for column in whole)
-        source, number = source[order], number[order]
-        same = episode[1:] == episode[:-1]
-        apart = source[1:] != source[:-1]  # the same name in another file: the same episode where it is later
+        log = _TimedLog.joined(self._parts)
+        log = log[np.argsort(log.episode, kind="stable")]
+        same = log.episode[1:] == log.episode[:-1]
+        apart = log.source[1:] != log.source[:-1]  # another file: the same episode where it is later
         if form.kind == TIME:
-            same &= ~(apart & ((clock[1:] < clock[:-1]) | ended[:-1]))
+            same &= ~(apart & ((log.clock[1:] < log.clock[:-1]) | log.ended[:-1]))
+            log, same = self._check_times(log, same)
         else:
             same &= ~apart
-
-        def wrong(row: int, message: str, hint: str | None = None) -> InputError:
-            return _wrong(self._parts[int(source[row])].table, int(number[row]), message, hint)
-
-        if form.kind == TIME:
-            still = same & (clock[1:] == clock[:-1])
-            if self._asked.drop_duplicates:
-                fresh = np.r_[True, ~(still & (state[1:] == state[:-1]))]
-                columns: tuple[Any, ...] = (clock, state, episode, ended, until, source, number)
-                clock, state, episode, ended, until, source, number = (c[fresh] for c in columns)
-                same = np.r_[False, same][fresh][1:]
-                still = same & (clock[1:] == clock[:-1])
-            if still.any():
-                hint = "`drop_duplicates=True` drops rows that were logged twice"
-                row = int(np.argmax(still)) + 1
-                raise wrong(row, f"an episode has two rows at one instant, {clock[row]:g}", hint)
-            backwards = np.flatnonzero(same & (np.diff(clock) < 0))
-            if len(backwards):
-                raise wrong(int(backwards[0]) + 1, "time runs backwards", "sort the log by episode and time")
-        self._count(form, clock, state, same, wrong)
+        self._count(form, log, same)
         last = np.flatnonzero(np.r_[~same, True])
-        self.rows, self.episodes = int(sum(len(part.clock) for part in self._parts)), len(last)
+        self.episodes = len(last)
         again: BoolArray = np.zeros(len(last), dtype=np.bool_)
         if form.kind == TIME:
-            repeats = np.r_[False, same & (state[1:] == state[:-1])]
-            again = repeats[last]
-            if int(repeats.sum()) > int(again.sum()):  # states are written again and again: no mark of an end
-                again = np.zeros(len(last), dtype=np.bool_)
+            repeats = np.r_[False, same & (log.state[1:] == log.state[:-1])]
+            if int(repeats.sum()) == int(repeats[last].sum()):  # else states are written again and again
+                again = repeats[last]
         self.censored = int(again.sum()) if form.kind == TIME else len(last)
-        known = again | ended[last] | ~self._left[state[last]]
-        return self._end(form, clock, state, until, last, known, wrong)
+        known = again | log.ended[last] | self._absorbing[log.state[last]]
+        return self._end(form, log, last[~known])
 
-    def _end(
-        self,
-        form: _Form,
-        clock: FloatArray,
-        state: OffsetArray,
-        until: FloatArray,
-        last: OffsetArray,
-        known: BoolArray,
-        wrong: Callable[..., InputError],
-    ) -> Assumed:
-        """Count the last sojourns up to the ends that are known or stated."""
-        options, open_ = self._asked, last[~known]
+    def _check_times(self, log: _TimedLog, same: BoolArray) -> tuple[_TimedLog, BoolArray]:
+        """The rows without those that were logged twice, where these are to be dropped; times must rise."""
+        still = same & (log.clock[1:] == log.clock[:-1])
+        if self._options.drop_duplicates:
+            fresh = np.r_[True, ~(still & (log.state[1:] == log.state[:-1]))]
+            log, same = log[fresh], np.r_[False, same][fresh][1:]
+            still = same & (log.clock[1:] == log.clock[:-1])
+        if still.any():
+            hint = "`drop_duplicates=True` drops rows that were logged twice"
+            row = int(np.argmax(still)) + 1
+            raise self._wrong(log, row, f"an episode has two rows at one instant, {log.clock[row]:g}", hint)
+        backwards = np.flatnonzero(same & (np.diff(log.clock) < 0))
+        if len(backwards):
+            row = int(backwards[0]) + 1
+            raise self._wrong(log, row, "time runs backwards", "sort the log by episode and time")
+        return log, same
+
+    def _wrong(self, log: _TimedLog, row: int, message: str, hint: str | None = None) -> InputError:
+        return _wrong(self._tables[int(log.source[row])], int(log.number[row]), message, hint)
+
+    def _end(self, form: _Form, log: _TimedLog, open_: OffsetArray) -> Assumed:
+        """Count the last sojourns of open episodes up to the ends that are stated."""
+        options = self._options
         if form.until is not None or options.until_now or options.watched_until is not None:
             if form.kind == DURATION:
                 raise InputError("durations have no instants: `ends` says how episodes of such a log ended")
             if form.until is not None:
-                end = until[open_]
+                end = log.until[open_]
                 ends = Assumed(ENDS, Kept.YES, f"the column {form.until} says until when each was watched")
             elif options.until_now:
-                end = np.full(len(open_), clock.max())
+                end = np.full(len(open_), log.clock.max())
                 rule = "--until-now: episodes that are not over were watched until the log's last instant"
                 ends = Assumed(ENDS, Kept.STATED, rule)
             else:
                 end = np.full(len(open_), self._moment(form))
                 rule = f"--watched-until {options.watched_until}: all episodes were watched until then"
                 ends = Assumed(ENDS, Kept.STATED, rule)
-            early = end < clock[open_]
+            early = end < log.clock[open_]
             if early.any():
                 row = int(open_[np.argmax(early)])
-                raise wrong(row, f"an episode goes on at {clock[row]:g}, after it was watched")
-            self._wait(state[open_], end - clock[open_])
+                message = f"an episode goes on at {log.clock[row]:g}, after it was watched"
+                raise self._wrong(log, row, message)
+            self._wait(log.state[open_], end - log.clock[open_])
             self.censored += len(open_)
             return ends
         if not len(open_):
@@ -532,40 +525,26 @@ class _ExposureCounter:
         )
         return Assumed(ENDS, Kept.UNKNOWN, why)
 
-    def _count(
-        self,
-        form: _Form,
-        clock: FloatArray,
-        states: OffsetArray,
-        follows: BoolArray,
-        wrong: Callable[..., InputError],
-    ) -> None:
-        before, after = states[:-1], states[1:]
+    def _count(self, form: _Form, log: _TimedLog, follows: BoolArray) -> None:
+        before, after, name = log.state[:-1], log.state[1:], self._structure.state_name
         if form.kind == TIME:
-            waited_in, waited_for = before[follows], np.diff(clock)[follows]
+            self._wait(before[follows], np.diff(log.clock)[follows])
         else:
-            waited_in, waited_for = states, clock
-        self._wait(waited_in, waited_for)
+            self._wait(log.state, log.clock)
         moved = follows & (before != after)
-        if form.kind == DURATION and (still := follows & ~moved).any():
-            own = self._locate(before[still], after[still])
-            if (own < 0).any():
-                row = int(np.flatnonzero(still)[np.argmax(own < 0)]) + 1
-                raise wrong(
-                    row,
-                    f"state {self._structure.state_name(int(states[row]))} follows itself, and the model "
-                    "has no such transition",
-                    "add up the durations of rows with the same state",
-                )
+        still = follows & ~moved
+        if form.kind == DURATION and (lacking := self._locate(before[still], after[still]) < 0).any():
+            row = int(np.flatnonzero(still)[np.argmax(lacking)]) + 1
+            message = (
+                f"state {name(int(log.state[row]))} follows itself, and the model has no such transition"
+            )
+            raise self._wrong(log, row, message, "add up the durations of rows with the same state")
         transition = self._locate(before[moved], after[moved])
         if (transition < 0).any():
             row = int(np.flatnonzero(moved)[np.argmax(transition < 0)]) + 1
-            name = self._structure.state_name
-            raise wrong(
-                row,
-                f"the model has no transition from {name(int(states[row - 1]))} to {name(int(states[row]))}",
-                "every change of the state has a row of its own; is the log of this model, and complete?",
-            )
+            states = f"{name(int(log.state[row - 1]))} to {name(int(log.state[row]))}"
+            hint = "every change of the state has a row of its own; is the log of this model, and complete?"
+            raise self._wrong(log, row, f"the model has no transition from {states}", hint)
         np.add.at(self.jumps, transition, 1)
 
     def _locate(self, source: OffsetArray, target: OffsetArray) -> OffsetArray:
@@ -593,9 +572,6 @@ def _plain_numbers(column: Any, name: str, table: DataTable) -> FloatArray:
             "write times as numbers, in the unit of the model's rates",
         ) from None
     return np.array(values)
-
-
-_COLUMNS = ("clock", "state", "episode", "ended", "until")
 
 
 def _wrong(table: DataTable, row: int, message: str, hint: str | None = None) -> InputError:
@@ -659,8 +635,7 @@ def simulate_times(chain: CTMC, episodes: int, seed: int, time: float, cap: int 
     structure = chain.structure
     total = np.cumsum(chain.rate)
     before = np.r_[0.0, total][structure.transition_start[:-1]]
-    owner = structure.transition_choice
-    leaves = np.bincount(owner[chain.successor != owner], minlength=chain.states) > 0
+    leaves = ~absorbing_states(structure)
     now = np.full(episodes, structure.initial, dtype=np.int64)
     clock = np.zeros(episodes)
     number = np.arange(episodes)

@@ -23,8 +23,9 @@ from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.learning.pipeline import Pipeline, Prepared
 from tightrope.learning.products import support_is_open
 from tightrope.learning.result import rests_on
-from tightrope.logic.long_run import LongRun, average_policy, bound_average, read_average
+from tightrope.logic.long_run import average_policy, bound_average, read_average
 from tightrope.logic.solving import Directions
+from tightrope.logic.values import BoundedValue
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.policy import Policy
@@ -214,7 +215,7 @@ def _under(hull: IntervalMDP, choice: OffsetArray) -> IntervalMDP:
     return IntervalMDP(built, hull.lower[followed], hull.upper[followed])
 
 
-def _is_close(average: LongRun, at: int, precision: float, reward: FloatArray) -> bool:
+def _is_close(average: BoundedValue, at: int, precision: float, reward: FloatArray) -> bool:
     size = max(1.0, float(np.abs(reward).max(initial=0.0)))
     width = float(average.bounds.upper[at] - average.bounds.lower[at])
     return average.missed is None and width <= 8 * precision * size

@@ -11,9 +11,9 @@ hence for the worst and the best one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cache, cached_property, reduce
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -68,7 +68,7 @@ def winning_states(
     ends = np.searchsorted(components.component[order], np.arange(components.count + 1))
     letter_of = letters.letter[product.state]
     single: dict[tuple[int, int], _Met | None] = {}
-    suffixes = _Suffixes()
+    suffixes = cache(suffix_automaton)  # components often share formula and letters
     for begin, end in pairwise(ends):
         members = order[begin:end]
         start = members[0]
@@ -96,25 +96,12 @@ class _Met:
     pair: RabinPair
 
 
-class _Suffixes:
-    """The automata of guesses; components often share formula and letters."""
-
-    def __init__(self) -> None:
-        self._found: dict[tuple[Formula, Guess, tuple[int, ...]], tuple[Automaton, RabinPair] | None] = {}
-
-    def of(self, formula: Formula, guess: Guess, bits: tuple[int, ...]) -> tuple[Automaton, RabinPair] | None:
-        key = formula, guess, bits
-        if key not in self._found:
-            self._found[key] = suffix_automaton(formula, guess, bits)
-        return self._found[key]
-
-
 def _satisfy(
     model: MDP | IntervalMDP,
     formula: Formula,
     seen: list[Formula],
     letters: Letters,
-    suffixes: _Suffixes,
+    suffixes: Callable[[Formula, Guess, tuple[int, ...]], tuple[Automaton, RabinPair] | None],
 ) -> _Met | None:
     """How an end component, given whole, satisfies a formula from its first state; None if it cannot.
 
@@ -125,7 +112,7 @@ def _satisfy(
     for guess in guesses(formula):
         if not can_begin(seen, guess):
             continue
-        result = suffixes.of(formula, guess, here.bits)
+        result = suffixes(formula, guess, here.bits)
         if result is None:
             continue
         automaton, pair = result
@@ -137,17 +124,23 @@ def _satisfy(
 
 def states_meeting(support: Support, product: Product, letters: Letters, pair: RabinPair) -> BoolArray:
     """The states of end components that never meet what a pair avoids, and all that it repeats."""
+    return _meeting(support, product, letters, pair)[0]
+
+
+def _meeting(
+    support: Support, product: Product, letters: Letters, pair: RabinPair
+) -> tuple[BoolArray, EndComponents, list[BoolArray]]:
+    """These states, the end components among them and others, and where each set is met that is repeated."""
     letter = letters.letter[product.state]
     components = maximal_end_components(support, within=~pair.avoided[product.memory, letter])
+    marks = [mask[product.memory, letter] for mask in pair.repeated]
     meets = np.ones(components.count, np.bool_)
-    for mask in pair.repeated:
-        seen = components.component[mask[product.memory, letter]]
-        hit = np.zeros(components.count, np.bool_)
-        hit[seen[seen >= 0]] = True
-        meets &= hit
+    for mark in marks:
+        seen = components.component[mark]
+        meets &= np.isin(np.arange(components.count), seen)
     inside = components.component >= 0
     inside[inside] = meets[components.component[inside]]
-    return inside
+    return inside, components, marks
 
 
 # What to do in order to satisfy a temporal formula, as a finite-memory policy.
@@ -227,18 +220,7 @@ def plan_inside(won: Won) -> ComponentPlan:
     home[home < 0] = structure.choice_start[:-1][home < 0]
     product = product_of(Support.of(part), won.letters, won.automaton, np.zeros(1, np.int64))
     there = product.model(part)
-    letter = won.letters.letter[product.state]
-    inside = ~won.pair.avoided[product.memory, letter]
-    components = maximal_end_components(Support.of(there), within=inside)
-    marks = [mask[product.memory, letter] for mask in won.pair.repeated]
-    meets = np.ones(components.count, np.bool_)
-    for mark in marks:
-        hit = np.zeros(components.count, np.bool_)
-        seen = components.component[mark]
-        hit[seen[seen >= 0]] = True
-        meets &= hit
-    good = components.component >= 0
-    good[good] = meets[components.component[good]]
+    good, components, marks = _meeting(Support.of(there), product, won.letters, won.pair)
     built = there.structure
     approach, rank = towards(built, good, np.ones(built.choices, np.bool_))
     keeps = components.internal & good[built.choice_state]
@@ -336,17 +318,17 @@ class AcceptingComponents:
     model: MDP | IntervalMDP
     own: OffsetArray
     place: OffsetArray
-    found: list[Stop]
+    ways: list[Stop]
     formulas: int
 
     @property
     def stops(self) -> int:
-        return len(self.found)
+        return len(self.ways)
 
     @property
     def satisfied(self) -> list[BoolArray]:
         """For every formula whether each stop satisfies it."""
-        table = np.array([stop.satisfied for stop in self.found], np.bool_)
+        table = np.array([stop.satisfied for stop in self.ways], np.bool_)
         return list(table.reshape(self.stops, self.formulas).T)
 
     def rows(self, policy: OffsetArray, automaton: Automaton, letters: Letters) -> FiniteMemoryChoices:
@@ -366,7 +348,7 @@ class AcceptingComponents:
                 continue
             remaining = np.flatnonzero(self.components.internal & members[structure.choice_state])[::-1]
             choice[structure.choice_state[remaining]] = remaining
-            how = self.found[-1 - decided].won
+            how = self.ways[-1 - decided].won
             if how is not None:
                 won.append(how)
         return finite_memory_choices(self.product, automaton, letters, choice, won)

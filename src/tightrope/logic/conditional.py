@@ -17,8 +17,6 @@ anew are the same for all picks, nature's best answer in the other model needs n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tightrope.logic import formula as ltl
@@ -33,6 +31,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction
 from tightrope.model.product import Letters, beside, product_of
 from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.solver.solution import Solution
 
 Both = tuple[Formula, Formula]
 """A formula and its negation."""
@@ -63,17 +62,6 @@ def bound_quotient(
     return bounds, (first, second)
 
 
-@dataclass(frozen=True, eq=False)
-class ConditionalValue:
-    """The value in one state; `is_possible`: some policy makes the condition possible there."""
-
-    lower: float
-    upper: float
-    is_possible: bool
-    iterations: int
-    is_certified: bool
-
-
 def bound_beginning_anew(
     model: MDP | IntervalMDP,
     path: Both,
@@ -82,8 +70,9 @@ def bound_beginning_anew(
     directions: Directions,
     start: int,
     solve: Solve,
-) -> ConditionalValue:
-    """The best conditional probability from one state, where somebody decides."""
+) -> Solution | None:
+    """The best conditional probability from one state, that of the solution's first state, where somebody
+    decides; None where no policy makes the condition possible."""
     require_constant(model, "conditional probabilities with choices")
     letters, complement = Letters.of(atoms, model.states), directions[0] is Direction.MIN
     together = ltl.both(path[1] if complement else path[0], condition[0])
@@ -102,9 +91,7 @@ def bound_beginning_anew(
         for i, left in enumerate(lefts)
     )
     if not holds.any():
-        return ConditionalValue(0.0, 1.0, False, 0, True)
+        return None
     again = np.flatnonzero(fails & ~goal)
     longer, _ = with_choices(there, again, np.zeros(len(again), np.int64))
-    solution = solve(longer, reaching(directions, goal, complement=complement))
-    ends = float(solution.lower[0]), float(solution.upper[0])
-    return ConditionalValue(*ends, True, solution.iterations, solution.is_certified)
+    return solve(longer, reaching(directions, goal, complement=complement))

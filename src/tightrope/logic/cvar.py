@@ -27,7 +27,7 @@ import numpy as np
 from tightrope.errors import InputError
 from tightrope.logic.reward_bounds import through_choices
 from tightrope.logic.solving import ANYTHING, Solve
-from tightrope.logic.values import StateBounds
+from tightrope.logic.values import BoundedValue, StateBounds
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective
@@ -40,17 +40,9 @@ from tightrope.solver.solution import Solution
 FIRST_BUDGET = 8
 MOST_POINTS = 60
 """Of a convex function, that are evaluated per state."""
+WIDE = "not close enough"
 GRID = Fraction(1, 1 << 20)
 """Budgets are multiples of it, so that they and their parts are exact doubles."""
-
-
-@dataclass(frozen=True, eq=False)
-class CvarBounds:
-    """Bounds in the states that were asked for; `missed`: they are wider than wanted."""
-
-    bounds: StateBounds
-    iterations: int
-    missed: bool
 
 
 class CvarProblem:
@@ -101,7 +93,7 @@ class CvarProblem:
         return StateBounds(np.where(np.isposinf(excess.lower), np.inf, result.lower), result.upper)
 
 
-def bound_least_cvar(problem: CvarProblem, starts: OffsetArray, states: int) -> CvarBounds:
+def bound_least_cvar(problem: CvarProblem, starts: OffsetArray, states: int) -> BoundedValue:
     """Where the agent minimises, or nobody decides anything."""
     most = FIRST_BUDGET
     while True:
@@ -117,12 +109,12 @@ def bound_least_cvar(problem: CvarProblem, starts: OffsetArray, states: int) -> 
         np.minimum(low.min(axis=1), np.where(np.isinf(best), np.inf, most + 1)),
         best,
     )
-    return CvarBounds(StateBounds(lower, upper), problem.iterations, not problem.is_certified)
+    return BoundedValue(StateBounds(lower, upper), problem.iterations, None if problem.is_certified else WIDE)
 
 
 def bound_largest_cvar(
     problem: CvarProblem, starts: OffsetArray, states: int, level: Fraction, precision: float
-) -> CvarBounds:
+) -> BoundedValue:
     """Where the agent maximises."""
     lower, upper = (np.full(states, end) for end in ANYTHING)
     missed = False
@@ -137,7 +129,8 @@ def bound_largest_cvar(
         low, high = convex.minimum(precision)
         lower[start], upper[start] = low, high = max(low, 0.0), high  # costs are not negative
         missed |= low < high and not high - low <= precision * max(1.0, abs(low))
-    return CvarBounds(StateBounds(lower, upper), problem.iterations, missed or not problem.is_certified)
+    wide = missed or not problem.is_certified
+    return BoundedValue(StateBounds(lower, upper), problem.iterations, WIDE if wide else None)
 
 
 class Convex:

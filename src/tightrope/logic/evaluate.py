@@ -364,7 +364,7 @@ def apply_filter(
 def _of_truth(kind: str, operand: StateTruth, states: BoolArray) -> StateTruth | StateBounds:
     size, holds, fails = len(states), operand.holds[states], operand.fails[states]
     if kind == "count":
-        return _constant(float(holds.sum()), float((~fails).sum()), size)
+        return StateBounds.constant(float(holds.sum()), float((~fails).sum()), size)
     if kind == "forall":
         return _settle(bool(holds.all()), bool(fails.any()), size)
     if kind == "exists":
@@ -382,16 +382,16 @@ def _of_numbers(kind: str, operand: StateBounds, states: BoolArray) -> StateTrut
         attains = states & (sign.upper <= others)
         return StateTruth(attains, ~states | (sign.lower > high.min()))
     if kind == "min":
-        return _constant(float(lower.min()), float(upper.min()), size)
+        return StateBounds.constant(float(lower.min()), float(upper.min()), size)
     if kind == "max":
-        return _constant(float(lower.max()), float(upper.max()), size)
+        return StateBounds.constant(float(lower.max()), float(upper.max()), size)
     if kind == "range":
-        return _constant(float(lower.min()), float(upper.max()), size)
+        return StateBounds.constant(float(lower.min()), float(upper.max()), size)
     if kind in ("sum", "avg"):
-        total = _constant(_total(lower, False), _total(upper, True), size)
+        total = StateBounds.constant(_total(lower, False), _total(upper, True), size)
         count = float(len(lower))
-        return total if kind == "sum" else total.divided_by(_constant(count, count, size))
-    return _constant(float(lower[0]), float(upper[0]), size)  # first, and the only one of `state`
+        return total if kind == "sum" else total.divided_by(StateBounds.constant(count, count, size))
+    return StateBounds.constant(float(lower[0]), float(upper[0]), size)  # first, and the only one of `state`
 
 
 def _total(values: FloatArray, upward: bool) -> float:
@@ -404,10 +404,6 @@ def _total(values: FloatArray, upward: bool) -> float:
     error = error_factor(len(values) + 2) * float(np.abs(values).sum()) + 1e-300
     total = float(values.sum())
     return float(np.nextafter(total + error, np.inf) if upward else np.nextafter(total - error, -np.inf))
-
-
-def _constant(lower: float, upper: float, size: int) -> StateBounds:
-    return StateBounds(np.full(size, lower), np.full(size, upper))
 
 
 def _settle(holds: bool, fails: bool, size: int) -> StateTruth:

@@ -37,7 +37,7 @@ import numpy as np
 
 from tightrope.logic.accepting import towards
 from tightrope.logic.solving import Directions, Solve, opposite, reaching, require_constant
-from tightrope.logic.values import StateBounds
+from tightrope.logic.values import BoundedValue, StateBounds
 from tightrope.model.graph.components import EndComponents, maximal_end_components
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
@@ -65,7 +65,7 @@ def bias_of_chain(part: MDP | IntervalMDP, reward: FloatArray, nature: Direction
         return _bias(part, part.probability, reward)
     values: FloatArray = np.zeros(structure.states)
     for _ in range(_MOST_ANSWERS):
-        result = _bias(part, _answer(part, values, nature), reward)
+        result = _bias(part, worst_distributions(part, values, nature), reward)
         if result is None:
             return None
         change = float(np.abs(result - values).max())
@@ -100,8 +100,8 @@ def _bias(part: MDP | IntervalMDP, probability: FloatArray, reward: FloatArray) 
     return solved
 
 
-def _answer(part: IntervalMDP, values: FloatArray, nature: Direction) -> FloatArray:
-    """The distribution within the intervals that is worst, or best, for the values."""
+def worst_distributions(part: IntervalMDP, values: FloatArray, nature: Direction) -> FloatArray:
+    """The distributions within the intervals, all choices', that are worst, or best, for the values."""
     structure = part.structure
     owner, starts = structure.transition_choice, structure.transition_start[:-1]
     there = values[structure.successor] * (1.0 if nature is Direction.MIN else -1.0)
@@ -117,15 +117,6 @@ def _answer(part: IntervalMDP, values: FloatArray, nature: Direction) -> FloatAr
 
 MOST_ROUNDS = 100_000
 _CHECK_EVERY = 16
-
-
-@dataclass(frozen=True, eq=False)
-class LongRun:
-    """Bounds for every state; `missed` says why they are wide, where they are."""
-
-    bounds: StateBounds
-    iterations: int
-    missed: str | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,12 +150,12 @@ def bound_average(
     directions: Directions,
     precision: float,
     solve: Solve,
-) -> LongRun:
+) -> BoundedValue:
     """Bounds on the best long-run average of a reward per choice, for an agent and nature."""
     agent, nature = directions
     if agent is Direction.MIN:
         turned = bound_average(model, -reward, opposite(directions), precision, solve)
-        return LongRun(turned.bounds.negated(), turned.iterations, turned.missed)
+        return BoundedValue(turned.bounds.negated(), turned.iterations, turned.missed)
     gains = gains_of(model, reward, nature, precision, solve)
     quotient = ComponentQuotient.of(model, gains.components)
     reached = reached_averages(quotient, gains, nature, solve)
@@ -172,7 +163,7 @@ def bound_average(
     value = StateBounds(value.lower, value.upper, largest)  # rewards cancel, or are met ever less often
     wide = float((gains.high - gains.low).max(initial=0.0)) > precision * max(1.0, largest)
     missed = "the averages of an end component were not found closely enough" if wide else None
-    return LongRun(value, gains.rounds + reached.iterations, missed)
+    return BoundedValue(value, gains.rounds + reached.iterations, missed)
 
 
 def gains_of(
@@ -241,20 +232,10 @@ def expectation(part: MDP | IntervalMDP, nature: Direction) -> Callable[[FloatAr
             shape=(structure.choices, structure.states),
         )
         return lambda values: matrix @ values
-    owner, starts = structure.transition_choice, structure.transition_start[:-1]
-    width, sign = part.upper - part.lower, 1.0 if nature is Direction.MIN else -1.0
-    spare = 1 - np.add.reduceat(part.lower, starts)
-
-    def spread(values: FloatArray) -> FloatArray:
-        there = values[structure.successor]
-        order = np.lexsort((sign * there, owner))
-        room = width[order]
-        before = np.cumsum(room) - room
-        before -= before[starts][owner]
-        selected = np.clip(spare[owner] - before, 0, room)
-        return np.add.reduceat((part.lower[order] + selected) * there[order], starts)
-
-    return spread
+    starts = structure.transition_start[:-1]
+    return lambda values: np.add.reduceat(
+        worst_distributions(part, values, nature) * values[structure.successor], starts
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,10 +256,11 @@ class Reached:
     def bounds(self, node: OffsetArray) -> StateBounds:
         """Of every state of the model."""
         if self.below is None or self.above is None:
-            return StateBounds(np.full(len(node), self.least), np.full(len(node), self.least))
+            return StateBounds.constant(self.least, self.least, len(node))
         share = StateBounds(self.below.lower[node], self.above.upper[node])
-        bottom, span = (_constant(value, len(node)) for value in (self.floor, self.largest - self.floor))
-        mixed = bottom.plus(StateBounds(down(span.lower), up(span.upper)).times(share))
+        span = self.largest - self.floor
+        bottom = StateBounds.constant(self.floor, self.floor, len(node))
+        mixed = bottom.plus(StateBounds.constant(down(span), up(span), len(node)).times(share))
         lower, upper = np.maximum(mixed.lower, self.least), np.minimum(mixed.upper, self.largest)
         return StateBounds(lower, upper)
 
@@ -296,10 +278,6 @@ def reached_averages(quotient: ComponentQuotient, gains: Gains, nature: Directio
         may = np.clip(up(up(gains.high - floor) / narrow), 0, 1)
     below, above = (solve(quotient.stopping(share), quotient.winning(nature)) for share in (wins, may))
     return Reached(floor, least, largest, below, above)
-
-
-def _constant(value: float, size: int) -> StateBounds:
-    return StateBounds(np.full(size, value), np.full(size, value))
 
 
 def average_policy(

@@ -19,7 +19,7 @@ from tightrope.logic.reward_bounds import bound_rewarded, bound_window, expand_r
 from tightrope.logic.solving import Directions, Solve
 from tightrope.logic.temporal import PathBounds, SteeredPath, Translator, bound_path, bound_reward
 from tightrope.logic.translation import is_co_safe
-from tightrope.logic.values import StateBounds
+from tightrope.logic.values import BoundedValue, StateBounds
 from tightrope.model.mdp import JOINT_BOUNDS, MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.policy import Policy
@@ -41,6 +41,8 @@ from tightrope.prism.properties.shape import check_is_path, co_safe_path, operat
 from tightrope.prism.properties.state_formulas import StateFormulas
 from tightrope.solver.solution import Solution, SolveOptions
 from tightrope.solver.solve import solve
+
+_PLAIN = (QueryKind.PLAIN, QueryKind.INSTANTANEOUS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,14 +80,14 @@ class Operators:
         self, operator: ValueOperator, precision: float, starts: OffsetArray, is_whole: bool
     ) -> tuple[StateBounds, Fraction | None]:
         """Certified bounds of the value that an operator is about, and what it is compared with."""
-        path = operator.path
-        answer = self._answers(operator_kind(operator))
-        if isinstance(path, RewardFormula) and answer != self._plain:
+        kind = operator_kind(operator)
+        answer: Callable[[OperatorTask], StateBounds] = getattr(self, f"_{kind.name.lower()}")
+        if isinstance(operator.path, RewardFormula) and kind not in _PLAIN:
             self._refuse_options(operator)
-        elif answer != self._plain:
+        elif kind not in _PLAIN:
             refuse_reward_options(self.options)
         agent, nature, reading = read_directions(operator, self.file, self.structure, self.options)
-        if answer not in (self._plain, self._temporal, self._co_safe):
+        if kind not in (*_PLAIN, QueryKind.LTL, QueryKind.CO_SAFE_REWARD):
             self.tell_joint()
         bounds = answer(OperatorTask(operator, (agent, nature), starts, precision, is_whole))
         if reading is not None:
@@ -126,19 +128,6 @@ class Operators:
         if reading not in self.readings:
             self.readings.append(reading)
 
-    def _answers(self, kind: QueryKind) -> Callable[[OperatorTask], StateBounds]:
-        """Which method answers operators of a kind."""
-        answers = {
-            QueryKind.CVAR: self._cvar,
-            QueryKind.CONDITIONAL: self._conditional,
-            QueryKind.REWARD_BOUNDED: self._solve_reward,
-            QueryKind.LTL: self._temporal,
-            QueryKind.LONG_RUN: self._long_run,
-            QueryKind.LATE_REWARD: self._window,
-            QueryKind.CO_SAFE_REWARD: self._co_safe,
-        }
-        return answers.get(kind, self._plain)
-
     def _solver(self, precision: float) -> Solve:
         return lambda model, objective: self.solve(model, objective, precision)
 
@@ -165,7 +154,7 @@ class Operators:
                 operator.position,
             )
 
-    # --- the kinds -------------------------------------------------------------------------
+    # --- the kinds: a method for each that one operator can be ----------------------------
 
     def _plain(self, task: OperatorTask) -> StateBounds:
         objective = read_objective(task.operator, self.file, self.structure, self.options, self._nested)
@@ -173,7 +162,9 @@ class Operators:
         self._noted_factors(task, solution)
         return StateBounds(solution.lower, solution.upper)
 
-    def _solve_reward(self, task: OperatorTask) -> StateBounds:
+    _instantaneous = _plain
+
+    def _reward_bounded(self, task: OperatorTask) -> StateBounds:
         assert isinstance(task.operator.path, Expression)
         earned = expand_reward_bound(task.operator.path, self._formulas, self.structure)
         assert earned is not None
@@ -183,7 +174,7 @@ class Operators:
         self._note(task, result.solution)
         return result.bounds
 
-    def _temporal(self, task: OperatorTask) -> StateBounds:
+    def _ltl(self, task: OperatorTask) -> StateBounds:
         path = task.operator.path
         assert isinstance(path, Expression)
         check_is_path(path)
@@ -204,7 +195,7 @@ class Operators:
         self._noted_factors(task, result.solution)
         return result.bounds
 
-    def _co_safe(self, task: OperatorTask) -> StateBounds:
+    def _co_safe_reward(self, task: OperatorTask) -> StateBounds:
         """A reward that is earned until a co-safe path formula is satisfied."""
         assert isinstance(task.operator.path, RewardFormula)
         path = co_safe_path(task.operator.path)
@@ -228,7 +219,7 @@ class Operators:
         self._noted_factors(task, result.solution)
         return result.bounds
 
-    def _window(self, task: OperatorTask) -> StateBounds:
+    def _late_reward(self, task: OperatorTask) -> StateBounds:
         """A reward of late steps."""
         path = task.operator.path
         assert isinstance(path, RewardFormula)
@@ -290,7 +281,10 @@ class Operators:
             result = bound_beginning_anew(
                 self._joint, *both, atoms, task.directions, start, self._solver(task.precision)
             )
-            lower[start], upper[start], impossible[start] = result.lower, result.upper, not result.is_possible
+            impossible[start] = result is None
+            if result is None:
+                continue
+            lower[start], upper[start] = result.lower[0], result.upper[0]
             self.iterations += result.iterations
             if not result.is_certified:
                 self._miss(task, f"not close enough in state {self.structure.state_name(start)}")
@@ -317,13 +311,16 @@ class Operators:
             reward = RewardStructure(self._formulas.states(path.target).astype(np.float64))
         earned, solve = reward.per_choice(model.structure), self._solver(task.precision / 4)
         result = bound_average(model, earned, directions, task.precision, solve)
+        bounds = self._noted(task, result)
+        if not is_share:
+            return bounds
+        return StateBounds(np.maximum(bounds.lower, 0.0), np.minimum(bounds.upper, 1.0), bounds.unit)
+
+    def _noted(self, task: OperatorTask, result: BoundedValue) -> StateBounds:
         self.iterations += result.iterations
         if result.missed is not None:
             self._miss(task, result.missed)
-        lower, upper = result.bounds.lower, result.bounds.upper
-        if is_share:
-            lower, upper = np.maximum(lower, 0.0), np.minimum(upper, 1.0)
-        return StateBounds(lower, upper, result.bounds.unit)
+        return result.bounds
 
     def _cvar(self, task: OperatorTask) -> StateBounds:
         """The mean of the worst part of all plays."""
@@ -368,10 +365,7 @@ class Operators:
                 self.tell("CVaR…max is that of the initial states")
                 starts = np.array(self.structure.initial_states)
             result = bound_largest_cvar(problem, starts, self.structure.states, level, task.precision / 2)
-        self.iterations += result.iterations
-        if result.missed:
-            self._miss(task, "not close enough")
-        return result.bounds
+        return self._noted(task, result)
 
     def _believe(self, bounds: PathBounds) -> None:
         if bounds.is_believed:

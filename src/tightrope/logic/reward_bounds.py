@@ -44,13 +44,13 @@ _TAKES = "a bound on a reward goes with F, G and U over state formulas"
 
 @dataclass(frozen=True, eq=False)
 class RewardBounded:
-    """`allowed U target` within `lower ≤ earned ≤ upper`, or the complement of it; a reward per choice."""
+    """`allowed U target` while what was earned is within `limits` (the last may be None), or the complement
+    of it; a reward per choice."""
 
     target: BoolArray
     allowed: BoolArray
     earned: FloatArray
-    lower: int
-    upper: int | None
+    limits: tuple[int, int | None]
     complement: bool
 
 
@@ -65,13 +65,13 @@ def expand_reward_bound(
         is_path(inner.right) or (inner.left is not None and is_path(inner.left))
     ):
         raise Complaint(_TAKES, inner.position)
-    lower, upper = steps_of(inner.bound, formulas, inner.position)
+    limits = steps_of(inner.bound, formulas, inner.position)
     right = formulas.states(inner.right)
     is_global = inner.operator is PathOperator.GLOBALLY
     allowed = np.ones(structure.states, np.bool_) if inner.left is None else formulas.states(inner.left)
     reward = _structure_of(inner.bound, inner, structure).per_choice(structure)
     require_whole(reward, f'"{inner.bound.reward}"', "as a bound on them needs", inner.position)
-    return RewardBounded(~right if is_global else right, allowed, reward, lower, upper, is_global != negated)
+    return RewardBounded(~right if is_global else right, allowed, reward, limits, is_global != negated)
 
 
 def require_whole(reward: FloatArray, name: str, why: str, position: Position | None) -> None:
@@ -95,20 +95,21 @@ def bound_rewarded(
     states, longer = model.states, through_choices(model)
     amounts, place = np.unique(np.concatenate([[0.0], problem.earned]), return_inverse=True)
     letter = np.concatenate([np.full(states, place[0]), place[1:]]).astype(np.int32)
-    most = problem.lower if problem.upper is None else problem.upper + 1
+    least, last = problem.limits
+    most = least if last is None else last + 1
     if most >= MOST_STATES:
         raise Complaint(f"a bound on a reward is less than {MOST_STATES:,}", None)
     sums = np.minimum(np.arange(most + 1)[:, None] + amounts[None, :], most)
     letters = Letters(letter, tuple(range(len(amounts))))
     product = product_of(Support.of(longer), letters, Automaton(sums.astype(np.int32)), starts)
-    inside = product.memory >= problem.lower
-    if problem.upper is not None:
-        inside &= product.memory <= problem.upper
+    inside = product.memory >= least
+    if last is not None:
+        inside &= product.memory <= last
     choices = np.ones(model.structure.choices, np.bool_)
     target = np.concatenate([problem.target, ~choices])[product.state] & inside
     allowed = np.concatenate([problem.allowed, choices])[product.state]
-    if problem.upper is not None:
-        allowed = allowed & (product.memory <= problem.upper)
+    if last is not None:
+        allowed = allowed & (product.memory <= last)
     solution = solve(
         product.model(longer), reaching(directions, target, allowed | target, problem.complement)
     )

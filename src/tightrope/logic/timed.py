@@ -64,10 +64,10 @@ _TAILS = (1e-10, 1e-50, 1e-150)
 
 @dataclass(frozen=True)
 class TimeBound:
-    """lower ≤ time ≤ upper; `after_start` says that the very beginning does not count."""
+    """From `begin` to `end` (None: for ever); `after_start` says that the very beginning does not count."""
 
-    lower: Fraction
-    upper: Fraction | None
+    begin: Fraction
+    end: Fraction | None
     after_start: bool
 
 
@@ -144,15 +144,15 @@ class TimedOperators(Operators):
         assert path.bound is not None
         bound = time_bound(path.bound, self._formulas)
         problem = path_problem(replace(path, bound=None), self._formulas)
-        if path.operator is PathOperator.WEAK_UNTIL and (bound.lower > 0 or bound.after_start):
+        if path.operator is PathOperator.WEAK_UNTIL and (bound.begin > 0 or bound.after_start):
             raise Complaint("W with a lower bound on its time is not supported", path.position)
         complement = problem.complement != negated
         _, nature, _ = read_directions(operator, self.file, self.structure, self.options)
         maximise = (nature is Direction.MAX) != complement
-        later = self._solve_unbounded(problem, maximise, precision) if bound.upper is None else None
+        later = self._solve_unbounded(problem, maximise, precision) if bound.end is None else None
 
         def bounded(tail: float) -> tuple[Pair, int]:
-            how = TimeHorizon(bound.lower, tail, maximise, self._deadline)
+            how = TimeHorizon(bound.begin, tail, maximise, self._deadline)
             return until(self.chain, problem, bound, how, later)
 
         low, high = self._refine(operator, bounded, precision, complement)
@@ -267,13 +267,13 @@ def until(
     there is no t2."""
     allowed = np.ones(chain.states, np.bool_) if problem.allowed is None else problem.allowed
     steps = 0
-    if bound.upper is not None:
+    if bound.end is not None:
         worth = problem.target.astype(np.float64)
-        window = replace(before, time=bound.upper - bound.lower)
+        window = replace(before, time=bound.end - bound.begin)
         active = allowed & ~problem.target
         later, steps = expect_at(chain, active, worth, np.zeros(chain.states), window)
     assert later is not None
-    if bound.lower == 0 and not bound.after_start:
+    if bound.begin == 0 and not bound.after_start:
         return later, steps
     nothing = np.zeros(chain.states)
     (low, _), first = expect_at(chain, allowed, nothing, np.maximum(later[0], 0.0), before)

@@ -122,11 +122,7 @@ def suffix_automaton(
         return None
     repeated = [np.array([promises[i] == TRUE for _, _, promises, _ in states]) for i in range(len(goals))]
     width = len(letters)
-
-    def wide(mask: BoolArray) -> BoolArray:
-        return np.repeat(mask[:, None], width, axis=1)
-
-    return automaton, RabinPair(wide(avoided), tuple(wide(mask) for mask in repeated))
+    return automaton, RabinPair(_wide(avoided, width), tuple(_wide(mask, width) for mask in repeated))
 
 
 def assume_bans(part: Elementary, lasting: frozenset[Elementary]) -> Formula:

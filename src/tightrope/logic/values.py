@@ -57,6 +57,11 @@ class StateBounds:
     upper: FloatArray
     unit: float = 0.0
 
+    @staticmethod
+    def constant(lower: float, upper: float, states: int) -> StateBounds:
+        """The same bounds in every state."""
+        return StateBounds(np.full(states, lower), np.full(states, upper))
+
     @property
     def size(self) -> float:
         """The largest finite magnitude."""
@@ -123,6 +128,15 @@ class StateBounds:
         if comparison == ">":
             return StateTruth(self.lower > below, self.upper <= below)
         return StateTruth(self.upper <= below, self.lower > below)
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedValue:
+    """Bounds for every state; `missed` says why they are wide, where they are."""
+
+    bounds: StateBounds
+    iterations: int
+    missed: str | None
 
 
 def round_half_up(values: FloatArray) -> FloatArray:

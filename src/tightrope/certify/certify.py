@@ -18,7 +18,7 @@ from tightrope import __version__
 from tightrope.certificate.problem import Certificate
 from tightrope.certify.certificate_file import as_file
 from tightrope.certify.learned import certificate_of
-from tightrope.certify.problem import CERTIFIABLE, asked_of, provable, to_problem
+from tightrope.certify.problem import asked_of, provable, to_problem
 from tightrope.certify.solved import composed_certificate, refuse_steps, to_certificate
 from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number
 from tightrope.io.output import CERTIFICATE, OutputFile, claim_file, path_of
@@ -28,6 +28,7 @@ from tightrope.model.mdp import JOINT_BOUNDS, IntervalMDP
 from tightrope.model.parameters import Point
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import as_policy
+from tightrope.prism.properties.capabilities import has_own_certificate
 from tightrope.prism.properties.query import Query
 from tightrope.problem import Model, Problem, problem_of, require_discrete
 from tightrope.solver.solution import SolveOptions
@@ -83,7 +84,7 @@ def certify(
     model = require_discrete(problem.model)
     theta = _point(model, at)
     claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
-    if problem.query.kind in CERTIFIABLE:
+    if has_own_certificate(problem.query.kind):
         if policy is not None:
             raise InputError("certificates of averages and temporal formulas are about the best policy")
         effort = SolveOptions(

@@ -34,7 +34,7 @@ from tightrope.model.ranges import denominators, prove_signs
 from tightrope.model.structure import ParametricReward, Structure
 from tightrope.numerics.arrays import BoolArray
 from tightrope.prism.parse.property_syntax import RewardFormula, spell
-from tightrope.prism.properties.capabilities import QueryKind
+from tightrope.prism.properties.capabilities import QueryKind, has_own_certificate
 from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.resolve import DirectionReading, refuse_reward_options
 from tightrope.solver.bellman.interval import IntervalOperator
@@ -206,14 +206,10 @@ class Asked:
     limit: tuple[str, Fraction] | None = None
 
 
-CERTIFIABLE = (QueryKind.LTL, QueryKind.LONG_RUN)
-"""Queries that certificates cover although they are no single objective of the solver's."""
-
-
 def asked_of(query: Query, translator: str | None = None) -> Asked:
     """What is asked, in the words of a certificate; `translator` is the command of another program, whose
     automata of formulas that are neither safe nor co-safe are taken."""
-    if query.kind not in CERTIFIABLE:
+    if not has_own_certificate(query.kind):
         raise InputError(
             f"no certificate is about {query.text}: they are about one P or R over a simple path or a "
             "reward, one long-run average, or one P over a temporal formula"

@@ -215,9 +215,10 @@ def _objective(
     """What a property asks of a model, and its threshold; a long-run average or a temporal formula is read
     for itself. `timed`: the model is the jumps of a chain in continuous time, of which nothing that speaks of
     time is asked."""
-    from tightrope.certify.problem import CERTIFIABLE, asked_of
+    from tightrope.certify.problem import asked_of
     from tightrope.model.mdp import IntervalMDP, counts_steps
     from tightrope.prism.parse.parser import parse_properties
+    from tightrope.prism.properties.capabilities import has_own_certificate
     from tightrope.prism.properties.query import pick, read_query
     from tightrope.prism.properties.resolve import PropertyOptions
     from tightrope.prism.properties.shape import EMBEDDED, kind_of, refuse_time
@@ -227,7 +228,7 @@ def _objective(
         file = parse_properties(property, "`property`")
         if timed:
             refuse_time(file, EMBEDDED)
-        if kind_of(pick(file).formula, file) in CERTIFIABLE:
+        if has_own_certificate(kind_of(pick(file).formula, file)):
             options = PropertyOptions(is_interval=isinstance(model, IntervalMDP))
             question = asked_of(read_query(pick(file), file, model.structure, options), translator)
             if question.sides is not None:

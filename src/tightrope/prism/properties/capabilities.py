@@ -202,6 +202,11 @@ def supports(kind: QueryKind, task: Task) -> bool:
     return CAPABILITIES[kind].takes(task)
 
 
+def has_own_certificate(kind: QueryKind) -> bool:
+    """Whether certificates cover such queries although they are no single objective of the solver's."""
+    return kind is not QueryKind.PLAIN and supports(kind, Task.CERTIFICATE)
+
+
 def require_task(kind: QueryKind, text: str, task: Task) -> None:
     """Refuse a query, in the words of the table, where a task does not take its kind."""
     if not supports(kind, task):

@@ -158,6 +158,8 @@ def keep_compiled(dispatcher: Any) -> None:
     numba's own setting for the place is one for the whole process: while one thread changes it, another would
     write its machine code elsewhere, and load it from there. So every dispatcher gets a cache of its own.
     """
+    if not hasattr(dispatcher, "py_func"):  # NUMBA_DISABLE_JIT: the kernel's own text in Python
+        return
     function = dispatcher.py_func
     if kernel_directory(Path(function.__code__.co_filename)) is not None:
         try:

@@ -1,25 +1,12 @@
 """Results as files: the record of a run, its policies and learned models, and regions to compare with.
 
-The document of a learning run (`tightrope.io.results`): everything a report needs.
-
-Pictures need the shadows of a region on pairs of parameters: outer polygons, from the support function alone.
-For directions u_1, …, u_n around the circle the region lies in every half-plane u_i·θ ≤ h(u_i). Neighbouring
-lines meet in the corners of a polygon that contains the shadow and touches it n times. It works for every
-kind of region, whatever its shape; corners are plain float64.
-
-The policies of a result as they are written: each with the interval that it attains, computed anew.
-
-The interval of a policy holds its value under every nature in the sets, the true one among them with the
-ledger's confidence: nature against the policy gives one end, nature for it the other.
-
-The directory of a learning run: it appears whole or not at all.
-
-    result.json               everything a report needs (`tightrope.learning.result_files`)
+    result.json               everything a report needs (`tightrope.io.results`)
     robust-policy.json        the policy with the best guarantee
     optimistic-policy.json    the policy that is best if nature is kind
     robust-controller.json    in their place where the property is temporal: policies with memory, small ones
     robust-controller.dot …   as graphs, too
-and, where they are asked for (`exports`), as they can take long and be large:
+
+and, where they are wanted (`exports`), as they can take long and be large:
 
     learned.drn               the learned interval model, for Storm and for tightrope
     learned.tra .lab .sta …   the same as PRISM's explicit files
@@ -29,17 +16,20 @@ and, where they are asked for (`exports`), as they can take long and be large:
 
 With several kinds of sets, the files of each lie in a directory of its name. Rectangular sets are more than
 intervals: their model is the hull, as in expression sets. Coupled sets are no interval model at all, and have
-policies alone.
-
-All is written to a hidden directory first and takes its place in the end, so that Ctrl-C leaves nothing
-behind. Only files that an earlier run of the same kind wrote, and that nobody has changed since, are replaced
+policies alone. The directory appears whole or not at all: everything is written to a hidden one first. Only
+files that an earlier run of the same kind wrote, and that nobody has changed since, are replaced
 (`tightrope.io.output`).
 
-Regions of other kinds beside the one that was learned with, as entries for the document of a run.
+Each policy is written with the interval that it attains, computed anew. It holds the policy's value under
+every nature in the sets, the true one among them with the ledger's confidence: nature against the policy
+gives one end, nature for it the other.
 
-`tightrope learn` builds one region, and its document holds that one. For a picture that compares them, the
-others are built here from the same counts at the same δ. Each holds with its confidence on its own; kinds
-whose assumption the data do not satisfy are left out, and so are kinds that the model does not admit.
+Pictures need the shadows of a region on pairs of parameters: outer polygons, from the support function alone.
+For directions u_1, …, u_n around the circle the region lies in every half-plane u_i·θ ≤ h(u_i). Neighbouring
+lines meet in the corners of a polygon that contains the shadow and touches it n times, whatever the shape of
+the region; corners are plain float64. Regions of other kinds are built for comparison from the same counts at
+the same δ: each holds with its confidence on its own, and kinds whose assumption the data do not satisfy, or
+that the model does not admit, are left out.
 """
 
 from __future__ import annotations
@@ -203,7 +193,7 @@ def document(
         data=_data(counts, setting),
         options=_options(options),
         policy=setting.policy,
-        truth=_truth(setting),
+        truth=None if setting.truth is None else TruthFacts(dict(setting.truth), setting.true_value),
         expressions=ExpressionTexts(
             total=len(model.expressions.nonconstant),
             index=listed.tolist(),
@@ -275,13 +265,6 @@ def _options(options: LearnOptions) -> OptionFacts:
         cost_range=UNSET if options.cost_range is None else options.cost_range,
         cost_sd=UNSET if options.cost_sd is None else options.cost_sd,
     )
-
-
-def _truth(setting: Setting) -> TruthFacts | None:
-    if setting.truth is None:
-        return None
-    value = setting.true_value
-    return TruthFacts(dict(setting.truth), value)
 
 
 def _events(intervals: EventIntervals) -> EventTable:

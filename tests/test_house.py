@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -23,6 +25,20 @@ def test_what_has_been_reached_is_kept() -> None:
     assert set(measured) == set(house.REACHED)
     worse = {name: value for name, value in measured.items() if value > house.REACHED[name]}
     assert worse == {}, "the house grew: merge or delete something, or say in tools/house.py why it must"
+
+
+def test_the_walk_names_functions_where_they_are() -> None:
+    root = TOOL.parents[1]
+    stops = re.findall(
+        r"^\| (\d+) \| `([\w/]+\.py):(\d+)` `(\w+)`", (root / "docs" / "walk.md").read_text(), re.M
+    )
+    assert [int(number) for number, *_ in stops] == list(range(1, 17))
+    for _, file, line, name in stops:
+        tree = ast.parse((root / "src" / "tightrope" / file).read_text())
+        lines = [
+            node.lineno for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == name
+        ]
+        assert any(abs(int(line) - place) <= 60 for place in lines), (file, name, lines)
 
 
 def test_circles_are_found_whatever_their_length() -> None:

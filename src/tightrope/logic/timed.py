@@ -47,8 +47,7 @@ from tightrope.prism.parse.syntax import Complaint, Expression, Type, position_o
 from tightrope.prism.properties.capabilities import CAPABILITIES, ModelKind, QueryKind
 from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.resolve import (
-    PathProblem,
-    path_problem,
+    path_objective,
     read_directions,
     refuse_reward_options,
     reward_structure_of,
@@ -143,7 +142,7 @@ class TimedOperators(Operators):
         refuse_reward_options(self.options)
         assert path.bound is not None
         bound = time_bound(path.bound, self._formulas)
-        problem = path_problem(replace(path, bound=None), self._formulas)
+        problem = path_objective(replace(path, bound=None), self._formulas, Direction.MAX, Direction.MAX)
         if path.operator is PathOperator.WEAK_UNTIL and (bound.begin > 0 or bound.after_start):
             raise Complaint("W with a lower bound on its time is not supported", path.position)
         complement = problem.complement != negated
@@ -158,7 +157,7 @@ class TimedOperators(Operators):
         low, high = self._refine(operator, bounded, precision, complement)
         return StateBounds(low, high)
 
-    def _solve_unbounded(self, problem: PathProblem, maximise: bool, precision: float) -> Pair:
+    def _solve_unbounded(self, problem: Objective, maximise: bool, precision: float) -> Pair:
         direction = Direction.MAX if maximise else Direction.MIN
         objective = Objective(
             ObjectiveKind.UNTIL, direction, direction, target=problem.target, allowed=problem.allowed
@@ -258,13 +257,14 @@ class TimedOperators(Operators):
 
 def until(
     chain: CTMC | IntervalCTMC,
-    problem: PathProblem,
+    problem: Objective,
     bound: TimeBound,
     before: TimeHorizon,
     later: Pair | None,
 ) -> tuple[Pair, int]:
     """Bounds on P(a U[t1,t2] b), `before` with the time t1; `later` are those of the unbounded until where
     there is no t2."""
+    assert problem.target is not None
     allowed = np.ones(chain.states, np.bool_) if problem.allowed is None else problem.allowed
     steps = 0
     if bound.end is not None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from graphlib import CycleError, TopologicalSorter
+from typing import Any
 
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.syntax import (
@@ -87,13 +89,13 @@ Number = int | Fraction
 _MOST_BITS = 20_000
 """Numbers beyond this size are a mistake in the model, and exact arithmetic would stall on them."""
 
-_COMPARISONS: dict[str, Callable[[Number, Number], bool]] = {
-    "<": lambda left, right: left < right,
-    "<=": lambda left, right: left <= right,
-    ">": lambda left, right: left > right,
-    ">=": lambda left, right: left >= right,
-    "=": lambda left, right: left == right,
-    "!=": lambda left, right: left != right,
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "=": operator.eq,
+    "!=": operator.ne,
 }
 _LOGIC: dict[str, Callable[[bool, bool], bool]] = {
     "&": lambda left, right: left and right,
@@ -122,16 +124,16 @@ def apply(node: Expression, operands: Sequence[Value]) -> Value:
 
 
 def _binary(node: Binary, left: Value, right: Value) -> Value:
-    operator = node.operator
-    if operator in _LOGIC:
-        return _LOGIC[operator](bool(left), bool(right))
-    if operator in _COMPARISONS:
-        return _COMPARISONS[operator](left, right)
-    if operator == "+":
+    symbol = node.operator
+    if symbol in _LOGIC:
+        return _LOGIC[symbol](bool(left), bool(right))
+    if symbol in COMPARISONS:
+        return bool(COMPARISONS[symbol](left, right))
+    if symbol == "+":
         return left + right
-    if operator == "-":
+    if symbol == "-":
         return left - right
-    if operator == "*":
+    if symbol == "*":
         return left * right
     if right == 0:
         raise Complaint("division by zero", node.position)
@@ -150,16 +152,13 @@ def _call(node: Call, operands: Sequence[Value]) -> Value:
     if function == "round":
         return math.floor(Fraction(operands[0]) + Fraction(1, 2))
     if function == "mod":
-        return _modulo(int(operands[0]), int(operands[1]), node.position)
+        divisor = int(operands[1])
+        if divisor <= 0:
+            raise Complaint(f"mod needs a positive divisor, not {divisor}", node.position)
+        return int(operands[0]) % divisor
     if function == "pow":
         return _power(operands[0], operands[1], node.position)
     return _logarithm(Fraction(operands[0]), Fraction(operands[1]), node.position)
-
-
-def _modulo(dividend: int, divisor: int, position: Position | None) -> int:
-    if divisor <= 0:
-        raise Complaint(f"mod needs a positive divisor, not {divisor}", position)
-    return dividend % divisor
 
 
 def _power(base: Number, exponent: Number, position: Position | None) -> Number:
@@ -240,7 +239,6 @@ def _check(value: Value, position: Position | None) -> Value:
 Scope = Mapping[str, syntax.Type]
 
 _ARITHMETIC = frozenset("+-*/")
-_LOGIC_TYPES = frozenset(["&", "|", "=>", "<=>"])
 _EQUALITY = frozenset(["=", "!="])
 _ARITY = {"floor": 1, "ceil": 1, "round": 1, "pow": 2, "mod": 2, "log": 2}
 
@@ -305,7 +303,7 @@ def _article(type_: syntax.Type) -> str:
 def _type_of_binary(expression: syntax.Binary, scope: Scope) -> syntax.Type:
     left, right = type_of(expression.left, scope), type_of(expression.right, scope)
     operator = expression.operator
-    if operator in _LOGIC_TYPES:
+    if operator in _LOGIC:
         _need_bool(left, expression.left, operator)
         _need_bool(right, expression.right, operator)
         return syntax.Type.BOOL

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tightrope.numerics.rationals import RationalArray
-from tightrope.prism.expand.expressions import apply
+from tightrope.prism.expand.expressions import COMPARISONS, apply
 from tightrope.prism.explore.frame import (
     VARIABLE,
     Boolean,
@@ -30,15 +30,6 @@ from tightrope.prism.explore.frame import (
 from tightrope.prism.parse.syntax import Call, Complaint, Position
 
 N = TypeVar("N", bound=ValueNode)
-
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 
 
 class NodeGraph:
@@ -160,7 +151,7 @@ class NodeGraph:
 
     def checked(self, a: Integer, wrong: str, bound: int, message: str, position: Position | None) -> Integer:
         """`a`, where running it complains about rows with `a wrong bound`, such as `a < 1`."""
-        compare = _COMPARE[wrong]
+        compare = COMPARISONS[wrong]
         low, high = a.low, a.high
         if wrong == "<":
             low, high = max(low, bound), max(high, bound)
@@ -208,7 +199,7 @@ class NodeGraph:
         decided = None if a.fails or b.fails else _decide(relation, a, b)
         if decided is not None:
             return self.truth(decided)
-        function = _COMPARE[relation]
+        function = COMPARISONS[relation]
         if a.wide or b.wide:
             return self._boolean(
                 relation, (a, b), lambda frame: function(exact(a.value(frame)), exact(b.value(frame)))

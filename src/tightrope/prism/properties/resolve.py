@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -122,7 +122,7 @@ def read_objective(
                 raise Complaint("CVaR of discounted costs is not supported", operator.path.position)
             return _reward_objective(operator.path, reward, formulas, structure, (agent, nature), options)
         refuse_reward_options(options)
-        return _path_objective(operator.path, formulas, agent, nature)
+        return path_objective(operator.path, formulas, agent, nature)
 
 
 def formulas_of(
@@ -175,24 +175,6 @@ def _directions(
             f"write {letter}max=? or {letter}min=?",
         )
     return Direction.MAX, Direction.MIN
-
-
-def _path_objective(
-    path: Expression, formulas: StateFormulas, agent: Direction, nature: Direction
-) -> Objective:
-    problem = path_problem(path, formulas)
-    if problem.complement:
-        agent, nature = agent.opposite, nature.opposite
-    return Objective(
-        kind=problem.kind,
-        agent=agent,
-        nature=nature,
-        target=problem.target,
-        allowed=problem.allowed,
-        lower_steps=problem.lower_steps,
-        upper_steps=problem.upper_steps,
-        complement=problem.complement,
-    )
 
 
 def _reward_objective(
@@ -306,51 +288,45 @@ def refuse_reward_options(options: PropertyOptions) -> None:
         raise InputError("a terminal reward goes with rewards only", Location("`terminal_reward`"))
 
 
-@dataclass(frozen=True)
-class PathProblem:
-    """The fields of an `Objective` that a path formula determines."""
-
-    kind: ObjectiveKind
-    target: BoolArray
-    allowed: BoolArray | None
-    lower_steps: int
-    upper_steps: int | None
-    complement: bool
-
-
-def path_problem(expression: Expression, formulas: StateFormulas) -> PathProblem:
+def path_objective(
+    expression: Expression, formulas: StateFormulas, agent: Direction, nature: Direction
+) -> Objective:
     """The problem whose value, or whose complement's, is the probability of a simple path formula."""
     check_is_path(expression)
     path, negated = without_negation(expression)
     if not isinstance(path, PathFormula) or not is_simple_path(path):
         subject = CAPABILITIES[QueryKind.LTL].subject
         raise Complaint(f"{subject} not supported here", first_temporal(expression))
-    problem = _problem(path, formulas)
-    return replace(problem, complement=not problem.complement) if negated else problem
-
-
-def _problem(path: PathFormula, formulas: StateFormulas) -> PathProblem:
-    right = formulas.states(path.right)
+    target, left = formulas.states(path.right), None if path.left is None else formulas.states(path.left)
     lower, upper = steps_of(path.bound, formulas, path.position)
-    if path.operator is PathOperator.NEXT:
-        return PathProblem(ObjectiveKind.NEXT, right, None, 0, None, False)
-    if path.operator is PathOperator.EVENTUALLY:
-        return PathProblem(ObjectiveKind.UNTIL, right, None, lower, upper, False)
-    if path.operator is PathOperator.GLOBALLY:
-        return PathProblem(ObjectiveKind.UNTIL, ~right, None, lower, upper, True)
-    assert path.left is not None
-    left = formulas.states(path.left)
-    if path.operator is PathOperator.UNTIL:
-        return PathProblem(ObjectiveKind.UNTIL, right, left, lower, upper, False)
-    if path.operator is PathOperator.RELEASE:
-        return PathProblem(ObjectiveKind.UNTIL, ~right, ~left, lower, upper, True)
-    if lower > 0:
-        raise Complaint(
-            "W with a lower bound on its steps is not supported",
-            path.position,
-            "it has no agreed meaning; say it with U and G",
-        )
-    return PathProblem(ObjectiveKind.UNTIL, ~left & ~right, left & ~right, 0, upper, True)
+    allowed, complement = left, path.operator in _BANS
+    if path.operator in (PathOperator.GLOBALLY, PathOperator.RELEASE):
+        target, allowed = ~target, None if left is None else ~left
+    elif path.operator is PathOperator.WEAK_UNTIL:
+        assert left is not None
+        if lower > 0:
+            raise Complaint(
+                "W with a lower bound on its steps is not supported",
+                path.position,
+                "it has no agreed meaning; say it with U and G",
+            )
+        target, allowed = ~left & ~target, left & ~target
+    if complement != negated:
+        agent, nature = agent.opposite, nature.opposite
+    return Objective(
+        ObjectiveKind.NEXT if path.operator is PathOperator.NEXT else ObjectiveKind.UNTIL,
+        agent,
+        nature,
+        target=target,
+        allowed=allowed,
+        lower_steps=lower,
+        upper_steps=upper,
+        complement=complement != negated,
+    )
+
+
+_BANS = (PathOperator.GLOBALLY, PathOperator.WEAK_UNTIL, PathOperator.RELEASE)
+"""Their probability is that of the complement of an until formula."""
 
 
 def whole_steps(expression: Expression, formulas: StateFormulas, is_strict: bool) -> int:

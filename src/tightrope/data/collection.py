@@ -50,7 +50,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tightrope.data.counts import Batches, Counts, batch_ends, next_end
+from tightrope.data.counts import NO_COUNTS, Batches, Counts, add_counts, batch_ends, next_end
 from tightrope.data.design import OPEN_END, SamplingDesign, SamplingKind, absorbing_states, can_repeat_choice
 from tightrope.data.simulator import (
     DEFAULT_CAP,
@@ -313,10 +313,7 @@ class SteeredSimulator:
         parts = []
         for begin, end in zip(counts.batches.start[:-1], counts.batches.start[1:], strict=True):
             own = product.transition[counts.batches.transition[begin:end]]
-            transition, place = np.unique(own, return_inverse=True)
-            count = np.zeros(len(transition), np.int64)
-            np.add.at(count, place, counts.batches.count[begin:end])
-            parts.append((transition, count))
+            parts.append(add_counts((own, counts.batches.count[begin:end]), NO_COUNTS))
         repeats = can_repeat_choice(self.mdp.structure, self._stopping, self.cap)
         design = replace(counts.design, repeats=repeats)
         name = self.model_hash if self.model_hash is not None else self.mdp.hash()

@@ -125,10 +125,6 @@ class ColumnFinder:
             return self.given[role] or None
         return self._first(role, role, HABITS[role])
 
-    def state(self) -> str | None:
-        """The column of whole states."""
-        return self.role(STATE)
-
     def next_state(self, state: str | None) -> str | None:
         """The column of next states, for which the name of the states' own column counts, too."""
         if NEXT_STATE in self.given:
@@ -241,11 +237,8 @@ def _entries(texts: Sequence[str] | Mapping[str, str]) -> list[tuple[str, str]]:
     if isinstance(texts, Mapping):
         return [(str(role), str(column)) for role, column in texts.items()]
     listed = [texts] if isinstance(texts, str) else texts
-    return [_entry(piece, text) for text in listed for piece in _pieces(text)]
-
-
-def _pieces(text: str) -> list[str]:
-    return next(csv.reader([text], skipinitialspace=True), [])
+    pieces = ((next(csv.reader([text], skipinitialspace=True), []), text) for text in listed)
+    return [_entry(piece, text) for row, text in pieces for piece in row]
 
 
 def _entry(piece: str, text: str) -> tuple[str, str]:
@@ -438,7 +431,7 @@ def _state_columns(
     variables = tuple(structure.valuations)
     if by_index:
         return (StateNames.INDEX, *_whole_states(table, finder, "states are read by index"))
-    whole = None if STATE in variables else finder.state()
+    whole = None if STATE in variables else finder.role(STATE)
     present = [finder.variable(name) for name in variables]
     complete = bool(variables) and None not in present
     if states is StateNames.VARIABLES and not variables:
@@ -497,7 +490,7 @@ def _has_unknown_rewards(table: DataTable, structure: Structure, given: Mapping[
 def _whole_states(
     table: DataTable, finder: ColumnFinder, why: str
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    state = finder.state()
+    state = finder.role(STATE)
     if state is None:
         raise _missing(table, [STATE], why)
     next_state = finder.next_state(state)

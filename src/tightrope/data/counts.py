@@ -288,6 +288,10 @@ class Batches(Record):
         return result
 
 
+NO_COUNTS: tuple[OffsetArray, OffsetArray] = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+"""The sparse counts of a batch in which nothing was seen."""
+
+
 class BatchAccumulator:
     """Takes transitions in time order, each with its position: the number of its episode or row, from 0.
 
@@ -323,14 +327,12 @@ class BatchAccumulator:
 
     def add_to(self, transition: int, batch: int, times: int = 1) -> None:
         """The same for a batch by its number."""
-        empty = np.empty(0, dtype=np.int64)
-        self._parts += [(empty, empty)] * (batch + 1 - len(self._parts))
+        self._parts += [NO_COUNTS] * (batch + 1 - len(self._parts))
         self._parts[batch] = add_counts(self._parts[batch], (np.array([transition]), np.array([times])))
 
     def add_parts(self, parts: Sequence[tuple[OffsetArray, OffsetArray]]) -> None:
         """Add the batches that were counted elsewhere, from the first on."""
-        empty = np.empty(0, dtype=np.int64)
-        self._parts += [(empty, empty)] * (len(parts) - len(self._parts))
+        self._parts += [NO_COUNTS] * (len(parts) - len(self._parts))
         for batch, part in enumerate(parts):
             if len(part[0]):
                 self._parts[batch] = add_counts(self._parts[batch], part)
@@ -345,9 +347,8 @@ class BatchAccumulator:
         """All batches; where their number is known, empty ones are added at the end."""
         if self._pending:
             self._close()
-        empty = np.empty(0, dtype=np.int64)
         missing = max(0, (batches or 0) - len(self._parts))
-        return Batches.from_parts(self._parts + [(empty, empty)] * missing)
+        return Batches.from_parts(self._parts + [NO_COUNTS] * missing)
 
     def _close(self) -> None:
         seen = np.flatnonzero(self._count)
@@ -368,8 +369,7 @@ class BatchCounter:
         self.batches, self._transitions = batches, transitions
         dense = transitions * batches <= DENSE
         self._dense = np.zeros((batches, transitions), dtype=np.int64) if dense else None
-        empty = np.empty(0, dtype=np.int64)
-        self._sparse: list[tuple[OffsetArray, OffsetArray]] = [(empty, empty)] * (0 if dense else batches)
+        self._sparse = [NO_COUNTS] * (0 if dense else batches)
 
     def add(self, transition: OffsetArray, batch: OffsetArray) -> None:
         if self._dense is not None:

@@ -156,9 +156,12 @@ class _Search:
         self.matrices = np.concatenate([self.matrices, matrix[None]])
         self.weights = self._with_newest()
         self.correct()
-        kept = self.weights >= _SMALL_SHARE
-        self.atoms = [one for one, stays in zip(self.atoms, kept, strict=True) if stays]
-        self.matrices, self.weights = self.matrices[kept], self.weights[kept] / self.weights[kept].sum()
+        weighty = self.weights >= _SMALL_SHARE
+        self.atoms = [one for one, stays in zip(self.atoms, weighty, strict=True) if stays]
+        self.matrices, self.weights = (
+            self.matrices[weighty],
+            self.weights[weighty] / self.weights[weighty].sum(),
+        )
 
     def correct(self) -> bool:
         """Multiplicative steps on all weights, as long as they help; whether they did."""
@@ -287,11 +290,11 @@ class Stage:
     def _nearby(self, robust: Policy) -> Sequence[Policy]:
         """The best policies at two points of the region, far apart in what the robust policy depends on."""
         question, information = self.question, self.information
-        found = find_directions(information, question.objective, robust, coupled=True)
-        if found is None or not len(found):
+        directions_there = find_directions(information, question.objective, robust, coupled=True)
+        if directions_there is None or not len(directions_there):
             return ()
-        along = np.linalg.solve(self.past, found.vector[0])
-        length = float(np.sqrt(max(found.vector[0] @ along, 0.0)))
+        along = np.linalg.solve(self.past, directions_there.vector[0])
+        length = float(np.sqrt(max(directions_there.vector[0] @ along, 0.0)))
         if not length > 0.0:
             return ()
         policies = []

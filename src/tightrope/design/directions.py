@@ -60,8 +60,8 @@ class Directions:
         """Σ weight·‖·‖ over these vectors, collinear ones as one."""
         length = np.linalg.norm(vectors, axis=1)
         size = weight * length
-        kept = size > 0.0
-        size, unit = size[kept], vectors[kept] / length[kept, None]
+        nonzero = size > 0.0
+        size, unit = size[nonzero], vectors[nonzero] / length[nonzero, None]
         if not len(size):
             return Directions(np.zeros((0, vectors.shape[1])), np.zeros(0))
         leading = np.take_along_axis(unit, np.abs(unit).argmax(axis=1)[:, None], axis=1)
@@ -268,12 +268,14 @@ def main_combinations(
     length = np.linalg.norm(flat, axis=1)
     scatter = (flat * (directions.weight / np.maximum(length, 1e-300))[:, None]).T @ flat
     size, axes = np.linalg.eigh(scatter)
-    found: list[Combination] = []
+    combinations: list[Combination] = []
     for k in np.argsort(-size)[:MOST_COMBINATIONS].tolist():
         share = float(size[k] / max(size.sum(), 1e-300))
-        if share >= LEAST_SHARE or not found:
-            found.append(Combination(write_combination(information, basis @ (root * axes[:, k])), share))
-    return tuple(found)
+        if share >= LEAST_SHARE or not combinations:
+            combinations.append(
+                Combination(write_combination(information, basis @ (root * axes[:, k])), share)
+            )
+    return tuple(combinations)
 
 
 def without_information(
@@ -313,8 +315,10 @@ def write_combination(information: Information, combination: FloatArray) -> str:
     largest = int(matters.argmax())
     terms = []
     scaled = combination / combination[largest]
-    for name, weight, kept in zip(information.names, scaled, matters >= 0.01 * matters[largest], strict=True):
-        if not kept:
+    for name, weight, matters_enough in zip(
+        information.names, scaled, matters >= 0.01 * matters[largest], strict=True
+    ):
+        if not matters_enough:
             continue
         size = "" if abs(abs(weight) - 1.0) < 0.005 else f"{abs(weight):.2g}*"
         terms.append((f"{size}{name}", weight < 0))

@@ -60,16 +60,16 @@ class Experiments:
     def of(known: Information, price: FloatArray | None = None) -> Experiments:
         """Those of a model at an estimate; `price` is per signature, 1 by default."""
         signatures = known.model.signatures
-        told: list[int] = []
+        signatures_told: list[int] = []
         factors: list[FloatArray] = []
         for number in range(len(signatures)):
             rows = signatures.expression[signatures.start[number] : signatures.start[number + 1]]
             rows = rows[known.probability[rows] > NEGLIGIBLE]
             factor = _compact(known.slope[rows] / np.sqrt(known.probability[rows])[:, None])
             if len(factor):
-                told.append(number)
+                signatures_told.append(number)
                 factors.append(factor)
-        which = np.array(told, dtype=np.int64)
+        which = np.array(signatures_told, dtype=np.int64)
         cost = np.ones(len(which)) if price is None else np.asarray(price, dtype=np.float64)[which]
         return Experiments(which, tuple(factors), cost)
 
@@ -99,9 +99,9 @@ class DrawDesign:
 
     def draws(self, total: int, signatures: int) -> OffsetArray:
         """Whole numbers of draws for all signatures of the model."""
-        found = np.zeros(signatures, dtype=np.int64)
-        found[self.experiments.signature] = whole_draws(self.share, total)
-        return found
+        drawn = np.zeros(signatures, dtype=np.int64)
+        drawn[self.experiments.signature] = whole_draws(self.share, total)
+        return drawn
 
 
 def design_draws(
@@ -137,14 +137,14 @@ def elfving(experiments: Experiments, direction: FloatArray) -> tuple[FloatArray
     """Shares of the money that are best for one direction without a past, and how far from the best the
     information they bring is at most; None where no draw tells anything about it."""
     weight = np.sqrt(experiments.price)
-    found = least_norms(experiments.factors, weight, direction)
-    if found is None or found.norm.sum() == 0.0:
+    norms = least_norms(experiments.factors, weight, direction)
+    if norms is None or norms.norm.sum() == 0.0:
         return None
-    spent = weight * found.norm
+    spent = weight * norms.norm
     spent = np.where(spent > 1e-9 * spent.sum(), spent, 0.0)
     share: FloatArray = spent / spent.sum()
     reached = _length(experiments, share, direction)
-    return share, max(reached / found.bound - 1.0, 0.0) if found.bound > 0.0 else np.inf
+    return share, max(reached / norms.bound - 1.0, 0.0) if norms.bound > 0.0 else np.inf
 
 
 def whole_draws(share: FloatArray, total: int) -> OffsetArray:
@@ -191,7 +191,7 @@ class _Problem:
 
     def improve(self, share: FloatArray) -> tuple[FloatArray, float, int]:
         """Multiplicative steps, until the distance from the best is small."""
-        found, distance, steps = share, np.inf, 0
+        best, distance, steps = share, np.inf, 0
         for number in range(STEPS):
             total = self.past + self.spend * np.tensordot(share, self.experiments, 1)
             gain = np.einsum("iab,ab->i", self.experiments, self.criterion.slope(total))
@@ -199,12 +199,12 @@ class _Problem:
             unit = max(self.criterion.unit(self.criterion.value(total)), 1e-300)
             apart = self.spend * (float(gain.max()) - mean) / unit
             if apart < distance:
-                found, distance, steps = share, apart, number
+                best, distance, steps = share, apart, number
             if distance <= CLOSE or mean <= 0.0:
                 break
             share = share * np.sqrt(np.maximum(gain, 0.0))
             share = share / share.sum()
-        return found, float(distance), steps
+        return best, float(distance), steps
 
 
 def _compact(factor: FloatArray) -> FloatArray:

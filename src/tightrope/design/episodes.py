@@ -213,8 +213,8 @@ def stationary(structure: Structure, occupancy: FloatArray) -> Policy:
 
 
 def _affordable(structure: Structure, cap: int) -> bool:
-    work, kept = structure.transitions * cap, structure.states * cap
-    return work <= MOST_SWEEP_WORK and kept <= MOST_DECISIONS
+    work, memory = structure.transitions * cap, structure.states * cap
+    return work <= MOST_SWEEP_WORK and memory <= MOST_DECISIONS
 
 
 def _longest(order: IndexArray, support: Support, stop: BoolArray) -> int:

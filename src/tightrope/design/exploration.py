@@ -126,20 +126,20 @@ class Designer:
     safety: Safety | None
 
     @staticmethod
-    def of(problem: Problem, delta: float, coupled: bool, asked: Explore) -> Designer:
+    def of(problem: Problem, delta: float, coupled: bool, explore: Explore) -> Designer:
         """For a learner's question; an episode ends where the objective is decided, or at the cap."""
         model, objective = problem.model, problem.objective
         assert isinstance(model, ParametricMDP)
         stop = find_decided_states(objective, model.states)
         safety = None
-        if asked.avoid is not None and asked.at_most is not None:
-            safety = Safety.of(model, asked.avoid, asked.at_most, stop)
+        if explore.avoid is not None and explore.at_most is not None:
+            safety = Safety.of(model, explore.avoid, explore.at_most, stop)
             stop = stop | safety.bad
-        asked.price.per_choice(model.structure)
+        explore.price.per_choice(model.structure)
         radius = math.sqrt(2.0 * (math.log(1.0 / delta) + 3.0 + len(model.parameters.names)))
-        question = Question(model, objective, stop, asked.cap, coupled, radius)
+        question = Question(model, objective, stop, explore.cap, coupled, radius)
         lost = safety.bad if safety is not None else bad_states(objective, model.states)
-        return Designer(question, asked.price, lost, safety)
+        return Designer(question, explore.price, lost, safety)
 
     def design(
         self, counts: Counts, robust: Policy, optimistic: Policy, sets: Callable[[], Sets]
@@ -151,8 +151,8 @@ class Designer:
         per_episode = self.cost_of(followed)
         amount = max(counts.design.episodes or 0, FEWEST) * per_episode
         if self.safety is None:
-            found = stage.design(criterion, amount, self.oracle(stage))
-            explored = Explored(found, found.policy)
+            chosen = stage.design(criterion, amount, self.oracle(stage))
+            explored = Explored(chosen, chosen.policy)
         else:
             explored = self.keep_safe(sets(), stage, lambda ask: stage.design(criterion, amount, ask))
         if explored.design is None or not isinstance(criterion, Directions):
@@ -257,7 +257,7 @@ class Safety:
 
     def certified(self, sets: Sets, policy: Policy | None) -> tuple[float, Policy]:
         """A verified upper bound for the policy, or for the best one where none is given, over the sets."""
-        found = solve(
+        solution = solve(
             IntervalOperator.of(sets.interval_model()),
             self.objective,
             policy=policy,
@@ -265,7 +265,7 @@ class Safety:
             iterations=ITERATIONS,
             threads=1,
         )
-        return min(float(found.upper[sets.model.initial]), 1.0), policy or found.policy.at(0)
+        return min(float(solution.upper[sets.model.initial]), 1.0), policy or solution.policy.at(0)
 
     def certified_drawn(self, sets: Sets, policies: Sequence[tuple[float, Policy]], cap: int | None) -> float:
         """A verified upper bound where one of the policies is drawn per episode, by its share: nature may do
@@ -278,10 +278,10 @@ class Safety:
             if policy.depends_on_step:
                 assert cap is not None
                 objective = replace(objective, upper_steps=cap)
-            found = solve(
+            solution = solve(
                 kernel, objective, policy=policy, precision=PRECISION, iterations=ITERATIONS, threads=1
             )
-            total += share * min(float(found.upper[sets.model.initial]), 1.0)
+            total += share * min(float(solution.upper[sets.model.initial]), 1.0)
         weight = sum(share for share, _ in policies)
         return min(total / weight * (1.0 + ROUNDING), 1.0)
 
@@ -294,27 +294,27 @@ class Safety:
                 f"with the data so far the safest policy is certified at {least:.4g}\n"
                 "hint: begin with data that were collected otherwise (`data`), or allow more with `at_most`"
             )
-        bound, found = self.most, None
+        bound, safe = self.most, None
         for _ in range(REDESIGNS):
             try:
-                found = designed(bound)
+                safe = designed(bound)
             except NoPolicyKeepsBound:
                 break
-            reached, _ = self.certified(sets, found.policy)
+            reached, _ = self.certified(sets, safe.policy)
             if reached <= self.most:
-                return Explored(found, found.policy, reached)
+                return Explored(safe, safe.policy, reached)
             bound -= 1.05 * (reached - self.most)
             if bound <= 0.0:
                 break
         careful = occupancy(safest)
-        low, high, best = 0.0, 1.0, Explored(found, safest, least)
-        for _ in range(HALVINGS if found is not None else 0):
-            assert found is not None
+        low, high, best = 0.0, 1.0, Explored(safe, safest, least)
+        for _ in range(HALVINGS if safe is not None else 0):
+            assert safe is not None
             share = 0.5 * (low + high)
-            mixed = stationary(safest.structure, share * found.occupancy + (1.0 - share) * careful)
+            mixed = stationary(safest.structure, share * safe.occupancy + (1.0 - share) * careful)
             reached, _ = self.certified(sets, mixed)
             if reached <= self.most:
-                low, best = share, Explored(found, mixed, reached)
+                low, best = share, Explored(safe, mixed, reached)
             else:
                 high = share
         return best

@@ -509,12 +509,12 @@ def plausible_points(information: Information, matrix: FloatArray) -> FloatArray
     axes = extent[:, None] * basis / np.sqrt(values)
     rng = np.random.default_rng(_SEED)
     point, room = np.zeros(size), bounds - rows @ information.point
-    found = []
+    points_inside = []
     for _ in range(PAIRS):
         for _ in range(_MOVES * size):
             point = point + _move(rng, axes @ rng.normal(size=size), point, matrix, rows, room)
-        found += [point, -information.room(-point) * point]
-    result: FloatArray = information.point + _INSIDE * np.array(found)
+        points_inside += [point, -information.room(-point) * point]
+    result: FloatArray = information.point + _INSIDE * np.array(points_inside)
     return result
 
 

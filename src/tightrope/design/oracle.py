@@ -120,9 +120,9 @@ def _answer(atom: Atom, reward: FloatArray, upper: float) -> Answer:
 def _one_pass(episodes: Episodes, reward: FloatArray) -> Answer:
     structure = episodes.structure
     value = np.zeros(structure.states)
-    taken = structure.choice_start[:-1].copy()
-    _pass_backward(episodes.arrays, episodes.order, reward, value, taken)
-    atom = atom_of(episodes, Policy.of_choices(structure, taken))
+    choice = structure.choice_start[:-1].copy()
+    _pass_backward(episodes.arrays, episodes.order, reward, value, choice)
+    atom = atom_of(episodes, Policy.of_choices(structure, choice))
     return _answer(atom, reward, float(value[structure.initial]))
 
 
@@ -157,11 +157,11 @@ class _Equations:
 
     def answer(self, reward: FloatArray) -> Answer:
         structure = self.episodes.structure
-        taken, value, excess = self._improve(reward)
+        choice, value, excess = self._improve(reward)
         upper = float(value[structure.initial])
         if excess > 0.0:
             upper += excess * float(self._durations()[structure.initial])
-        return _answer(atom_of(self.episodes, Policy.of_choices(structure, taken)), reward, upper)
+        return _answer(atom_of(self.episodes, Policy.of_choices(structure, choice)), reward, upper)
 
     def _durations(self) -> FloatArray:
         """U ≥ 1 + P_c·U for every choice: the longest expected durations, scaled up by their own residual."""
@@ -178,19 +178,19 @@ class _Equations:
         from scipy.sparse.linalg import splu
 
         episodes, structure = self.episodes, self.episodes.structure
-        taken = structure.choice_start[:-1].copy()
+        choice = structure.choice_start[:-1].copy()
         value = np.zeros(structure.states)
         excess, least = np.inf, 1e-13 * float(np.abs(reward).max(initial=0.0))
         for _ in range(_MOST_ROUNDS):
             weight = np.zeros(structure.choices)
-            weight[taken] = 1.0
+            weight[choice] = 1.0
             matrix, inner = episodes.matrix(weight)
             system = (eye_array(len(inner)) - matrix).tocsc()
-            value[inner] = splu(system).solve(reward[taken[inner]])
-            excess = _improve_choices(episodes.arrays, reward, value, taken, 1e-12)
+            value[inner] = splu(system).solve(reward[choice[inner]])
+            excess = _improve_choices(episodes.arrays, reward, value, choice, 1e-12)
             if excess <= least + 1e-12 * float(np.abs(value).max(initial=0.0)):
                 break
-        return taken, value, max(excess, 0.0)
+        return choice, value, max(excess, 0.0)
 
 
 @kernel
@@ -221,14 +221,14 @@ def _pass_backward(
     order: IndexArray,
     reward: FloatArray,
     value: FloatArray,
-    taken: OffsetArray,
+    policy: OffsetArray,
 ) -> None:
     choice_start, transition_start, successor, expression, probability, stop = arrays
     for i in range(len(order)):
         s = order[i]
         if stop[s]:
             continue
-        value[s], taken[s] = _best_of(
+        value[s], policy[s] = _best_of(
             choice_start, transition_start, successor, expression, probability, reward, value, s
         )
 
@@ -283,7 +283,7 @@ def _improve_choices(
     arrays: EpisodeArrays,
     reward: FloatArray,
     value: FloatArray,
-    taken: OffsetArray,
+    policy: OffsetArray,
     margin: float,
 ) -> float:
     """Take better choices where they are better by more than the margin, relatively; the most any backup
@@ -300,7 +300,7 @@ def _improve_choices(
         gain = best - value[s]
         most = max(most, gain)
         if gain > margin * abs(best):
-            taken[s] = chosen
+            policy[s] = chosen
     return most
 
 
@@ -336,7 +336,7 @@ class Cost:
         {"episode": 1, "step": 0.01, "actions": {"up": 0.5}}. What is not named is free."""
         if given.endswith(".json"):
             return _read(Path(given))
-        found: dict[str, float] = {}
+        prices: dict[str, float] = {}
         for part in given.split(","):
             word, equals, number = (piece.strip() for piece in part.partition("="))
             try:
@@ -348,10 +348,10 @@ class Cost:
                     f"the cost '{part.strip()}' is not understood",
                     hint="write 'episode=1,step=0.01', or name a JSON file with prices per action",
                 )
-            if word in found:
+            if word in prices:
                 raise InputError(f"the price of {'an' if word == 'episode' else 'a'} {word} is given twice")
-            found[word] = price
-        return Cost(found.get("episode", 0.0), found.get("step", 0.0))
+            prices[word] = price
+        return Cost(prices.get("episode", 0.0), prices.get("step", 0.0))
 
     @property
     def is_by_episode(self) -> bool:
@@ -391,7 +391,7 @@ def price_oracle(ask: Oracle, cost: Cost, structure: Structure) -> Oracle:
             hint="give a price for every episode: episode=1",
         )
 
-    def asked(reward: FloatArray) -> Answer:
+    def ask_per_price(reward: FloatArray) -> Answer:
         rate, upper = 0.0, math.inf
         best: Answer | None = None
         for _ in range(ROUNDS):
@@ -407,7 +407,7 @@ def price_oracle(ask: Oracle, cost: Cost, structure: Structure) -> Oracle:
         assert best is not None
         return Answer(best.atom, best.value, max(upper, best.value))
 
-    return asked
+    return ask_per_price
 
 
 def _scale(answer: Answer, cost: float) -> Answer:
@@ -417,18 +417,18 @@ def _scale(answer: Answer, cost: float) -> Answer:
 def _read(path: Path) -> Cost:
     place = Location(str(path))
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:
         raise InputError(f"this is no JSON: {error}", place) from error
     hint = 'such a file reads {"episode": 1, "step": 0.01, "actions": {"up": 0.5}}'
-    if not isinstance(found, dict) or not set(found) <= {*WORDS, "actions"}:
+    if not isinstance(content, dict) or not set(content) <= {*WORDS, "actions"}:
         raise InputError("this is no file of prices", place, hint)
-    actions = found.get("actions", {})
+    actions = content.get("actions", {})
     if not isinstance(actions, dict):
         raise InputError("'actions' is no object of prices per action", place, hint)
-    prices = [*(found.get(word, 0.0) for word in WORDS), *actions.values()]
+    prices = [*(content.get(word, 0.0) for word in WORDS), *actions.values()]
     if not all(_is_price(price) for price in prices):
         raise InputError("a price is a number that is not negative", place, hint)
     return Cost(float(prices[0]), float(prices[1]), tuple((name, float(p)) for name, p in actions.items()))
@@ -454,14 +454,14 @@ def entering(structure: Structure, probability: FloatArray, states: BoolArray) -
     """How likely each choice leads into the states from outside, one number per choice."""
     inside = states[structure.successor] & ~states[structure.choice_state[structure.transition_choice]]
     weights = probability * inside
-    found = np.bincount(structure.transition_choice, weights=weights, minlength=structure.choices)
-    return found.astype(np.float64)
+    entered = np.bincount(structure.transition_choice, weights=weights, minlength=structure.choices)
+    return entered.astype(np.float64)
 
 
 def careful(ask: Oracle, bad: FloatArray) -> Oracle:
     """The same oracle, with ties broken towards the policy that is least likely to end badly."""
 
-    def asked(reward: FloatArray) -> Answer:
+    def ask_carefully(reward: FloatArray) -> Answer:
         scale = float(np.abs(reward).max(initial=0.0))
         if scale == 0.0:
             scale = 1.0
@@ -469,7 +469,7 @@ def careful(ask: Oracle, bad: FloatArray) -> Oracle:
         value = float(answer.atom.occupancy @ reward)
         return Answer(answer.atom, value, max(answer.upper + _TIE * scale, value))
 
-    return asked
+    return ask_carefully
 
 
 @dataclass(frozen=True, eq=False)

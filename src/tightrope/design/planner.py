@@ -123,14 +123,14 @@ class Found:
 class Planner:
     """One result, one aim: what more data would do. `asked` says what an episode is, costs, must avoid."""
 
-    def __init__(self, result: LearningResult, counts: Counts, target: Target, asked: Explore):
+    def __init__(self, result: LearningResult, counts: Counts, target: Target, explore: Explore):
         self.result, self.counts, self.target = result, counts, target
         model, self.objective = result.model, result.problem.objective
         steps = deciding_steps(self.objective)
-        limit = asked.cap if steps is None else min(asked.cap or steps, steps)
+        limit = explore.cap if steps is None else min(explore.cap or steps, steps)
         self.delta = result.ledger.delta
         coupled = result.decisions.sets is SetsKind.COUPLED
-        self.designer = Designer.of(result.problem, self.delta, coupled, replace(asked, cap=limit))
+        self.designer = Designer.of(result.problem, self.delta, coupled, replace(explore, cap=limit))
         self.stage = Stage.after(self.designer.question, by_expression(model, counts))
         self.oracle: Oracle = self.designer.oracle(self.stage)
         self.judged: PolicyValue = result.robust if result.value is None else result.value
@@ -149,18 +149,18 @@ class Planner:
             nothing = Found(gap_now, None, math.nan, exploration=made, next_episodes=following)
             return self._answer(PlanStatus.EXPLORE, nothing)
         value = self._value()
-        asked = self._find_width(value)
+        width = self._find_width(value)
         hangs_on = main_combinations(self.stage.information, directions, self.stage.past)
-        found = Found(gap_now, asked, value, hangs_on=hangs_on)
-        if asked is not None and self._is_reached(gap_now, asked, value):
-            return self._answer(PlanStatus.REACHED, found)
-        found = replace(found, blind=self._blind(directions))
-        if asked is not None and asked <= 0.0:
+        findings = Found(gap_now, width, value, hangs_on=hangs_on)
+        if width is not None and self._is_reached(gap_now, width, value):
+            return self._answer(PlanStatus.REACHED, findings)
+        findings = replace(findings, blind=self._blind(directions))
+        if width is not None and width <= 0.0:
             self.notes.append(
                 f"the value at the estimate is {value:.4g}: data bring the guarantee near it, not beyond"
             )
-            return self._answer(PlanStatus.UNREACHABLE, replace(found, gap_asked=None))
-        return self._forecast(found, directions)
+            return self._answer(PlanStatus.UNREACHABLE, replace(findings, gap_asked=None))
+        return self._forecast(findings, directions)
 
     # --- what is asked ---------------------------------------------------------------------
 
@@ -186,9 +186,9 @@ class Planner:
             return 2.0 * better * (value - target.amount)
         return target.amount * abs(value) if target.relative else target.amount
 
-    def _is_reached(self, gap_now: float, asked: float, value: float) -> bool:
+    def _is_reached(self, gap_now: float, width: float, value: float) -> bool:
         if self.target.aim is not Aim.ABOVE:
-            return gap_now <= max(asked, _ROUNDING * abs(value))
+            return gap_now <= max(width, _ROUNDING * abs(value))
         interval = self.judged.interval
         if self.objective.maximises:
             return interval.lower >= self.target.amount
@@ -200,11 +200,11 @@ class Planner:
         """Combinations that matter and that no data tell anything about."""
         return without_information(self.stage.episodes, self.stage.information, directions)
 
-    def _forecast(self, found: Found, directions: Directions) -> Plan:
+    def _forecast(self, findings: Found, directions: Directions) -> Plan:
         formula = self.outlook.forecaster(directions)
 
         def forecaster(occupancy: FloatArray) -> Forecast:
-            return Corrected(formula(occupancy), found.gap_now)
+            return Corrected(formula(occupancy), findings.gap_now)
 
         ways = self._ways()
         forecasts: dict[str, Forecast] = {}
@@ -212,13 +212,15 @@ class Planner:
         for way in ways:
             same = next((one.name for one in ways if np.array_equal(one.occupancy, way.occupancy)), way.name)
             forecasts[way.name] = forecasts.get(same) or forecaster(way.occupancy)
-            needed[way.name] = needed.get(same) or self._forecast_needed(forecasts[way.name], found.gap_asked)
+            needed[way.name] = needed.get(same) or self._forecast_needed(
+                forecasts[way.name], findings.gap_asked
+            )
         amount = min((need.expected for need in needed.values()), default=math.inf)
         for _ in range(_ROUNDS):
             made = self._design(min(max(amount, float(FEWEST)), float(MOST_EPISODES)))
             designed = Collected(DESIGNED, self._occupancy(made))
             forecasts[DESIGNED] = forecaster(designed.occupancy)
-            needed[DESIGNED] = self._forecast_needed(forecasts[DESIGNED], found.gap_asked)
+            needed[DESIGNED] = self._forecast_needed(forecasts[DESIGNED], findings.gap_asked)
             reached = needed[DESIGNED].expected
             if not math.isfinite(reached) or 0.5 * amount <= reached:
                 break
@@ -235,14 +237,14 @@ class Planner:
             )
             for way in ways
         )
-        found = replace(found, strategies=strategies)
+        findings = replace(findings, strategies=strategies)
         self._warn_of_few_data(forecasts[DESIGNED])
         if not math.isfinite(needed[DESIGNED].expected):
-            return self._answer(PlanStatus.UNREACHABLE if found.blind else PlanStatus.BEYOND, found)
+            return self._answer(PlanStatus.UNREACHABLE if findings.blind else PlanStatus.BEYOND, findings)
         following = self._next_episodes(needed[DESIGNED].expected)
         stage = self._keep_safe(lambda ask: self._design(float(following), ask))
-        found = replace(found, exploration=stage, next_episodes=following)
-        return self._answer(PlanStatus.PLANNED, found)
+        findings = replace(findings, exploration=stage, next_episodes=following)
+        return self._answer(PlanStatus.PLANNED, findings)
 
     def _warn_of_few_data(self, forecast: Forecast) -> None:
         ratio = forecast.missed + 1.0 if isinstance(forecast, Corrected) else 1.0
@@ -259,11 +261,11 @@ class Planner:
         policies = {judged: self.judged.policy, OPTIMISTIC: optimistic, UNIFORM: Policy.uniform(model)}
         return [Collected(name, self.stage.episodes.occupancy(policy)) for name, policy in policies.items()]
 
-    def _forecast_needed(self, forecast: Forecast, asked: float | None) -> Gap:
+    def _forecast_needed(self, forecast: Forecast, width: float | None) -> Gap:
         """Episodes, as expected and at the edges."""
-        if asked is None:
+        if width is None:
             return Gap(self.target.amount, self.target.amount, self.target.amount)
-        return episodes_until(forecast, asked)
+        return episodes_until(forecast, width)
 
     def _grid(self, needed: dict[str, Gap]) -> list[int]:
         """Numbers of episodes for which gaps are kept."""
@@ -324,23 +326,23 @@ class Planner:
         """A design to explore with; certified over the region where something is to be avoided."""
         if self.designer.safety is None:
             return self._exploration(designed(self.oracle))
-        found = self.designer.keep_safe(self.result.sets, self.stage, designed)
-        if found.design is not None and found.policy == found.design.policy:
-            made = replace(self._exploration(found.design), certified=found.certified)
+        safe = self.designer.keep_safe(self.result.sets, self.stage, designed)
+        if safe.design is not None and safe.policy == safe.design.policy:
+            made = replace(self._exploration(safe.design), certified=safe.certified)
             safety, cap = self.designer.safety, self.stage.episodes.cap
-            drawn = safety.certified_drawn(self.result.sets, found.design.policies, cap)
+            drawn = safety.certified_drawn(self.result.sets, safe.design.policies, cap)
             if drawn <= safety.most:
                 return replace(made, certified_drawn=drawn)
             self.notes.append(
                 f"drawn per episode, the policies of the design would be certified at {drawn:.4g} only: the "
                 "one randomised policy is what to explore with"
             )
-            return replace(made, policies=(made.policy,), shares=(1.0,), certified_drawn=found.certified)
-        steps = float(self.stage.episodes.occupancy(found.policy).sum())
+            return replace(made, policies=(made.policy,), shares=(1.0,), certified_drawn=safe.certified)
+        steps = float(self.stage.episodes.occupancy(safe.policy).sum())
         alone = DesignedExploration(
-            found.policy, (found.policy,), (1.0,), math.inf, 0, steps, 0.0, found.certified
+            safe.policy, (safe.policy,), (1.0,), math.inf, 0, steps, 0.0, safe.certified
         )
-        return replace(alone, certified_drawn=found.certified)
+        return replace(alone, certified_drawn=safe.certified)
 
     def _explore_everything(self) -> tuple[DesignedExploration, int]:
         """Where no guarantee is finite, every direction counts alike."""
@@ -365,7 +367,7 @@ class Planner:
             1, min(max(doubled, FEWEST), math.ceil(needed) if math.isfinite(needed) else MOST_EPISODES)
         )
 
-    def _answer(self, status: PlanStatus, found: Found) -> Plan:
+    def _answer(self, status: PlanStatus, findings: Found) -> Plan:
         return Plan(
             problem=self.result.problem,
             target=self.target,
@@ -373,16 +375,16 @@ class Planner:
             delta=self.delta,
             decisions=self.result.decisions,
             interval=self.judged.interval,
-            gap_now=found.gap_now,
-            gap_asked=found.gap_asked,
-            value=found.value,
+            gap_now=findings.gap_now,
+            gap_asked=findings.gap_asked,
+            value=findings.value,
             episodes_so_far=self._so_far(),
             steps_so_far=self.counts.steps,
-            strategies=found.strategies,
-            exploration=found.exploration,
-            next_episodes=found.next_episodes,
-            hangs_on=found.hangs_on,
-            unidentifiable=found.blind,
+            strategies=findings.strategies,
+            exploration=findings.exploration,
+            next_episodes=findings.next_episodes,
+            hangs_on=findings.hangs_on,
+            unidentifiable=findings.blind,
             notes=tuple(self.notes),
             verdict=self.result.verdict,
         )
@@ -399,9 +401,9 @@ class Outlook:
     def directions(self, information: Information | None = None) -> Directions | None:
         """What the gap is made of, at the estimate or elsewhere; None where a value is infinite there."""
         at = self.stage.information if information is None else information
-        found = [self._directions_of(policy, at) for policy in self.policies]
-        known = [one for one in found if one is not None]
-        if len(known) < len(found):
+        each = [self._directions_of(policy, at) for policy in self.policies]
+        known = [one for one in each if one is not None]
+        if len(known) < len(each):
             return None
         if len(known) == 1:
             return known[0]
@@ -421,8 +423,8 @@ class Outlook:
         """Where else the parameters may be, and what the gap is made of there."""
         information = self.stage.information
         points = plausible_points(information, self.stage.past - information.smoothing)
-        found = ((point, self.directions(Information.at(self.result.model, point))) for point in points)
-        return [(point, directions) for point, directions in found if directions is not None]
+        pairs = ((point, self.directions(Information.at(self.result.model, point))) for point in points)
+        return [(point, directions) for point, directions in pairs if directions is not None]
 
     def forecaster(self, directions: Directions) -> Callable[[FloatArray], Forecast]:
         """From an occupancy to what to expect of it."""
@@ -440,9 +442,9 @@ class Outlook:
             )
         assert decisions.region is not None
         kind, model, outcomes = decisions.region, self.result.model, Outcomes.of(self.result.model)
-        asked: LearnOptions = self.result.options
-        interval = asked.interval or IntervalMethod.BETA_BINOMIAL
-        options = replace(decisions.region_options(asked), interval=interval)
+        chosen: LearnOptions = self.result.options
+        interval = chosen.interval or IntervalMethod.BETA_BINOMIAL
+        options = replace(decisions.region_options(chosen), interval=interval)
 
         def build(counts: Counts) -> Region:
             return build_region(kind, model, counts, delta, options, outcomes)
@@ -478,7 +480,7 @@ class DrawPlanner(Planner):
     def _so_far(self) -> int:
         return self.counts.steps
 
-    def _forecast(self, found: Found, directions: Directions) -> Plan:
+    def _forecast(self, findings: Found, directions: Directions) -> Plan:
         decisions, information = self.result.decisions, self.stage.information
         if not decisions.has_forecast:
             raise InputError(
@@ -490,15 +492,15 @@ class DrawPlanner(Planner):
 
         def curve(matrix: FloatArray) -> Forecast:
             formula = Curve(information, directions, past, self.delta, matrix, 1.0, self.outlook.elsewhere)
-            return Corrected(formula, found.gap_now)
+            return Corrected(formula, findings.gap_now)
 
         forecasts = {EVEN: curve(experiments.information.mean(axis=0))}
-        needed = {EVEN: self._forecast_needed(forecasts[EVEN], found.gap_asked)}
+        needed = {EVEN: self._forecast_needed(forecasts[EVEN], findings.gap_asked)}
         amount = needed[EVEN].expected
         for _ in range(_DRAW_ROUNDS):
             made = self._draws(experiments, min(max(amount, float(FEWEST)), float(MOST_EPISODES)))
             forecasts[DESIGNED] = curve(made.matrix)
-            needed[DESIGNED] = self._forecast_needed(forecasts[DESIGNED], found.gap_asked)
+            needed[DESIGNED] = self._forecast_needed(forecasts[DESIGNED], findings.gap_asked)
             reached = needed[DESIGNED].expected
             if not math.isfinite(reached) or 0.7 * amount <= reached:
                 break
@@ -507,9 +509,9 @@ class DrawPlanner(Planner):
         strategies = tuple(
             self._strategy(name, needed[name], forecasts[name], at) for name in (DESIGNED, EVEN)
         )
-        found = replace(found, strategies=strategies)
+        findings = replace(findings, strategies=strategies)
         if not math.isfinite(needed[DESIGNED].expected):
-            return self._answer(PlanStatus.UNREACHABLE if found.blind else PlanStatus.BEYOND, found)
+            return self._answer(PlanStatus.UNREACHABLE if findings.blind else PlanStatus.BEYOND, findings)
         total = math.ceil(needed[DESIGNED].expected)
         model = self.result.model
         digest = hashlib.sha256(self.counts.transition.tobytes()).hexdigest()
@@ -518,7 +520,7 @@ class DrawPlanner(Planner):
             f"the shares are within {made.optimality:.2%} of the best at the estimate, before a tenth of the "
             "draws is spread evenly"
         )
-        return replace(self._answer(PlanStatus.PLANNED, found), draws=table, next_episodes=total)
+        return replace(self._answer(PlanStatus.PLANNED, findings), draws=table, next_episodes=total)
 
     def _draws(self, experiments: Experiments, amount: float) -> DrawDesign:
         criterion = self.stage.criterion(self.judged.policy, self.result.optimistic.policy)
@@ -606,25 +608,25 @@ def plan(
             raise InputError(f"`within_cap` is {cap}, but an episode has at least one step")
     if own["generative"] and (own["cost"] is not None or own["avoid"] is not None):
         raise InputError("`cost` and `avoid` are about episodes, and `generative` asks for draws")
-    asked = Explore("designed", cap, own["cost"], own["avoid"], own["at_most"])
+    explore = Explore("designed", cap, own["cost"], own["avoid"], own["at_most"])
     check_delta(delta)
     if isinstance(problem, Problem) and problem.lift is not None:
         raise InputError(
             f"plans of data are not supported for temporal formulas such as {problem.text}",
             hint="`learn` takes them; so do `check` and tr.solve at a point",
         )
-    found = learnable(problem)
-    counts = counts_of(data, found.model)
+    question = learnable(problem)
+    counts = counts_of(data, question.model)
     options = LearnOptions(**given)
-    decisions = decide(parametric(found), counts, options, "how it narrows is not forecast")
-    _refuse_plans(found, counts, decisions)
+    decisions = decide(parametric(question), counts, options, "how it narrows is not forecast")
+    _refuse_plans(question, counts, decisions)
     options = replace(options, region=decisions.region)
-    chain = Pipeline.start(found, counts, delta, options=options, policy=policy, progress=progress)
+    chain = Pipeline.start(question, counts, delta, options=options, policy=policy, progress=progress)
     result = chain.result(options)
     if result.contradiction is not None:
         raise NothingToPlan(result.contradiction, result.verdict)
     planner = DrawPlanner if own["generative"] else Planner
-    return planner(result, counts, target, asked).plan()
+    return planner(result, counts, target, explore).plan()
 
 
 def _refuse_plans(problem: Problem, counts: Counts, decisions: Decisions) -> None:

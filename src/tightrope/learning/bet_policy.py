@@ -91,10 +91,10 @@ class PolicyBets:
             return gradient
         functions, expression = self.functions, self.model.expression
         probability = np.clip(functions.constant + functions.linear @ x, 0.0, 1.0)
-        found = policy.slopes(probability[expression], share)
+        slopes = policy.slopes(probability[expression], share)
         gradient = None
-        if found is not None:
-            gradient = np.bincount(expression[found[0]], found[1], len(probability)) @ functions.linear
+        if slopes is not None:
+            gradient = np.bincount(expression[slopes[0]], slopes[1], len(probability)) @ functions.linear
         self._known[key] = policy.weight, policy.frozen, gradient
         return gradient
 

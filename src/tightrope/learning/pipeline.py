@@ -779,8 +779,8 @@ def learn_costs(
 
 def unused_costs(objective: Objective, counts: Counts, options: LearnOptions) -> tuple[str, ...]:
     """What to say of costs that are in the data and not used."""
-    asked = isinstance(objective.reward, ParametricReward)
-    if counts.costs is None or options.cost_model is not None or not asked:
+    is_parametric = isinstance(objective.reward, ParametricReward)
+    if counts.costs is None or options.cost_model is not None or not is_parametric:
         return ()
     return (
         "the costs in the data are not used: nothing is stated about them (a range that all keep to, or a "

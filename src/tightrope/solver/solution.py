@@ -321,9 +321,9 @@ class Solution(Record):
         freeze_fields(self)
 
     def _title_(self) -> str:
-        found = self.at_initial_states
-        where = "at the initial state" if found.states == 1 else f"over {found.states:,} initial states"
-        return f"Solution: {interval_text(found.lower, found.upper)} {where}"
+        initial = self.at_initial_states
+        where = "at the initial state" if initial.states == 1 else f"over {initial.states:,} initial states"
+        return f"Solution: {interval_text(initial.lower, initial.upper)} {where}"
 
     def _facts_(self) -> Facts:
         objective = self.objective
@@ -352,12 +352,12 @@ class Solution(Record):
         """
         structure = self.kernel.structure
         states, certain = np.arange(structure.states), self.choice >= 0
-        taken = np.maximum(self.choice, 0)
+        chosen = np.maximum(self.choice, 0)
         columns = {
             "lower": self.lower,
             "upper": self.upper,
-            "action": with_nulls(action_column(structure, taken), certain),
-            "choice": with_nulls(taken - structure.choice_start[:-1], certain),
+            "action": with_nulls(action_column(structure, chosen), certain),
+            "choice": with_nulls(chosen - structure.choice_start[:-1], certain),
         }
         return with_states(structure, states, columns)
 

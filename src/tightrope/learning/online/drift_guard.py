@@ -83,10 +83,12 @@ def drift_answer(answer: str | None, alpha: float | None) -> OnDrift | None:
 class DriftGuard:
     """A monitor beside a learner, and what is done at its alarm; `restarts` counts those that were made."""
 
-    def __init__(self, model: ParametricMDP, asked: OnDrift | str):
-        asked = asked if isinstance(asked, OnDrift) else OnDrift(choose("on_drift", Answer, asked))
-        self.mode = asked.answer
-        self.monitor = Monitor(model, alpha=asked.alpha)
+    def __init__(self, model: ParametricMDP, on_drift: OnDrift | str):
+        on_drift = (
+            on_drift if isinstance(on_drift, OnDrift) else OnDrift(choose("on_drift", Answer, on_drift))
+        )
+        self.mode = on_drift.answer
+        self.monitor = Monitor(model, alpha=on_drift.alpha)
         self.restarts = 0
         self.is_answered = False
 
@@ -107,8 +109,8 @@ class DriftGuard:
         suspects = self.monitor.explain(1)
         worst = f": {suspects[0].words}" if suspects else ""
         alarm = self.monitor.first_alarm or self.monitor.events
-        said = f"the data contradict the model since event {alarm:,} at the latest{worst}"
-        return f"{said}\n{MEANINGS[self.mode.value]}"
+        words = f"the data contradict the model since event {alarm:,} at the latest{worst}"
+        return f"{words}\n{MEANINGS[self.mode.value]}"
 
     def begin_anew(self) -> None:
         """Forget everything that was seen."""
@@ -131,14 +133,14 @@ class DriftGuard:
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Everything, as arrays."""
-        found = {f"monitor_{name}": np.asarray(value) for name, value in self.monitor.state().items()}
-        return {**found, "answered": np.array([self.restarts, int(self.is_answered)])}
+        arrays = {f"monitor_{name}": np.asarray(value) for name, value in self.monitor.state().items()}
+        return {**arrays, "answered": np.array([self.restarts, int(self.is_answered)])}
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Go on from where `state` was taken."""
         prefix = "monitor_"
-        kept = {name.removeprefix(prefix): a for name, a in state.items() if name.startswith(prefix)}
-        self.monitor.restore(kept)
+        own = {name.removeprefix(prefix): a for name, a in state.items() if name.startswith(prefix)}
+        self.monitor.restore(own)
         self.restarts, answered = state["answered"].tolist()
         self.is_answered = bool(answered)
 

@@ -165,15 +165,15 @@ class OnlineLearner:
 
     def _facts(self) -> Facts:
         update = self.last_update
-        found = "no update yet"
+        summary = "no update yet"
         if update is not None:
             guarantee = bound_text(update.guarantee, self.objective.maximises)
-            found = f"{guarantee} after {update.episode:,} episodes"
+            summary = f"{guarantee} after {update.episode:,} episodes"
         chosen = self.decisions
         region = "" if chosen.region is None else f", {chosen.region.value} region"
         return [
             ("data", f"{self.episodes:,} episodes, {self.data.steps:,} steps"),
-            ("guarantee", f"{found}, with confidence {1 - self.delta:.10g}"),
+            ("guarantee", f"{summary}, with confidence {1 - self.delta:.10g}"),
             ("sets", f"{chosen.sets.value}{region}"),
         ]
 
@@ -273,10 +273,10 @@ class OnlineLearner:
 
     def update(self) -> Update:
         """Compute region, sets and policies anew from all episodes so far, whether or not that is due."""
-        found = self._compute()
+        computed = self._compute()
         self.data.look()
-        self.last_update, self._values = self._explore(found.update), found.values
-        self._digest, self._near = found.digest, found.near
+        self.last_update, self._values = self._explore(computed.update), computed.values
+        self._digest, self._near = computed.digest, computed.near
         new = self.last_update.guarantee
         best = max if self.objective.maximises else min
         self._best = new if self._best is None else best(self._best, new)
@@ -317,8 +317,8 @@ class OnlineLearner:
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Go on from where `state` was taken."""
-        kept = _part(state, "data_")
-        self._collect_into(GrowingCounts.restored(self.model, kept, *self.looks, self._begun_with))
+        stored = _part(state, "data_")
+        self._collect_into(GrowingCounts.restored(self.model, stored, *self.looks, self._begun_with))
         if self.guard is not None:
             self.guard.restore(_part(state, "guard_"))
         self._values = _part(state, "values_")
@@ -498,8 +498,8 @@ class Update(Record):
         """What `state` was taken of."""
         number, episode, steps, fallback = state["numbers"].tolist()
         guarantee, optimistic, seconds = state["bounds"].tolist()
-        taken = state["sampling_policy"]
-        by_choices = taken.dtype != np.float64
+        sampling = state["sampling_policy"]
+        by_choices = sampling.dtype != np.float64
         return Update(
             number=number,
             episode=episode,
@@ -508,7 +508,9 @@ class Update(Record):
             optimistic=optimistic,
             robust_policy=Policy.of_choices(structure, state["robust_policy"]),
             optimistic_policy=Policy.of_choices(structure, state["optimistic_policy"]),
-            sampling_policy=Policy.of_choices(structure, taken) if by_choices else Policy(structure, taken),
+            sampling_policy=Policy.of_choices(structure, sampling)
+            if by_choices
+            else Policy(structure, sampling),
             status=bytes(state["status"]).decode(),
             fallback=bool(fallback),
             seconds=seconds,
@@ -597,15 +599,15 @@ def certify_robust(
 def middle(solution: Solution) -> FloatArray:
     """Values to look from: not finite where nothing is known."""
     with np.errstate(invalid="ignore"):
-        found: FloatArray = 0.5 * (solution.lower + solution.upper)
-    return found
+        centre: FloatArray = 0.5 * (solution.lower + solution.upper)
+    return centre
 
 
 def digest_of(bounds: BellmanOperator | EventIntervals) -> str:
     """Stands for the intervals."""
-    found = hashlib.sha256(np.ascontiguousarray(bounds.lower).tobytes())
-    found.update(np.ascontiguousarray(bounds.upper).tobytes())
-    return found.hexdigest()
+    digest = hashlib.sha256(np.ascontiguousarray(bounds.lower).tobytes())
+    digest.update(np.ascontiguousarray(bounds.upper).tobytes())
+    return digest.hexdigest()
 
 
 def near_of(region: Region | None, before: Nearby | None) -> Nearby | None:

@@ -226,30 +226,30 @@ class OnlineRun:
 
         Where it cannot be written it comes out all the same, and the error follows."""
         known = None if self.truth is None else self.truth.performance(update.robust_policy)
-        kept = None if known is None else update.is_kept(known, self.learner.objective.maximises)
+        holds = None if known is None else update.is_kept(known, self.learner.objective.maximises)
         elapsed = time.perf_counter() - begin
         best = max if self.learner.objective.maximises else min
         together = self.learner.ledger is not None and self.learner.ledger.holds_at_all_times
-        found: dict[str, Any] = update.to_json()
+        line: dict[str, Any] = update.to_json()
         verdict = self.learner.judge(update)
         if self.learner.target is not None:
-            found["reached"] = self.learner.reaches(update)
-            if verdict.is_proved and not found["reached"] and self.learner.episodes >= self.episodes:
-                missed = f"the gap {self.learner.target.text} was not reached: it is {found['gap']:.6g}"
+            line["reached"] = self.learner.reaches(update)
+            if verdict.is_proved and not line["reached"] and self.learner.episodes >= self.episodes:
+                missed = f"the gap {self.learner.target.text} was not reached: it is {line['gap']:.6g}"
                 verdict = Verdict.of(verdict.assumptions, limit=missed)
         guard = self.learner.guard
         if guard is not None:
             together = together and not guard.monitor.alarm
             drift = guard.facts(self.learner.data.before[0])
-            found["drift"] = from_plain(to_plain(drift), DriftFacts)
+            line["drift"] = from_plain(to_plain(drift), DriftFacts)
         kind = OnlineRecord(
-            **found,
+            **line,
             verdict=verdict.word,
             why=verdict.why,
             assumptions=list(verdict.assumptions),
             best_guarantee=best([*so_far, update.guarantee]) if together else None,
             performance=None if known is None else 0.5 * (known.lower + known.upper),
-            holds=kept,
+            holds=holds,
             final=final,
             elapsed=round(elapsed, 6),
         )
@@ -399,10 +399,10 @@ class Journal:
 
     def _refuse_another(self, earlier: Mapping[str, object]) -> None:
         for name in dict.fromkeys((*self.question, *earlier)):
-            asked, had = self.question.get(name), earlier.get(name)
-            if asked != had:
+            wanted, had = self.question.get(name), earlier.get(name)
+            if wanted != had:
                 raise InputError(
-                    f"{self.directory} holds another run: its {name} is {_show(had)}, not {_show(asked)}",
+                    f"{self.directory} holds another run: its {name} is {_show(had)}, not {_show(wanted)}",
                     hint="name a new directory, or run the same command to go on",
                 )
 

@@ -45,15 +45,15 @@ def best_exit(
     home: int,
 ) -> int:
     """The offset of the best successor outside the group `home`, −1 if there is none."""
-    found = -1
+    offset = -1
     best = 0.0
     for t in range(first, last):
         s = successor[t]
         if upper[t] > 0.0 and leader[s] != home:
             x = values[s] if maximise else -values[s]
-            if found < 0 or x > best:
-                found, best = t - first, x
-    return found
+            if offset < 0 or x > best:
+                offset, best = t - first, x
+    return offset
 
 
 @inlined
@@ -87,7 +87,7 @@ def safe_groups(
         expression, affine, joint, table_rows, reach, ball, _ = region.shape
         vertex_of, vertex, link, table, used = region.pool
         q, work = region.direction, region.work
-    told = True
+    is_clear = True
     for i in range(len(group_start) - 1):
         g = visit[i] if len(visit) > 0 else i
         best = -np.inf if agent_maximises else np.inf
@@ -149,11 +149,11 @@ def safe_groups(
                         key,
                         mass,
                     )
-                told &= not np.isnan(x)
+                is_clear &= not np.isnan(x)
                 x = safe_step(x, reward[c] if rewarded else 0.0, discount[c] if discounted else 1.0, upward)
                 best = max(best, x) if agent_maximises else min(best, x)
         out[g] = best
-    return told
+    return is_clear
 
 
 @kernel
@@ -178,10 +178,10 @@ def backward_pass(
         q, work = region.direction, region.work
     done = 0
     for s in states:
-        told = True
+        is_clear = True
         best_low = -np.inf if agent_maximises else np.inf
         best_high = best_low
-        taken = -1
+        chosen = -1
         for c in range(choice_start[s], choice_start[s + 1]):
             if mode[c] == CLOSED:
                 continue
@@ -293,17 +293,17 @@ def backward_pass(
                         key,
                         mass,
                     )
-            told &= not (np.isnan(a) or np.isnan(b))
+            is_clear &= not (np.isnan(a) or np.isnan(b))
             earned, factor = reward[c] if rewarded else 0.0, discount[c] if discounted else 1.0
             a, b = safe_step(a, earned, factor, False), safe_step(b, earned, factor, True)
             if agent_maximises:
-                if taken < 0 or a > best_low:
-                    best_low, taken = a, c
+                if chosen < 0 or a > best_low:
+                    best_low, chosen = a, c
                 best_high = max(best_high, b)
             else:
                 best_low = min(best_low, a)
-                if taken < 0 or b < best_high:
-                    best_high, taken = b, c
+                if chosen < 0 or b < best_high:
+                    best_high, chosen = b, c
         widens = slack > 0.0
         if region is not None:
             widens = widens and best_low < best_high
@@ -312,9 +312,9 @@ def backward_pass(
                 best_low = max(best_low - slack * abs(best_low), floor)
             if np.isfinite(best_high):
                 best_high = min(best_high + slack * abs(best_high), ceiling)
-        if not told:
+        if not is_clear:
             break
-        low[s], high[s], policy[s] = best_low, best_high, taken
+        low[s], high[s], policy[s] = best_low, best_high, chosen
         done += 1
     return done
 
@@ -335,7 +335,7 @@ def safe_choice_values(
     order, key, mass = arrays[1]
     reward, discount, nature_maximises = system.reward, system.discount, system.nature_maximises
     rewarded, discounted = len(reward) > 0, len(discount) > 0
-    told = True
+    is_clear = True
     if region is not None:
         expression, affine, joint, table_rows, reach, ball, _ = region.shape
         vertex_of, vertex, link, table, used = region.pool
@@ -388,9 +388,9 @@ def safe_choice_values(
                 key,
                 mass,
             )
-        told &= not np.isnan(x)
+        is_clear &= not np.isnan(x)
         out[c] = safe_step(x, reward[c] if rewarded else 0.0, discount[c] if discounted else 1.0, upward)
-    return told
+    return is_clear
 
 
 @kernel

@@ -53,9 +53,9 @@ class FactoredOperator(Record):
         rows, game = self.rows, self.rows.structure
         workspace = self.game.open_workspace()
         every = self._values_within(_bare_system(self.structure, maximise), values, maximise, workspace)
-        found = self.game.answer(every, maximise, workspace)
+        probability = self.game.answer(every, maximise, workspace)
         shape = game.choices, game.states
-        table = csr_array((found, game.successor, game.transition_start), shape=shape)
+        table = csr_array((probability, game.successor, game.transition_start), shape=shape)
         reached, within = table[: rows.choices, : rows.states], table[: rows.choices, rows.states :]
         for _ in rows.layers:
             onward = within @ table[rows.choices :]

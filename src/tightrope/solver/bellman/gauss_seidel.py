@@ -72,7 +72,7 @@ def sweep_groups(
         if len(visit) > 0:
             g = visit[g]
         best = -np.inf if agent_maximises else np.inf
-        taken = -1
+        chosen = -1
         home = leader[member[group_start[g]]]
         for m in range(group_start[g], group_start[g + 1]):
             s = member[m]
@@ -99,18 +99,18 @@ def sweep_groups(
                     x *= discount[c]
                 if rewarded:
                     x += reward[c]
-                if taken < 0 or (x > best if agent_maximises else x < best):
-                    best, taken = x, c
+                if chosen < 0 or (x > best if agent_maximises else x < best):
+                    best, chosen = x, c
         # the row of the choice taken
-        first, last = transition_start[taken], transition_start[taken + 1]
-        scale = discount[taken] if discounted else 1.0
-        keep = taken == row_choice[g] and row_pivot[g] >= 0
+        first, last = transition_start[chosen], transition_start[chosen + 1]
+        scale = discount[chosen] if discounted else 1.0
+        keep = chosen == row_choice[g] and row_pivot[g] >= 0
         if keep:
             keep = still_best(row_start[g], row_pivot[g], row_end[g], column, values, nature_maximises)
-        row_choice[g] = taken
+        row_choice[g] = chosen
         if keep:
             pass
-        elif mode[taken] == EXIT:
+        elif mode[chosen] == EXIT:
             offset = best_exit(first, last, successor, upper, values, nature_maximises, leader, home)
             column[row_start[g]] = successor[first + offset]
             weight[row_start[g]] = scale
@@ -153,7 +153,7 @@ def sweep_groups(
                 column,
                 weight,
             )
-        row_reward[g] = reward[taken] if rewarded else 0.0
+        row_reward[g] = reward[chosen] if rewarded else 0.0
         old = values[member[group_start[g]]]
         new = min(max(best + shift[g], floor), ceiling)
         if new != old:
@@ -188,7 +188,7 @@ def sweep_plain(
         g = groups - 1 - i if backwards else i
         if is_visited:
             g = visit[g]
-        best, taken = -np.inf, -1
+        best, chosen = -np.inf, -1
         for m in range(group_start[g], group_start[g + 1]):
             s = np.uint32(member[m])
             for c in range(choice_start[s], choice_start[s + 1]):
@@ -205,14 +205,14 @@ def sweep_plain(
                     x *= discount[c]
                 if rewarded:
                     x += reward[c]
-                if taken < 0 or sign * x > best:
-                    best, taken = sign * x, c
-        if taken != row_choice[g]:
-            row_choice[g] = taken
-            scale = discount[taken] if discounted else 1.0
+                if chosen < 0 or sign * x > best:
+                    best, chosen = sign * x, c
+        if chosen != row_choice[g]:
+            row_choice[g] = chosen
+            scale = discount[chosen] if discounted else 1.0
             home = leader[member[group_start[g]]]
             end, inside = row_start[g], 0.0
-            for t in range(transition_start[taken], transition_start[taken + 1]):
+            for t in range(transition_start[chosen], transition_start[chosen + 1]):
                 if probability[t] > 0.0:
                     if leader[successor[t]] == home:
                         inside += probability[t]
@@ -220,7 +220,7 @@ def sweep_plain(
                         column[end], weight[end] = successor[t], scale * probability[t]
                         end += 1
             row_end[g], self_weight[g] = end, scale * inside
-            row_reward[g] = reward[taken] if rewarded else 0.0
+            row_reward[g] = reward[chosen] if rewarded else 0.0
         old = values[member[group_start[g]]]
         new = min(max(sign * best + shift[g], floor), ceiling)
         if new != old:
@@ -255,7 +255,7 @@ def sweep_regions(
     residual = 0.0
     for g in range(len(group_start) - 1):
         best = -np.inf if agent_maximises else np.inf
-        taken = -1
+        chosen = -1
         home = leader[member[group_start[g]]]
         for m in range(group_start[g], group_start[g + 1]):
             s = member[m]
@@ -299,9 +299,9 @@ def sweep_regions(
                 scale = discount[c] if len(discount) > 0 else 1.0
                 earned = reward[c] if len(reward) > 0 else 0.0
                 x = x * scale + earned
-                if taken >= 0 and not (x > best if agent_maximises else x < best):
+                if chosen >= 0 and not (x > best if agent_maximises else x < best):
                     continue
-                best, taken = x, c
+                best, chosen = x, c
                 end = row_start[g]
                 inside = 0.0
                 if offset >= 0:
@@ -320,7 +320,7 @@ def sweep_regions(
                 row_end[g] = end
                 self_weight[g] = scale * inside
                 row_reward[g] = earned
-        row_choice[g] = taken
+        row_choice[g] = chosen
         old = values[member[group_start[g]]]
         new = min(max(best + shift[g], floor), ceiling)
         if new != old:

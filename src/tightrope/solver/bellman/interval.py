@@ -50,8 +50,8 @@ class IntervalWorkspace:
     scratch: Scratch
     care: bool | None = None
 
-    def take_care(self, told: bool) -> None:
-        if not told:
+    def take_care(self, is_clear: bool) -> None:
+        if not is_clear:
             assert self.care is None
             self.care = True
 
@@ -179,12 +179,12 @@ class IntervalOperator(Record):
         from tightrope.solver.bellman.walks import UNTOLD, walk_stages
 
         bounds = lower, upper, policy
-        found = UNTOLD
-        while found == UNTOLD:
+        state = UNTOLD
+        while state == UNTOLD:
             scratch, care = workspace.scratch, workspace.care
-            found = walk_stages((self.arrays, scratch), None, system.arrays, walk.arrays, bounds, care)
-            workspace.take_care(found != UNTOLD)
-        return found
+            state = walk_stages((self.arrays, scratch), None, system.arrays, walk.arrays, bounds, care)
+            workspace.take_care(state != UNTOLD)
+        return state
 
     def safe(
         self,
@@ -195,13 +195,13 @@ class IntervalOperator(Record):
         out: FloatArray,
         workspace: IntervalWorkspace,
     ) -> None:
-        told = False
-        while not told:
+        is_clear = False
+        while not is_clear:
             scratch, care = workspace.scratch, workspace.care
-            told = backups.safe_groups(
+            is_clear = backups.safe_groups(
                 (self.arrays, scratch), None, system.arrays, block.arrays, values, upward, out, care
             )
-            workspace.take_care(told)
+            workspace.take_care(is_clear)
 
     def safe_range(
         self,
@@ -212,14 +212,14 @@ class IntervalOperator(Record):
         out: FloatArray,
         workspace: IntervalWorkspace,
     ) -> None:
-        told = False
+        is_clear = False
         values = values if values.flags.writeable else values.copy()  # as in `safe`: compiled once
-        while not told:
+        while not is_clear:
             scratch, care = workspace.scratch, workspace.care
-            told = backups.safe_choice_values(
+            is_clear = backups.safe_choice_values(
                 (self.arrays, scratch), None, system.arrays, values, upward, choices, out, care
             )
-            workspace.take_care(told)
+            workspace.take_care(is_clear)
 
     def safe_choices(
         self,
@@ -284,14 +284,14 @@ def _rows_with(structure: Structure, moved: BoolArray) -> BoolArray:
 @kernel
 def _may_miss(start: OffsetArray, bound: FloatArray, above: bool, below: bool) -> bool:
     """Whether some sum is off by half of what is tolerated: more than the order of adding can make up."""
-    found = False
+    misses = False
     for c in range(len(start) - 1):
         total = 0.0
         for t in range(np.uint64(start[c]), np.uint64(start[c + 1])):
             total += bound[t]
         slack = 0.5 * (start[c + 1] - start[c] + 2) * SUM_UNIT
-        found |= (above and total > 1.0 + slack) or (below and total < 1.0 - slack)
-    return found
+        misses |= (above and total > 1.0 + slack) or (below and total < 1.0 - slack)
+    return misses
 
 
 @dataclass(frozen=True, eq=False)

@@ -188,9 +188,9 @@ class RectangularOperator(Record):
         self, values: FloatArray, maximise: bool, workspace: RectangularWorkspace | None = None
     ) -> BoolArray:
         """Those of one optimal answer; at choices that intervals describe, those of all."""
-        kept = self.intervals.optimal_transitions(values, maximise)
+        of_intervals = self.intervals.optimal_transitions(values, maximise)
         joint = self.shape.joint[self.structure.transition_choice]
-        some: BoolArray = np.where(joint, self.answer(values, maximise, workspace) > 0.0, kept)
+        some: BoolArray = np.where(joint, self.answer(values, maximise, workspace) > 0.0, of_intervals)
         return some & self.intervals.support.possible
 
     def answer(

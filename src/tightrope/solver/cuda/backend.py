@@ -105,8 +105,8 @@ class CudaBackend:
         return Schedule([[part] for part in parts], None if lowest < 0 else level.astype(np.int64))
 
     def schedule_acyclic(self, system: System, settled: BoolArray) -> Schedule | None:
-        found = self.schedule(system, settled)
-        return None if found.ranking is None else found
+        whole = self.schedule(system, settled)
+        return None if whole.ranking is None else whole
 
     def may_idle(self, system: System, settled: BoolArray) -> bool:
         if len(system.reward) and system.smallest_reward > 0:
@@ -161,17 +161,17 @@ class CudaBackend:
         return Judgement(low_holds, high_holds, self.download(policy), good, slack)
 
     def keep_transitions(self, values: Any, nature_maximises: bool, slack: Any) -> Any:
-        kept = self.xp.empty(self.kernel.structure.transitions, np.uint8)
-        self.there.repeat("optimal", [values, np.bool_(nature_maximises), slack.view(np.uint8), kept])
-        return kept
+        optimal = self.xp.empty(self.kernel.structure.transitions, np.uint8)
+        self.there.repeat("optimal", [values, np.bool_(nature_maximises), slack.view(np.uint8), optimal])
+        return optimal
 
     def attract(
-        self, kept: Any, within: Any, start: Any, open_choice: Any, joins: tuple[bool, bool]
+        self, transitions: Any, within: Any, start: Any, open_choice: Any, joins: tuple[bool, bool]
     ) -> tuple[Any, Any]:
         level = self.xp.where(start, np.int32(0), np.int32(-1)).astype(np.int32)
         witness = self.xp.full(len(level), -1, np.int64)
         flags = within.view(np.uint8), open_choice.view(np.uint8)
-        self.there.graph.draw(kept, *flags, *joins, level, witness)
+        self.there.graph.draw(transitions, *flags, *joins, level, witness)
         return level, witness
 
 
@@ -341,9 +341,9 @@ class CudaBlock:
     def adopt(self, policy: OffsetArray, values: Vector, shift: Any, unit: float) -> None:
         structure = self.kernel.structure
         state = structure.choice_state[policy]
-        taken = np.full(structure.states, -1, np.int32)
-        taken[state] = policy - structure.choice_start[state]
-        self.taken[...] = self.device.upload(taken)
+        chosen = np.full(structure.states, -1, np.int32)
+        chosen[state] = policy - structure.choice_start[state]
+        self.taken[...] = self.device.upload(chosen)
         self.answer(values, shift, unit)
 
     def sweep(self, values: Vector, shift: Any, unit: float, *, frozen: bool, measure: bool) -> float:
@@ -377,11 +377,11 @@ class CudaBlock:
 
     def factorise(self, values: Vector, shift: Any) -> float:
         download = self.device.download
-        found, fill = self.factoriser.solve(
+        solution, fill = self.factoriser.solve(
             download(self.taken), download(values.now), download(self.spread(shift)), rewarded=True
         )
-        if found is not None:
-            values.now[...] = self.device.upload(found)
+        if solution is not None:
+            values.now[...] = self.device.upload(solution)
         return fill
 
     def find_progress(self, values: Vector) -> OffsetArray | None:
@@ -412,10 +412,10 @@ class CudaBlock:
 
     def factorise_steps(self, values: Vector, reference: Any) -> Any:
         download = self.device.download
-        found, _ = self.factoriser.solve(
+        solution, _ = self.factoriser.solve(
             download(self.taken), download(values.now), download(self.spread(reference)), rewarded=False
         )
-        return None if found is None else self.gather(found)
+        return None if solution is None else self.gather(solution)
 
     # --- what proofs rest on ---------------------------------------------------------------------
 
@@ -447,13 +447,13 @@ class Factoriser:
         self.group = np.repeat(np.arange(len(sizes)), sizes)
 
     def solve(
-        self, taken: IndexArray, x: FloatArray, extra: FloatArray, rewarded: bool
+        self, chosen: IndexArray, x: FloatArray, extra: FloatArray, rewarded: bool
     ) -> tuple[FloatArray | None, float]:
         """The solution over all states, x itself outside the block, and the factors' entries per entry of the
         equations; None and 0 where there is none.
 
         Without rewards, what lies outside counts as 0 and the solution is not bounded."""
-        rows = self._rows(taken, x)
+        rows = self._rows(chosen, x)
         if rows is None:
             return None, 0.0
         system, values = self.system, x.copy()
@@ -465,11 +465,11 @@ class Factoriser:
         fill = solve_fixed_choices(system, self.block, rows, extra[lead], values, place)
         return (values if fill > 0 else None), fill
 
-    def _rows(self, taken: IndexArray, x: FloatArray) -> Rows | None:
+    def _rows(self, chosen: IndexArray, x: FloatArray) -> Rows | None:
         structure, system, member = self.kernel.structure, self.system, self.block.member
-        acting = taken[member] >= 0
+        acting = chosen[member] >= 0
         states, group = member[acting], self.group[acting]
-        choice = structure.choice_start[states] + taken[states]
+        choice = structure.choice_start[states] + chosen[states]
         if len(group) != len(self.block) or np.any(system.mode[choice] == EXIT):
             return None
         first = structure.transition_start[choice]
@@ -480,13 +480,13 @@ class Factoriser:
         weight = self.kernel.answer(x, system.nature_maximises)[entry] * scale[row]
         column = structure.successor[entry]
         inside = system.leader[column] == system.leader[states][row]
-        kept = ~inside & (weight > 0)
-        ends = np.cumsum(np.bincount(row[kept], minlength=len(choice)))
+        outside = ~inside & (weight > 0)
+        ends = np.cumsum(np.bincount(row[outside], minlength=len(choice)))
         return Rows(
             np.concatenate([np.zeros(1, np.int64), ends]),
             ends.astype(np.int64),
-            column[kept],
-            weight[kept],
+            column[outside],
+            weight[outside],
             np.bincount(row[inside], weight[inside], minlength=len(choice)).astype(np.float64),
             system.reward[choice] if len(system.reward) else np.zeros(len(choice)),
             choice,

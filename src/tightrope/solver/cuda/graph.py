@@ -27,7 +27,7 @@ class DeviceGraph:
 
     def attract(
         self,
-        kept: BoolArray | None,
+        transitions: BoolArray | None,
         within: BoolArray,
         open_choice: BoolArray,
         agent_joins: bool,
@@ -39,7 +39,7 @@ class DeviceGraph:
         """See `attractor.attract`; `rank` is the round in which a state was drawn."""
         level = self._level_of(drawn)
         choices = self._up(witness)
-        fixed = (self._flags(kept), self._flags(within), self._flags(open_choice))
+        fixed = (self._flags(transitions), self._flags(within), self._flags(open_choice))
         self.draw(*fixed, agent_joins, nature_joins, level, choices)
         found = self._device.download(level)
         new = (found > 0) & ~drawn
@@ -50,7 +50,7 @@ class DeviceGraph:
 
     def draw(
         self,
-        kept: Any,
+        transitions: Any,
         within: Any,
         open_choice: Any,
         agent_joins: bool,
@@ -59,7 +59,7 @@ class DeviceGraph:
         witness: Any,
     ) -> None:
         """The same on arrays of the device; `level` is 0 for those drawn at the start, −1 for the others."""
-        fixed = [kept, within, open_choice, np.bool_(agent_joins), np.bool_(nature_joins)]
+        fixed = [transitions, within, open_choice, np.bool_(agent_joins), np.bool_(nature_joins)]
         self._rounds(
             lambda turn, changed: self._model.each(
                 "attract", None, [*fixed, np.int32(turn), level, witness, changed]
@@ -68,7 +68,7 @@ class DeviceGraph:
 
     def settle(
         self,
-        kept: BoolArray | None,
+        transitions: BoolArray | None,
         exempt: BoolArray,
         agent_joins: bool,
         nature_joins: bool,
@@ -77,7 +77,7 @@ class DeviceGraph:
     ) -> int:
         """See `attractor.settle`."""
         inside, choices = self._flags(within), self._flags(open_choice)
-        fixed = self._flags(kept), self._flags(exempt)
+        fixed = self._flags(transitions), self._flags(exempt)
         joins = np.bool_(agent_joins), np.bool_(nature_joins)
         self._rounds(
             lambda _, changed: self._model.each("settle", None, [*fixed, *joins, inside, choices, changed])
@@ -89,7 +89,7 @@ class DeviceGraph:
 
     def keep_or_sink(
         self,
-        kept: BoolArray | None,
+        transitions: BoolArray | None,
         open_choice: BoolArray,
         agent_avoids: bool,
         nature_avoids: bool,
@@ -99,7 +99,7 @@ class DeviceGraph:
     ) -> None:
         """The greatest subset of `inside` where the avoiders enter `found` or stay inside surely."""
         remaining, choices = self._flags(inside), self._up(witness)
-        fixed = self._flags(kept), self._flags(open_choice)
+        fixed = self._flags(transitions), self._flags(open_choice)
         joins = np.bool_(agent_avoids), np.bool_(nature_avoids)
         sunk = self._flags(found)
         self._rounds(

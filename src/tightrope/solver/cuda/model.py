@@ -362,23 +362,23 @@ def distinct_rows(xp: Any, columns: Sequence[Any]) -> tuple[Any, Any]:
         bits = column.view(np.uint64) if column.dtype == np.float64 else column.astype(np.uint64)
         key = (key ^ (key >> np.uint64(29))) * np.uint64(_MIX[0]) + bits * np.uint64(factor)
         key ^= key >> np.uint64(32)
-    found = xp.unique(key[:: max(len(key) // SAMPLE, 1)])
-    while len(found) <= MOST_DISTINCT:
-        number = xp.minimum(xp.searchsorted(found, key), len(found) - 1)
-        missing = xp.flatnonzero(found[number] != key)
+    keys = xp.unique(key[:: max(len(key) // SAMPLE, 1)])
+    while len(keys) <= MOST_DISTINCT:
+        number = xp.minimum(xp.searchsorted(keys, key), len(keys) - 1)
+        missing = xp.flatnonzero(keys[number] != key)
         if len(missing) == 0:
             break
-        found = xp.unique(xp.concatenate([found, key[missing[:SAMPLE]]]))
-    if len(found) > MOST_DISTINCT or 4 * len(found) > len(key):
+        keys = xp.unique(xp.concatenate([keys, key[missing[:SAMPLE]]]))
+    if len(keys) > MOST_DISTINCT or 4 * len(keys) > len(key):
         return None, None
-    example = xp.zeros(len(found), np.int64)
+    example = xp.zeros(len(keys), np.int64)
     example[number] = xp.arange(len(key))
-    table = xp.empty((len(found), len(columns)))
+    table = xp.empty((len(keys), len(columns)))
     for i, column in enumerate(columns):
         table[:, i] = column[example]
         if not bool((table[number, i] == column).all()):  # two rows with one hash
             return None, None
-    return number.astype(np.uint8 if len(found) <= 256 else np.uint16), table
+    return number.astype(np.uint8 if len(keys) <= 256 else np.uint16), table
 
 
 def _mixers(count: int) -> list[int]:
@@ -486,10 +486,10 @@ class Pool:
         """Compute the neighbours asked for; whether any were."""
         if self.ball is not None:
             return False
-        asked = int(self.device.download(self.request[:1])[0])
-        if asked == 0:
+        request = int(self.device.download(self.request[:1])[0])
+        if request == 0:
             return False
-        pairs = self.device.download(self.request[1 : 1 + 2 * min(asked, ROOM)]).reshape(-1, 2)
+        pairs = self.device.download(self.request[1 : 1 + 2 * min(request, ROOM)]).reshape(-1, 2)
         for vertex, leaving in pairs:
             self._look(int(vertex), int(leaving))
         self.request[:1] = 0

@@ -104,17 +104,17 @@ def portions(
 
 
 def level_portions(
-    found: list[HostPortion], structure: Structure, usable: BoolArray
+    every: list[HostPortion], structure: Structure, usable: BoolArray
 ) -> list[list[HostPortion]]:
     """Portions that do not depend on each other together, in an order in which successors come first."""
     place = np.full(structure.states, -1, np.int32)
-    for i, portion in enumerate(found):
+    for i, portion in enumerate(every):
         place[portion.block.member] = i
-    level = np.zeros(len(found), np.int32)
-    for i, portion in enumerate(found):
+    level = np.zeros(len(every), np.int32)
+    for i, portion in enumerate(every):
         level[i] = _level(structure, usable, portion.block.member, place, level, i)
     levels: list[list[HostPortion]] = [[] for _ in range(int(level.max(initial=-1)) + 1)]
-    for i, portion in enumerate(found):
+    for i, portion in enumerate(every):
         levels[level[i]].append(portion)
     return levels
 
@@ -271,7 +271,7 @@ def _breadth_first(
     choice_start, transition_start, successor, _, _, possible = graph[:6]
     predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
     groups = len(distance)
-    found, later, earlier = 0, 0, 0
+    count, later, earlier = 0, 0, 0
     for g in range(groups):
         for m in range(group_start[g], group_start[g + 1]):
             s = member[m]
@@ -283,10 +283,10 @@ def _breadth_first(
             if distance[g] > 0:
                 break
         if distance[g] > 0:
-            order[found] = g
-            found += 1
+            order[count] = g
+            count += 1
     done = 0
-    while done < found:
+    while done < count:
         g = order[done]
         done += 1
         for m in range(group_start[g], group_start[g + 1]):
@@ -295,18 +295,18 @@ def _breadth_first(
                 before = place[choice_state[transition_choice[predecessor[i]]]]
                 if before >= 0 and distance[before] < 0:
                     distance[before] = distance[g] + 1
-                    order[found] = before
-                    found += 1
+                    order[count] = before
+                    count += 1
                     if member[group_start[g]] > member[group_start[before]]:
                         later += 1
                     else:
                         earlier += 1
-    last = distance[order[found - 1]] + 1 if found > 0 else 1
+    last = distance[order[count - 1]] + 1 if count > 0 else 1
     for g in range(groups):
         if distance[g] < 0:
             distance[g] = last
-            order[found] = g
-            found += 1
+            order[count] = g
+            count += 1
     return later, earlier
 
 

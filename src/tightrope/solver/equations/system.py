@@ -511,15 +511,15 @@ def collapse(
     return Quotient(grouped, same)
 
 
-def _group(support: Support, system: System, found: EndComponents, nature_leaves: bool) -> System:
+def _group(support: Support, system: System, components: EndComponents, nature_leaves: bool) -> System:
     structure = system.structure
     leader = np.arange(structure.states, dtype=np.int32)
-    members = np.flatnonzero(found.component >= 0)
-    first = np.full(found.count, -1, np.int64)
-    first[found.component[members[::-1]]] = members[::-1]
-    leader[members] = first[found.component[members]]
+    members = np.flatnonzero(components.component >= 0)
+    first = np.full(components.count, -1, np.int64)
+    first[components.component[members[::-1]]] = members[::-1]
+    leader[members] = first[components.component[members]]
     mode = np.where(system.enabled, NORMAL, CLOSED).astype(np.int8)
-    mode[found.internal] = EXIT if nature_leaves else CLOSED
+    mode[components.internal] = EXIT if nature_leaves else CLOSED
     return system.with_groups(leader, mode)
 
 
@@ -648,28 +648,28 @@ def endless_reward(
     nature_maximises: bool,
 ) -> Endless:
     size = support.structure.states
-    found = np.zeros(size, np.bool_)
+    inner = np.zeros(size, np.bool_)
     rank = np.zeros(size, np.int64)
     witness = np.full(size, -1, np.int64)
     if not rewarded.any():
-        return Endless(found, rank, witness)
+        return Endless(inner, rank, witness)
     layer = 0
     while True:
         inside = np.ones(size, np.bool_)
         while True:
-            close = Ranked(found.copy(), np.zeros(size, np.int32), witness)
+            close = Ranked(inner.copy(), np.zeros(size, np.int32), witness)
             _approach(
-                support.arrays, choices, rewarded, agent_maximises, nature_maximises, found, inside, close
+                support.arrays, choices, rewarded, agent_maximises, nature_maximises, inner, inside, close
             )
             if np.array_equal(close.states, inside):
                 break
             inside = close.states
-        new = inside & ~found
+        new = inside & ~inner
         if not new.any():
-            return Endless(found, rank, witness)
+            return Endless(inner, rank, witness)
         rank[new] = layer * (size + 1) + close.rank[new]
         layer += 1
-        found = inside
+        inner = inside
 
 
 @kernel
@@ -679,11 +679,11 @@ def _approach(
     rewarded: BoolArray,
     agent_maximises: bool,
     nature_maximises: bool,
-    found: BoolArray,
+    inner: BoolArray,
     inside: BoolArray,
     ranked: Ranked,
 ) -> None:
-    """Grow `ranked` from `found` to the innermost fixpoint; ranks count the additions from 1."""
+    """Grow `ranked` from `inner` to the innermost fixpoint; ranks count the additions from 1."""
     choice_start, transition_start, successor, lower, upper, possible = graph[:6]
     predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
     close, rank, witness = ranked
@@ -691,7 +691,7 @@ def _approach(
     size = 0
     waiting = np.zeros(len(inside), np.bool_)
     for s in range(len(inside)):
-        if inside[s] and not found[s]:
+        if inside[s] and not inner[s]:
             queue[size] = s
             waiting[s] = True
             size += 1
@@ -709,12 +709,12 @@ def _approach(
                 continue
             first, last = transition_start[c], transition_start[c + 1]
             if nature_maximises:
-                good = can_enter(first, last, successor, possible, found) or (
+                good = can_enter(first, last, successor, possible, inner) or (
                     (rewarded[c] or can_enter(first, last, successor, possible, close))
                     and can_stay(first, last, successor, lower, upper, possible, inside, True)
                 )
             else:
-                good = must_enter(first, last, successor, lower, upper, possible, found) or (
+                good = must_enter(first, last, successor, lower, upper, possible, inner) or (
                     must_stay(first, last, successor, possible, inside, True)
                     and (rewarded[c] or must_enter(first, last, successor, lower, upper, possible, close))
                 )

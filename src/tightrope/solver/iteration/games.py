@@ -127,8 +127,8 @@ def _improve_answer(
     better = _exceeds(_mean(equations, best, values), old, system.nature_maximises, tolerance)
     if not better.any():
         return None
-    taken: FloatArray = np.where(np.repeat(better, np.diff(structure.transition_start)), best, answer)
-    return taken
+    improved: FloatArray = np.where(np.repeat(better, np.diff(structure.transition_start)), best, answer)
+    return improved
 
 
 def _improve_policy(

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 from adversary import test_attacks_arithmetic as arithmetic
 from adversary.archive import Forgery
+from adversary.attacks_learned import ATTACKS as ATTACKS_LEARNED
 from adversary.attacks_values import ATTACKS, Attack, claim_values
 from adversary.examples import EXAMPLES
 from adversary.honest import ALL, TIMED, VALUES, quietly
@@ -69,10 +70,11 @@ def is_covered(name: str) -> bool:
     if name.startswith(("point", "interval", "plain", "parameter", "newest")):
         others = ("average", "least-average", "share", "temporal", "rarely", "settles", "follows", "costs")
         return kind not in others
-    return False
+    return name in ("walk/anytime/tied", "domain/expression")
 
 
-HONEST = [*(one.name for one in (*VALUES, *TIMED)), "domain/expression", "walk/events/tied"]
+LEARNED = ["domain/expression", "domain/rectangular", "walk/anytime/tied", "walk/events/tied"]
+HONEST = [*(one.name for one in (*VALUES, *TIMED)), *LEARNED]
 COVERED = [name for name in HONEST if is_covered(name)]
 
 
@@ -85,7 +87,7 @@ def test_honest_certificates_are_accepted_where_their_kind_is_covered(program: P
 def attack_cases() -> list[object]:
     """Every attack on two of the kinds that are covered; which ones changes with its number."""
     made = []
-    for number, attack in enumerate(ATTACKS):
+    for number, attack in enumerate([*ATTACKS, *ATTACKS_LEARNED]):
         kinds = [name for name in attack.on if is_covered(name)]
         chosen = kinds if EXPLORING else {kinds[(number + i) % len(kinds)] for i in range(2)} if kinds else ()
         made += [pytest.param(attack, on, id=f"{attack.name}-{on}") for on in sorted(chosen)]
@@ -192,6 +194,8 @@ def test_the_command_says_what_the_proved_checker_says(tmp_path: Path) -> None:
     assert code == 0 and out.splitlines()[1] == "proved checker: accepts, theorem value_sound"
     code, out, _ = quietly(["verify", path, "--proved", "--json"])
     assert code == 0 and json.loads(out)["proved"] == {"verdict": "accepts", "theorems": ["value_sound"]}
+    code, out, _ = quietly(["verify", str(ALL["walk/anytime/tied"].certificate), "--proved"])
+    assert code == 0 and "proved checker: accepts, theorem learned_sound" in out.splitlines()
     code, out, err = quietly(["verify", str(ALL["point/temporal"].certificate), "--proved"])
     assert code == 1 and "proved checker: does not cover this kind: temporal formulas" in out + err
     forgery = Forgery.of(ALL["point/reach"].certificate)

@@ -70,7 +70,7 @@ def is_covered(name: str) -> bool:
     if name.startswith(("point", "interval", "plain", "parameter", "newest")):
         others = ("average", "least-average", "share", "temporal", "rarely", "settles", "follows", "costs")
         return kind not in others
-    return name in ("walk/anytime/tied", "domain/expression")
+    return name in ("walk/anytime/tied", "walk/events/tied", "domain/expression")
 
 
 LEARNED = ["domain/expression", "domain/rectangular", "walk/anytime/tied", "walk/events/tied"]

@@ -95,8 +95,7 @@ let reasons (space : Region.space) (domain : domain) occurrence =
     | None ->
       let l = match book.why.(i) with
         | Region.Given g -> [ Q.one, given g ]
-        | Product _ -> [ Q.one, single i ]
-        | Square _ -> not_covered "squares of parameters"
+        | Product _ | Square _ -> [ Q.one, single i ]
         | Combine (parts, equal) ->
           merge (List.concat_map (fun (c, j) -> List.map (fun (y, r) -> Q.mul c y, r) (flat j)) parts
             @ List.map (fun (q, k) ->
@@ -110,7 +109,7 @@ let reasons (space : Region.space) (domain : domain) occurrence =
       let r = match book.why.(i) with
         | Region.Given g -> given g
         | Product (a, b) -> let a = single a in let b = single b in add (Checker.Prod (a, b))
-        | Square _ -> not_covered "squares of parameters"
+        | Square p -> add (Checker.Square (terms p))
         | Combine (parts, _) ->
           let l = flat i in
           let rest = List.fold_left (fun p (c, j) -> Poly.plus ~times:(Q.neg c) p book.says.(j)) book.says.(i) parts in
@@ -137,6 +136,23 @@ let with_fixed (d : domain) = (* equalities that follow from the bounds are writ
     (List.combine d.lower d.upper)) in
   { d with constraints = d.constraints @ fixed }
 
+(* NOT TRUSTED. Upper bounds of P(k+i)/P(k), k successes and m failures at chance p, until what is left is small. *)
+let tails p k m =
+  if Q.leq p Q.zero || Q.geq p Q.one then []
+  else begin
+    let rec more found u k m total =
+      let above = Q.mul (Q.of_int m) p and below = Q.mul (Q.of_int (k + 1)) (Q.sub Q.one p) in
+      let left = Q.sub below above in
+      let small = Q.sign left > 0 && Q.leq (Q.mul (Q.mul u above) (Q.of_bigint (Z.shift_left Z.one 60))) (Q.mul total left) in
+      if m = 0 || small then List.rev found
+      else begin
+        let v = Q.div (Q.mul u above) below in
+        let v = Q.make (Z.cdiv (Z.shift_left (Q.num v) 200) (Q.den v)) (Z.shift_left Z.one 200) in
+        more (v :: found) v (k + 1) (m - 1) (Q.add total v)
+      end in
+    more [] Q.one k m Q.one
+  end
+
 (* Every claim of the file, or a refusal; the names of the theorems. *)
 let check (file : Problem.t) expression polynomials domain (data : data option) (hints : learned) demand_hints =
   let graph = file.graph and domain = with_fixed domain in
@@ -144,7 +160,8 @@ let check (file : Problem.t) expression polynomials domain (data : data option) 
   if file.objective.earned <> None then not_covered "rewards with parameters";
   if file.assumed_support <> None then not_covered "assumed supports of learned models";
   Option.iter (fun d ->
-    if d.method_ <> "beta-binomial" then not_covered ("the method " ^ d.method_);
+    if d.method_ <> "beta-binomial" && d.method_ <> "clopper-pearson" then not_covered ("the method " ^ d.method_);
+    if d.method_ = "clopper-pearson" && d.design <> "generative-fixed" then not_covered "Clopper and Pearson without a fixed plan";
     demand (not d.censored && not (List.exists (fun i -> i = 1 || i = 2) d.stated))
       "the data were not collected as the guarantee needs: it would be nominal") data;
   List.iter (fun (c : claim) -> List.iter (Option.iter (fun (basis : int vector) ->
@@ -202,7 +219,8 @@ let check (file : Problem.t) expression polynomials domain (data : data option) 
   let model = model file expression polynomials domain in
   let problem = Checker.boxed model (fun s i j -> let b = bound_at (slot s i j) in b.blo, b.bhi) in
   let delta = match data with Some d -> Q.of_float d.delta | None -> Q.zero in
-  let level = Q.div delta (Q.of_int (max 1 (Array.length evs))) in
+  let fixed = match data with Some d -> d.method_ = "clopper-pearson" | None -> false in
+  let level = Q.div delta (Q.of_int ((if fixed then 2 else 1) * max 1 (Array.length evs))) in
   let bound x = if x = infinity then None else Some (Q.of_float x) in
   List.iter (fun (claim : claim) ->
     let question = Game.question file claim in
@@ -215,6 +233,12 @@ let check (file : Problem.t) expression polynomials domain (data : data option) 
       bounds = (if untied then graph.transitions else Array.length expressions); bound_at; slot } in
     let holds = match data with
       | None -> Checker.accept_domain model cert
+      | Some d when fixed ->
+        let seen = counts file d in
+        let hints g =
+          let k = Checker.tally true seen evs.(g).trials and m = Checker.tally false seen evs.(g).trials in
+          tails (cert.elow g) k m, tails (Q.sub Q.one (cert.ehigh g)) m k in
+        Checker.accept_fixed model (Array.length evs) (fun g -> evs.(g)) seen delta cert hints
       | Some d -> Checker.accept model (Array.length evs) (fun g -> evs.(g)) (counts file d) delta cert in
     demand holds (claim.name ^ ": the claim is not proved")) file.claims;
-  if data = None then "domain_sound" else "learned_sound"
+  if data = None then "domain_sound" else if fixed then "fixed_sound" else "learned_sound"

@@ -10,10 +10,10 @@ from itertools import product
 
 import numpy as np
 
-from tightrope.certificate.coupled_hints import CoupledHints
+from tightrope.certificate.coupled import CoupledHints
 from tightrope.certificate.evidence import LearnedHints, RegionHints
+from tightrope.certificate.learned import RowOrigin
 from tightrope.certificate.problem import Certificate
-from tightrope.certificate.rows import RowOrigin
 from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_claim, value_hints
 from tightrope.model.builder import build_from_rows

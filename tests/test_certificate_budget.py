@@ -21,7 +21,7 @@ from tightrope.certificate import budget as meter
 from tightrope.certificate.archive import read
 from tightrope.certificate.budget import OverBudget, WorkBudget, spend
 from tightrope.certificate.checker import check
-from tightrope.certificate.coupled_hints import CoupledHints
+from tightrope.certificate.coupled import CoupledHints
 from tightrope.certificate.evidence import Data, Domain, LearnedHints, RegionHints
 from tightrope.certificate.nature import Graph
 from tightrope.certificate.numbers import RATIONAL

@@ -14,8 +14,7 @@ from coupled_proofs import Prover, base_certificate, loop_model, objective_of, v
 from learning_cases import FAMILIES, case, counts_of
 from tightrope.certificate.archive import load
 from tightrope.certificate.checker import check
-from tightrope.certificate.coupled import CoupledCheck
-from tightrope.certificate.coupled_hints import CoupledHints
+from tightrope.certificate.coupled import CoupledCheck, CoupledHints
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import FLOAT64
 from tightrope.certify.certificate_file import save_certificate

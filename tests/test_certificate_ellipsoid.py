@@ -11,9 +11,8 @@ import pytest
 from cases.learned_certificates import added, certified, changed, failures, moved, proved, values
 from learning_cases import FAMILIES, case, counts_of
 from tightrope.certificate.archive import load
-from tightrope.certificate.learned import Learned
+from tightrope.certificate.learned import Learned, RowOrigin
 from tightrope.certificate.numbers import FLOAT64, RATIONAL, as_fraction
-from tightrope.certificate.rows import RowOrigin
 from tightrope.certificate.statistics.ellipsoid import EllipsoidRows
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of

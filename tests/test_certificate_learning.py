@@ -12,9 +12,8 @@ from cases.learned_certificates import added, certified, changed, failures, move
 from learning_cases import FAMILIES, case, counts_of
 from tightrope.certificate.archive import load
 from tightrope.certificate.checker import check
-from tightrope.certificate.learned import Learned
+from tightrope.certificate.learned import Learned, RowOrigin
 from tightrope.certificate.numbers import FLOAT64
-from tightrope.certificate.rows import RowOrigin
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of
 from tightrope.data.counts import Batches, Counts

@@ -12,9 +12,8 @@ import pytest
 
 from learning_cases import case
 from tightrope.certificate.checker import check
-from tightrope.certificate.learned import Learned
+from tightrope.certificate.learned import Learned, RowOrigin
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
-from tightrope.certificate.rows import RowOrigin
 from tightrope.certificate.statistics.likelihood import Forms
 from tightrope.certificate.statistics.slab import BetSchedule, PlacedBets, levels, weight_of
 from tightrope.certify.learned import certificate_of, to_data
@@ -175,7 +174,9 @@ def test_rows_leave_out_nothing_that_the_bettors_leave(kind):
     free = len(link.space.free)
     draw, kept = np.random.default_rng(5), 0
     for t in draw.uniform(low[:free], high[:free], size=(60, free)):
-        x = link.space.lifted([Fraction(float(value)) for value in t])
+        x = [Fraction(float(value)) for value in t]
+        for left, right in link.space.products:
+            x.append(x[left] * x[right])
         f = np.array([float(sum(a * v for a, v in zip(row, x, strict=True)) + c) for row, c in forms])
         f = f[outcomes.expression]
         for place in range(len(slab.bets.sides)):

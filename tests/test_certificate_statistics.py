@@ -12,13 +12,14 @@ import pytest
 from effort import repeats
 from tightrope.certificate.coordinates import Space, add, multiply, polynomial_range
 from tightrope.certificate.evidence import Data, Domain
-from tightrope.certificate.learned import Learned, SeenOutcomes
+from tightrope.certificate.learned import Learned
 from tightrope.certificate.nature import Graph
 from tightrope.certificate.numbers import FLOAT64
 from tightrope.certificate.problem import CertifiedProblem
 from tightrope.certificate.statistics.balls import Balls
 from tightrope.certificate.statistics.intervals import EventCounts, Intervals
 from tightrope.certificate.statistics.likelihood import Predictor, pilot_of
+from tightrope.certificate.statistics.outcomes import SeenOutcomes
 from tightrope.certificate.verdict import Contradiction
 from tightrope.certify.problem import to_domain
 from tightrope.model.parameters import LinearConstraint, Parameters
@@ -111,26 +112,26 @@ def outcomes_of(starts, expression, counts, polynomials):
     )
 
 
-def known_of(polynomials, space, outcomes):
+def known_of(polynomials, space, outcomes=None, starts=None, expression=None):
     """What statements are made about, of a learned result."""
-    unknown = np.array([any(one) for one in polynomials])
+    unknown, used = np.array([any(one) for one in polynomials]), range(len(polynomials))
     return SimpleNamespace(
-        n=FLOAT64, polynomials=polynomials, space=space, outcomes=outcomes, unknown=unknown
-    )
+        n=FLOAT64, polynomials=polynomials, space=space, outcomes=outcomes, unknown=unknown, used=used,
+        expression=expression, problem=SimpleNamespace(graph=SimpleNamespace(transition_start=starts)),
+    )  # fmt: skip
 
 
 def test_events_are_tallied_by_choice():
     # choice 0: p, 1 − p; choice 1: 1 − p, p (one trial a visit); choice 2: p/2 twice.
     half = {((0, 1),): Fraction(1, 2)}
     polynomials = [P, REST, half]
-    outcomes = outcomes_of(
-        whole(0, 2, 4, 7), whole(0, 1, 1, 0, 2, 2, 1), whole(3, 7, 4, 6, 1, 2, 5), polynomials
-    )
+    shape = whole(0, 2, 4, 7), whole(0, 1, 1, 0, 2, 2, 1)
+    outcomes = outcomes_of(*shape, whole(3, 7, 4, 6, 1, 2, 5), polynomials)
     assert len(outcomes.start) == 3 and outcomes.of_choice.tolist() == [0, 0, 1]
     domain = Domain((Fraction(0),), (Fraction(1),), (), (), np.zeros(0, dtype=np.bool_))
-    about = known_of(polynomials, Space(domain, []), outcomes)
+    about = known_of(polynomials, Space(domain, []), outcomes, *shape)
     assert Learned.distributions(about).passed
-    assert not Learned.distributions(known_of([P, P, half], about.space, outcomes)).passed
+    assert not Learned.distributions(known_of([P, P, half], about.space, outcomes, *shape)).passed
     tied, paper = (EventCounts(about, paired) for paired in (True, False))
     assert tied.polynomials == [P]
     assert (tied.successes.tolist(), tied.trials.tolist()) == ([3 + 6 + 3], [10 + 10 + 8])

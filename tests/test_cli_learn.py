@@ -22,7 +22,7 @@ from tightrope.cli.result_display import BAR, bar, list_certified_facts, print_r
 from tightrope.errors import CannotCertify
 from tightrope.io.results import Interval
 from tightrope.learning.learn import learn
-from tightrope.verdict import Verdict
+from tightrope.verdict import Worth
 
 MODEL = "bench:betting(8)"
 KEYS = {"empty", "fallback", "value", "robust_policy", "widths", "ledger", "seconds"}
@@ -437,7 +437,7 @@ def test_checking_the_learned_model_repeats_the_guarantee(
 
 
 def stopped(name: str, limit: str | None = None) -> Any:
-    return SimpleNamespace(kind=SimpleNamespace(value=name), status=limit, verdict=Verdict.of(limit=limit))
+    return SimpleNamespace(kind=SimpleNamespace(value=name), status=limit, verdict=Worth.of(limit=limit))
 
 
 def test_sets_that_a_limit_stopped_do_not_spoil_the_answer(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from tightrope.certificate.learned import RowSystem, upper_bounds
 from tightrope.certificate.numbers import RATIONAL
-from tightrope.certificate.rows import RowSystem, upper_bounds
-from tightrope.certify.bases import BasisFinder
+from tightrope.certify.region import BasisFinder
 
 
 def _rows(size: int, count: int, seed: int) -> RowSystem:

@@ -19,7 +19,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.cli.app import run
-from tightrope.verdict import Assumed, Kept, Verdict, Word
+from tightrope.verdict import Assumed, Kept, Word, Worth
 
 COIN = """mdp
 const double p;
@@ -119,7 +119,7 @@ class Case:
 
     word: Word
     command: list[str]
-    python: Callable[[], Verdict] | None = None
+    python: Callable[[], Worth] | None = None
     doubted: tuple[str, ...] = ()
     """Names of assumptions that are not kept."""
 
@@ -323,15 +323,15 @@ def test_a_monitor_says_what_it_has_seen() -> None:
 
 def test_the_worst_of_several_counts() -> None:
     ends = Assumed("ends", Kept.UNKNOWN, "nobody says")
-    nominal, limit = Verdict.of([ends]), Verdict.of(limit="time is up")
-    refuted = Verdict.of([ends], contradicted="no parameters fit")
-    assert Verdict.worst([Verdict.of(), nominal]) == nominal
-    assert Verdict.worst([nominal, limit]) == Verdict(Word.LIMIT, (ends,), "time is up")
-    assert Verdict.worst([limit, refuted, nominal]).word is Word.CONTRADICTED
+    nominal, limit = Worth.of([ends]), Worth.of(limit="time is up")
+    refuted = Worth.of([ends], contradicted="no parameters fit")
+    assert Worth.worst([Worth.of(), nominal]) == nominal
+    assert Worth.worst([nominal, limit]) == Worth(Word.LIMIT, (ends,), "time is up")
+    assert Worth.worst([limit, refuted, nominal]).word is Word.CONTRADICTED
     assert limit.headline("at least 1", "with confidence 0.9").startswith(
         "LIMIT: at least 1 with confidence 0.9"
     )
-    both = Verdict.of([ends], limit="time is up")
+    both = Worth.of([ends], limit="time is up")
     assert "confidence" not in both.headline("at least 1", "with confidence 0.9")
     assert both.reasons == ("time is up", "ends not known: nobody says")
 

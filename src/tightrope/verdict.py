@@ -62,13 +62,13 @@ _DOUBTS = {Kept.NO: "not kept", Kept.UNKNOWN: "not known"}
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Worth:
     """The word, what it rests on, and why it is not `proved` where it is not.
 
     >>> ends = Assumed("ends", Kept.UNKNOWN, "no column says how episodes ended; --ends complete states it")
-    >>> Verdict.of([ends]).word.value, Verdict.of([ends]).exit_code
+    >>> Worth.of([ends]).word.value, Worth.of([ends]).exit_code
     ('nominal', 1)
-    >>> Verdict.of([]).word.value, Verdict.of([]).exit_code
+    >>> Worth.of([]).word.value, Worth.of([]).exit_code
     ('proved', 0)
     """
 
@@ -79,32 +79,32 @@ class Verdict:
     @staticmethod
     def of(
         assumptions: Iterable[Assumed] = (), *, contradicted: str | None = None, limit: str | None = None
-    ) -> Verdict:
+    ) -> Worth:
         """The worst that is known: a refuted model, work that was not finished, an assumption not kept."""
         known = tuple(assumptions)
         if contradicted is not None:
-            return Verdict(Word.CONTRADICTED, known, contradicted)
+            return Worth(Word.CONTRADICTED, known, contradicted)
         if limit is not None:
-            return Verdict(Word.LIMIT, known, limit)
+            return Worth(Word.LIMIT, known, limit)
         open_ones = [one for one in known if not one.holds]
         if open_ones:
-            return Verdict(Word.NOMINAL, known, "; ".join(f"{one.name}: {one.why}" for one in open_ones))
-        return Verdict(Word.PROVED, known)
+            return Worth(Word.NOMINAL, known, "; ".join(f"{one.name}: {one.why}" for one in open_ones))
+        return Worth(Word.PROVED, known)
 
     @staticmethod
-    def worst(several: Sequence[Verdict]) -> Verdict:
+    def worst(several: Sequence[Worth]) -> Worth:
         """One verdict of answers that stand side by side: that of the worst, with what all rest on."""
-        least = max(several, key=lambda one: _BADNESS[one.word], default=Verdict(Word.PROVED))
+        least = max(several, key=lambda one: _BADNESS[one.word], default=Worth(Word.PROVED))
         known = tuple(dict.fromkeys(assumed for one in several for assumed in one.assumptions))
         whys = dict.fromkeys(one.why for one in several if one.word is least.word and one.why)
-        return Verdict(least.word, known, "; ".join(whys))
+        return Worth(least.word, known, "; ".join(whys))
 
     def headline(self, claim: str, sure: str = "") -> str:
         """The word, and the claim as far as it may be made: how `sure` it is only where all is kept.
 
-        >>> Verdict.of([]).headline("at least 0.7", "with confidence 0.99")
+        >>> Worth.of([]).headline("at least 0.7", "with confidence 0.99")
         'PROVED: at least 0.7 with confidence 0.99'
-        >>> Verdict.of([Assumed("ends", Kept.UNKNOWN, "no column")]).headline("at least 0.7", "surely")
+        >>> Worth.of([Assumed("ends", Kept.UNKNOWN, "no column")]).headline("at least 0.7", "surely")
         'NOMINAL: at least 0.7, which is not guaranteed'
         """
         word = self.word.name

@@ -22,12 +22,12 @@ from tightrope.certificate.coupled import (
     total_doubt,
 )
 from tightrope.certificate.evidence import Domain
-from tightrope.certificate.logarithms import log_ratio, log_units
+from tightrope.certificate.learned import BasisTable, RowSystem, upper_bounds
+from tightrope.certificate.logarithms import log_ratio
 from tightrope.certificate.numbers import FLOAT64, RATIONAL, OutOfRange
-from tightrope.certificate.rows import BasisTable, RowSystem, upper_bounds
 from tightrope.certificate.statistics.ellipsoid import EllipsoidRows
 from tightrope.certificate.statistics.intervals import Intervals
-from tightrope.certificate.statistics.likelihood import Forms, Likelihood
+from tightrope.certificate.statistics.likelihood import Forms, Likelihood, log_units
 
 SMALL, LARGE = Fraction(1, 10**5000), Fraction(10**5000)
 EDGES = [5e-324, 2.0**-1022, 1e-300, 1e-160, 1e-30, 1.0, 1e30, 1e150, 1e290]

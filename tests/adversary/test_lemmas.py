@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tightrope.certificate.coordinates import bernstein_table
 from tightrope.certificate.coupled import hull_misfit, total_doubt
 from tightrope.certificate.evidence import Domain
+from tightrope.certificate.learned import RowSystem
 from tightrope.certificate.nature import Graph
 from tightrope.certificate.numbers import FLOAT64, RATIONAL, Arithmetic, OutOfRange, as_fraction
 from tightrope.certificate.problem import CertifiedObjective, CertifiedProblem
-from tightrope.certificate.rows import RowSystem
 from tightrope.certificate.statistics.costs import Costs, CostStatements
 
 BOTH = pytest.mark.parametrize("n", [FLOAT64, RATIONAL], ids=["float64", "rational"])

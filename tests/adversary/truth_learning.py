@@ -23,9 +23,8 @@ from adversary.honest import SPREAD, Honest
 from adversary.truth_values import Question, objective_of
 from exact_reference import INFINITE, TinyModel
 from tightrope.certificate.archive import load
-from tightrope.certificate.learned import Learned
+from tightrope.certificate.learned import Learned, RowOrigin
 from tightrope.certificate.numbers import FLOAT64
-from tightrope.certificate.rows import RowOrigin
 from tightrope.model.objective import Objective
 
 DELTA = 0.05

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.certificate.budget import WorkBudget, hold, spend
-from tightrope.certificate.fields import Field, Polynomial, list_fields, validate
+from tightrope.certificate.fields import DTYPES, Field, Polynomial, list_fields, validate
 from tightrope.certificate.problem import Certificate
 from tightrope.errors import InputError, Location
 
@@ -66,18 +66,17 @@ def load(path: str | Path, budget: WorkBudget | None = None) -> Loaded:
     """Read a file, within a budget; an `InputError` says why it is no certificate."""
     place, file = Location(str(path)), Path(path)
     try:
-        if not file.is_file() and file.exists():
-            raise InputError("this is not a certificate: it is no regular file", place)
-        if file.stat().st_size > MOST_BYTES:
-            raise InputError(f"this is not a certificate: it has more than {MOST_BYTES:,} bytes", place)
-        data = file.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", place) from error
-    try:
-        allowed = budget or WorkBudget.of(None)
+        size = file.stat().st_size
+        if not file.is_file():
+            raise InputError("this is not a certificate: it is no regular file")
+        if size > MOST_BYTES:
+            raise InputError(f"this is not a certificate: it has more than {MOST_BYTES:,} bytes")
+        data, allowed = file.read_bytes(), budget or WorkBudget.of(None)
         allowed.allow_for(len(data))
         with allowed.counting():
             return read(data)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", place) from error
     except InputError as error:
         raise InputError(error.message, place, error.hint) from error
 
@@ -176,11 +175,10 @@ def _certificate(members: dict[str, bytes], size: int) -> Certificate:
     unpacked = unpacked_size(recipes)
     _require(unpacked <= most_memory(size), "it would take too much memory")
     hold("arrays", unpacked + sum(map(len, members.values())))
-    hold("arrays", unpacked, kept=True)
-    reader = _MemberReader(members, recipes)
-    certificate = reader.part(Certificate, head["certificate"], "")
-    _require(not members, f"nobody asked for the member '{_plain(next(iter(members), ''))}'")
-    assert isinstance(certificate, Certificate)
+    hold("arrays", unpacked, lasting=True)
+    arrays = {name: (members.pop(name), recipe) for name, recipe in recipes.items()}
+    certificate: Certificate = _part(Certificate, head["certificate"], "", arrays)
+    _require(not arrays, f"nobody asked for the member '{_plain(next(iter(arrays), ''))}'")
     return certificate
 
 
@@ -196,56 +194,50 @@ def _no_constant(name: str) -> Any:
 
 def _describes(recipe: Any, content: bytes) -> bool:
     """Whether [type, coding, shape] describes an array of these bytes."""
-    if not isinstance(recipe, list) or len(recipe) != 3 or not isinstance(recipe[2], list):
+    if not (isinstance(recipe, list) and len(recipe) == 3 and isinstance(recipe[2], list)):
         return False
     kind, coding, shape = recipe
-    if type(kind) is not str or kind not in TYPES or coding not in ("plain", "difference"):
+    known = type(kind) is str and kind in TYPES and 1 <= len(shape) <= 3
+    if not known or not all(type(n) is int and 0 <= n < 2**40 for n in shape):
         return False
-    if not 1 <= len(shape) <= 3 or not all(type(n) is int and 0 <= n < 2**40 for n in shape):
-        return False
-    if coding == "difference" and (kind not in ("int8", "int16", "int32") or len(shape) != 1):
-        return False
-    return kind == "text" or prod(shape) * TYPES[kind] == len(content)
+    narrow = kind in ("int8", "int16", "int32") and len(shape) == 1
+    coded = coding == "plain" or (coding == "difference" and narrow)
+    return coded and (kind == "text" or prod(shape) * TYPES[kind] == len(content))
 
 
-class _MemberReader:
-    """Takes the members one by one, as the dataclasses of a certificate ask for them."""
+def _part(of: Any, node: Any, path: str, arrays: dict[str, Any]) -> Any:
+    """A dataclass of a certificate, which takes its members from those that are left."""
+    wanted = {name for name, spec in list_fields(of) if not spec.is_array}
+    _require(isinstance(node, dict) and node.keys() == wanted, f"the fields of '{path[:-1]}' are others")
+    held = {}
+    for name, spec in list_fields(of):
+        read_field = _array if spec.is_array else _value
+        held[name] = read_field(spec, node.get(name), path + name, arrays)
+    return of(**held)
 
-    def __init__(self, members: dict[str, bytes], recipes: dict[str, Any]):
-        self.members, self.recipes = members, recipes
 
-    def part(self, of: Any, node: Any, path: str) -> Any:
-        wanted = {name for name, spec in list_fields(of) if not spec.is_array}
-        _require(isinstance(node, dict) and node.keys() == wanted, f"the fields of '{path[:-1]}' are others")
-        held = {}
-        for name, spec in list_fields(of):
-            here = path + name
-            held[name] = self._array(spec, here) if spec.is_array else self._value(spec, node[name], here)
-        return of(**held)
+def _value(spec: Field, node: Any, path: str, arrays: dict[str, Any]) -> Any:
+    if spec.kind == "part" and node is not None:
+        return _part(spec.load(), node, f"{path}.", arrays)
+    if spec.kind == "parts":
+        _require(isinstance(node, list) and len(node) <= spec.most, f"'{path}' is no list, or too long")
+        return tuple(_part(spec.load(), one, f"{path}.{i}.", arrays) for i, one in enumerate(node))
+    return float("inf") if spec.kind == "real" and node == "inf" else node
 
-    def _value(self, spec: Field, node: Any, path: str) -> Any:
-        if spec.kind == "part" and node is not None:
-            return self.part(spec.load(), node, f"{path}.")
-        if spec.kind == "parts":
-            _require(isinstance(node, list) and len(node) <= spec.most, f"'{path}' is no list, or too long")
-            return tuple(self.part(spec.load(), one, f"{path}.{i}.") for i, one in enumerate(node))
-        return float("inf") if spec.kind == "real" and node == "inf" else node
 
-    def _array(self, spec: Field, path: str) -> Any:
-        if path not in self.members:
-            return None
-        content, (kind, coding, shape) = self.members.pop(path), self.recipes[path]
-        _require(kind in _STORED.get(spec.kind, ("text",)), f"'{path}' is of another type")
-        if kind == "text":
-            return _lines(content, shape, spec.kind, path)
-        if kind == "bool":
-            raw = np.frombuffer(content, dtype=np.uint8).reshape(shape)
-            _require(raw.max(initial=0) <= 1, f"'{path}' has an entry that is neither true nor false")
-            return raw.astype(np.bool_)
-        stored = np.frombuffer(content, dtype=np.dtype(kind).newbyteorder("<")).reshape(shape)
-        if kind == "float64":
-            return stored.astype(np.float64)
-        return np.cumsum(stored, dtype=np.int64) if coding == "difference" else stored.astype(np.int64)
+def _array(spec: Field, node: Any, path: str, arrays: dict[str, Any]) -> Any:
+    if path not in arrays:
+        return None
+    content, (kind, coding, shape) = arrays.pop(path)
+    _require(kind in _STORED.get(spec.kind, ("text",)), f"'{path}' is of another type")
+    if kind == "text":
+        return _lines(content, shape, spec.kind, path)
+    held = np.dtype("uint8" if kind == "bool" else kind).newbyteorder("<")
+    stored = np.frombuffer(content, dtype=held).reshape(shape)
+    sure = kind != "bool" or stored.max(initial=0) <= 1
+    _require(sure, f"'{path}' has an entry that is neither true nor false")
+    stored = np.cumsum(stored, dtype=np.int64) if coding == "difference" else stored
+    return stored.astype(DTYPES[spec.kind])
 
 
 def _lines(content: bytes, shape: list[int], kind: str, path: str) -> tuple[Any, ...]:
@@ -254,7 +246,7 @@ def _lines(content: bytes, shape: list[int], kind: str, path: str) -> tuple[Any,
     small = lines <= MOST_LINES and lines + sum(parts) <= MOST_PARTS
     _require(small, f"'{path}' has more than {MOST_LINES} lines, or {MOST_PARTS} lines, terms and factors")
     spend("texts", _PART * (lines + sum(parts)) + 2 * len(content))
-    hold("texts", _TERM_BYTES * (lines + sum(parts)) + len(content), kept=True)
+    hold("texts", _TERM_BYTES * (lines + sum(parts)) + len(content), lasting=True)
     *texts, rest = content.decode("ascii", "replace").split("\n")
     fits = shape == [len(texts)] and rest == "" and all(map(_LINE[kind].match, texts))
     _require(fits, f"'{path}' is no list of {kind}")

@@ -137,14 +137,14 @@ def spend_sums(what: str, operations: float, rows: Iterable[Iterable[Any]], bits
         spend(what, operations, most + below.bit_length() + bits)
 
 
-def hold(what: str, size: float, kept: bool = False) -> None:
-    """So many bytes are about to be taken, beside what is `kept` for good."""
+def hold(what: str, size: float, lasting: bool = False) -> None:
+    """So many bytes are about to be taken, beside what is taken for good (`lasting`)."""
     budget = _current.get()
     if budget is None:
         return
     if budget.held + size > budget.memory:
         raise OverBudget(_words(f"{budget.memory / 2**30:g} GiB", what))
-    if kept:
+    if lasting:
         budget.held += size
 
 

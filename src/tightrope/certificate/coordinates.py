@@ -59,8 +59,8 @@ class Space:
         self.monomials: list[Monomial] = [((position, 1),) for position in range(len(self.free))]
         self.monomials += sorted(chain, key=lambda m: (sum(e for _, e in m), m))
         self._number = {monomial: j for j, monomial in enumerate(self.monomials)}
-        lifted = self.monomials[len(self.free) :]
-        self.products = [tuple(self._number[part] for part in _split(monomial)) for monomial in lifted]
+        factors = map(_split, self.monomials[len(self.free) :])
+        self.products = [(self._number[rest], self._number[last]) for rest, last in factors]
         self.size = len(self.monomials)
         if self.size > MOST_COORDINATES:
             raise ValueError(f"there are more than {MOST_COORDINATES} coordinates")
@@ -117,23 +117,24 @@ class Space:
     @cached_property
     def domain_rows(self) -> list[Row | None]:
         """Rows a·x ≤ b by 2·number + part: parameters (upper, lower), then constraints (≤, ≥ if equal)."""
-        hold("rows of the domain", 32 * (self.parameters + len(self.domain.bound)) * self.size, kept=True)
-        forms: list[tuple[Affine, Fraction, Fraction | None]] = [
-            (self.affine({((i, 1),): ONE}), high, low) for i, (low, high) in enumerate(self._ends())
-        ]
-        for coefficients, bound, is_equality in self.domain.constraints:
-            form = self.affine({((i, 1),): c for i, c in enumerate(coefficients) if c})
-            forms.append((form, bound, bound if is_equality else None))
-        rows: list[Row | None] = []
-        for (linear, constant), high, low in forms:
+        hold("rows of the domain", 32 * (self.parameters + len(self.domain.bound)) * self.size, lasting=True)
+        domain, rows = self.domain, list[Row | None]()
+        sides: list[tuple[Polynomial, Fraction, Fraction | None]] = []
+        for i, ends in enumerate(zip(domain.upper, domain.lower, strict=True)):
+            sides.append(({((i, 1),): ONE}, *ends))
+        for coefficients, bound, is_equality in domain.constraints:
+            terms: Terms = {((i, 1),): c for i, c in enumerate(coefficients) if c}
+            sides.append((terms, bound, bound if is_equality else None))
+        for polynomial, high, low in sides:
+            linear, constant = self.affine(polynomial)
             rows.append((linear, high - constant))
             rows.append(None if low is None else ([-a for a in linear], constant - low))
         return rows
 
     def start_box(self) -> Box:
         """Bounds of every coordinate over the domain's box."""
-        ends = [self._ends()[i] for i in self.free]
-        return self.with_products([low for low, _ in ends], [high for _, high in ends])
+        ends = self.domain.lower, self.domain.upper
+        return self.with_products(*([end[i] for i in self.free] for end in ends))
 
     def with_products(self, lower: list[Fraction], upper: list[Fraction]) -> Box:
         """A box of the free coordinates, or of all, met with what it says of the products."""
@@ -148,17 +149,6 @@ class Space:
                 lower.append(low)
                 upper.append(high)
         return lower, upper
-
-    def lifted(self, free: Sequence[Fraction]) -> list[Fraction]:
-        """All coordinates of a point."""
-        values = list(free)
-        for left, right in self.products:
-            spend_product("products of parameters", 1, (values[left],), (values[right],))
-            values.append(values[left] * values[right])
-        return values
-
-    def _ends(self) -> list[tuple[Fraction, Fraction]]:
-        return list(zip(self.domain.lower, self.domain.upper, strict=True))
 
     def _in_free(self, monomial: Monomial) -> Terms:
         if monomial not in self._known:
@@ -319,21 +309,15 @@ def bernstein_coefficients(
     controls: list[dict[Monomial, Any]] = [{monomial: quick(c) for monomial, c in polynomial.items()}]
     bits = longest(polynomial.values())
     for i, degree in degrees.items():
-        bits += degree * max(bits_of(lower[i]), bits_of(upper[i]))
+        own = degree * max(bits_of(lower[i]), bits_of(upper[i]))
+        bits += own
         spend("Bernstein coefficients", 4 * sum(map(len, controls)) * (degree + 1), bits)
-        table = [[1, quick(lower[i])], [1, quick(upper[i])]]
-        if degree > 1:
-            _count_table(degree, lower[i], upper[i])
-            table = bernstein_table(degree, lower[i], upper[i])
+        # What a table takes counts once in a check, whether or not an earlier one left it behind.
+        spend("Bernstein coefficients", 6 * (degree + 1) ** 2, own, once=(degree, lower[i], upper[i]))
+        hold("Bernstein coefficients", (degree + 1) ** 2 * (100 + own // 8))
+        table = bernstein_table(degree, lower[i], upper[i])
         controls = [_put_powers(control, i, powers) for control in controls for powers in table]
     return [control.get((), 0) for control in controls]
-
-
-def _count_table(degree: int, low: Fraction, high: Fraction) -> None:
-    """What a table takes, once in a check, whether or not an earlier one left it behind."""
-    bits = degree * max(bits_of(low), bits_of(high))
-    spend("Bernstein coefficients", 6 * (degree + 1) ** 2, bits, once=(degree, low, high))
-    hold("Bernstein coefficients", (degree + 1) ** 2 * (100 + bits // 8))
 
 
 def _put_powers(polynomial: Mapping[Monomial, Any], v: int, powers: Sequence[Any]) -> dict[Monomial, Any]:

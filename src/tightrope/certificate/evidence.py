@@ -8,20 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from tightrope.certificate import fields
-from tightrope.certificate.budget import spend
 from tightrope.certificate.fields import MOST_CODES, MOST_ENTRIES, is_offsets
 from tightrope.certificate.numbers import bits_of
-from tightrope.certificate.verdict import Assumption, exactly
+from tightrope.certificate.verdict import Assumption
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
-
-if TYPE_CHECKING:
-    from tightrope.certificate.coupled_hints import CoupledHints
 
 MOST_COUNTS = 2**50
 """Sums of counts, also over all outcomes, stay far below what int64 and doubles hold."""
@@ -56,13 +51,11 @@ PLANNED = "the amount of data was fixed in advance; the policy may have been ada
 ANY = "any policy, any stopping rule, at all times at once"
 _ENDS = "where an episode stops in the data it was over, or was cut by a rule that does not look further"
 _ORDER = "what is counted earlier did not depend on what is counted later"
-STATED = (
-    ("ends of episodes", "stated", f"it is stated that {_ENDS}"),
-    ("ends of episodes", "unknown", f"NOMINAL: nobody says that {_ENDS}"),
-    ("ends of episodes", "no", f"NOMINAL: it is not so that {_ENDS}"),
-    ("order in time", "stated", f"it is stated that {_ORDER}"),
-    ("order in time", "unknown", f"NOMINAL: nobody says that {_ORDER}"),
-    ("order in time", "no", f"NOMINAL: it is not so that {_ORDER}"),
+_STATUS = {"stated": "it is stated", "unknown": "NOMINAL: nobody says", "no": "NOMINAL: it is not so"}
+STATED = tuple(
+    (name, status, f"{words} that {what}")
+    for name, what in (("ends of episodes", _ENDS), ("order in time", _ORDER))
+    for status, words in _STATUS.items()
 )
 """What is said of data beside the design: (name, whether it is kept, in words); files have the numbers."""
 
@@ -97,27 +90,6 @@ class Domain:
 
 
 @dataclass(frozen=True, eq=False)
-class Costs:
-    """Costs that were seen at transitions: how many, their sum and that of their squares. They lie within
-    [lower, upper], or their standard deviation given the past is at most `deviation`."""
-
-    transition: OffsetArray = fields.integers("costs")
-    count: OffsetArray = fields.integers("costs", least=1, most=MOST_COUNTS)
-    total: tuple[Fraction, ...] = fields.rationals("costs")
-    square: tuple[Fraction, ...] = fields.rationals("costs")
-    lower: float | None = fields.real(optional=True)
-    upper: float | None = fields.real(optional=True)
-    deviation: float | None = fields.real(least=5e-324, optional=True)
-
-    def trouble(self) -> str | None:
-        if np.any(np.diff(self.transition) <= 0):
-            return "the transitions of costs do not rise strictly"
-        ranged = self.lower is not None and self.upper is not None and self.lower < self.upper
-        bare = self.lower is None and self.upper is None and self.deviation is not None
-        return None if (ranged and self.deviation is None) or bare else "costs need a range or a deviation"
-
-
-@dataclass(frozen=True, eq=False)
 class Data:
     """What was seen, in time-ordered batches, how it was sampled, and the statement that is made of it.
 
@@ -139,7 +111,7 @@ class Data:
     batch_count: OffsetArray = fields.integers("counts", least=1, most=MOST_COUNTS)
     episodes: int | None = fields.whole(optional=True)
     planned: int | None = fields.whole(optional=True)
-    costs: Costs | None = fields.part(Costs, optional=True)
+    costs: Any = fields.part("statistics.costs.Costs", optional=True)
     stated: OffsetArray | None = fields.integers("statements", most=len(STATED) - 1, optional=True)
 
     def trouble(self) -> str | None:
@@ -161,18 +133,15 @@ class Data:
         return METHODS[self.method].module == "intervals"
 
     @property
-    def is_untied(self) -> bool:
-        return self.shared_by == "transitions"
-
-    @property
     def batches(self) -> int:
         return len(self.batch_start) - 1
 
-    @property
-    def sizes(self) -> list[int]:
-        """How much was seen in every batch."""
-        spend("batches", 100 * self.batches)
-        return [int(self.batch_count[a:b].sum()) for a, b in pairwise(self.batch_start.tolist())]
+    def totals(self, labels: OffsetArray, size: int, first: int = 0, last: int | None = None) -> OffsetArray:
+        """How often each label was seen in the batches from `first` to before `last`; labels are
+        transitions'."""
+        ends = self.batch_start[first], self.batch_start[self.batches if last is None else last]
+        seen, count = self.batch_transition[ends[0] : ends[1]], self.batch_count[ends[0] : ends[1]]
+        return np.bincount(labels[seen], count, size).astype(np.int64)
 
     def assumptions(self, planned: bool, given: bool) -> list[Assumption]:
         """What is assumed of the data; what is not kept makes the confidence nominal.
@@ -185,13 +154,10 @@ class Data:
 
         Rows that were left out by their outcomes (censored data) satisfy none of them.
         """
-        if METHODS[self.method].fixed:
-            assumed = FIXED
-            once = self.design == "trajectories" and not self.repeats and self.is_untied
-            holds = self.design == "generative-fixed" or once
-        else:
-            assumed = PLANNED if planned else ANY
-            holds = assumed == ANY or self.design != "adaptive"
+        once = self.design == "trajectories" and not self.repeats and self.shared_by == "transitions"
+        holds, assumed = self.design == "generative-fixed" or once, FIXED
+        if not METHODS[self.method].fixed:
+            holds, assumed = not planned or self.design != "adaptive", PLANNED if planned else ANY
         listed: list[Assumption] = []
         if not holds:
             words = "NOMINAL: the data were not collected as the method needs; nothing is guaranteed"
@@ -210,10 +176,7 @@ class Data:
             words = "the given policy, which is bet on, was not chosen by looking at these data"
             listed.append(("policy", "stated", words))
         if self.costs is not None:
-            low, high, deviation = map(exactly, (self.costs.lower, self.costs.upper, self.costs.deviation))
-            spread = f"costs lie within [{low}, {high}]" if self.costs.lower is not None else ""
-            words = spread or f"the standard deviation of a cost given the past is at most {deviation}"
-            listed.append(("costs", "stated", words))
+            listed.append(("costs", "stated", self.costs.words))
         return listed
 
 
@@ -226,7 +189,7 @@ MOST_SHARES = 4096
 class RegionHints:
     """Rows of the region and the bases behind what was projected from it.
 
-    * `row`: (origin, index, part), see `tightrope.certificate.rows`; `point`: points of tangents to
+    * `row`: (origin, index, part), see `tightrope.certificate.learned`; `point`: points of tangents to
       the likelihood, directions of tangents to an ellipsoid.
     * A basis lists as many rows as there are coordinates: 2j is x_j ≤ upper_j, 2j + 1 is x_j ≥ lower_j, then
       those of `row` in their order.
@@ -261,17 +224,6 @@ class RegionHints:
 
 
 @dataclass(frozen=True, eq=False)
-class SlabHints:
-    """A stage of a slab's rows: `region` proves bounds of expressions, with rows of earlier stages; each side
-    that is bet on has a point near which its row shall be tight, and a share for every scale of its bets.
-    """
-
-    region: RegionHints = fields.part(RegionHints)
-    point: FloatArray = fields.reals("sides", "SIZE")
-    share: OffsetArray = fields.integers("sides", "scales", most=2**20)
-
-
-@dataclass(frozen=True, eq=False)
 class LearnedHints:
     """Intervals of events (of transitions, where these share δ), of rewards by their costs, shares of pilots
     of 0, 10, 20, … batches where no plan decides on one, a slab's stages, proofs from a region."""
@@ -282,8 +234,8 @@ class LearnedHints:
     cost_upper: FloatArray | None = fields.reals("rewards", optional=True)
     pilot_share: OffsetArray | None = fields.integers("pilots", most=MOST_SHARES, optional=True)
     region: RegionHints | None = fields.part(RegionHints, optional=True)
-    coupled: tuple[CoupledHints, ...] = fields.parts("coupled_hints.CoupledHints", 4)
-    slab: tuple[SlabHints, ...] = fields.parts(SlabHints, 8)
+    coupled: tuple[Any, ...] = fields.parts("coupled.CoupledHints", 4)
+    slab: tuple[Any, ...] = fields.parts("statistics.slab.SlabHints", 8)
 
     def trouble(self) -> str | None:
         if (self.lower is None) != (self.upper is None):

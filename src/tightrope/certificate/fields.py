@@ -21,7 +21,6 @@ from fractions import Fraction
 from functools import partial
 from importlib import import_module
 from itertools import pairwise
-from math import inf
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,7 @@ MOST_ENTRIES = 5 * 10**7
 """Of what is made of hints."""
 
 LARGEST = float(np.finfo(np.float64).max)
-_DTYPES = {"integers": np.int64, "reals": np.float64, "truths": np.bool_}
+DTYPES = {"integers": np.int64, "reals": np.float64, "truths": np.bool_}
 _TYPES = {"whole": int, "real": float, "truth": bool, "word": str}
 
 Polynomial = Mapping[tuple[tuple[int, int], ...], Fraction]
@@ -50,7 +49,8 @@ Polynomials = Sequence[Polynomial]
 
 @dataclass(frozen=True)
 class Field:
-    """What one field may hold: a number, array or list within [least, most], words, or parts `of` a class.
+    """What one field may hold: a number, array or list within [least, most], one of the words that stand in
+    the place of a shape, or parts `of` a class.
 
     A class that is named, by its place in this package, is loaded when a file has such a part.
     """
@@ -60,13 +60,12 @@ class Field:
     least: float = -LARGEST
     most: float = LARGEST
     optional: bool = False
-    words: tuple[str, ...] = ()
     of: Any = None
 
     @property
     def is_array(self) -> bool:
         """Whether it is a member of the archive; everything else stands in the header."""
-        return self.kind in (*_DTYPES, "rationals", "polynomials")
+        return self.kind in (*DTYPES, "rationals", "polynomials")
 
     def load(self) -> Any:
         """The class of its parts."""
@@ -86,7 +85,7 @@ class Field:
         if not self._is_of_kind(value):
             return f"is not of the kind '{self.kind}'"
         if self.is_array:
-            given = np.shape(value) if self.kind in _DTYPES else (len(value),)
+            given = np.shape(value) if self.kind in DTYPES else (len(value),)
             if len(given) != len(self.shape):
                 return f"has {len(given)} dimensions, not {len(self.shape)}"
             for wanted, length in zip(self.shape, given, strict=True):
@@ -99,15 +98,15 @@ class Field:
         return None
 
     def _is_of_kind(self, value: Any) -> bool:
-        if self.kind in _DTYPES:
-            return isinstance(value, np.ndarray) and value.dtype == _DTYPES[self.kind]
+        if self.kind in DTYPES:
+            return isinstance(value, np.ndarray) and value.dtype == DTYPES[self.kind]
         if self.kind == "rationals":
             return isinstance(value, tuple) and all(type(one) is Fraction for one in value)
         if self.kind == "polynomials":
             return isinstance(value, tuple) and all(map(_is_polynomial, value))
         if self.kind == "texts":
             return type(value) is dict and len(value) <= 64 and all(map(_is_text, value.items()))
-        return type(value) is _TYPES[self.kind] and (self.kind != "word" or value in self.words)
+        return type(value) is _TYPES[self.kind] and (self.kind != "word" or value in self.shape)
 
 
 def _is_polynomial(value: Any) -> bool:
@@ -127,10 +126,8 @@ def _is_text(entry: tuple[Any, Any]) -> bool:
     return type(name) is str and type(text) is str and len(name) <= 64 and len(text) <= 4096
 
 
-def _declare(kind: str, *shape: str, infinite: bool = False, **more: Any) -> Any:
-    """A field of a dataclass; `infinite` allows +∞."""
-    if infinite:
-        more["most"] = inf
+def _declare(kind: str, *shape: str, **more: Any) -> Any:
+    """A field of a dataclass."""
     metadata = {"spec": Field(kind, shape, **more)}
     if kind == "parts":
         return field(default=(), metadata=metadata)
@@ -144,16 +141,13 @@ real = partial(_declare, "real")
 share = partial(_declare, "real", least=5e-324, most=1 - 2.0**-53)
 """Strictly between 0 and 1."""
 truth = partial(_declare, "truth")
+word = partial(_declare, "word")
 texts = partial(_declare, "texts")
 integers = partial(_declare, "integers", least=0, most=MOST)
 reals = partial(_declare, "reals")
 truths = partial(_declare, "truths")
 rationals = partial(_declare, "rationals")
 polynomials = partial(_declare, "polynomials")
-
-
-def word(*words: str) -> Any:
-    return _declare("word", words=words)
 
 
 def part(of: type | str, optional: bool = False) -> Any:
@@ -191,7 +185,5 @@ def validate(value: Any, path: str = "", lengths: dict[str, int] | None = None) 
 
 def is_offsets(start: Any, total: int, rising: bool = True) -> bool:
     """Whether an array of int64 says where rows start: from 0 to `total`, none of them empty if `rising`."""
-    if len(start) < 1 or start[0] != 0 or start[-1] != total:
-        return False
-    steps = np.diff(start)
-    return bool(np.all(steps > 0) if rising else np.all(steps >= 0))
+    whole = len(start) >= 1 and start[0] == 0 and start[-1] == total
+    return bool(whole and np.all(np.diff(start) >= (1 if rising else 0)))

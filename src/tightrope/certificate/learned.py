@@ -4,53 +4,437 @@ Everything a statement rests on is derived here from the problem alone: that eve
 and how many share δ, successes and trials, coordinates, batches, pilot and plug-ins, rows, boxes and bounds.
 Hints are intervals, which are proved or refused, and names of rows and bases, of which bad ones prove less.
 
-What was seen is counted again from batches. An *outcome* of a choice is a group of m transitions with one
-expression f; it has the probability m·f. Choices with the same outcomes draw from one distribution, so their
-counts are added up, outcome by outcome. Counts are at most 2⁵⁰ together (the door sees to that): sums of them
-are exact, also in doubles.
-
 With probability at least 1 − δ, if the data were collected as `assumes` says and the model is right, all
 statistical statements hold together (1). Then the true parameters satisfy every row of the region (2), and
 every expression lies within what is proved of it (3). So the true operator of a policy lies between nature's
 best and worst over the bounds, or over the region where bases are given, and vectors that are inductive
-against all of them bound its value (4, `tightrope.certificate.theorem`). Coupled bounds follow from the same
+against all of them bound its value (4, `tightrope.certificate.checker`). Coupled bounds follow from the same
 region (5, `tightrope.certificate.coupled`). Without data the region is the domain, and nothing is random.
 What only one kind of statement, set or proof needs is loaded where it is met.
+
+*Rows* a·x ≤ b hold at the true coordinates. They are written down from their names (origin, index, part):
+
+* DOMAIN      parameter `index` within its bounds (part 0 upper, 1 lower), or constraint `index` − parameters
+              (part 1: the other side of an equality).
+* EVENT       event `index` is at most its upper bound (part 0), at least its lower one (part 1).
+* ENVELOPE    product `index`, z = x·y in the current box: parts 0 to 3 are McCormick's, (x − x̲)(y − y̲) ≥ 0,
+              (x̄ − x)(ȳ − y) ≥ 0, (x̄ − x)(y − y̲) ≥ 0, (x − x̲)(ȳ − y) ≥ 0; part 4 is (x − m)² ≥ 0 for a
+              square, m the middle.
+* CUT         the likelihood's tangent at the file's point `index`.
+* L1          choice `index`, the set of outcomes in the bits of `part`.
+* EXPRESSION  as EVENT, of expression `index`: only for what comes after these bounds were proved.
+* TANGENT     the ellipsoid in the direction that is the file's point `index`.
+* SLAB        stage `index` of a slab, the side that is `part` among those that are bet on.
+* COST        as EVENT, of reward `index` among those that costs speak of.
+* SPLIT       split `index` of a tree of cells, part 0 the half-space below it, part 1 the one above.
+
+All are rational; logarithms and roots are rationals on the safe side of theirs.
+
+*Weak duality.* For a direction g and a basis B of as many rows a·x ≤ b as there are coordinates (faces of the
+box included) the multipliers y = g·B⁻¹ are searched in float64, improved, and cut at 0. Whatever they are,
+
+    g·x = y·(B x) + (g − y·B)·x ≤ y·b + max over the box of (g − y·B)·x
+
+holds for every x in the polytope, with equality up to rounding for the optimal basis. A basis that is not
+one, or not optimal, gives a worse bound, never a wrong one. What is derived from rows is rational as well:
+multipliers are sums of two doubles, found by operations whose order is fixed, so bounds are the same on every
+machine. At the choices of a model, which are many, `within` float64 the same rows bound with their rounding
+added.
+
+*Expressions.* Given that the statistics hold, each end of an expression f is the best of these: f itself
+where it is a number, 0 or 1 otherwise; an event's interval, f = g/m or f = (1 − g)/m; what a basis proves;
+the range of f over the domain's box, and over the region's box where it was shrunk. That box is shrunk in
+stages: every new bound is the best of what a basis of the rows in the old box proves, of the old bound, and
+of the new bounds of a product's factors.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
 from fractions import Fraction
 from functools import cached_property
 from importlib import import_module
 from itertools import pairwise
-from typing import Any
+from math import inf
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.certificate.budget import spend
-from tightrope.certificate.coordinates import Box, Interval, Space, Terms, add, is_constant
-from tightrope.certificate.evidence import METHODS, Data, RegionHints
+from tightrope.certificate.budget import hold, spend, spend_on, spend_terms
+from tightrope.certificate.coordinates import ONE, ZERO, Box, Interval, Row, Space, Terms, add, is_constant
+from tightrope.certificate.evidence import METHODS, RegionHints
+from tightrope.certificate.fields import Polynomial, Polynomials
 from tightrope.certificate.nature import Boxes, signs_of_sums
-from tightrope.certificate.numbers import Arithmetic
+from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers
 from tightrope.certificate.problem import Certificate, CertifiedProblem
-from tightrope.certificate.rows import (
-    ExpressionBounds,
-    IntervalRows,
-    ProvedEnds,
-    RowOrigin,
-    RowSystem,
-    RowWriter,
-    Sources,
-    Statements,
-    is_empty,
-    prove_by_bases,
-    shrunk_box,
-)
 from tightrope.certificate.verdict import Check, Contradiction
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+
+Indices = npt.NDArray[Any]
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class RowSystem:
+    """{ x : matrix·x ≤ bound }; rows 2j and 2j + 1 are x_j ≤ upper_j and −x_j ≤ −lower_j, the box."""
+
+    n: Arithmetic
+    matrix: Numbers
+    bound: Numbers
+
+    @staticmethod
+    def of(box: Box, rows: list[Numbers]) -> RowSystem:
+        """Rows are (a, b), all rational."""
+        (lower, upper), size = map(RATIONAL.array, box), len(box[0])
+        table, order = RATIONAL.zeros((2 * size + len(rows), size + 1)), np.arange(size)
+        table[2 * order, order], table[2 * order + 1, order] = RATIONAL.array([1, -1])
+        table[2 * order, size], table[2 * order + 1, size] = upper, -lower
+        table[2 * size :] = np.array(rows, dtype=object).reshape(-1, size + 1)
+        return RowSystem(RATIONAL, table[:, :-1], table[:, -1])
+
+    def within(self, n: Arithmetic) -> RowSystem:
+        """The same in an arithmetic: bounds are raised by what rounding the entries may hide in the box."""
+        if n.exact:
+            return self
+        spend_on("rows of the region", 4 * self.matrix.size, RATIONAL, self.matrix)
+        near = n.array(self.matrix)
+        n.require_finite(near)
+        missed = np.abs(self.matrix - RATIONAL.array(near)) @ self.reach
+        bound = RATIONAL.up(self.bound + missed)
+        n.require_finite(bound)
+        return RowSystem(n, near, bound)
+
+    @property
+    def size(self) -> int:
+        return int(self.matrix.shape[1])
+
+    @property
+    def upper(self) -> Numbers:
+        return self.bound[0 : 2 * self.size : 2]
+
+    @property
+    def lower(self) -> Numbers:
+        return -self.bound[1 : 2 * self.size : 2]
+
+    @property
+    def reach(self) -> Numbers:
+        return np.maximum(np.abs(self.lower), np.abs(self.upper))
+
+    def table(self, basis: Indices) -> BasisTable:
+        return BasisTable(self, basis)
+
+    def bound_by(self, matrix: Numbers, bound: Numbers, directions: Numbers, multipliers: Numbers) -> Numbers:
+        """y·b + max over the box of (g − y·A)·x, rounded up; y = multipliers[i] ≥ 0 for rows matrix[i]."""
+        n, terms = self.n, multipliers.shape[1] + self.size
+        rest, paid = directions - _times(multipliers, matrix), multipliers * bound
+        over_box = np.maximum(rest * self.lower, rest * self.upper)
+        total: Numbers = paid.sum(axis=1) + over_box.sum(axis=1)
+        if n.exact:
+            return total
+        missed = n.error(terms + 8, np.abs(directions) + _times(multipliers, np.abs(matrix)))
+        spread = np.abs(paid).sum(axis=1) + np.abs(over_box).sum(axis=1)
+        total = total + 2 * (missed * self.reach).sum(axis=1) + n.error(2 * terms + 16, spread)
+        return np.where(np.isfinite(total), total, np.inf)
+
+
+def is_empty(rows: RowSystem, bases: Indices) -> bool:
+    """Whether no x satisfies all rows, in rationals.
+
+    The mean of the vertices of a proof's bases lies inside, as a rule. Else, with x = lower + u, rows that
+    ask for less than nothing of u ≥ 0 are swapped with coordinates that can help, the first ones each time,
+    until no row asks (u = 0 of what is left is a point) or nothing helps one that does (there is none).
+    """
+    size, matrix, bound = rows.size, RATIONAL.array(rows.matrix), RATIONAL.array(rows.bound)
+    inverse = approximate_inverses(RATIONAL.floats(matrix)[bases])
+    corners = np.einsum("nij,nj->ni", inverse, RATIONAL.floats(bound)[bases])
+    middle = corners.sum(axis=0) / max(len(bases), 1)
+    spend_on("points of the region", matrix.size, RATIONAL, matrix)
+    if np.isfinite(middle).all() and np.all(matrix @ RATIONAL.array(middle) <= bound):
+        return False
+    table = np.column_stack([matrix, bound + matrix @ bound[1 : 2 * size : 2]])
+    swapped, left = np.arange(size, size + len(table)), np.arange(size)
+    while len(short := np.flatnonzero(table[:, -1] < 0)):
+        row = short[np.argmin(swapped[short])]
+        helping = np.flatnonzero(table[row, :-1] < 0)
+        if len(helping) == 0:
+            return True
+        spend_on("points of the region", 2 * table.size, RATIONAL, table)
+        column = helping[np.argmin(left[helping])]
+        factor, new = table[:, column].copy(), table[row] / table[row, column]
+        new[column] = 1 / table[row, column]
+        table[:, column] = 0
+        table = table - np.outer(factor, new)
+        table[row] = new
+        swapped[row], left[column] = left[column], swapped[row]
+    return False
+
+
+class BasisTable:
+    """Bases with their approximate inverses, each used for many directions."""
+
+    def __init__(self, rows: RowSystem, basis: Indices):
+        if basis.ndim != 2 or basis.shape[1] != rows.size or np.any(basis >= len(rows.bound)):
+            raise ValueError("a basis does not fit the region's rows")
+        self.rows, self.n, self.basis = rows, rows.n, basis
+        hold("bases of the region", 24 * basis.size * rows.size)
+        spend("bases of the region", basis.size * rows.size * (1 + rows.size // 16))
+        self.matrix, self.bound = rows.matrix[basis], rows.bound[basis]
+        self.inverse = approximate_inverses(self.n.floats(rows.matrix)[basis])
+
+    def within(self, n: Arithmetic) -> BasisTable:
+        """The same bases in another arithmetic."""
+        return BasisTable(self.rows.within(n), self.basis)
+
+    def upper_bounds(self, directions: Numbers, which: Indices) -> Numbers:
+        """Upper bounds of directions·x, direction i by basis which[i]."""
+        count = max(1, _BLOCK // self.rows.size**2)
+        if len(which) > count:
+            parts = [slice(i, i + count) for i in range(0, len(which), count)]
+            return np.concatenate([self.upper_bounds(directions[one], which[one]) for one in parts])
+        spend_on("bounds by bases", 8 * directions.size * self.rows.size, self.n, self.rows.matrix)
+        n, matrix, inverse = self.n, self.matrix[which], self.inverse[which]
+        multipliers = n.array(_finite(_times(n.floats(directions), inverse)))
+        rest = n.floats(directions - _times(multipliers, matrix))
+        multipliers = np.maximum(multipliers + n.array(_finite(_times(rest, inverse))), 0)
+        best = self.rows.bound_by(matrix, self.bound[which], directions, multipliers)
+        return best if n.exact else np.where(np.any(directions != 0, axis=1), best, 0)
+
+
+def upper_bounds(rows: RowSystem, directions: Numbers, basis: Indices) -> Numbers:
+    """Upper bounds of directions·x, one basis each."""
+    bases, which = np.unique(basis, axis=0, return_inverse=True)
+    return BasisTable(rows, bases).upper_bounds(directions, which.reshape(-1))
+
+
+def _times(vectors: Numbers, matrices: Numbers) -> Numbers:
+    """Σ_i vectors[n, i]·matrices[n, i, j], one after the other."""
+    result: Numbers = vectors[:, 0, None] * matrices[:, 0]
+    for i in range(1, vectors.shape[1]):
+        result = result + vectors[:, i, None] * matrices[:, i]
+    return result
+
+
+def _finite(steps: FloatArray) -> FloatArray:
+    return np.where(np.isfinite(steps), steps, 0.0)
+
+
+def approximate_inverses(matrix: FloatArray) -> FloatArray:
+    """Approximate inverses, zeros where there is none: by elimination with the largest pivots, in plain steps
+    that are the same on every machine."""
+    (count, size), result = matrix.shape[:2], np.zeros(matrix.shape)
+    step = max(1, _BLOCK // max(size * size, 1))
+    for first in range(0, count, step):
+        part = matrix[first : first + step]
+        every, work = np.arange(len(part)), np.concatenate([part, np.zeros(part.shape)], axis=2)
+        work[:, np.arange(size), size + np.arange(size)] = 1.0
+        with np.errstate(all="ignore"):
+            for j in range(size):
+                pivot = j + np.argmax(np.abs(work[:, j:, j]), axis=1)
+                chosen = work[every, pivot]
+                work[every, pivot] = work[:, j]
+                work[:, j] = chosen / chosen[:, j, None]
+                factor = work[:, :, j].copy()
+                factor[:, j] = 0.0
+                work -= factor[:, :, None] * work[:, j, None]
+        sound = np.all(np.isfinite(work), axis=(1, 2))
+        result[first : first + step][sound] = work[sound][:, :, size:]
+    return result
+
+
+RowOrigin = IntEnum("RowOrigin", "DOMAIN EVENT ENVELOPE CUT L1 EXPRESSION TANGENT SPLIT SLAB COST", start=0)
+
+
+class RowSource(Protocol):
+    """Whoever can write down the rows of an origin, tangents at the file's points; a name that means nothing
+    is a ValueError."""
+
+    def row(self, index: int, part: int, points: FloatArray) -> Row: ...
+
+
+Sources = Mapping[RowOrigin, RowSource]
+
+
+class RowWriter:
+    """Writes rows from names, sources and the file's points. What does not depend on the box is kept."""
+
+    def __init__(self, space: Space, sources: Sources, points: FloatArray):
+        self.space, self.points = space, points
+        self.sources: Sources = {RowOrigin.DOMAIN: space, **sources}
+        self._known: dict[tuple[int, int, int], Numbers] = {}
+
+    def and_from(self, origin: RowOrigin, source: RowSource) -> RowWriter:
+        """A writer that knows one more origin."""
+        result = RowWriter(self.space, {**self.sources, origin: source}, self.points)
+        result._known.update(self._known)
+        return result
+
+    def rows(self, names: Any, box: Box) -> RowSystem:
+        """The named rows in the given box, after its faces."""
+        hold("rows of the region", 32 * (len(names) + 2 * self.space.size) * (self.space.size + 1))
+        spend_terms("rows of the region", 2 * len(names), box[0], box[1])
+        return RowSystem.of(box, [self._numbers(tuple(name), box) for name in names.tolist()])
+
+    def _numbers(self, name: tuple[int, int, int], box: Box) -> Numbers:
+        if name in self._known:
+            return self._known[name]
+        origin, index, part = name
+        if origin == RowOrigin.ENVELOPE:
+            linear, bound = self._envelope(index, part, box)
+            spend("rows of the region", 20 * len(linear))
+            return RATIONAL.array([*linear, bound])
+        if origin not in self.sources:
+            raise ValueError(f"rows of origin {origin} where there are none")
+        linear, bound = self.sources[RowOrigin(origin)].row(index, part, self.points)
+        spend_terms("rows of the region", len(linear), linear, (bound,))
+        self._known[name] = RATIONAL.array([*linear, bound])
+        return self._known[name]
+
+    def _envelope(self, index: int, part: int, box: Box) -> Row:
+        space = self.space
+        if index >= len(space.products) or part > 4:
+            raise ValueError("no such product")
+        x, y = space.products[index]
+        (a, b), (c, d), linear = (box[0][x], box[1][x]), (box[0][y], box[1][y]), [ZERO] * space.size
+        if part == 4 and x != y:
+            raise ValueError("a tangent in the middle is for squares")
+        # ∓(x − s)(y − t) ≤ 0
+        middle = (a + b) / 2
+        s, t, sign = [(a, c, -1), (b, d, -1), (b, c, 1), (a, d, 1), (middle, middle, -1)][part]
+        linear[len(space.free) + index] += sign
+        linear[x] -= sign * t
+        linear[y] -= sign * s
+        return linear, -sign * s * t
+
+
+class IntervalRows:
+    """Rows from bounds of polynomials: of events, or of expressions whose bounds were proved before."""
+
+    def __init__(self, space: Space, polynomials: Sequence[Polynomial | None], lower: Any, upper: Any):
+        self.space, self.polynomials, self.lower, self.upper = space, polynomials, lower, upper
+
+    def row(self, index: int, part: int, points: FloatArray) -> Row:
+        polynomial = self.polynomials[index] if index < len(self.polynomials) and part in (0, 1) else None
+        if polynomial is None:
+            raise ValueError("no such event or expression")
+        end = Fraction(float((self.lower if part else self.upper)[index]))
+        linear, constant = self.space.form(polynomial, end)  # at most 0, or at least
+        return ([-a for a in linear], constant) if part else (linear, -constant)
+
+
+@dataclass(frozen=True, eq=False)
+class Statements:
+    """What holds of the true parameters, as a check and as what rows are written from.
+
+    `ends`: what events say of expressions. `support`: an ellipsoid bounds directions by itself, with the
+    methods of `BasisTable`.
+    `slab`: the bets whose rows are written in stages. `planned`: a likelihood's pilot follows from a plan.
+    """
+
+    check: Check
+    sources: Sources = field(default_factory=dict)
+    ends: Mapping[tuple[int, int], Fraction] = field(default_factory=dict)
+    support: Any = None
+    slab: Any = None
+    planned: bool = False
+
+
+def point_of(points: FloatArray, index: int, part: int) -> FloatArray:
+    """The point that a tangent's name means."""
+    if not 0 <= index < len(points) or part != 0:
+        raise ValueError("no such tangent")
+    return np.asarray(points[index])
+
+
+ProvedEnds = dict[tuple[int, int], Fraction]
+"""Proved bounds by (expression, side); side 1 is the upper one."""
+
+
+def shrunk_box(writer: RowWriter, names: OffsetArray, hints: RegionHints) -> Box:
+    """The region's box after all stages, no smaller than the file wants it."""
+    (lower, upper), size = writer.space.start_box(), writer.space.size
+    for basis in hints.box_basis.reshape(-1, 2 * size, size):
+        lower, upper = next_box(writer, names, (lower, upper), basis)
+    if any(a > b for a, b in zip(lower, upper, strict=True)):
+        raise Contradiction("nothing is left of the box of parameters")
+    if hints.box_lower is not None and hints.box_upper is not None:
+        lower = [min(a, Fraction(b)) for a, b in zip(lower, hints.box_lower.tolist(), strict=True)]
+        upper = [max(a, Fraction(b)) for a, b in zip(upper, hints.box_upper.tolist(), strict=True)]
+    return lower, upper
+
+
+def next_box(writer: RowWriter, names: OffsetArray, box: Box, basis: OffsetArray) -> Box:
+    """The box after one more stage, in doubles where it became smaller."""
+    rows = writer.rows(names, box)
+    best = RATIONAL.up(upper_bounds(rows, rows.matrix[: 2 * rows.size], basis)).tolist()
+    lower = [max(-Fraction(new), old) for new, old in zip(best[1::2], box[0], strict=True)]
+    upper = [min(Fraction(new), old) for new, old in zip(best[::2], box[1], strict=True)]
+    return writer.space.with_products(lower, upper)
+
+
+def prove_by_bases(rows: RowSystem, space: Space, polynomials: Polynomials, hints: RegionHints) -> ProvedEnds:
+    """The bounds that the listed bases prove."""
+    ends = ProvedEnds()
+    names = list(zip(hints.bound_expression.tolist(), hints.bound_side.tolist(), strict=True))
+    if any(e >= len(polynomials) for e, _ in names):
+        raise ValueError("a bound of an expression that is not there")
+    near = [ZERO] * len(names) if hints.bound_near is None else [Fraction(c) for c in hints.bound_near]
+    forms = [space.form(polynomials[e], c) for (e, _), c in zip(names, near, strict=True)]
+    signed = [[a if side else -a for a in form] for (form, _), (_, side) in zip(forms, names, strict=True)]
+    directions = RATIONAL.array(signed).reshape(len(signed), space.size)
+    best = RATIONAL.fractions(upper_bounds(rows, directions, hints.bound_basis))
+    for name, (_, constant), value, c in zip(names, forms, best, near, strict=True):
+        rest = constant + (value if name[1] else -value)
+        end = space.end(polynomials[name[0]], c, rest, name[1])
+        known = ends.get(name, end)
+        ends[name] = min(known, end) if name[1] else max(known, end)
+    return ends
+
+
+@dataclass(frozen=True, eq=False)
+class ExpressionBounds:
+    """What is proved of the ends of expressions: by events, by bases of a region, within its box."""
+
+    space: Space
+    polynomials: Polynomials
+    events: Mapping[tuple[int, int], Fraction]
+    bases: ProvedEnds
+    box: Box | None
+    over_domain: dict[tuple[int, bool], Interval]
+
+    def doubles(self, used: Sequence[int], rewards: bool = False) -> tuple[FloatArray, FloatArray]:
+        """(lower, upper) of the expressions that are used, rounded outward; [0, 1] of all others."""
+        lower, upper = np.zeros(len(self.polynomials)), np.ones(len(self.polynomials))
+        ends = [self.ends(e, rewards) for e in used]
+        lower[used] = RATIONAL.down(np.array([low for low, _ in ends]))
+        upper[used] = RATIONAL.up(np.array([high for _, high in ends]))
+        return lower, upper
+
+    def ends(self, expression: int, is_reward: bool = False) -> Interval:
+        """The best that is proved; of a reward, which is no probability, by bases and its ranges."""
+        polynomial, name, domain = self.polynomials[expression], (expression, is_reward), self.space.domain
+        if name not in self.over_domain:  # the same at every stage
+            self.over_domain[name] = self.space.range(polynomial, (domain.lower, domain.upper), is_reward)
+        known = [self.over_domain[name], _named(self.bases, expression)]
+        if not is_reward:
+            known.append(self.without_region(expression))
+        if self.box is not None:
+            known.append(self.space.range(polynomial, self.box, is_reward, self.space.in_free))
+        return max(low for low, _ in known), min(high for _, high in known)
+
+    def without_region(self, expression: int) -> Interval:
+        """What is plain, and what events say."""
+        polynomial, (low, high) = self.polynomials[expression], _named(self.events, expression)
+        value = polynomial.get((), ZERO)
+        plain = (value, value) if is_constant(polynomial) else (ZERO, ONE)
+        return max(low, plain[0]), min(high, plain[1])
+
+
+def _named(ends: Mapping[tuple[int, int], Fraction], expression: int) -> tuple[Any, Any]:
+    return ends.get((expression, 0), -inf), ends.get((expression, 1), inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +461,7 @@ class Learned:
         assert problem.expression is not None and hints is not None
         self.certificate, self.n, self.problem, self.hints = certificate, n, problem, hints
         self.data, self.expression, self.polynomials = problem.data, problem.expression, problem.polynomial
-        self.is_untied = self.data is not None and self.data.is_untied
+        self.is_untied = self.data is not None and self.data.shared_by == "transitions"
         self.used: list[int] = np.unique(self.expression).tolist()
         self.unknown = np.array([not is_constant(p) for p in self.polynomials], dtype=np.bool_)
         if problem.denominator is None:
@@ -92,12 +476,13 @@ class Learned:
             self.statements = known
 
     @cached_property
-    def outcomes(self) -> SeenOutcomes:
+    def outcomes(self) -> Any:
+        """What was seen of every choice's outcomes."""
+        from tightrope.certificate.statistics.outcomes import SeenOutcomes
+
+        assert self.data is not None
         size = self.problem.graph.transitions
-        counts = np.zeros(size, dtype=np.int64)
-        if self.data is not None:
-            counts = totals(self.data, np.arange(size), size)
-        return SeenOutcomes.of(self.problem, counts)
+        return SeenOutcomes.of(self.problem, self.data.totals(np.arange(size), size))
 
     def checks(self) -> list[Check]:
         """Links 1 to 3."""
@@ -106,17 +491,19 @@ class Learned:
 
     def distributions(self) -> Check:
         """Do the probabilities of every choice sum to 1, as functions?"""
-        of, name = self.outcomes, "probabilities of every choice sum to 1"
-        members: list[list[int]] = np.stack([of.expression, of.multiplicity], axis=1).tolist()
-        if not all(0 <= self.polynomials[e].get((), 0) <= 1 for e, _ in members if not self.unknown[e]):
+        name, label = "probabilities of every choice sum to 1", self.expression.tolist()
+        if not all(0 <= self.polynomials[e].get((), 0) <= 1 for e in self.used if not self.unknown[e]):
             return Check(name, False, "a number among them is no probability")
-        for a, b in pairwise(of.start.tolist()):
+        starts = self.problem.graph.transition_start.tolist()
+        spend("outcomes of choices", 1000 + 20 * len(label))
+        groups = {tuple(sorted(label[a:b])) for a, b in pairwise(starts)}
+        for group in groups:
             total: Terms = {}
-            for e, m in members[a:b]:
-                total = add(total, self.polynomials[e], m)
+            for e, times in Counter(group).items():
+                total = add(total, self.polynomials[e], times)
             if self.space.complement(total):
-                return Check(name, False, f"expressions {[e for e, _ in members[a:b]][:20]} do not sum to 1")
-        return Check(name, True, f"{len(of.start) - 1} groups of choices, in rationals")
+                return Check(name, False, f"expressions {list(dict.fromkeys(group))[:20]} do not sum to 1")
+        return Check(name, True, f"{len(groups)} groups of choices, in rationals")
 
     @cached_property
     def statements(self) -> Statements:
@@ -124,27 +511,23 @@ class Learned:
         data, delta = self.data, Fraction(0 if self.data is None else self.data.delta)
         if data is None or data.costs is None:
             return self._of_counts(delta)
-        from tightrope.certificate.statistics.costs import prove_costs, share_of_costs
-
-        part = share_of_costs(data, not self.unknown[self.used].any())
-        of_counts = self._of_counts(delta * (1 - part))
-        return prove_costs(self, data.costs, delta * part, of_counts)
+        statements: Statements = _method("costs").prove(self, delta, self._of_counts)
+        return statements
 
     def _of_counts(self, delta: Fraction) -> Statements:
         """Of probabilities, from the counts."""
         data, hints = self.data, self.hints
         if (hints.lower is not None) != (data is not None and data.has_intervals):
             raise ValueError("intervals do not fit the method")
-        betted = data is not None and data.method == "slab"
-        if (hints.region is not None and self.is_untied) or (hints.slab and not betted):
+        method = None if data is None else data.method
+        if (hints.region is not None and self.is_untied) or (hints.slab and method != "slab"):
             raise ValueError("the region does not fit the statement")
-        if hints.pilot_share is not None and (data is None or not METHODS[data.method].ordered):
+        if hints.pilot_share is not None and (method is None or not METHODS[method].ordered):
             raise ValueError("shares of pilots where there are none")
         if data is None:
             words = "the bounds hold for every instantiation in the domain"
             return Statements(Check("no data", True, words))
-        module = import_module(f"tightrope.certificate.statistics.{METHODS[data.method].module}")
-        statements: Statements = module.prove(self, delta)
+        statements: Statements = _method(METHODS[data.method].module).prove(self, delta)
         return statements
 
     @cached_property
@@ -152,7 +535,6 @@ class Learned:
         """What rows are written from, a slab's stages included: each rests on those before it."""
         sources, slab = self.statements.sources, self.statements.slab
         for stage in self.hints.slab:
-            assert slab is not None
             slab = slab.narrowed(*self.project(stage.region, sources).bounds.doubles(self.used), stage)
             sources = {**sources, RowOrigin.SLAB: slab}
         return sources
@@ -240,92 +622,11 @@ class Learned:
 
         return RegionBoxes.of(boxes, self, basis)
 
-    @cached_property
-    def reward_ends(self) -> tuple[FloatArray, FloatArray] | None:
-        """What every choice earns at least, and at most, where rewards have parameters: a value is monotone
-        in them, so that its lower bound follows from the least rewards and its upper one from the largest."""
-        earned = self.problem.objective.earned
-        if earned is None:
-            return None
-        low, high = self.projection.bounds.doubles(np.unique(earned).tolist(), rewards=True)
-        if np.any(low > high):
-            raise Contradiction("no reward is left of an expression")
-        return low[earned], high[earned]
-
-    def priced(self, problem: CertifiedProblem, upward: bool) -> CertifiedProblem:
-        """The problem with rewards at their end for a bound."""
-        if problem.objective.earned is None or self.reward_ends is None:
-            return problem
-        objective = replace(problem.objective, reward=self.reward_ends[upward], earned=None)
-        return replace(problem, objective=objective)
+    def priced(self, problem: CertifiedProblem, upward: bool) -> Any:
+        """The problem with rewards at their end for a bound, where they have parameters."""
+        return problem if problem.objective.earned is None else _method("costs").priced(self, problem, upward)
 
 
-Ints = npt.NDArray[np.int64]
-
-
-def totals(data: Data, labels: Ints, size: int, first: int = 0, last: int | None = None) -> Ints:
-    """How often each label was seen in the batches from `first` to before `last`; labels are transitions'."""
-    ends = data.batch_start[first], data.batch_start[data.batches if last is None else last]
-    seen, count = data.batch_transition[ends[0] : ends[1]], data.batch_count[ends[0] : ends[1]]
-    return np.bincount(labels[seen], count, size).astype(np.int64)
-
-
-@dataclass(frozen=True, eq=False)
-class SeenOutcomes:
-    """Outcome o of group owner[o] has probability multiplicity[o]·f, f = expression[o], and was seen[o].
-
-    Outcomes of group k are start[k] to start[k+1]; `visits` are those of groups, `of_choice` the group of
-    every choice.
-    """
-
-    start: Ints
-    expression: Ints
-    multiplicity: Ints
-    seen: Ints
-    of_choice: Ints
-
-    @property
-    def owner(self) -> Ints:
-        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
-
-    @property
-    def visits(self) -> Ints:
-        return np.add.reduceat(self.seen, self.start[:-1])
-
-    @staticmethod
-    def of(problem: CertifiedProblem, counts: Ints) -> SeenOutcomes:
-        graph, expression_of = problem.graph, problem.expression
-        assert expression_of is not None
-        choice = np.repeat(np.arange(graph.choices), np.diff(graph.transition_start))
-        order = np.lexsort((expression_of, choice))
-        new = np.ones(len(order), dtype=np.bool_)
-        new[1:] = (np.diff(choice) != 0) | (np.diff(expression_of[order]) != 0)
-        first = np.flatnonzero(new)
-        expression, seen = expression_of[order[first]], np.add.reduceat(counts[order], first)
-        multiplicity = np.diff(np.append(first, len(order)))
-        start = np.searchsorted(choice[first], np.arange(graph.choices + 1))
-        of_choice, groups, parts = np.zeros(graph.choices, dtype=np.int64), 0, []
-        for k in np.unique(np.diff(start)).tolist():
-            choices = np.flatnonzero(np.diff(start) == k)
-            spend("outcomes of choices", 1000 + len(start) // 8 + 10 * k * len(choices))
-            table = start[choices][:, None] + np.arange(k)
-            same = _number_rows(np.concatenate([expression[table], multiplicity[table]], axis=1))
-            one = np.zeros(int(same.max()) + 1, dtype=np.int64)
-            one[same] = np.arange(len(same))
-            pooled = np.zeros((len(one), k), dtype=np.int64)
-            np.add.at(pooled, same, seen[table])
-            of_choice[choices], groups = groups + same, groups + len(one)
-            own = table[one].reshape(-1)
-            parts.append((np.full(len(one), k), expression[own], multiplicity[own], pooled.reshape(-1)))
-        width, named, times, pooled = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return SeenOutcomes(np.concatenate([[0], np.cumsum(width)]), named, times, pooled, of_choice)
-
-
-def _number_rows(table: Ints) -> Ints:
-    """A number for every row, the same for equal rows."""
-    number = np.zeros(len(table), dtype=np.int64)
-    radix = int(table.max(initial=0)) + 1
-    for column in table.T:
-        number = number * radix + column
-        number = np.searchsorted(np.unique(number), number)
-    return number
+def _method(module: str) -> Any:
+    """A way to make statements of data, loaded where it is met."""
+    return import_module(f"tightrope.certificate.statistics.{module}")

@@ -88,8 +88,7 @@ class BoundVector:
 
     def below(self, other: BoundVector) -> BoolArray:
         """Where an entry is smaller than the other's."""
-        result: BoolArray = ~self.infinite & (other.infinite | (self.number < other.number))
-        return result
+        return np.asarray(~self.infinite & (other.infinite | (self.number < other.number)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,16 +127,15 @@ class Boxes:
         return BoundVector(number, infinite)
 
     def _is_infinite(
-        self, lower: Numbers, upper: Numbers, bad: BoolArray, maximise: bool, single: bool
+        self, lower: Numbers, upper: Numbers, bad: BoolArray, most: bool, single: bool
     ) -> BoolArray:
         """Where the optimum is +∞, `bad` marking the successors at which the vector is: exactly of nature's
         sets; of one distribution, where it may be for a maximum and where it must be for a minimum."""
-        result: BoolArray = np.any(bad & ((upper if maximise else lower) > 0), axis=1)
-        if not maximise:
-            return result | (signs_of_sums(self.n, np.where(bad, 0, upper)) < 0)
-        if not single:
-            result = np.any(bad & can_be_positive(self.n, lower, upper), axis=1)
-        return result
+        if most:
+            can = upper > 0 if single else can_be_positive(self.n, lower, upper)
+            return np.asarray(np.any(bad & can, axis=1))
+        left = signs_of_sums(self.n, np.where(bad, 0, upper)) < 0
+        return np.asarray(left | np.any(bad & (lower > 0), axis=1))
 
     def rows(self, table: OffsetArray) -> tuple[Numbers, Numbers]:
         """The bounds of a table of transitions."""
@@ -271,5 +269,4 @@ def _kink(lower: Numbers, upper: Numbers, x: Numbers) -> OffsetArray:
     room = 1 - lower.sum(axis=1)
     spread = np.cumsum(np.take_along_axis(upper - lower, order, axis=1), axis=1)
     last = np.minimum((spread < room[:, None]).sum(axis=1), x.shape[1] - 1)
-    result: OffsetArray = order[np.arange(len(x)), last]
-    return result
+    return np.asarray(order[np.arange(len(x)), last])

@@ -55,12 +55,10 @@ class OutOfRange(ArithmeticError):
 
 
 class Arithmetic:
-    """FLOAT64, and what RATIONAL has in common with it."""
+    """FLOAT64 or RATIONAL: see above."""
 
-    exact: bool = False
-    dtype: Any = np.dtype(np.float64)
-    epsilon: Any = 2.0**-52
-    tiny: Any = 2.0**-1022
+    def __init__(self, exact: bool, dtype: Any, epsilon: Any, tiny: Any):
+        self.exact, self.dtype, self.epsilon, self.tiny = exact, np.dtype(dtype), epsilon, tiny
 
     @property
     def is_kept(self) -> bool:
@@ -70,10 +68,12 @@ class Arithmetic:
     def array(self, values: Any) -> Numbers:
         """Doubles and integers as they are, fractions to the nearest number (see above)."""
         given = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
-        return self._apply(_nearest, given) if given.dtype == object else given.astype(np.float64)
+        if self.exact or given.dtype == object:
+            return self._apply(quick if self.exact else _nearest, given)
+        return given.astype(np.float64)
 
     def zeros(self, shape: int | tuple[int, ...]) -> Numbers:
-        return np.zeros(shape, dtype=self.dtype)
+        return np.full(shape, _rational(0) if self.exact else 0.0, dtype=self.dtype)
 
     def enclose(self, values: Any) -> tuple[Numbers, Numbers]:
         """(not above, not below) some rationals, as near as numbers go: next to 10⁻⁵⁰⁰⁰ are 0 and η."""
@@ -99,10 +99,12 @@ class Arithmetic:
 
     def floats(self, array: Numbers) -> FloatArray:
         """Doubles near the numbers: for searching, never for a proof."""
-        return np.asarray(array, dtype=np.float64)
+        return FLOAT64._apply(_nearest, array) if array.dtype == object else array.astype(np.float64)
 
     def up(self, array: Numbers) -> FloatArray:
         """The smallest doubles that are not below the numbers."""
+        if self.exact:
+            return FLOAT64._apply(lambda value: _double_up(*parts_of(value)), array)
         self.require_finite(array)
         return self.floats(array)
 
@@ -110,17 +112,13 @@ class Arithmetic:
         return -self.up(-array)
 
     def trim(self, array: Numbers, upward: bool | None = None) -> Numbers:
-        """The same numbers in few bits: to the nearest, or none below (`upward`) or above; see `RATIONAL`."""
-        return array
+        """The same numbers in few bits, to the nearest, or none below (`upward`) or above: of rationals at
+        most 128 bits of mantissa, so that long products and many steps stay short."""
+        return self.each(array, lambda top, bottom: _trim(top, bottom, upward)) if self.exact else array
 
-    def each(self, array: Numbers, function: Callable[[int, int], tuple[int, int]], upward: bool) -> Numbers:
-        """What a function makes of every numerator and denominator, on a side where that is no number."""
-        self.require_finite(array)
-        result: Numbers = self._apply(lambda value: self._held(*function(*parts_of(value)), upward), array)
-        return result
-
-    def _held(self, top: int, bottom: int, upward: bool) -> Any:
-        return _double_up(top, bottom) if upward else -_double_up(-top, bottom)
+    def each(self, array: Numbers, function: Callable[[int, int], tuple[int, int]]) -> Numbers:
+        """The rationals that a function makes of every numerator and denominator."""
+        return self._apply(lambda value: _rational(*function(*parts_of(value))), array)
 
     def _apply(self, function: Callable[[Any], Any], array: Numbers) -> Numbers:
         """What a function makes of every number."""
@@ -130,33 +128,11 @@ class Arithmetic:
 
 
 class _Rational(Arithmetic):
-    exact, dtype = True, np.dtype(object)
-    epsilon: Any = 0
-    tiny: Any = 0
-
-    def array(self, values: Any) -> Numbers:
-        given = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
-        return self._apply(quick, given)
-
-    def zeros(self, shape: int | tuple[int, ...]) -> Numbers:
-        return np.full(shape, _rational(0), dtype=object)
-
-    def floats(self, array: Numbers) -> FloatArray:
-        return FLOAT64._apply(_nearest, array)
-
-    def up(self, array: Numbers) -> FloatArray:
-        return FLOAT64._apply(lambda value: _double_up(*parts_of(value)), array)
-
-    def trim(self, array: Numbers, upward: bool | None = None) -> Numbers:
-        """At most 128 bits of mantissa, so that long products and many steps stay short."""
-        return self.each(array, lambda top, bottom: _trim(top, bottom, upward), bool(upward))
-
-    def _held(self, top: int, bottom: int, upward: bool) -> Any:
-        return _rational(top, bottom)
+    """A class of its own, so that a test can watch what rationals are handed."""
 
 
-FLOAT64: Arithmetic = Arithmetic()
-RATIONAL: Arithmetic = _Rational()
+FLOAT64 = Arithmetic(False, np.float64, 2.0**-52, 2.0**-1022)
+RATIONAL = _Rational(True, object, 0, 0)
 
 
 def as_fraction(value: Any) -> Fraction:

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,11 +32,11 @@ from tightrope.certificate import fields
 from tightrope.certificate.fields import LARGEST, Polynomial, list_fields
 from tightrope.certificate.nature import Graph
 from tightrope.certificate.numbers import bits_of
+from tightrope.certificate.verdict import BELIEVED, MEANING, Assumption, exactly
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 if TYPE_CHECKING:
     from tightrope.certificate.evidence import Data, Domain, LearnedHints
-    from tightrope.certificate.product import RabinAutomaton
 
 MOST_STEPS = 1_000_000
 MOST_WORK = 10**9
@@ -83,6 +83,15 @@ class CertifiedObjective:
         earned = [part for part in (self.reward, self.terminal) if part is not None]
         negative = self.earned is not None or any(part.min(initial=0.0) < 0 for part in earned)
         return -inf if negative else 0.0, inf if self.kind in ("REACH_REWARD", "TOTAL") else LARGEST
+
+    def boundary(self, states: int) -> tuple[BoolArray, FloatArray]:
+        """The states whose value is given, and that value."""
+        if self.target is None:
+            return np.zeros(states, dtype=np.bool_), np.zeros(states)
+        if self.kind == "REACH_REWARD":
+            return self.target, np.where(self.target, 0.0 if self.terminal is None else self.terminal, 0.0)
+        known = self.target if self.allowed is None else self.target | ~self.allowed
+        return known, np.where(self.target, 1.0, 0.0)
 
     def trouble(self) -> str | None:
         """Every field is there where the kind has a meaning for it, and nowhere else."""
@@ -136,7 +145,7 @@ class CertifiedProblem:
     domain: Domain | None = fields.part("evidence.Domain", optional=True)
     data: Data | None = fields.part("evidence.Data", optional=True)
     assumed_support: float | None = fields.share(optional=True)
-    automaton: RabinAutomaton | None = fields.part("product.RabinAutomaton", optional=True)
+    automaton: Any = fields.part("product.RabinAutomaton", optional=True)
     denominator: tuple[Polynomial, ...] | None = fields.polynomials("denominators", optional=True)
 
     @property
@@ -189,6 +198,16 @@ class CertifiedProblem:
         work = sum(bits_of(self.theta[i]) * e for m in monomials for i, e in m) if self.theta else 0
         return "the expressions are too large to be evaluated at the point" if work > MOST_BITS else None
 
+    def assumptions(self, planned: bool, given: bool) -> list[Assumption]:
+        """What is assumed, derived from method and design; what is not kept makes the confidence nominal."""
+        listed = [] if self.data is None else self.data.assumptions(planned, given)
+        if self.assumed_support is not None:
+            words = f"a transition that can happen has at least probability {exactly(self.assumed_support)}"
+            listed.append(("support", "stated", words))
+        if self.automaton is not None:
+            listed.append(("formula", "stated", BELIEVED if self.automaton.believed else MEANING))
+        return listed
+
 
 _PARAMETRIC = [f"expression polynomial {known}" for known in ("theta", "domain", "domain data")]
 _LAWS = ("probability", "lower upper", *_PARAMETRIC)
@@ -206,8 +225,8 @@ class Claim:
 
     name: str = fields.word("value", "robust policy", "given policy")
     policy: str = fields.word("free", "fixed", "randomised")
-    lower: float = fields.real(infinite=True)
-    upper: float = fields.real(infinite=True)
+    lower: float = fields.real(most=inf)
+    upper: float = fields.real(most=inf)
     choice: OffsetArray | None = fields.integers("states", optional=True)
     weight: FloatArray | None = fields.reals("choices", least=0.0, most=1.0, optional=True)
     earlier: OffsetArray | None = fields.integers("changes", "3", optional=True)
@@ -231,7 +250,7 @@ class Claim:
 @dataclass(frozen=True, eq=False)
 class ValueHints:
     """Vectors that bound the value at every state, before `complement`: see
-    `tightrope.certificate.theorem`.
+    `tightrope.certificate.checker`.
 
     Where a bounded number of steps gives the value there are none: the checker makes the steps. For F>=k they
     bound what is left after k steps. For averages `lower` and `upper` bound the gain, with a bias each. The
@@ -240,8 +259,8 @@ class ValueHints:
     basis of the region (0 for an ellipsoid); −1 where the bounds of transitions say it all.
     """
 
-    lower: FloatArray | None = fields.reals("states", optional=True, infinite=True)
-    upper: FloatArray | None = fields.reals("states", optional=True, infinite=True)
+    lower: FloatArray | None = fields.reals("states", optional=True, most=inf)
+    upper: FloatArray | None = fields.reals("states", optional=True, most=inf)
     lower_ranking: OffsetArray | None = fields.integers("states", optional=True)
     upper_ranking: OffsetArray | None = fields.integers("states", optional=True)
     witness: OffsetArray | None = fields.integers("states", optional=True)
@@ -277,17 +296,13 @@ class Certificate:
             if not least <= claim.lower <= claim.upper <= most:
                 return f"claim {number}: what is claimed is no value of the quantity"
             if self.problem.automaton is not None:  # what they must fit is derived
-                learned = self.learned is not None and (claim.name, claim.policy) == _REMEMBERS
-                trouble = None if claim.policy == "free" or learned else "a policy without memory"
+                own = self.learned and (claim.name, claim.policy) == ("robust policy", "fixed")
+                trouble = None if own or claim.policy == "free" else "a policy without memory"
             else:
                 trouble = misfit(self.problem, claim, hints)
             if trouble:
                 return f"claim {number}: {trouble}"
         return None
-
-
-_REMEMBERS = ("robust policy", "fixed")
-"""A policy of the product of model and automaton."""
 
 
 def misfit(problem: CertifiedProblem, claim: Claim, hints: ValueHints) -> str | None:

@@ -24,6 +24,7 @@ import numpy as np
 from tightrope.certificate import fields
 from tightrope.certificate.budget import spend
 from tightrope.certificate.nature import Boxes, Graph, rows_of
+from tightrope.certificate.problem import Certificate, misfit
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
@@ -96,6 +97,19 @@ class AutomatonProduct:
             label=boxes.label[self.transition],
             single=boxes.single[self.choice],
         )
+
+
+def in_product(certificate: Certificate, boxes: Boxes) -> tuple[Certificate, Boxes, Check]:
+    """The certificate as one about reaching, in the product of model and automaton."""
+    problem, values = certificate.problem, certificate.values
+    most = max(0 if hints.lower is None else len(hints.lower) for hints in values)
+    product = product_of(problem.graph, problem.automaton, problem.objective.agent, boxes, most)
+    objective = replace(problem.objective, kind="UNTIL", target=product.target)
+    problem = replace(problem, graph=product.graph, objective=objective, automaton=None)
+    for claim, hints in zip(certificate.claims, values, strict=True):
+        if trouble := misfit(problem, claim, hints):
+            raise ValueError(trouble)
+    return replace(certificate, problem=problem), product.lift(boxes), product.check
 
 
 def product_of(

@@ -1,10 +1,13 @@
 """Nature's problem over a region: p = f(x) at every choice, bounded by weak duality.
 
 Σ_j f_j = 1, so p·v = v_0 + Σ_j δ_j·f_j(x) with δ_j = v_j − v_0: a linear function of the coordinates x, whose
-largest value over the region a basis bounds (`tightrope.certificate.rows`), or the closed form of
+largest value over the region a basis bounds (`tightrope.certificate.learned`), or the closed form of
 an ellipsoid (`tightrope.certificate.statistics.ellipsoid`). The transitions' bounds hold as well, and the
-better of the two counts. Only a maximum from above and a minimum from below are improved. In float64 the
-coefficients are the nearest numbers, and what that hides in the box is worked out in rationals.
+better of the two counts. Only a maximum from above and a minimum from below are improved.
+
+In float64 a coefficient a is the nearest number â, |â − a| ≤ u·|a| + η (`tightrope.certificate.numbers`). Of
+an expression that hides at most u·(1 + 2u)·Σ|â_j|·|x_j| + 2η·(1 + Σ|x_j|) in the box, of δ_j times it less
+than 4ε·|δ_j|·extent_j, where the extent has tiny·(1 + Σ|x_j|) added: two operations more in the error bound.
 """
 
 from __future__ import annotations
@@ -17,26 +20,24 @@ import numpy as np
 from tightrope.certificate.budget import hold, longest, spend_on, spend_sums
 from tightrope.certificate.nature import BoundVector, Boxes
 from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers
-from tightrope.certificate.rows import BasisTable, RowSystem, SupportBound
 from tightrope.numerics.arrays import OffsetArray
 
 if TYPE_CHECKING:
-    from tightrope.certificate.learned import Learned
+    from tightrope.certificate.learned import Learned, RowSystem
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RegionBoxes(Boxes):
     """Boxes by expression, and at choices with a basis (≥ 0) also the region: expression e is linear[e]·x +
-    constant[e] up to doubt[e], of size at most extent[e], where the |x_j| sum to at most `reach`.
+    constant[e], up to what rounding hides, of size at most extent[e], where the |x_j| sum to at most `reach`.
     """
 
     link: Learned
     linear: Numbers
     constant: Numbers
-    doubt: Numbers
     extent: Numbers
     reach: Any
-    support: SupportBound
+    support: Any
     basis: OffsetArray
     place: OffsetArray
 
@@ -49,32 +50,28 @@ class RegionBoxes(Boxes):
         if support is None and basis.max() >= len(region.choice_basis):
             raise ValueError("bases of choices that are not there")
         used, place = np.unique(np.maximum(basis, 0), return_inverse=True)
-        support = support.within(n) if support else BasisTable(rows.within(n), region.choice_basis[used])
+        support = support.within(n) if support else rows.within(n).table(region.choice_basis[used])
         joint = np.unique(boxes.label[np.repeat(basis >= 0, np.diff(boxes.transition_start))])
         name = n.exact, joint.tobytes()
         if name not in link.forms:
             link.forms[name] = RegionBoxes._forms(n, link, rows, joint)
-        bases: dict[str, Any] = {"link": link, "support": support, "basis": basis, "place": place.reshape(-1)}
-        return RegionBoxes(**vars(boxes), **link.forms[name], **bases)
+        own: dict[str, Any] = {**vars(boxes), **link.forms[name]}
+        return RegionBoxes(**own, link=link, support=support, basis=basis, place=place.reshape(-1))
 
     @staticmethod
     def _forms(n: Arithmetic, link: Learned, rows: RowSystem, joint: OffsetArray) -> dict[str, Any]:
         """Of these expressions, the same for every claim and end."""
-        exact = link.space.table(RATIONAL, [link.polynomials[e] for e in joint.tolist()])
+        near = link.space.table(n, [link.polynomials[e] for e in joint.tolist()])
         hold("expressions of choices", 16 * len(link.polynomials) * rows.size)
-        ends, bits = rows.n.fractions(rows.reach), longest(*(part.flat for part in exact))
-        spend_sums("expressions of choices", 6 * rows.size, [ends], bits)
-        spend_sums("expressions of choices", 6 * rows.size, exact[0].tolist(), longest(ends))
-        near, reach = [n.array(part) for part in exact], RATIONAL.array(rows.reach)
-        held = [RATIONAL.array(part) for part in near]
-        off = [abs(a - b) for a, b in zip(exact, held, strict=True)]
-        count = len(link.polynomials)
-        linear, constant, doubt, extent = n.zeros((count, rows.size)), *(n.zeros(count) for _ in range(3))
+        held, reach = [RATIONAL.array(part) for part in near], RATIONAL.array(rows.reach)
+        spend_sums("expressions of choices", 6 * rows.size, [reach], longest(*(part.flat for part in held)))
+        spend_sums("expressions of choices", 6 * rows.size, held[0].tolist(), longest(reach))
+        (count, size), total = (len(link.polynomials), rows.size), reach.sum()
+        linear, constant, extent = n.zeros((count, size)), n.zeros(count), n.zeros(count)
         linear[joint], constant[joint] = near
-        doubt[joint] = n.enclose(off[0] @ reach + off[1])[1]
-        extent[joint] = n.enclose(abs(held[0]) @ reach + abs(held[1]))[1]
-        forms = {"linear": linear, "constant": constant, "doubt": doubt, "extent": extent}
-        return {**forms, "reach": n.enclose([reach.sum()])[1][0]}
+        hidden = RATIONAL.array([n.tiny])[0] * (total + 1)
+        extent[joint] = n.enclose(abs(held[0]) @ reach + abs(held[1]) + hidden)[1]
+        return {"linear": linear, "constant": constant, "extent": extent, "reach": n.enclose([total])[1][0]}
 
     def only(self, choices: OffsetArray) -> Self:
         return replace(super().only(choices), basis=self.basis[choices], place=self.place[choices])
@@ -108,7 +105,6 @@ class RegionBoxes(Boxes):
         bound: Numbers = level + self.support.upper_bounds(direction, self.place[choices])
         if n.exact:
             return bound
-        size, hidden = ((abs(delta) * part[e]).sum(axis=1) for part in (self.extent, self.doubt))
-        error = n.error(k + 8, 2 * size + abs(number[:, 0]) + abs(bound)) + 2 * hidden
-        bound = bound + error + (k + 8) * n.tiny * self.reach
-        return bound
+        size = (abs(delta) * self.extent[e]).sum(axis=1)
+        error = n.error(k + 10, 2 * size + abs(number[:, 0]) + abs(bound))
+        return np.asarray(bound + error + (k + 8) * n.tiny * self.reach)

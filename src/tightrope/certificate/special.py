@@ -1,4 +1,5 @@
-"""What only some questions need: nature's own boxes, infinite bounds, averages, policies by steps.
+"""What only some questions need: nature's own boxes, infinite bounds, averages, bounded steps, policies that
+mix choices or change with the step.
 
 *Nature's own boxes.* What she can do within one is decided without rounding: no remainder is too small.
 
@@ -22,7 +23,6 @@ on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -33,8 +33,8 @@ from tightrope.certificate.numbers import Arithmetic, Numbers
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 if TYPE_CHECKING:
-    from tightrope.certificate.problem import CertifiedProblem
-    from tightrope.certificate.theorem import Game, Play
+    from tightrope.certificate.checker import Game, Play
+    from tightrope.certificate.problem import CertifiedProblem, Claim
 
 
 def strict_choices(play: Play) -> BoolArray:
@@ -42,7 +42,7 @@ def strict_choices(play: Play) -> BoolArray:
     per_choice, of_choice = play.per_choice, play.value.take(play.state)
     if play.game.weight is not None:
         owner = np.repeat(np.arange(play.game.states), np.diff(play.game.choice_start))
-        per_choice = play.game.mix(per_choice, play.upward).take(owner)
+        per_choice = mix(play.game, per_choice, play.upward).take(owner)
     return per_choice.below(of_choice) if play.upward else of_choice.below(per_choice)
 
 
@@ -100,7 +100,7 @@ def _levels(play: Play, endless: BoolArray, level: OffsetArray) -> tuple[BoolArr
         smaller = endless[successor] & (level[successor] < level[here])
         inside = endless[successor] & (level[successor] <= level[here])
         nearer = inside & (ranking[successor] < ranking[here])
-        if play.game.nature_owns("MAX") and not single:
+        if play.game.objective.nature == "MAX" and not single:
             down[rows] = np.any(smaller & can_be_positive(n, lower, upper), axis=1)
             within = np.where(inside, upper, 0)
             stay[rows] = ~np.any(~inside & (lower > 0), axis=1) & (signs_of_sums(n, within) >= 0)
@@ -149,16 +149,50 @@ def misfit_of_steps(problem: CertifiedProblem, earlier: OffsetArray) -> str | No
     return None
 
 
-def games_by_step(game: Game, choice: OffsetArray, earlier: OffsetArray) -> Callable[[int], Game]:
-    """The game of the policy at a step, to be asked for from the last step to the first."""
-    current, falling, place, fixed = choice.copy(), -earlier[:, 0], 0, game.of_policy(choice)
+def mix(game: Game, per_choice: BoundVector, upward: bool) -> BoundVector:
+    """Σ weight·value / Σ weight over the choices of positive weight; exact where there is only one."""
+    assert game.weight is not None
+    n, starts = game.n, game.choice_start[:-1]
+    used, weight = game.weight > 0, n.array(game.weight)
+    value = np.where(used & ~per_choice.infinite, per_choice.number, 0)
+    count = np.add.reduceat(used.astype(np.int64), starts)
+    total = np.add.reduceat(weight, starts)
+    mean = np.add.reduceat(weight * value, starts) / total
+    size = np.add.reduceat(weight * abs(value), starts) / total
+    slack = n.error(2 * np.diff(game.choice_start) + 8, size + abs(mean))
+    mean = mean + slack if upward else mean - slack
+    mean = np.where(count == 1, np.add.reduceat(value, starts), mean)
+    if upward:  # it is within its range
+        mean = np.minimum(mean, np.maximum.reduceat(np.where(used, value, value.min()), starts))
+    else:
+        mean = np.maximum(mean, np.minimum.reduceat(np.where(used, value, value.max()), starts))
+    return BoundVector(mean, np.logical_or.reduceat(used & per_choice.infinite, starts)).within(n, upward)
 
-    def at(step: int) -> Game:
-        nonlocal place, fixed
-        end = int(np.searchsorted(falling, -step, side="right"))
-        if end > place:
-            current[earlier[place:end, 1]] = earlier[place:end, 2]
-            place, fixed = end, game.of_policy(current)
-        return fixed
 
-    return at
+def value_of_steps(
+    whole: Game, game: Game, claim: Claim, upward: bool, after: BoundVector | None = None
+) -> BoundVector:
+    """A backup for every step that is counted, from the last one to the first: of the whole value where steps
+    are bounded, else of the value `after` those steps. A state visited after `step` steps counts as a target
+    from lower_steps on."""
+    objective, n, current, place = game.objective, game.n, claim.choice, 0
+    steps, value = objective.lower_steps, after
+    if value is None:
+        target = np.zeros(game.states) if objective.target is None else objective.target
+        steps, value = objective.steps or 0, BoundVector.of(n, target.astype(np.float64))
+    for step in range(steps - 1, -1, -1):
+        if claim.earlier is not None and current is not None:
+            end = place + int(np.searchsorted(-claim.earlier[place:, 0], -step, side="right"))
+            if end > place:
+                current = current.copy()
+                current[claim.earlier[place:end, 1]] = claim.earlier[place:end, 2]
+                place, game = end, whole.of_policy(current)
+        value = game.best(game.choices(value, upward), upward)
+        number, infinite = n.trim(value.number, upward), value.infinite
+        if objective.kind == "UNTIL":
+            if objective.allowed is not None:
+                number, infinite = np.where(objective.allowed, number, 0), infinite & objective.allowed
+            if after is None and step >= objective.lower_steps and objective.target is not None:
+                number = np.where(objective.target, 1, number)
+        value = BoundVector(number, infinite)
+    return value

@@ -21,13 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.coupled import Cells, CoupledCheck, hull_misfit
-from tightrope.certificate.coupled_hints import CoupledHints, packed_size
-from tightrope.certificate.learned import Learned
+from tightrope.certificate.coupled import Cells, CoupledCheck, CoupledHints, hull_misfit, packed_size
+from tightrope.certificate.learned import Learned, RowSystem, Statements
+from tightrope.certificate.learned import RowOrigin as Kind
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.problem import Certificate, Claim
-from tightrope.certificate.rows import RowOrigin as Kind
-from tightrope.certificate.rows import RowSystem, Statements
 from tightrope.certify.region import Name, with_region
 from tightrope.coupled.cells import Frame, affine_at, frame_of
 from tightrope.coupled.cells import Rows as FrameRows

@@ -35,6 +35,7 @@ from tightrope.certificate.learned import Learned, ProjectedRegion
 from tightrope.certificate.nature import Boxes
 from tightrope.certificate.numbers import FLOAT64
 from tightrope.certificate.problem import Certificate, Claim, ValueHints
+from tightrope.certificate.statistics.costs import Costs, reward_ends
 from tightrope.certificate.verdict import Contradiction
 from tightrope.certify.coupled import with_coupled_proofs
 from tightrope.certify.problem import Asked, asked_of, to_problem
@@ -225,7 +226,7 @@ def _draft(
     draft = Certificate(problem, claims=claims, learned=hints)
     if data is None or not data.has_intervals:
         return draft, None
-    if data.is_untied:
+    if data.shared_by == "transitions":
         method = IntervalMethod(data.method)
         own = transition_intervals(result.model, counts, data.delta, method)
         return replace(draft, learned=replace(hints, lower=own.lower, upper=own.upper)), None
@@ -253,7 +254,7 @@ def _widen(
         return None
     lower, upper = sets.lower.copy(), sets.upper.copy()
     for expression, side in wrong:
-        proved = projected.bounds.proved(expression, side)
+        proved = projected.bounds.ends(expression)[side]
         at = expressions == expression
         if side:
             upper[at] = np.maximum(upper[at], min(_up(proved), 1.0))
@@ -269,9 +270,9 @@ def _up(value: Fraction) -> float:
 
 def _reward_ends(link: Learned, proof: RegionHints | None, draft: Certificate) -> RewardEnds | None:
     """Rewards with parameters at the ends that are proved; None where there are none."""
-    certified = Learned(with_region(draft, proof), FLOAT64, link.statements).reward_ends
-    if certified is None:
+    if draft.problem.objective.earned is None:
         return None
+    certified = reward_ends(Learned(with_region(draft, proof), FLOAT64, link.statements))
     least, most = (RewardStructure(choice=end) for end in certified)
     return least, most
 
@@ -404,12 +405,12 @@ def _stated_numbers(design: SamplingDesign, method: str) -> OffsetArray | None:
     return np.array(numbers, dtype=np.int64) if numbers else None
 
 
-def to_costs(counts: Counts, assumed: CostModel) -> evidence.Costs:
+def to_costs(counts: Counts, assumed: CostModel) -> Costs:
     """The sums of observed costs."""
     seen = {} if counts.costs is None else counts.costs.of
     listed = [seen[transition] for transition in sorted(seen)]
     low, high = (None, None) if assumed.bounds is None else assumed.bounds
-    return evidence.Costs(
+    return Costs(
         transition=np.array(sorted(seen), dtype=np.int64),
         count=np.array([count for count, _, _ in listed], dtype=np.int64),
         total=tuple(total for _, total, _ in listed),

@@ -24,11 +24,23 @@ are rows, too: a relaxation may exceed what is proved of an expression otherwise
 *Quotients.* The checker derives its coordinates from numerators and denominators alone (no reciprocals), so
 the rows of a region are written again in these. An end of f/g is proved by a bound of f − c·g, c the end that
 is wanted (`tightrope.certificate.quotients`).
+
+*Bases* come from the dual simplex method over the rows of a certificate. The search starts with the faces of
+the box that the direction points to, which prove a bound already, and swaps in the row that the basis' vertex
+violates most until none is left; every basis on the way proves a bound, each no worse than the one before.
+Directions along a coordinate have multipliers of 0 from the start, and steps that cost nothing can go round
+in circles. So the search is for a direction tilted by next to nothing, into the cone of the first basis,
+where every step gains; a few steps of the primal simplex method then lead from that vertex to one that is
+optimal for the direction itself.
+
+Coordinates are few and rows are hundreds, so plain NumPy does. Found in float64 and not to be relied on: the
+checker computes the multipliers itself (`tightrope.certificate.learned`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -36,15 +48,21 @@ import numpy as np
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.certificate.coordinates import Box, Space, add, key, polynomial_range
-from tightrope.certificate.evidence import RegionHints, SlabHints
-from tightrope.certificate.learned import Learned, ProjectedRegion
+from tightrope.certificate.evidence import RegionHints
+from tightrope.certificate.learned import (
+    ExpressionBounds,
+    Learned,
+    ProjectedRegion,
+    RowSystem,
+    next_box,
+    shrunk_box,
+)
+from tightrope.certificate.learned import RowOrigin as Kind
 from tightrope.certificate.nature import Graph
-from tightrope.certificate.numbers import FLOAT64
+from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.problem import Certificate, Claim, ValueHints
-from tightrope.certificate.rows import ExpressionBounds, RowSystem, next_box, shrunk_box
-from tightrope.certificate.rows import RowOrigin as Kind
 from tightrope.certificate.statistics.intervals import EventCounts
-from tightrope.certify.bases import BasisFinder
+from tightrope.certificate.statistics.slab import SlabHints
 from tightrope.certify.problem import to_graph, to_polynomials
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.result import LearningResult
@@ -137,11 +155,9 @@ def open_ends(
     for e in link.used:
         low, high = (Fraction(float(bound[e])) for bound in wanted)
         assumed = least is not None and link.unknown[e] and low <= min(Fraction(least), high)
-        for side, end in ((0, low), (1, high)):
-            plain = bounds.without_region(e, side)
-            proved = (min(plain) if side else max(plain)) if without_region else bounds.proved(e, side)
-            if (proved > end) if side else (proved < end and not assumed):
-                missing.append((e, side))
+        proved = bounds.without_region(e) if without_region else bounds.ends(e)
+        missing += [(e, 0)] if proved[0] < low and not assumed else []
+        missing += [(e, 1)] if proved[1] > high else []
     return missing
 
 
@@ -343,7 +359,7 @@ class EventMap:
         place = [direct.get(key(terms), -1) for terms in own]
         self.flipped = np.array([i < 0 for i in place], dtype=np.bool_)
         self.number = [i if i >= 0 else direct[other] for i, other in zip(place, opposite, strict=True)]
-        self.intervals, self.size = intervals, len(certified)
+        self.intervals, self.size = intervals, len(certified.polynomials)
 
     def bounds(self) -> tuple[FloatArray, FloatArray]:
         """The intervals in the checker's order."""
@@ -481,13 +497,13 @@ def find_choice_bases(
     none = np.zeros((0, rows.size))
     bases = BasisFinder(rows).find(np.concatenate([none, *(slope for *_, slope in directions)]))
     distinct, number = np.unique(np.sort(bases, axis=1), axis=0, return_inverse=True)
-    found, first = list(values), 0
+    proved, first = list(values), 0
     for i, upward, at, slope in directions:
         basis = np.full(choices.graph.choices, -1, dtype=np.int64)
         basis[at] = number.reshape(-1)[first : first + len(slope)]
         first += len(slope)
-        found[i] = replace(found[i], upper_basis=basis) if upward else replace(found[i], lower_basis=basis)
-    return distinct.astype(np.int64), found
+        proved[i] = replace(proved[i], upper_basis=basis) if upward else replace(proved[i], lower_basis=basis)
+    return distinct.astype(np.int64), proved
 
 
 def with_expression_rows(
@@ -561,3 +577,115 @@ def direct(link: Learned, ends: list[tuple[int, int]], wanted: tuple[FloatArray,
 def place_near(ends: list[tuple[int, int]], wanted: tuple[FloatArray, FloatArray]) -> FloatArray:
     """c of f − c·g for every end: what is wanted."""
     return np.array([float(wanted[side][e]) for e, side in ends], dtype=np.float64)
+
+
+_VIOLATED = 1e-15
+_MOST_STEPS = 400
+_TILT = 1e-7
+_NEGLIGIBLE = 1e-13
+"""Multipliers this little below 0, relatively, are rounding: the checker cuts them at 0 and pays for it."""
+
+_PARALLEL = 1e-11
+
+
+class BasisFinder:
+    """Optimal bases for many directions over one system."""
+
+    def __init__(self, rows: RowSystem):
+        self.size = rows.size
+        lower, upper = RATIONAL.floats(rows.lower), RATIONAL.floats(rows.upper)
+        self.centre, self.half = (lower + upper) / 2, np.maximum((upper - lower) / 2, 1e-200)
+        scaled = RATIONAL.floats(rows.matrix) * self.half
+        norm = np.maximum(np.abs(scaled).max(axis=1, initial=0), 1e-300)
+        self.matrix = scaled / norm[:, None]
+        self.bound = RATIONAL.floats(rows.bound - rows.matrix @ RATIONAL.array(self.centre)) / norm
+        self.tilt = _TILT * (0.5 + np.random.default_rng(11).random(self.size))
+
+    def find(self, directions: FloatArray) -> OffsetArray:
+        """A basis for each direction: one that was found serves all others that it is optimal for."""
+        goals = directions * self.half
+        bases = np.zeros(directions.shape, dtype=np.int64)
+        left: OffsetArray = np.arange(len(directions) if self.size else 0)
+        while len(left):
+            basis = self._search(goals[left[0]])
+            multipliers = goals[left] @ np.linalg.inv(self.matrix[basis])
+            small = _NEGLIGIBLE * np.abs(multipliers).max(axis=1, initial=0.0, keepdims=True)
+            served = np.all(multipliers >= -small, axis=1)
+            served[0] = True
+            bases[left[served]] = basis
+            left = left[~served]
+        return bases
+
+    def find_each(self, directions: FloatArray, common: int, own: OffsetArray) -> OffsetArray:
+        """A basis for each direction over the first `common` rows and one row of its own (−1: none)."""
+        bases = np.zeros(directions.shape, dtype=np.int64)
+        shared = np.arange(common)
+        for i, (goal, row) in enumerate(zip(directions * self.half, own.tolist(), strict=True)):
+            rows = np.append(shared, row) if row >= 0 else shared
+            part = copy(self)
+            part.matrix, part.bound = self.matrix[rows], self.bound[rows]
+            bases[i] = rows[part._search(goal)]
+        return bases
+
+    def largest(self, directions: FloatArray) -> FloatArray:
+        """The largest value of each direction over the system, in plain float64."""
+        bases = self.find(directions)
+        distinct, which = np.unique(bases, axis=0, return_inverse=True)
+        points = np.linalg.solve(self.matrix[distinct], self.bound[distinct][:, :, None])[:, :, 0]
+        x = self.centre + self.half * points
+        values: FloatArray = np.einsum("nd,nd->n", directions, x[which.reshape(-1)])
+        return values
+
+    def _search(self, goal: FloatArray) -> OffsetArray:
+        basis: OffsetArray = 2 * np.arange(self.size) + (goal < 0.0)
+        tilt = np.abs(goal).max(initial=0.0) * np.where(goal < 0.0, -self.tilt, self.tilt)
+        return self._climb(self._descend(basis, goal + tilt), goal)
+
+    def _descend(self, basis: OffsetArray, goal: FloatArray) -> OffsetArray:
+        """The dual simplex method: from a basis with multipliers ≥ 0 to one whose vertex violates no row."""
+        for _ in range(_MOST_STEPS):
+            inverse = np.linalg.inv(self.matrix[basis])
+            point = inverse @ self.bound[basis]
+            excess = self.matrix @ point - self.bound
+            excess[basis] = 0.0
+            entering = int(np.argmax(excess))
+            if not excess[entering] > _VIOLATED * (1.0 + float(np.abs(point).max(initial=0.0))):
+                break
+            multipliers = np.maximum(goal @ inverse, 0.0)
+            share = self.matrix[entering] @ inverse
+            leaving = _least_ratio(multipliers, share)
+            if leaving is None:
+                break
+            basis = _swap(basis, leaving, entering)
+        return basis
+
+    def _climb(self, basis: OffsetArray, goal: FloatArray) -> OffsetArray:
+        """The primal simplex method: from a basis whose vertex violates no row to multipliers ≥ 0."""
+        for _ in range(_MOST_STEPS):
+            inverse = np.linalg.inv(self.matrix[basis])
+            multipliers = goal @ inverse
+            leaving = int(np.argmin(multipliers))
+            if multipliers[leaving] >= -_NEGLIGIBLE * np.abs(multipliers).max(initial=0.0):
+                break
+            room = np.maximum(self.bound - self.matrix @ (inverse @ self.bound[basis]), 0.0)
+            speed = self.matrix @ -inverse[:, leaving]
+            speed[basis] = 0.0
+            entering = _least_ratio(room, speed)
+            if entering is None:
+                break
+            basis = _swap(basis, leaving, entering)
+        return basis
+
+
+def _least_ratio(top: FloatArray, bottom: FloatArray) -> int | None:
+    """Where top/bottom is least among positive bottoms; None where there is none."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(bottom > _PARALLEL, top / bottom, np.inf)
+    least = int(np.argmin(ratio))
+    return least if np.isfinite(ratio[least]) else None
+
+
+def _swap(basis: OffsetArray, leaving: int, entering: int) -> OffsetArray:
+    result = basis.copy()
+    result[leaving] = entering
+    return result

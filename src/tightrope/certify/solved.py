@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 
 from tightrope.certificate import problem as certified
+from tightrope.certificate.checker import prove
 from tightrope.certificate.laws import boxes_of
 from tightrope.certificate.nature import Boxes
 from tightrope.certificate.numbers import FLOAT64
 from tightrope.certificate.problem import Certificate, CertifiedProblem, Claim, ValueHints
 from tightrope.certificate.product import MOST_PAIRS, AutomatonProduct, product_of
-from tightrope.certificate.theorem import prove
 from tightrope.certify.problem import Asked, to_problem
 from tightrope.errors import CannotCertify, InputError
 from tightrope.logic.accepting import towards

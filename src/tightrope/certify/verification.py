@@ -26,8 +26,7 @@ from tightrope.certificate.verdict import MEANING, Verdict
 from tightrope.errors import CannotCertify, InputError, ReadingWarning, check_type
 from tightrope.model.mdp import JOINT_BOUNDS
 from tightrope.numerics.text import interval_text, text_above, text_below
-from tightrope.verdict import Assumed, Kept
-from tightrope.verdict import Verdict as Worth
+from tightrope.verdict import Assumed, Kept, Worth
 
 if TYPE_CHECKING:
     from tightrope.certify.problem import Asked

@@ -67,7 +67,7 @@ from tightrope.prism.properties.shape import refuse_time
 from tightrope.problem import Problem, require_discrete
 from tightrope.solver.solution import Solution, SolveOptions
 from tightrope.solver.solve import Workspace, attained, solve, solve_query
-from tightrope.verdict import Verdict
+from tightrope.verdict import Worth
 
 if TYPE_CHECKING:
     from tightrope.logic.model_checking import Answer
@@ -230,7 +230,7 @@ def check(request: CheckRequest) -> None:
     for answer in answers:
         for note in answer.record.notes or ():
             warn(note)
-    verdict = Verdict.worst([answer.verdict for answer in answers])
+    verdict = Worth.worst([answer.verdict for answer in answers])
     report_answers(loaded, answers, verdict, request.json)
     sys.stdout.flush()  # the answer comes before files, which may fail
     files.write(answers[0], loaded, point, policy, how, workspace, constants)
@@ -593,7 +593,7 @@ def check_rate_domain(
     with phase_progress() as progress:
         progress("solve")
         result = bound_over_rates(chain, query, request.solve_options())
-    verdict = Verdict.of(limit="; ".join(result.missed) or None)
+    verdict = Worth.of(limit="; ".join(result.missed) or None)
     nothing: dict[str, Any] = dict.fromkeys(
         ("witness", "gap", "coupled", "limit", "optimality_gap", "certificate")
     )

@@ -17,7 +17,7 @@ from tightrope.model.mdp import JOINT_BOUNDS
 from tightrope.numerics.text import interval_text, text_above, text_below
 from tightrope.prism.properties.query import Query
 from tightrope.solver.solution import OPEN, InitialValues, Solution, Status
-from tightrope.verdict import Assumed, Kept, Verdict, Word
+from tightrope.verdict import Assumed, Kept, Word, Worth
 
 if TYPE_CHECKING:
     from tightrope.cli.sources import LoadedModel, TimedModel
@@ -124,9 +124,9 @@ class Answered:
     record: PropertyAnswer
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Worth:
         """What the answer is worth."""
-        return Verdict(self.record.verdict, tuple(self.record.assumptions), self.record.why)
+        return Worth(self.record.verdict, tuple(self.record.assumptions), self.record.why)
 
     @property
     def headline(self) -> str:
@@ -173,7 +173,7 @@ def describe_solution(
     reading = query.reading
     return _record(
         query,
-        Verdict.of(assumed, limit=None if is_answered else f"{query.text}: {trouble}"),
+        Worth.of(assumed, limit=None if is_answered else f"{query.text}: {trouble}"),
         value,
         status.name.lower().replace("_", "-"),
         read_as=UNSET if reading is None else reading.taken,
@@ -200,7 +200,7 @@ def describe_answer(
         verdicts = {name(s): truth for s, truth in truths.items()}
     return _record(
         query,
-        Verdict(own.word, (*own.assumptions, *assumed), own.why),
+        Worth(own.word, (*own.assumptions, *assumed), own.why),
         value,
         answer.status,
         answer=answer.truth or UNSET,
@@ -213,7 +213,7 @@ def describe_answer(
 
 
 def _record(
-    query: Query, verdict: Verdict, value: InitialValues | None, status: str, **others: Any
+    query: Query, verdict: Worth, value: InitialValues | None, status: str, **others: Any
 ) -> PropertyAnswer:
     """The status never says more or less than the verdict."""
     if verdict.is_proved:
@@ -238,7 +238,7 @@ def _record(
 
 
 def report_answers(
-    loaded: LoadedModel | TimedModel, answers: Sequence[Answered], verdict: Verdict, as_json: bool
+    loaded: LoadedModel | TimedModel, answers: Sequence[Answered], verdict: Worth, as_json: bool
 ) -> None:
     """Print all answers, as one JSON object or as tables; the verdict of all of them first."""
     if as_json:
@@ -319,7 +319,7 @@ def report_domain(answer: DomainAnswer, details: Sequence[tuple[str, str]], as_j
     if as_json:
         print_json(answer)
         return
-    verdict = Verdict(answer.verdict, tuple(answer.assumptions), answer.why)
+    verdict = Worth(answer.verdict, tuple(answer.assumptions), answer.why)
     span = interval_text(answer.lower, answer.upper)
     print_verdict(verdict, verdict.headline(span, "over the domain"))
     facts = [("policy", answer.policy), ("value", f"{span} over the domain ({answer.sets} sets)"), *details]

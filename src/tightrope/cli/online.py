@@ -67,7 +67,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.text import bound_text, interval_text, text_above
 from tightrope.regions.registry import region_kind
 from tightrope.statistics.estimates import Budget, IntervalMethod
-from tightrope.verdict import Assumed, Verdict, Word
+from tightrope.verdict import Assumed, Word, Worth
 
 if TYPE_CHECKING:
     from tightrope.learning.options import LearnOptions
@@ -274,12 +274,12 @@ def online(request: OnlineRequest) -> None:
     leave(_verdict(records, result), request.accept_nominal, "the last update")
 
 
-def _verdict(records: list[dict[str, Any]], result: LearningResult | None) -> Verdict:
+def _verdict(records: list[dict[str, Any]], result: LearningResult | None) -> Worth:
     """That of the last update; and of the test of the model, where it was made."""
     last = records[-1]
     facts = from_plain(last["assumptions"], list[Assumed])
     answer = read_verdict(Word(last["verdict"]), facts, last["why"])
-    return answer if result is None else Verdict.worst([result.verdict, answer])
+    return answer if result is None else Worth.worst([result.verdict, answer])
 
 
 def _source(request: OnlineRequest, subject: Subject) -> tuple[Source, Truth | None, int]:
@@ -454,7 +454,7 @@ class RunDisplay:
             self._bar.update(self._task, completed=record["episode"], description=", ".join(parts))
 
 
-def headline(verdict: Verdict, record: Mapping[str, Any], delta: float) -> str:
+def headline(verdict: Worth, record: Mapping[str, Any], delta: float) -> str:
     """The verdict of a run in a line: the guarantee of its last update, as far as it may be claimed."""
     floor = _is_floor(record)
     claim = f"at {'least' if floor else 'most'} {_bound(record['guarantee'], floor)}"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tightrope.data.log_counts import ReadProgress
     from tightrope.data.reading import Progress
-    from tightrope.verdict import Verdict
+    from tightrope.verdict import Worth
 
 
 def print_json(result: Struct | Mapping[str, object]) -> None:
@@ -69,12 +69,12 @@ def print_table(
     Console().print(table)
 
 
-def print_verdict(verdict: Verdict, headline: str) -> None:
+def print_verdict(verdict: Worth, headline: str) -> None:
     """The verdict before everything else: its line, and why it is not `proved` where it is not."""
     typer.echo(shown("\n".join([headline, *(f"  {reason}" for reason in verdict.reasons)]), "\t\n"))
 
 
-def leave(verdict: Verdict, accept_nominal: bool = False, about: str = "") -> None:
+def leave(verdict: Worth, accept_nominal: bool = False, about: str = "") -> None:
     """The exit code follows the verdict: 0 for `proved`, and for `nominal` where that is accepted."""
     from tightrope.errors import CannotCertify
     from tightrope.verdict import Word

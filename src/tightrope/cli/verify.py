@@ -39,8 +39,7 @@ from tightrope.errors import CannotCertify, InputError, shown
 from tightrope.io.coding import Real
 from tightrope.io.results import Interval
 from tightrope.numerics.text import interval_text
-from tightrope.verdict import Assumed, Kept
-from tightrope.verdict import Verdict as Worth
+from tightrope.verdict import Assumed, Kept, Worth
 
 if TYPE_CHECKING:  # what a check alone does not load
     from tightrope.certify.problem import Asked
@@ -233,7 +232,7 @@ def sets_of(certificate: Certificate) -> str | UnsetType:
     hints, data = certificate.learned, certificate.problem.data
     if hints is None:
         return UNSET
-    if data is not None and data.is_untied:
+    if data is not None and data.shared_by == "transitions":
         return "untied"
     if hints.coupled:
         return "coupled"

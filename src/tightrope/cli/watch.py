@@ -21,7 +21,7 @@ from tightrope.errors import InputError, Location, shown
 from tightrope.io.coding import Real
 from tightrope.io.results import Anomaly, power_text
 from tightrope.numerics.text import bound_text
-from tightrope.verdict import Assumed, Kept, Verdict, Word
+from tightrope.verdict import Assumed, Kept, Word, Worth
 
 if TYPE_CHECKING:  # late: `--help` needs nothing of it
     from tightrope.cli.sources import LoadedModel
@@ -321,7 +321,7 @@ class _Watching:
         return self.request.follow or self.log.is_stream
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Worth:
         """That of the test of the model, and of the promise where one is watched."""
         from tightrope.statistics.confidence_budget import COMPLETE
 
@@ -333,9 +333,9 @@ class _Watching:
             return result
         if self.promised.nominal:
             promise = Assumed("promise", Kept.NO, "the result that promises it is not proved itself")
-            result = Verdict.worst([result, Verdict.of([promise])])
+            result = Worth.worst([result, Worth.of([promise])])
         if self.returns.alarm and result.is_proved:
-            return Verdict.of(result.assumptions, contradicted="the returns contradict the promise")
+            return Worth.of(result.assumptions, contradicted="the returns contradict the promise")
         return result
 
     def run(self) -> None:

@@ -132,20 +132,20 @@ class Region:
 
     def root(self) -> Shape:
         """The whole region."""
-        found = (
+        enclosure = (
             frame_of(self._rows, self.interior, self.upper - self.lower)
             if len(self.lower) <= MOST_DIMENSIONS
             else None
         )
-        return self._shape(self._rows, self.lower, self.upper, self._nothing, found)
+        return self._shape(self._rows, self.lower, self.upper, self._nothing, enclosure)
 
     def root_along(self, directions: FloatArray) -> Shape:
         """The whole region without most of its rows, where it has too many vertices."""
         span = self.upper - self.lower
-        found = self._along(
+        enclosure = self._along(
             self._rows, self._nothing, self.lower, self.upper, self.interior, span, directions
         )
-        shape = self._shape(self._rows, self.lower, self.upper, self._nothing, found)
+        shape = self._shape(self._rows, self.lower, self.upper, self._nothing, enclosure)
         return replace(shape, reduced=True)
 
     def child(self, parent: Shape, split: Split, directions: FloatArray) -> Shape:
@@ -156,13 +156,13 @@ class Region:
         if not self.is_lifted:
             rows = parent.rows.with_rows(normal[None, :], np.array([offset]), number)
             inside, span = self._inside(parent, split)
-            found, reduced = None, parent.reduced
+            enclosure, reduced = None, parent.reduced
             if inside is not None and not reduced:
-                found = frame_of(rows, inside, span)
-            if inside is not None and found is None:
+                enclosure = frame_of(rows, inside, span)
+            if inside is not None and enclosure is None:
                 every, reduced = self._rows.with_rows(cuts.matrix, cuts.bound, cuts.number), True
-                found = self._along(every, rows, parent.lower, parent.upper, inside, span, directions)
-            shape = self._shape(rows, parent.lower, parent.upper, cuts, found)
+                enclosure = self._along(every, rows, parent.lower, parent.upper, inside, span, directions)
+            shape = self._shape(rows, parent.lower, parent.upper, cuts, enclosure)
             return replace(shape, reduced=reduced)
         lower, upper = parent.lower.copy(), parent.upper.copy()
         at = int(np.flatnonzero(split.normal)[0])
@@ -193,18 +193,18 @@ class Region:
         ):
             proof = Emptiness(every.number[used], multipliers / scaled.factor[used])
             return Shape(every, lower, upper, cuts, None, proof)
-        found, reduced = None, parent.reduced
+        enclosure, reduced = None, parent.reduced
         if depth > _SMALLEST_DEPTH:
             inside = scaled.to_x(np.clip(point, -1.0, 1.0))
             rows = parent.rows.take(parent.rows.number < len(self.bound))
             rows = rows.with_rows(cuts.matrix, cuts.bound, cuts.number)
             rows = rows.with_rows(envelopes.matrix, envelopes.bound, envelopes.number)
             if not reduced:
-                found = frame_of(rows, inside, upper - lower)
-            if found is None:
+                enclosure = frame_of(rows, inside, upper - lower)
+            if enclosure is None:
                 reduced = True
-                found = self._along(every, rows, lower, upper, inside, upper - lower, directions)
-        return replace(self._shape(every, lower, upper, cuts, found), reduced=reduced)
+                enclosure = self._along(every, rows, lower, upper, inside, upper - lower, directions)
+        return replace(self._shape(every, lower, upper, cuts, enclosure), reduced=reduced)
 
     @property
     def _rows(self) -> Rows:
@@ -216,10 +216,10 @@ class Region:
 
     @staticmethod
     def _shape(
-        rows: Rows, lower: FloatArray, upper: FloatArray, cuts: Rows, found: tuple[Frame, Rows] | None
+        rows: Rows, lower: FloatArray, upper: FloatArray, cuts: Rows, enclosure: tuple[Frame, Rows] | None
     ) -> Shape:
-        frame, kept = (None, rows) if found is None else found
-        return Shape(kept, lower, upper, cuts, frame)
+        frame, facets = (None, rows) if enclosure is None else enclosure
+        return Shape(facets, lower, upper, cuts, frame)
 
     def _along(
         self,
@@ -257,9 +257,9 @@ class Region:
                 for row in program.loaded[order].tolist():
                     if time.perf_counter() > self.deadline:
                         return best
-                    found = None if row in chosen else frame_of(rows.take([*chosen, row]), inside, span)
-                    if found is not None:
-                        best = found
+                    candidate = None if row in chosen else frame_of(rows.take([*chosen, row]), inside, span)
+                    if candidate is not None:
+                        best = candidate
                         chosen.append(row)
         return best
 
@@ -347,27 +347,27 @@ def frame_of(rows: Rows, interior: FloatArray, span: FloatArray) -> tuple[Frame,
     bound = up(rows.bound - rows.matrix @ interior) + product_error(rows.matrix, interior[:, None])[:, 0]
     largest = np.abs(matrix).max(axis=1, initial=0.0)
     factor = np.ldexp(1.0, -np.frexp(np.where(largest > 0.0, largest, 1.0))[1])
-    found = enclosing_vertices(matrix * factor[:, None], up(bound) * factor, np.zeros(len(half)), MOST_POINTS)
-    if found is None:
+    hull = enclosing_vertices(matrix * factor[:, None], up(bound) * factor, np.zeros(len(half)), MOST_POINTS)
+    if hull is None:
         return None
-    middle, shape = _ellipsoid(found.points)
+    middle, shape = _ellipsoid(hull.points)
     if not np.all(np.isfinite(shape)):
         return None
     try:
-        y = np.linalg.solve(shape, (found.points - middle).T).T
+        y = np.linalg.solve(shape, (hull.points - middle).T).T
     except np.linalg.LinAlgError:
         return None
     centre = interior + half * middle
     axes = half[:, None] * shape
     inside = y.mean(axis=0)
-    kept = rows.take(found.facets)
+    facets = rows.take(hull.facets)
     for push in _PUSHES:
         points = inside + (1.0 + push) * (y - inside)
-        if _encloses(rows, found, centre, axes, points):
+        if _encloses(rows, hull, centre, axes, points):
             radius = float(np.linalg.norm(points, axis=1).max()) * (1.0 + 1e-12)
-            simplices = rows.number[found.simplices].astype(np.int32)
-            frame = Frame(centre, axes, points, radius, simplices, found.neighbours.astype(np.int32))
-            return frame, kept
+            simplices = rows.number[hull.simplices].astype(np.int32)
+            frame = Frame(centre, axes, points, radius, simplices, hull.neighbours.astype(np.int32))
+            return frame, facets
     return None
 
 
@@ -409,15 +409,15 @@ def _ellipsoid(points: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _encloses(
-    rows: Rows, found: EnclosingVertices, centre: FloatArray, axes: FloatArray, points: FloatArray
+    rows: Rows, hull: EnclosingVertices, centre: FloatArray, axes: FloatArray, points: FloatArray
 ) -> bool:
     """Whether a_i·(centre + axes·y_k) ≥ b_i for all rows of all simplices, whatever was rounded."""
     moved = rows.matrix @ axes
     size = rows.matrix.shape[1]
-    own, right = moved[found.simplices], rows.bound[found.simplices]
-    shift = (rows.matrix @ centre)[found.simplices]
+    own, right = moved[hull.simplices], rows.bound[hull.simplices]
+    shift = (rows.matrix @ centre)[hull.simplices]
     value = shift + (own @ points[:, :, None])[:, :, 0]
-    extent = (np.abs(rows.matrix) @ np.abs(centre))[found.simplices]
-    reach = (np.abs(rows.matrix) @ np.abs(axes))[found.simplices]
+    extent = (np.abs(rows.matrix) @ np.abs(centre))[hull.simplices]
+    reach = (np.abs(rows.matrix) @ np.abs(axes))[hull.simplices]
     extent += (reach @ np.abs(points)[:, :, None])[:, :, 0] + np.abs(right)
     return bool(np.all(value - error_factor(2 * size + 8) * extent >= right))

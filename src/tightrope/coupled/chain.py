@@ -175,8 +175,8 @@ def _add_rewards(
     row_of = np.full(structure.states, -1, dtype=np.int64)
     row_of[chain.state] = np.arange(last)
     row = row_of[structure.choice_state[used]]
-    kept = np.flatnonzero(row >= 0)
-    order = kept[np.argsort(row[kept], kind="stable")]
+    inside = np.flatnonzero(row >= 0)
+    order = inside[np.argsort(row[inside], kind="stable")]
     count = np.diff(chain.row_start) + np.bincount(row[order], minlength=last)
     start = np.concatenate([np.zeros(1, np.int64), np.cumsum(count), [int(count.sum())]])
     earned = np.zeros(int(start[-1]), dtype=np.bool_)
@@ -245,9 +245,9 @@ class _Graph:
         successor = chain.successor[keep]
         graph = csr_array((np.ones(len(successor), np.int8), successor, offsets), shape=(chain.states,) * 2)
         met = breadth_first_order(graph, self.initial, return_predecessors=False)
-        found = np.zeros(chain.states, np.bool_)
-        found[met] = True
-        return found
+        reached = np.zeros(chain.states, np.bool_)
+        reached[met] = True
+        return reached
 
 
 def _list_used(structure: Structure, policy: Policy) -> tuple[OffsetArray, FloatArray]:

@@ -103,8 +103,8 @@ def find_coupled_policy(
         )
     kernel = operator_of(sets)
     if robust is None:
-        asked = against(objective, sets, objective.agent.opposite)
-        robust = solve(kernel, asked, precision=precision, threads=1).policy
+        opposed = against(objective, sets, objective.agent.opposite)
+        robust = solve(kernel, opposed, precision=precision, threads=1).policy
     optimum = _Optimum(sets, objective, precision, polytope)
     maximises = optimum.maximises
     best: Candidate | None = None
@@ -190,8 +190,8 @@ class _Optimum:
         model = self.sets.model
         values = self.functions.constant + self.functions.linear @ x
         plain = MDP(model.structure, np.clip(values, 0.0, 1.0)[model.expression])
-        asked = rewards_at(self.objective, values, model)
-        solution = solve(plain, asked, precision=self.precision)
+        priced = rewards_at(self.objective, values, model)
+        solution = solve(plain, priced, precision=self.precision)
         end = solution.upper if self.maximises else solution.lower
         return float(end[model.initial]), solution.policy
 

@@ -241,23 +241,23 @@ class ErrorSystem:
 
     def values(self, right: FloatArray) -> FloatArray:
         """(I − P₀)⁻¹ right, with one step of refinement; right [free, …]."""
-        found: FloatArray = self.factor.solve(right)
+        solution: FloatArray = self.factor.solve(right)
         inner = self.matrix[:, self.free]
-        found += self.factor.solve(right - found + inner @ found)
-        return found
+        solution += self.factor.solve(right - solution + inner @ solution)
+        return solution
 
     def solve(self, right: FloatArray, guess: FloatArray) -> FloatArray | None:
         """The next candidate c for c ≥ F(c), given F(guess): (I − P₀)⁻¹(F(guess) − P₀·guess), a little
         inflated, with room for the rounding of the check at every row.
         """
         known = right[self.free] - self.matrix @ guess + _ROOM * guess[self.free]
-        found = self.factor.solve(known) * _INFLATION
-        largest = float(found.max(initial=0.0))
-        if not (largest < 1e30 and np.all(found >= -1e-9 * largest)):
+        solution = self.factor.solve(known) * _INFLATION
+        largest = float(solution.max(initial=0.0))
+        if not (largest < 1e30 and np.all(solution >= -1e-9 * largest)):
             return None
-        found = np.maximum(found, known)  # the inverse is at least the identity
+        solution = np.maximum(solution, known)  # the inverse is at least the identity
         result = np.zeros(len(guess))
-        result[self.free] = found
+        result[self.free] = solution
         return result
 
 
@@ -283,9 +283,9 @@ def solve_polynomials(chain: Chain, affine: Affine, system: ErrorSystem, bend: i
     if bend:
         pairs = [(i, j) for i in range(size) for j in range(i, size)]
         right = np.column_stack([0.5 * (moves[i] @ slope[:, j] + moves[j] @ slope[:, i]) for i, j in pairs])
-        found = system.values(right)
+        solution = system.values(right)
         for column, (i, j) in enumerate(pairs):
-            curvature[free, i, j] = curvature[free, j, i] = found[:, column]
+            curvature[free, i, j] = curvature[free, j, i] = solution[:, column]
     radius = affine.radius
     extent = np.abs(constant) + radius * np.linalg.norm(slope, axis=1)
     extent += radius**2 * np.linalg.norm(curvature.reshape(chain.rows, -1), axis=1)
@@ -366,8 +366,8 @@ class ValueGradient:
         """Σ visits(row)·weight·values(successor) over the entries of each expression."""
         chain = self.chain
         terms = visits[chain.row_of_entry] * chain.weight * values[chain.successor]
-        found = np.bincount(chain.expression, weights=terms, minlength=len(self.functions))
-        return found.astype(np.float64)
+        gradient = np.bincount(chain.expression, weights=terms, minlength=len(self.functions))
+        return gradient.astype(np.float64)
 
 
 def _solve(chain: Chain, matrix: Any) -> SolvedEquations | None:

@@ -15,26 +15,39 @@ coordinates is an entry of its row like a transition's, with the expression r, t
 fixed at 1 (`tightrope.coupled.chain`): V(s) = r(x)·1 + Σ weight·f(x)·V(successor). Nothing in the proofs of
 `tightrope.coupled.taylor` and `tightrope.coupled.vertex_proof` asks entries that lead to fixed rows to be
 probabilities: these rows are not part of the matrix whose inverse must not be negative, and their error is 0.
+
+*Branch and bound* over the region: cells with a bound each, refined where the bound is not yet real. Every
+cell of the tree is enclosed by its own Taylor model; what holds on a cell is the better of its own bound and
+its parent's, and what holds on the region is the worst among the leaves, or the rectangular bound where that
+is better. The leaf whose bound is furthest from what an instantiation attains is split next, in the direction
+in which the value bends most. A cell without a frame or without a model keeps its parent's bound, so
+numerical failure costs width and never truth.
+
+*Instantiations* are points of the true set at which the policy's value is known, the lowest and the highest.
+They say how much of a bound is real. No soundness rests on them: a point satisfies the region's rows up to a
+relative 10⁻⁹. The value at the point x itself is enclosed rigorously (a Taylor model of order 0). For lifted
+coordinates a point is θ with its products, so that it lies on the true set and not in its relaxation alone.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from tightrope.ambiguity.sets import Sets, SetsKind
-from tightrope.coupled.branch import Point, Search, Tree
-from tightrope.coupled.cells import MOST_BOX_DIMENSIONS, Region
-from tightrope.coupled.chain import chain_of
-from tightrope.coupled.result import EXACT_SHARE, Cell, CoupledStatus, CoupledValue, Witness
+from tightrope.coupled.cells import MOST_BOX_DIMENSIONS, Frame, Region, Shape, Split
+from tightrope.coupled.chain import Chain, chain_of
+from tightrope.coupled.result import EXACT_SHARE, Cell, CoupledStatus, CoupledValue, Witness, is_attained
+from tightrope.coupled.taylor import TaylorModel, expand, order_for
+from tightrope.coupled.vertex_proof import VertexProof, range_over_hull, vertex_proof
 from tightrope.errors import InputError
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven
 from tightrope.model.structure import ParametricReward, RewardStructure
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.rounding import down, up
 from tightrope.regions.costs import reward_ends
 from tightrope.regions.polytope import Polytope
@@ -132,8 +145,8 @@ def bound_coupled_value(
             most = _EXACT_CELLS_REDUCED if tree.nodes[0].shape.reduced else _EXACT_CELLS
             more = min(most, _EXACT_ENTRIES // max(len(chain.weight), 1))
             tree.refine(0.0, deadline, min(limits.cells, len(tree.nodes) + more))
-    found = _report(replace(blank, chain=chain), tree, stopped, polytope)
-    return replace(found, seconds=time.perf_counter() - begin)
+    report = _report(replace(blank, chain=chain), tree, stopped, polytope)
+    return replace(report, seconds=time.perf_counter() - begin)
 
 
 def require_region(sets: Sets) -> Polytope:
@@ -290,3 +303,393 @@ def rewards_at(objective: Objective, values: FloatArray, model: ParametricMDP) -
         return objective
     earned = values[len(model.expressions) :][objective.reward.expression]
     return replace(objective, reward=RewardStructure(choice=earned))
+
+
+_WITHOUT_MODEL = 64
+"""So many cells without a single model end the search."""
+
+
+@dataclass(eq=False)
+class Node:
+    """A cell in the making; `lower` and `upper` hold on it, `own_…` are what its own model proves."""
+
+    shape: Shape
+    parent: int
+    split: Split | None
+    lower: float
+    upper: float
+    own_lower: float = -np.inf
+    own_upper: float = np.inf
+    modelled: bool = False
+    children: tuple[int, int] | None = None
+    low_vertex: VertexProof | None = None
+    high_vertex: VertexProof | None = None
+    direction: Split | None = None
+    leading: FloatArray | None = None
+
+
+@dataclass(eq=False)
+class Tree:
+    """The search: nodes, the best instantiations, and what is certified so far (before `complement`)."""
+
+    chain: Chain
+    functions: AffineFunctions
+    region: Region
+    search: Search
+    floor: float
+    ceiling: float
+    nodes: list[Node] = field(default_factory=list)
+
+    def grow_root(self) -> None:
+        """The region as one cell."""
+        shape = self.region.root()
+        if shape.frame is None:
+            shape = self.region.root_along(self._leading())
+        root = Node(shape, -1, None, self.floor, self.ceiling)
+        self.nodes.append(root)
+        self._bound(root)
+
+    def refine(self, gap: float, deadline: float, most: int) -> CoupledStatus | None:
+        """Split until no more than a share `gap` of the width is without an instantiation, or, for gap 0,
+        until both ends are attained; None then, else why not.
+        """
+        while not self.is_within(gap):
+            worst = self._worst()
+            hopeless = len(self.nodes) > _WITHOUT_MODEL and not any(node.modelled for node in self.nodes)
+            if hopeless or (worst is None and not any(node.modelled for node in self.nodes)):
+                return CoupledStatus.RECTANGULAR
+            if worst is None:
+                return CoupledStatus.PRECISION_LIMIT
+            if len(self.nodes) + 2 > most:
+                return CoupledStatus.CELL_LIMIT
+            if time.perf_counter() > deadline:
+                return CoupledStatus.TIME_LIMIT
+            self._split(worst)
+        return None
+
+    def is_within(self, gap: float) -> bool:
+        lower, upper = self.lower, self.upper
+        low, high = self.low_excess(lower), self.high_excess(upper)
+        return self.attains(lower, upper) or low + high <= gap * self.width < np.inf
+
+    def attains(self, lower: float, upper: float) -> bool:
+        """Whether instantiations attain both ends of an interval."""
+        chain = self.chain
+        unit = float(max(np.abs(chain.value).max(), np.abs(chain.reward).max()))
+        if chain.start is not None:
+            unit = max(unit, float(np.abs(chain.start).max()))
+        return is_attained(self.low_excess(lower), lower, upper, unit) and is_attained(
+            self.high_excess(upper), lower, upper, unit
+        )
+
+    @property
+    def lower(self) -> float:
+        return max(self.floor, min((node.lower for node in self._leaves()), default=-np.inf))
+
+    @property
+    def upper(self) -> float:
+        return min(self.ceiling, max((node.upper for node in self._leaves()), default=np.inf))
+
+    @property
+    def width(self) -> float:
+        return max(self.upper - self.lower, 0.0)
+
+    def low_excess(self, bound: float) -> float:
+        """How far a lower bound is from the lowest instantiation."""
+        lowest = self.search.lowest
+        return np.inf if lowest is None else max(lowest.upper - bound, 0.0)
+
+    def high_excess(self, bound: float) -> float:
+        highest = self.search.highest
+        return np.inf if highest is None else max(bound - highest.lower, 0.0)
+
+    def _leaves(self) -> list[Node]:
+        return [node for node in self.nodes if node.children is None]
+
+    def _worst(self) -> int | None:
+        """The leaf to be split next, if one can be."""
+        worst, most = None, 0.0
+        for number, node in enumerate(self.nodes):
+            if node.children is not None or node.direction is None:
+                continue
+            excess = max(
+                self.low_excess(max(node.lower, self.floor)), self.high_excess(min(node.upper, self.ceiling))
+            )
+            if excess > most:
+                worst, most = number, excess
+        return worst
+
+    def _split(self, number: int) -> None:
+        node = self.nodes[number]
+        assert node.direction is not None
+        first = len(self.nodes)
+        leading = self._leading() if node.leading is None else node.leading
+        for side in (1.0, -1.0):
+            split = Split(node.direction.normal, node.direction.offset, side)
+            shape = self.region.child(node.shape, split, leading)
+            child = Node(shape, number, split, node.lower, node.upper)
+            self.nodes.append(child)
+            self._bound(child)
+        node.children = (first, first + 1)
+
+    def _bound(self, node: Node) -> None:
+        """Everything a cell's own model says: bounds, instantiations, where to split."""
+        if node.shape.emptiness is not None:
+            node.lower, node.upper = np.inf, -np.inf
+            return
+        frame = node.shape.frame
+        if frame is None:
+            return
+        model = expand(
+            self.chain,
+            self.functions,
+            frame.centre,
+            frame.axes,
+            frame.radius,
+            order_for(self.chain, frame.axes),
+        )
+        if model is None:
+            node.direction = self._plane(node, np.eye(len(frame.centre))[0], None)
+            return
+        node.modelled = True
+        row = self.chain.initial
+        constant, slope, curvature = model.at(row)
+        low, high = range_over_hull(constant, slope, curvature, frame.points)
+        node.own_lower = down(low - float(model.error[row]))
+        node.own_upper = up(high + float(model.error[row]))
+        self.search.look(frame, model)
+        self._prove_vertices(node, model)
+        node.lower, node.upper = max(node.lower, node.own_lower), min(node.upper, node.own_upper)
+        bend = self._bend(model)
+        node.direction = self._plane(node, bend, slope)
+        node.leading = np.stack([slope, bend]) @ np.linalg.inv(frame.axes)
+
+    def _leading(self) -> FloatArray:
+        """The direction in x in which the value moves most, at the region's inner point."""
+        half = 0.01 * np.maximum(self.region.upper - self.region.lower, 1e-200)
+        model = expand(self.chain, self.functions, self.region.interior, np.diag(half), 1.0, order=1)
+        if model is None:
+            return np.zeros((0, len(half)))
+        row = self.chain.initial
+        directions: FloatArray = model.slope[row][None, :] / half
+        return directions
+
+    def _prove_vertices(self, node: Node, model: TaylorModel) -> None:
+        """Vertex proofs where an end is not yet attained to within rounding."""
+        if self.chain.phases:
+            return
+        frame = node.shape.frame
+        assert frame is not None
+        low, high = max(node.lower, node.own_lower), min(node.upper, node.own_upper)
+        small = 1e-9 * max(high - low, 0.0)
+        if self.low_excess(low) > small:
+            node.low_vertex = vertex_proof(self.chain, self.functions, frame, model, upper=False)
+            if node.low_vertex is not None:
+                node.own_lower = max(node.own_lower, node.low_vertex.bound)
+        if self.high_excess(high) > small:
+            node.high_vertex = vertex_proof(self.chain, self.functions, frame, model, upper=True)
+            if node.high_vertex is not None:
+                node.own_upper = min(node.own_upper, node.high_vertex.bound)
+
+    def _bend(self, model: TaylorModel) -> FloatArray:
+        """The direction in y in which the value bends most: the leading eigenvector of the curvature, or the
+        slope where the curvature is not known.
+        """
+        _, slope, curvature = model.at(self.chain.initial)
+        if model.order < 2:
+            return slope / max(float(np.linalg.norm(slope)), 1e-300)
+        value, vector = np.linalg.eigh(curvature)
+        leading: FloatArray = vector[:, int(np.abs(value).argmax())]
+        return leading
+
+    def _plane(self, node: Node, direction: FloatArray, slope: FloatArray | None) -> Split | None:
+        """The plane through the centre across a direction of y; across a free parameter where products are
+        relaxed, the one that contributes most to the relaxation.
+        """
+        frame = node.shape.frame
+        assert frame is not None
+        inverse = np.linalg.inv(frame.axes)
+        if not self.region.is_lifted:
+            normal = inverse.T @ direction
+            normal = normal / float(np.abs(normal).max())
+            return Split(normal, float(normal @ frame.centre), 1.0)
+        span = node.shape.upper - node.shape.lower
+        free = self.region.free
+        products = self.region.coordinates.products
+        first = len(span) - len(products)
+        bend = np.abs(inverse.T @ direction)
+        score = bend[:free] * span[:free]
+        if slope is not None:
+            steep = np.abs(inverse.T @ slope)
+            score = 1e-3 * float(np.linalg.norm(slope)) * score / max(float(score.max()), 1e-300)
+            for j, (left, right) in enumerate(products):
+                relaxed = steep[first + j] * span[left] * span[right]
+                for factor in (left, right):
+                    for at in self._factors(factor):
+                        score[at] += relaxed
+        at = int(score.argmax())
+        if not span[at] > 0.0:
+            return None
+        normal = np.zeros(len(span))
+        normal[at] = 1.0
+        return Split(normal, float(0.5 * (node.shape.lower[at] + node.shape.upper[at])), 1.0)
+
+    def _factors(self, coordinate: int) -> list[int]:
+        """The free parameters that a coordinate is made of."""
+        coordinates = self.region.coordinates
+        first = coordinates.size - len(coordinates.products)
+        if coordinate < self.region.free:
+            return [coordinate]
+        if coordinate < first:
+            return list(coordinates.denominators[coordinate - self.region.free].variables)
+        left, right = coordinates.products[coordinate - first]
+        return [*self._factors(left), *self._factors(right)]
+
+
+_TOLERANCE = 1e-9
+_WITHIN = 1.0 - 1e-10
+_HALVINGS = 30
+_DRAWN = 4000
+_CLIMB = 40
+_CONSIDERED = 64
+_STEPS = (0.1, 0.1, 0.03, 0.03, 0.01, 0.01, 0.003, 0.003, 0.001, 0.001)
+
+Quadratic = tuple[float, FloatArray, FloatArray]
+"""(constant, slope, curvature)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """A point x of the true set and an enclosure of the value there, before `complement`."""
+
+    x: FloatArray
+    lower: float
+    upper: float
+
+
+class Search:
+    """Keeps the points with the lowest and the highest value met so far."""
+
+    def __init__(self, chain: Chain, functions: AffineFunctions, region: Region):
+        self.chain, self.functions, self.region = chain, functions, region
+        self.lowest: Point | None = None
+        self.highest: Point | None = None
+        self._allowed = region.bound + _TOLERANCE * np.abs(region.matrix) @ np.maximum(
+            region.upper - region.lower, 1e-300
+        )
+        self.home = self._start()
+
+    def evaluate(self, x: FloatArray) -> None:
+        """The value at x, if it can be enclosed, kept where it is the best."""
+        model = expand(self.chain, self.functions, x, np.zeros((len(x), 0)), 0.0, order=0)
+        if model is None:
+            return
+        value, error = float(model.constant[self.chain.initial]), float(model.error[self.chain.initial])
+        point = Point(x, value - error, value + error)
+        if self.lowest is None or point.upper < self.lowest.upper:
+            self.lowest = point
+        if self.highest is None or point.lower > self.highest.lower:
+            self.highest = point
+
+    def look(self, frame: Frame, model: TaylorModel) -> None:
+        """Evaluate where the model of a cell promises something lower or higher than what is known."""
+        if self.home is None:
+            return
+        quadratic = model.at(self.chain.initial)
+        for sign in (1.0, -1.0):
+            x, promised = self._promising(frame, quadratic, sign)
+            known = self.lowest if sign > 0 else self.highest
+            if known is None or sign * promised < sign * (known.upper if sign > 0 else known.lower):
+                self.evaluate(x)
+
+    def _promising(self, frame: Frame, quadratic: Quadratic, sign: float) -> tuple[FloatArray, float]:
+        """A point of the true set where the cell's model is low (sign +1) or high, and what it says there.
+
+        A low point of the whole hull, if it belongs to the true set; else the best of what lies between the
+        inner point and the lowest points of the hull, improved by random steps that shrink.
+        """
+        _, slope, curvature = quadratic
+        values = sign * _values(quadratic, frame.points)
+        low = _descend(sign * slope, sign * curvature, frame.points, int(values.argmin()))
+        aim = self._between(frame.to_x(low[None, :]), np.array([_WITHIN]))
+        if self._holds(aim)[0]:
+            return aim[0], float(_values(quadratic, low[None, :])[0])
+        chosen = np.argsort(values)[:_CONSIDERED]
+        x = self._nearest(frame.to_x(np.vstack([low, frame.points[chosen]])))
+        inverse = np.linalg.inv(frame.axes).T
+        values = sign * _values(quadratic, (x - frame.centre) @ inverse)
+        best, least = x[int(values.argmin())], float(values.min())
+        draw = np.random.default_rng(29)
+        free = self.region.free
+        span = self.region.upper[:free] - self.region.lower[:free]
+        for shrink in _STEPS:
+            theta = best[:free] + shrink * span * draw.standard_normal((_CONSIDERED, free))
+            trial = self._lift(theta)
+            trial = trial[self._holds(trial)]
+            values = sign * _values(quadratic, (trial - frame.centre) @ inverse)
+            if len(values) and float(values.min()) < least:
+                best, least = trial[int(values.argmin())], float(values.min())
+        return best, sign * least
+
+    def _between(self, x: FloatArray, share: FloatArray) -> FloatArray:
+        """Points of the true set (but for its rows) that lie a share of the way from the inside to x."""
+        assert self.home is not None
+        free = self.region.free
+        home = self.home[:free]
+        return self._lift(home + share[:, None] * (x[:, :free] - home))
+
+    def _nearest(self, x: FloatArray) -> FloatArray:
+        """The points of the true set nearest to x on the way from the inside, by bisection."""
+        low, high = np.zeros(len(x)), np.full(len(x), _WITHIN)
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            holds = self._holds(self._between(x, middle))
+            low, high = np.where(holds, middle, low), np.where(holds, high, middle)
+        return self._between(x, low)
+
+    def _lift(self, theta: FloatArray) -> FloatArray:
+        return self.region.coordinates.lift_free(theta)
+
+    def _holds(self, x: FloatArray) -> BoolArray:
+        result: BoolArray = np.all(x @ self.region.matrix.T <= self._allowed, axis=1)
+        return result
+
+    def _start(self) -> FloatArray | None:
+        """A point of the true set well inside: the region's own, or the best of many drawn ones."""
+        region, free = self.region, self.region.free
+        if free == 0:
+            return region.interior
+        own = self._lift(region.interior[None, :free])
+        if not region.is_lifted or self._holds(own)[0]:
+            home: FloatArray = own[0]
+            return home
+        draw = np.random.default_rng(17)
+        span = region.upper[:free] - region.lower[:free]
+        for shrink in (1.0, 0.3, 0.1):
+            x = self._lift(own[:, :free] + shrink * span * (draw.random((_DRAWN, free)) - 0.5))
+            slack = ((region.bound - x @ region.matrix.T) / np.abs(region.matrix).sum(axis=1)).min(axis=1)
+            if float(slack.max()) > 0.0:
+                result: FloatArray = x[int(slack.argmax())]
+                return result
+        return None
+
+
+def _values(quadratic: Quadratic, y: FloatArray) -> FloatArray:
+    constant, slope, curvature = quadratic
+    result: FloatArray = constant + y @ slope + np.einsum("ki,ij,kj->k", y, curvature, y)
+    return result
+
+
+def _descend(slope: FloatArray, curvature: FloatArray, points: FloatArray, start: int) -> FloatArray:
+    """A low point of the quadratic over the hull: Frank–Wolfe steps from the lowest vertex."""
+    y: FloatArray = points[start].copy()
+    for _ in range(_CLIMB):
+        gradient = slope + 2.0 * curvature @ y
+        step = points[int((points @ gradient).argmin())] - y
+        down = float(gradient @ step)
+        if down >= -1e-15 * (1.0 + abs(float(slope @ y))):
+            break
+        bend = float(step @ curvature @ step)
+        length = 1.0 if bend <= 0.0 else min(1.0, -down / (2.0 * bend))
+        y += length * step
+    return y

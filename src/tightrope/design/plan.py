@@ -49,7 +49,7 @@ from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.numerics.text import text_above
 from tightrope.problem import Problem
-from tightrope.verdict import Verdict
+from tightrope.verdict import Worth
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -186,7 +186,7 @@ class Plan(Record):
     hangs_on: tuple[Combination, ...]
     unidentifiable: tuple[str, ...]
     notes: tuple[str, ...]
-    verdict: Verdict
+    verdict: Worth
     draws: PlannedDraws | None = None
 
     @property

@@ -87,7 +87,7 @@ from tightrope.regions.registry import build_region
 from tightrope.solver.solve import solve
 from tightrope.statistics.estimates import IntervalMethod, check_delta
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.verdict import Verdict
+from tightrope.verdict import Worth
 
 POINTS = 24
 """Of a curve."""
@@ -464,7 +464,7 @@ _DRAW_ROUNDS = 4
 class NothingToPlan(CannotCertify):
     """The data refute the model; `verdict` says so, and what it rests on."""
 
-    def __init__(self, contradiction: str, verdict: Verdict):
+    def __init__(self, contradiction: str, verdict: Worth):
         super().__init__(f"there is nothing to plan: {contradiction}")
         self.verdict = verdict
 

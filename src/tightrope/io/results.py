@@ -23,13 +23,13 @@ from tightrope.io.coding import Real, read_document, to_plain
 from tightrope.model.policy_file import POLICY_FORMAT, POLICY_VERSION
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import interval_text
-from tightrope.verdict import Assumed, Verdict, Word
+from tightrope.verdict import Assumed, Word, Worth
 
 
-def read_verdict(word: Word, assumptions: list[Assumed], why: str) -> Verdict:
+def read_verdict(word: Word, assumptions: list[Assumed], why: str) -> Worth:
     """The verdict that was written; never better than what it rests on."""
     rests_on = tuple(assumptions)
-    return Verdict.of(rests_on) if word is Word.PROVED else Verdict(word, rests_on, why)
+    return Worth.of(rests_on) if word is Word.PROVED else Worth(word, rests_on, why)
 
 
 class Interval(msgspec.Struct, frozen=True):
@@ -327,7 +327,7 @@ class Outcome(msgspec.Struct, kw_only=True):
         return f"{self.sets} (fallback)" if self.fallback else self.sets
 
     @property
-    def judged(self) -> Verdict:
+    def judged(self) -> Worth:
         """The verdict with what it rests on."""
         return read_verdict(self.verdict, self.assumptions, self.why)
 

@@ -42,7 +42,7 @@ from tightrope.solver.equations.system import assume_support
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
 from tightrope.statistics.confidence_budget import ConfidenceBudget
-from tightrope.verdict import Assumed, Verdict
+from tightrope.verdict import Assumed, Worth
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,10 +82,10 @@ class LearnedAverage(Record):
         return self.sets.ledger
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Worth:
         """What the result is worth, in one word, with all that it rests on."""
         limit = None if self.is_close else "the averages were not found closely enough"
-        return Verdict.of(self.assumed, contradicted=self.contradiction, limit=limit)
+        return Worth.of(self.assumed, contradicted=self.contradiction, limit=limit)
 
     def headline(self) -> str:
         """The verdict in a line: the word, then the guarantee as far as it may be claimed."""

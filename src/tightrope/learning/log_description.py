@@ -37,7 +37,7 @@ from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import EventIntervals, IntervalMethod, event_intervals
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.verdict import Assumed, Kept, Verdict
+from tightrope.verdict import Assumed, Kept, Worth
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,13 @@ class LogDescription:
     states: str | None = None
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Worth:
         """The best that a result from this log can be worth: intervals do not need its order in time."""
         design = self.reading.counts.design
         missing = "; ".join(design.censored) or ("rows cannot be counted" if self.refused else "")
         whole = Assumed("complete data", Kept.NO if missing else Kept.YES, missing or "nothing is missing")
         conflict = self.estimates.conflict if self.estimates is not None else ()
-        return Verdict.of((design.ends, whole), contradicted="; ".join(conflict) or None)
+        return Worth.of((design.ends, whole), contradicted="; ".join(conflict) or None)
 
 
 def describe_log(

@@ -83,7 +83,7 @@ from tightrope.solver.solve import Workspace, operator_of, solve
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.estimates import EventIntervals, check_delta, event_intervals
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.verdict import Verdict
+from tightrope.verdict import Worth
 
 if TYPE_CHECKING:  # loaded where they apply
     from tightrope.coupled.synthesis import CoupledSynthesis
@@ -124,9 +124,9 @@ class EmptyRegion(CannotCertify):
         self.ledger = ledger
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Worth:
         """The data refute the model."""
-        return Verdict.of(self.ledger.assumptions, contradicted=self.contradiction)
+        return Worth.of(self.ledger.assumptions, contradicted=self.contradiction)
 
 
 @dataclass(frozen=True, eq=False)

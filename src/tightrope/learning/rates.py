@@ -37,7 +37,7 @@ from tightrope.regions.registry import own_kinds
 from tightrope.solver.solution import SolveOptions
 from tightrope.statistics.confidence_budget import Assumption, ConfidenceBudget, assumed_of
 from tightrope.statistics.rates import MOST_PARAMETERS, RateClasses, RateEvents, estimate_rates, texts_of
-from tightrope.verdict import Verdict
+from tightrope.verdict import Worth
 
 METHOD = "gamma-Poisson confidence sequence"
 JOINT_METHOD = "likelihood region of rates, by a mixture"
@@ -78,12 +78,12 @@ class RateResult(Record):
         object.__setattr__(self, "seconds", MappingProxyType(dict(self.seconds)))
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Worth:
         """What the result is worth, in one word, with all that it rests on."""
         assumed = rests_on(self.ledger, LearnOptions(), None)
         if self.value is None:
-            return Verdict.of(assumed, contradicted=EMPTY)
-        return Verdict.of(assumed, limit="; ".join(self.value.missed) or None)
+            return Worth.of(assumed, contradicted=EMPTY)
+        return Worth.of(assumed, limit="; ".join(self.value.missed) or None)
 
     def headline(self) -> str:
         """The verdict in a line: the word, then the interval as far as it may be claimed."""

@@ -57,7 +57,7 @@ from tightrope.solver.solution import Solution
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.estimates import EventIntervals
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.verdict import Assumed, Kept, Verdict
+from tightrope.verdict import Assumed, Kept, Worth
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -188,7 +188,7 @@ class Result(Record):
         return self.outcome.optimistic
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Worth:
         """What the result is worth, in one word, with all that it rests on."""
         return self.outcome.judged
 
@@ -393,12 +393,12 @@ class LearningResult(Result):
             seconds={phase: round(seconds, 6) for phase, seconds in self.seconds.items()},
         )
 
-    def _judge(self) -> Verdict:
+    def _judge(self) -> Worth:
         refuted = self.contradiction or self.refuted_costs or excluded_in(self.counts)
         if refuted is None and self.fit is not None and self.fit.is_refutation:
             refuted = self.misfit
         ended = self._ended()
-        return Verdict.of(self._rests_on(), contradicted=refuted, limit=None if ended == CLOSE else ended)
+        return Worth.of(self._rests_on(), contradicted=refuted, limit=None if ended == CLOSE else ended)
 
     def _rests_on(self) -> tuple[Assumed, ...]:
         known = rests_on(self.ledger, self.options, self.fit)

@@ -22,7 +22,7 @@ from tightrope.prism.parse.property_syntax import Filter, Multi, ValueOperator
 from tightrope.prism.parse.syntax import Binary, Call, Expression
 from tightrope.prism.properties.query import Query
 from tightrope.solver.solution import InitialValues, SolveOptions, verdict_of, width
-from tightrope.verdict import Assumed, Kept, Verdict
+from tightrope.verdict import Assumed, Kept, Worth
 
 SPARE = 10
 """Parts of arithmetic are solved so many times as closely as the result is wanted."""
@@ -102,11 +102,11 @@ class Answer(Record):
         return verdict_of(self.structure, self.holds, self.fails)
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Worth:
         """`proved` where it is answered; an automaton that another program made is a stated assumption."""
         made = "it was made by a program that the user named, and nobody has checked it"
         assumed = [Assumed("automaton", Kept.STATED, made)] if self.believed else []
-        return Verdict.of(assumed, limit=None if self.is_answered else self.trouble)
+        return Worth.of(assumed, limit=None if self.is_answered else self.trouble)
 
     @property
     def is_certified(self) -> bool:

@@ -34,7 +34,7 @@ from tightrope.monitoring.departures import PartEvidence, Parts
 from tightrope.monitoring.drift import DriftEvidence
 from tightrope.monitoring.e_process import FIRST_CHANGE, SHARES, EProcess, log_sum, log_weight
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.verdict import Assumed, Kept, Verdict
+from tightrope.verdict import Assumed, Kept, Worth
 
 DEFAULT_ALPHA = 0.001
 _KEPT = ("seen", "total", "total_size", "point", "best", "log_chance", "estimated_at", "look_at", "begin_at")
@@ -112,23 +112,23 @@ class Monitor(EProcess):
         return self.first_alarm is not None
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Worth:
         """What the watch has come to: `contradicted` where there is an alarm, `limit` where nothing was seen.
 
         `proved` says that the test is valid and has found no evidence; it does not say that the model fits.
         """
         return self.judge([Assumed(ORDER, Kept.YES, "events are weighed in the order in which they come")])
 
-    def judge(self, assumptions: Iterable[Assumed]) -> Verdict:
+    def judge(self, assumptions: Iterable[Assumed]) -> Worth:
         """The verdict where the level of the test rests on these: an alarm refutes the model where they are
         kept, and in any case where the model excludes what was seen."""
         known = tuple(assumptions)
         if self.alarm and (self.impossible is not None or all(one.holds for one in known)):
             when = f"the data contradict the model, by event {self.first_alarm:,}"
-            return Verdict.of(known, contradicted=when)
+            return Worth.of(known, contradicted=when)
         if not self.events:
-            return Verdict.of(known, limit="no events were read, so nothing was tested")
-        return Verdict.of(known)
+            return Worth.of(known, limit="no events were read, so nothing was tested")
+        return Worth.of(known)
 
     @property
     def warning(self) -> bool:

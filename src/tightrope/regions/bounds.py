@@ -108,9 +108,14 @@ def quotient_bounds(
     rows = np.flatnonzero(expressions.is_rational).astype(np.int64)
     tops, bottoms = _sides(region.coordinates, expressions, rows)
     least, most = function_bounds(region, bottoms)
-    kept = np.flatnonzero((least > 0.0) & (lower[rows] < upper[rows]))
+    uncertain = np.flatnonzero((least > 0.0) & (lower[rows] < upper[rows]))
     lower, upper = lower.copy(), upper.copy()
-    rows, tops, bottoms, most = rows[kept], tops.take(kept), bottoms.take(kept), most[kept]
+    rows, tops, bottoms, most = (
+        rows[uncertain],
+        tops.take(uncertain),
+        bottoms.take(uncertain),
+        most[uncertain],
+    )
     if len(rows):
         upper[rows] = _lower(region, (tops, np.ones(len(rows)), bottoms), most, upper[rows], lower[rows])
         raised = _lower(region, (tops, -np.ones(len(rows)), bottoms), most, -lower[rows], -upper[rows])

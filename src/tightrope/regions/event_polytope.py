@@ -116,15 +116,15 @@ def tighten_nearby(base: Halfspaces, near: Nearby) -> tuple[Tightened, Enclosing
     depth = float(np.min((bound - matrix @ interior) / np.abs(matrix).sum(axis=1)))
     if depth < _SMALLEST_DEPTH:
         return None
-    found = enclosing_vertices(matrix, bound, interior, MOST_VERTICES)
-    if found is None:
+    enclosure = enclosing_vertices(matrix, bound, interior, MOST_VERTICES)
+    if enclosure is None:
         return None
-    least, most = found.points.min(axis=0), found.points.max(axis=0)
-    away = 1.0 - 2.0 * found.error - 1e-9
+    least, most = enclosure.points.min(axis=0), enclosure.points.max(axis=0)
+    away = 1.0 - 2.0 * enclosure.error - 1e-9
     if np.any((upper < base.upper) & (most > away)) or np.any((lower > base.lower) & (least < -away)):
         return None
-    reach = np.abs(found.points).max(axis=0) * scaled.half + np.abs(scaled.centre)
-    error = up(found.error * scaled.half * (1.0 + 1e-12) + 4.0 * UNIT * reach)
+    reach = np.abs(enclosure.points).max(axis=0) * scaled.half + np.abs(scaled.centre)
+    error = up(enclosure.error * scaled.half * (1.0 + 1e-12) + 4.0 * UNIT * reach)
     boxed = system.with_box(
         np.maximum(lower, down(down(scaled.to_x(least)) - error)),
         np.minimum(upper, up(up(scaled.to_x(most)) + error)),
@@ -134,16 +134,18 @@ def tighten_nearby(base: Halfspaces, near: Nearby) -> tuple[Tightened, Enclosing
     everything = np.arange(len(base))
     return (
         Tightened(boxed, report, near.interior, depth, everything, False),
-        _rescale(found, scaled, ScaledHalfspaces.of(boxed)),
+        _rescale(enclosure, scaled, ScaledHalfspaces.of(boxed)),
     )
 
 
-def _rescale(found: EnclosingVertices, scaled: ScaledHalfspaces, now: ScaledHalfspaces) -> EnclosingVertices:
+def _rescale(
+    enclosure: EnclosingVertices, scaled: ScaledHalfspaces, now: ScaledHalfspaces
+) -> EnclosingVertices:
     """The vertices in the coordinates of the new box; rows and the box's faces keep their numbers."""
-    points = (scaled.to_x(found.points) - now.centre) / now.half
-    reach = np.abs(found.points).max(axis=0) * scaled.half + np.abs(scaled.centre) + np.abs(now.centre)
-    error = found.error * (scaled.half / now.half) * (1.0 + 1e-9) + 8.0 * UNIT * (reach / now.half)
-    return replace(found, points=points, error=float(up(error.max())))
+    points = (scaled.to_x(enclosure.points) - now.centre) / now.half
+    reach = np.abs(enclosure.points).max(axis=0) * scaled.half + np.abs(scaled.centre) + np.abs(now.centre)
+    error = enclosure.error * (scaled.half / now.half) * (1.0 + 1e-9) + 8.0 * UNIT * (reach / now.half)
+    return replace(enclosure, points=points, error=float(up(error.max())))
 
 
 def irreducible(candidates: Sequence[int], is_empty: Callable[[list[int]], bool]) -> tuple[int, ...]:
@@ -182,8 +184,8 @@ def conflicting_events(
 
 
 def _indices(base: Halfspaces, rows: OffsetArray, learned: BoolArray) -> list[int]:
-    found: list[int] = np.unique(base.index[rows[learned[rows]]]).tolist()
-    return found
+    events: list[int] = np.unique(base.index[rows[learned[rows]]]).tolist()
+    return events
 
 
 def polytope_region(
@@ -223,8 +225,8 @@ def polytope_region(
     region = Polytope.of(kind, coordinates, ledger, tightened, relaxation)
     if not tightened.empty:
         return region
-    found = conflicting_events(coordinates, base, tightened, rounds, tolerance)
-    conflict = Conflict(found, tuple(intervals.describe(event) for event in found))
+    contradicting = conflicting_events(coordinates, base, tightened, rounds, tolerance)
+    conflict = Conflict(contradicting, tuple(intervals.describe(event) for event in contradicting))
     return region.with_emptiness(Emptiness(True, None, conflict))
 
 

@@ -148,8 +148,8 @@ def _by_directions(
         return tightened, np.inf
     outer = _maxima(tightened, normals) - normals @ centre
     inner = ((maxima - centre) * normals).sum(axis=1)
-    found = inner > 1e-6 * outer
-    return tightened, float(np.max(outer[found] / inner[found], initial=1.0) - 1.0)
+    positive = inner > 1e-6 * outer
+    return tightened, float(np.max(outer[positive] / inner[positive], initial=1.0) - 1.0)
 
 
 def maxima_along(
@@ -158,13 +158,13 @@ def maxima_along(
     """Where each normal is largest over the likelihood region within the rows that are no cuts; no points
     where the centre is not strictly inside of these.
     """
-    kept = ScaledHalfspaces.of(system.take(system.origin != Origin.CUT))
+    uncut = ScaledHalfspaces.of(system.take(system.origin != Origin.CUT))
     eye = np.eye(len(centre))
-    matrix = np.concatenate([kept.matrix, eye, -eye])
-    bound = np.concatenate([kept.bound, np.full(2 * len(centre), 1.0 + 1e-9)])
-    start = (centre - kept.centre) / kept.half
-    search = likelihood.rescale(kept.centre, kept.half)
-    return kept.to_x(support_points(search, matrix, bound, start, normals * kept.half))
+    matrix = np.concatenate([uncut.matrix, eye, -eye])
+    bound = np.concatenate([uncut.bound, np.full(2 * len(centre), 1.0 + 1e-9)])
+    start = (centre - uncut.centre) / uncut.half
+    search = likelihood.rescale(uncut.centre, uncut.half)
+    return uncut.to_x(support_points(search, matrix, bound, start, normals * uncut.half))
 
 
 def with_cuts(
@@ -672,8 +672,8 @@ def cut_along(region: Polytope, functions: AffineFunctions, directions: FloatArr
 
 def tighten_further(coordinates: Coordinates, system: Halfspaces, rounds: int) -> Tightened:
     """A system that was tightened in so many rounds, with more rows since, tightened again."""
-    found = tighten(coordinates, system)
-    return replace(found, report=replace(found.report, rounds=rounds + found.report.rounds))
+    again = tighten(coordinates, system)
+    return replace(again, report=replace(again.report, rounds=rounds + again.report.rounds))
 
 
 def without_envelopes(system: Halfspaces) -> Halfspaces:
@@ -685,7 +685,7 @@ def _distinct(directions: FloatArray, bend: FloatArray) -> FloatArray:
     """Directions that differ as seen by the likelihood, whose curvature is `bend`."""
     values, basis = np.linalg.eigh(bend)
     root = np.sqrt(np.maximum(values, 1e-12 * max(float(values.max(initial=0.0)), 1e-300)))
-    kept: list[FloatArray] = []
+    distinct: list[FloatArray] = []
     seen: list[FloatArray] = []
     for direction in directions:
         image = (direction @ basis) / root
@@ -694,9 +694,9 @@ def _distinct(directions: FloatArray, bend: FloatArray) -> FloatArray:
             continue
         image = image / size
         if all(abs(float(image @ other)) < _ALIKE for other in seen):
-            kept.append(direction / float(np.abs(direction).max()))
+            distinct.append(direction / float(np.abs(direction).max()))
             seen.append(image)
-    return np.array(kept).reshape(-1, directions.shape[1])
+    return np.array(distinct).reshape(-1, directions.shape[1])
 
 
 def _policies(number: int) -> str:

@@ -260,11 +260,11 @@ def enclosing_vertices(
     for size in _PERTURBATIONS:
         raised = distance * (1.0 + size * (0.5 + spread)) if size else distance
         raised = up(raised)
-        found = _in_one_dimension(matrix, raised) if matrix.shape[1] == 1 else _by_hull(matrix, raised, most)
-        if isinstance(found, EnclosingVertices):
-            error = found.error + 2.0 * UNIT * float(np.abs(found.points).max() + np.abs(interior).max())
-            return replace(found, points=found.points + interior, error=error)
-        if found == "many":
+        hull = _in_one_dimension(matrix, raised) if matrix.shape[1] == 1 else _by_hull(matrix, raised, most)
+        if isinstance(hull, EnclosingVertices):
+            error = hull.error + 2.0 * UNIT * float(np.abs(hull.points).max() + np.abs(interior).max())
+            return replace(hull, points=hull.points + interior, error=error)
+        if hull == "many":
             return None
     return None
 

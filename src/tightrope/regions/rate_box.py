@@ -217,8 +217,8 @@ def likelihood_of(
 ) -> tuple[RateLikelihood, OffsetArray]:
     """ℓ of all affine classes, and their numbers."""
     size = len(model.parameters)
-    found = [(number, affine_part(base, size)) for number, base in enumerate(classes.base)]
-    affine = [(number, part) for number, part in found if part is not None]
+    parts = [(number, affine_part(base, size)) for number, base in enumerate(classes.base)]
+    affine = [(number, part) for number, part in parts if part is not None]
     if not affine:
         raise InputError(
             "no rate is affine in the parameters, so there is no likelihood region of rates",

@@ -49,20 +49,20 @@ def own_kinds() -> Iterator[RegionKind]:
     return map(region_kind, _OWN)
 
 
-def region_kind(asked: object) -> RegionKind:
+def region_kind(name: object) -> RegionKind:
     """The kind of a name; a kind is returned as it is.
 
     >>> region_kind("likelihood").needs_order
     True
     """
-    if isinstance(asked, RegionKind):
-        return asked
-    if isinstance(asked, str) and asked in _OWN:
-        return _own(asked)
+    if isinstance(name, RegionKind):
+        return name
+    if isinstance(name, str) and name in _OWN:
+        return _own(name)
     others = _others()
-    if not isinstance(asked, str) or asked not in others:
-        raise InputError(f"`region` is {asked!r}, not one of {', '.join(region_names())}")
-    return _load(asked, others[asked])
+    if not isinstance(name, str) or name not in others:
+        raise InputError(f"`region` is {name!r}, not one of {', '.join(region_names())}")
+    return _load(name, others[name])
 
 
 def build_region(

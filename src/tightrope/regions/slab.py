@@ -245,8 +245,8 @@ def _end(region: Polytope, direction: FloatArray) -> FloatArray:
     """A point of the polytope where direction·x is largest, in plain float64."""
     corners = region.vertices
     if corners is not None:
-        found: FloatArray = corners[int((corners @ direction).argmax())]
-        return found
+        corner: FloatArray = corners[int((corners @ direction).argmax())]
+        return corner
     scaled = ScaledHalfspaces.of(region.system)
     aim = direction * scaled.half
     size = float(np.abs(aim).max(initial=0.0))

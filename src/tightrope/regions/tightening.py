@@ -133,12 +133,12 @@ def _shrunk(
     size = len(lower)
     program = LazyProgram(scaled)
     directions = np.vstack([np.eye(size), -np.eye(size)])
-    found: list[FloatArray] = []
+    duals: list[FloatArray] = []
     for direction in directions:
         outcome = program.maximise(direction)
-        found.append(outcome.multipliers if outcome.status is LinearStatus.OPTIMAL else np.zeros(0))
+        duals.append(outcome.multipliers if outcome.status is LinearStatus.OPTIMAL else np.zeros(0))
     multipliers = np.zeros((2 * size, len(program.loaded)))
-    for row, values in enumerate(found):
+    for row, values in enumerate(duals):
         multipliers[row, : len(values)] = values
     best = dual_bounds(
         scaled.matrix[program.loaded],

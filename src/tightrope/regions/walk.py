@@ -292,14 +292,14 @@ def bound_by_programs(system: ScaledHalfspaces, directions: FloatArray) -> Float
     """Safe upper bounds of directions·y over the scaled system, by one lazy linear program each."""
     size = system.matrix.shape[1]
     program = LazyProgram(system)
-    found: list[FloatArray] = []
+    duals: list[FloatArray] = []
     for direction in directions:
         norm = float(np.abs(direction).max(initial=0.0))
         outcome = program.maximise(direction / norm) if norm > 0.0 else None
         solved = outcome is not None and outcome.status is LinearStatus.OPTIMAL
-        found.append(outcome.multipliers * norm if outcome is not None and solved else np.zeros(0))
+        duals.append(outcome.multipliers * norm if outcome is not None and solved else np.zeros(0))
     multipliers = np.zeros((len(directions), len(program.loaded)))
-    for row, values in enumerate(found):
+    for row, values in enumerate(duals):
         multipliers[row, : len(values)] = values
     rows, ones = program.loaded, np.ones(size)
     return dual_bounds(system.matrix[rows], system.bound[rows], -ones, ones, directions, multipliers)

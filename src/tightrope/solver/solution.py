@@ -78,7 +78,7 @@ from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.numerics.text import interval_text
 from tightrope.solver.bellman.factored import FactoredOperator
 from tightrope.solver.bellman.operator import BellmanOperator
-from tightrope.verdict import Verdict
+from tightrope.verdict import Worth
 
 
 class Status(Enum):
@@ -287,9 +287,9 @@ class Solution(Record):
         return isinstance(self.kernel, FactoredOperator)
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Worth:
         """`proved`, or `limit` where the bounds of some state are verified but wider than was asked."""
-        return Verdict.of(limit=None if self.status is Status.CERTIFIED else self.status.value)
+        return Worth.of(limit=None if self.status is Status.CERTIFIED else self.status.value)
 
     @property
     def is_certified(self) -> bool:

@@ -155,11 +155,11 @@ def assumed_of(
     elif assumption is Assumption.NONE:
         sampled = Assumed(SAMPLING, Kept.NO, words)
     else:
-        kept = design.kind is not SamplingKind.ADAPTIVE
+        holds = design.kind is not SamplingKind.ADAPTIVE
         if assumption is Assumption.FIXED_DESIGN:
-            kept = design.fixed_visits(tied)
-        said = f"the method needs that {words}; the data are said to be {design.kind.value}"
-        sampled = Assumed(SAMPLING, Kept.STATED if kept else Kept.NO, said)
+            holds = design.fixed_visits(tied)
+        why = f"the method needs that {words}; the data are said to be {design.kind.value}"
+        sampled = Assumed(SAMPLING, Kept.STATED if holds else Kept.NO, why)
     missing = [Assumed(COMPLETE, Kept.NO, reason) for reason in design.censored]
     log = [design.ends, *([design.order] if ordered else [])]
     stated = [one for one in log if one.kept is Kept.STATED]

@@ -186,7 +186,7 @@ class CostEvents:
     def of(reward: ParametricReward, structure: Structure) -> CostEvents:
         rows = reward.of_transitions(structure)
         directions: dict[Polynomial, int] = {}
-        found: dict[int, tuple[int, Fraction, Fraction]] = {}
+        member: dict[int, tuple[int, Fraction, Fraction]] = {}
         for row in np.unique(rows).tolist():
             polynomial = reward.expressions.polynomial(row)
             shift = polynomial.constant_term
@@ -195,12 +195,12 @@ class CostEvents:
                 continue
             factor = rest.terms[min(rest.terms, key=monomial_order)]
             event = directions.setdefault(rest * Polynomial.constant(1 / factor), len(directions))
-            found[row] = (event, factor, shift)
+            member[row] = (event, factor, shift)
         largest = [Fraction(0)] * len(directions)
-        for event, factor, _ in found.values():
+        for event, factor, _ in member.values():
             largest[event] = max(largest[event], abs(factor))
         scaled = tuple(g * Polynomial.constant(largest[event]) for g, event in directions.items())
-        parts = {row: (e, factor / largest[e], shift) for row, (e, factor, shift) in found.items()}
+        parts = {row: (e, factor / largest[e], shift) for row, (e, factor, shift) in member.items()}
         return CostEvents(scaled, parts, rows)
 
     def __len__(self) -> int:

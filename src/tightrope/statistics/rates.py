@@ -86,7 +86,7 @@ class RateClasses(Record):
     @staticmethod
     def of(model: ParametricCTMC) -> RateClasses:
         table = model.expressions
-        found: dict[Polynomial, int] = {}
+        number_of: dict[Polynomial, int] = {}
         number: IndexArray = np.full(len(table), -1, dtype=np.int32)
         factor = [Fraction(1)] * len(table)
         for e in range(len(table)):
@@ -96,9 +96,9 @@ class RateClasses(Record):
             leading = max(polynomial.terms, key=lambda monomial: (len(monomial), monomial))
             scale = abs(polynomial.terms[leading])
             base = Polynomial({m: c / scale for m, c in polynomial.terms.items()})
-            number[e] = found.setdefault(base, len(found))
+            number[e] = number_of.setdefault(base, len(number_of))
             factor[e] = scale
-        return RateClasses(tuple(found), number, tuple(factor))
+        return RateClasses(tuple(number_of), number, tuple(factor))
 
     def __len__(self) -> int:
         return len(self.base)
@@ -359,8 +359,8 @@ class RateLikelihood:
             total = total + self._log_density(int(k), largest)
         volume = float(np.sum(np.log((high - low) / count * deviation)))
         with np.errstate(invalid="ignore"):
-            found = float(logsumexp(total.ravel())) + volume
-        return found - self.error(self.rates(centre[None])[0]) - 1e-9 if np.isfinite(found) else -np.inf
+            evidence = float(logsumexp(total.ravel())) + volume
+        return evidence - self.error(self.rates(centre[None])[0]) - 1e-9 if np.isfinite(evidence) else -np.inf
 
     def _log_density(self, k: int, values: FloatArray) -> FloatArray:
         """Of the mixing measure: falls in θ, or is constant where θ may be negative."""

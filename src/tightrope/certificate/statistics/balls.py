@@ -2,26 +2,24 @@
 
 Such choices draw from one distribution P; of N visits to them a share P̃(A) ended in the set A of outcomes.
 With probability at least 1 − γ, P(A) − P̃(A) ≤ ε/2 for all A at once, where (2ᵏ − 2)·exp(−N·ε²/2) = γ for k
-outcomes (Weissman et al. 2003). Each group with an unknown outcome takes a share γ of δ, visited or not.
+outcomes (Weissman et al. 2003). Each group with an unknown outcome takes a share γ of δ, visited or not: so
+nothing that was seen decides how δ is shared. A row of the region is such an inequality for one set A, whose
+probability is the sum of its outcomes' polynomials.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tightrope.certificate.budget import spend_terms
 from tightrope.certificate.coordinates import Row, Terms, add
+from tightrope.certificate.learned import Learned, RowOrigin, Statements
 from tightrope.certificate.logarithms import log_below, log_up, root_up
 from tightrope.certificate.numbers import RATIONAL
-from tightrope.certificate.rows import RowOrigin, Statements
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray
-
-if TYPE_CHECKING:
-    from tightrope.certificate.learned import Learned
 
 
 def prove(about: Learned, delta: Fraction) -> Statements:

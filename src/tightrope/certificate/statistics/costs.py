@@ -15,27 +15,56 @@ at most u²/2 + u³/3 + u⁴/(4(1−u)).
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 
+from tightrope.certificate import fields
 from tightrope.certificate.budget import longest, spend, spend_terms
 from tightrope.certificate.coordinates import ONE, ZERO, polynomial_range
-from tightrope.certificate.evidence import Costs, Data
+from tightrope.certificate.evidence import MOST_COUNTS
 from tightrope.certificate.fields import Polynomial
+from tightrope.certificate.learned import IntervalRows, Learned, RowOrigin, Statements
 from tightrope.certificate.logarithms import log_below
 from tightrope.certificate.numbers import as_fraction, bits_of
 from tightrope.certificate.problem import CertifiedProblem
-from tightrope.certificate.rows import IntervalRows, RowOrigin, Statements
-from tightrope.certificate.verdict import Check
-
-if TYPE_CHECKING:
-    from tightrope.certificate.learned import Learned
+from tightrope.certificate.verdict import Check, Contradiction, exactly
+from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 SCALES, PASSES, HALVINGS = 26, 8, 30
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """Costs that were seen at transitions: how many, their sum and that of their squares. They lie within
+    [lower, upper], or their standard deviation given the past is at most `deviation`."""
+
+    transition: OffsetArray = fields.integers("costs")
+    count: OffsetArray = fields.integers("costs", least=1, most=MOST_COUNTS)
+    total: tuple[Fraction, ...] = fields.rationals("costs")
+    square: tuple[Fraction, ...] = fields.rationals("costs")
+    lower: float | None = fields.real(optional=True)
+    upper: float | None = fields.real(optional=True)
+    deviation: float | None = fields.real(least=5e-324, optional=True)
+
+    def trouble(self) -> str | None:
+        if np.any(np.diff(self.transition) <= 0):
+            return "the transitions of costs do not rise strictly"
+        ranged = self.lower is not None and self.upper is not None and self.lower < self.upper
+        bare = self.lower is None and self.upper is None and self.deviation is not None
+        return None if (ranged and self.deviation is None) or bare else "costs need a range or a deviation"
+
+    @property
+    def words(self) -> str:
+        """What is assumed of them."""
+        if self.lower is not None:
+            return f"costs lie within [{exactly(self.lower)}, {exactly(self.upper)}]"
+        return f"the standard deviation of a cost given the past is at most {exactly(self.deviation)}"
+
 
 _Group = tuple[Fraction, Fraction, int, Fraction, Fraction]
 """(slope α, shift β, number of costs, their sum, the sum of their squares)."""
@@ -45,28 +74,45 @@ _Curve = tuple[Fraction, Fraction, Fraction]
 """a + b·q + c·q²."""
 
 
-def share_of_costs(data: Data, known: bool) -> Fraction:
-    """The share of δ that costs have: half of it, all where the probabilities are `known`."""
+def prove(about: Learned, delta: Fraction, of_counts: Callable[[Fraction], Statements]) -> Statements:
+    """Are these intervals of the rewards at their part of δ? Beside what is found of probabilities: costs
+    have half of δ, all where the probabilities are known."""
+    data, hints, known = about.data, about.hints, not about.unknown[about.used].any()
+    assert data is not None
     if known and not data.has_intervals:
         raise ValueError("a statement about probabilities that are all known")
-    return ONE if known else ONE / 2
-
-
-def prove_costs(about: Learned, costs: Costs, delta: Fraction, statements: Statements) -> Statements:
-    """Are these intervals of the rewards at their part δ? Beside what was found of probabilities."""
-    hints = about.hints
+    own = delta * (ONE if known else ONE / 2)
+    statements = of_counts(delta - own)
     if not statements.check.passed:
         return statements
     if hints.cost_lower is None or hints.cost_upper is None:
         raise ValueError("costs without intervals")
-    events = CostStatements(about.problem, costs)
-    wrong = events.unproved(delta, hints.cost_lower, hints.cost_upper)
+    events = CostStatements(about.problem, data.costs)
+    wrong = events.unproved(own, hints.cost_lower, hints.cost_upper)
     check = Check.everywhere("rewards' intervals follow from the costs", wrong, "reward")
     if check.passed:
-        words = f"{len(wrong)} rewards share δ = {float(delta):g}, {int(events.costs.count.sum())} costs"
+        words = f"{len(wrong)} rewards share δ = {float(own):g}, {int(events.costs.count.sum())} costs"
         check = replace(statements.check, detail=f"{statements.check.detail}; {words}")
     ends = IntervalRows(about.space, events.polynomials, hints.cost_lower, hints.cost_upper)
     return replace(statements, check=check, sources={**statements.sources, RowOrigin.COST: ends})
+
+
+def priced(about: Learned, problem: CertifiedProblem, upward: bool) -> CertifiedProblem:
+    """The problem with rewards at their end for a bound."""
+    objective = replace(problem.objective, reward=reward_ends(about)[upward], earned=None)
+    return replace(problem, objective=objective)
+
+
+@lru_cache(maxsize=1)
+def reward_ends(about: Learned) -> tuple[FloatArray, FloatArray]:
+    """What every choice earns at least, and at most, where rewards have parameters: a value is monotone in
+    them, so that its lower bound follows from the least rewards and its upper one from the largest."""
+    earned = about.problem.objective.earned
+    assert earned is not None
+    low, high = about.projection.bounds.doubles(np.unique(earned).tolist(), rewards=True)
+    if np.any(low > high):
+        raise Contradiction("no reward is left of an expression")
+    return low[earned], high[earned]
 
 
 def are_possible(costs: Costs, count: int, total: Fraction, square: Fraction) -> bool:

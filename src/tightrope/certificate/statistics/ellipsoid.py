@@ -12,20 +12,17 @@ from __future__ import annotations
 
 from copy import copy
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tightrope.certificate.budget import longest, spend_on, spend_sums, spend_terms
 from tightrope.certificate.coordinates import ZERO, Row, add
+from tightrope.certificate.learned import Learned, RowOrigin, Statements, point_of
 from tightrope.certificate.logarithms import log_below, log_down, log_up, root_up
 from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers, as_fraction
-from tightrope.certificate.rows import RowOrigin, Statements, point_of
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray
-
-if TYPE_CHECKING:
-    from tightrope.certificate.learned import Learned
 
 _RIDGE = Fraction(1, 10)
 _NO_WIDTH = Fraction(1, 2**600)
@@ -47,7 +44,8 @@ class EllipsoidRows:
     """
 
     def __init__(self, about: Learned, delta: Fraction):
-        self.n, self.size = RATIONAL, about.space.size
+        self.n: Arithmetic = RATIONAL
+        self.size = about.space.size
         lower, upper = about.space.start_box()
         self.origin = [(a + b) / 2 for a, b in zip(lower, upper, strict=True)]
         self.half = [(b - a) / 2 or _NO_WIDTH for a, b in zip(lower, upper, strict=True)]

@@ -24,24 +24,20 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 from math import factorial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tightrope.certificate.budget import spend
 from tightrope.certificate.coordinates import Key, Terms, add, key
-from tightrope.certificate.learned import Ints, SeenOutcomes, totals
+from tightrope.certificate.learned import IntervalRows, Learned, RowOrigin, Statements
 from tightrope.certificate.logarithms import log_ratio
-from tightrope.certificate.rows import IntervalRows, ProvedEnds, RowOrigin, Statements
 from tightrope.certificate.verdict import Check
-from tightrope.numerics.arrays import BoolArray, FloatArray
-
-if TYPE_CHECKING:
-    from tightrope.certificate.learned import Learned
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 _SMALL = 33
-_SERIES = [Fraction(1, 12), Fraction(-1, 360), Fraction(1, 1260), Fraction(-1, 1680), Fraction(1, 1188)]
-_SERIES.append(Fraction(-691, 360360))
+_TERMS = (1, 12), (-1, 360), (1, 1260), (-1, 1680), (1, 1188), (-691, 360360)
+_SERIES = [Fraction(*term) for term in _TERMS]
 _UNIT = 1 << 128
 _LOG_TWO_PI = 18378770664093454835606594728112352797227 * _UNIT // 10**40
 """Rounded down, by less than 2 units."""
@@ -73,15 +69,20 @@ class EventCounts:
                 self.polynomials.append(polynomial)
             event[i], flipped[i] = number[key(polynomial)]
             self.links.setdefault(e, []).append((int(event[i]), m, bool(flipped[i])))
-        of_pair = of_pair.reshape(-1)
-        self._count(outcomes, event[of_pair].astype(np.int64), flipped[of_pair])
+        self.successes, self.trials = np.zeros((2, len(self.polynomials)), dtype=np.int64)
+        event, flipped, owner = event[of_pair.reshape(-1)], flipped[of_pair.reshape(-1)], outcomes.owner
+        order = np.lexsort((outcomes.expression, flipped, event, owner))
+        order = order[event[order] >= 0]
+        # One trial a visit and event: by an outcome of probability g where there is one, else 1 − g.
+        _, first = np.unique(owner[order] * (len(self.polynomials) + 1) + event[order], return_index=True)
+        order = order[first]
+        visits, seen = outcomes.visits[owner[order]], outcomes.seen[order]
+        np.add.at(self.trials, event[order], visits)
+        np.add.at(self.successes, event[order], np.where(flipped[order], visits - seen, seen))
 
-    def __len__(self) -> int:
-        return len(self.polynomials)
-
-    def ends_of_expressions(self, lower: FloatArray, upper: FloatArray) -> ProvedEnds:
+    def ends_of_expressions(self, lower: FloatArray, upper: FloatArray) -> dict[tuple[int, int], Fraction]:
         """The best of what the events' intervals say of every expression: f = g/m, or (1 − g)/m."""
-        result: ProvedEnds = {}
+        result: dict[tuple[int, int], Fraction] = {}
         for e, links in self.links.items():
             for (event, times, flipped), side in product(links, (0, 1)):
                 end = Fraction(float((lower, upper)[side != flipped][event]))
@@ -90,27 +91,14 @@ class EventCounts:
                 result[e, side] = min(known, end) if side else max(known, end)
         return result
 
-    def _count(self, outcomes: SeenOutcomes, event: Ints, flipped: BoolArray) -> None:
-        """One trial a visit and event: by an outcome of probability g where there is one, else 1 − g."""
-        owner = outcomes.owner
-        order = np.lexsort((outcomes.expression, flipped, event, owner))
-        order = order[event[order] >= 0]
-        new = np.ones(len(order), dtype=np.bool_)
-        new[1:] = (np.diff(owner[order]) != 0) | (np.diff(event[order]) != 0)
-        order = order[new]
-        visits, seen = outcomes.visits[owner[order]], outcomes.seen[order]
-        self.successes, self.trials = np.zeros((2, len(self)), dtype=np.int64)
-        np.add.at(self.trials, event[order], visits)
-        np.add.at(self.successes, event[order], np.where(flipped[order], visits - seen, seen))
-
 
 def prove(about: Learned, delta: Fraction) -> Statements:
     """Are these intervals of the events, or of the transitions of unknown probability, which share δ?"""
     data, hints, problem = about.data, about.hints, about.problem
     assert data is not None and hints.lower is not None and hints.upper is not None
-    if not data.is_untied:
+    if not about.is_untied:
         events, ends = EventCounts(about, data.shared_by == "events"), (hints.lower, hints.upper)
-        if len(hints.lower) != len(events):
+        if len(hints.lower) != len(events.polynomials):
             raise ValueError("the intervals do not fit the model's events")
         check = _prove(data.method, "event", (events.successes, events.trials, *ends), delta)
         rows = IntervalRows(about.space, events.polynomials, *ends)
@@ -118,7 +106,7 @@ def prove(about: Learned, delta: Fraction) -> Statements:
     start, size = problem.graph.transition_start, problem.graph.transitions
     if len(hints.lower) != size:
         raise ValueError("the intervals do not fit the model's transitions")
-    counts = totals(data, np.arange(size), size)
+    counts = data.totals(np.arange(size), size)
     trials = np.repeat(np.add.reduceat(counts, start[:-1]), np.diff(start))
     unknown = about.unknown[about.expression]
     counted = tuple(of[unknown] for of in (counts, trials, hints.lower, hints.upper))
@@ -141,7 +129,9 @@ class Intervals:
         self.level = log_ratio(gamma.numerator, gamma.denominator, False)[0]
         self.half = self.level - log_ratio(2, 1, True)[0]
 
-    def unproved(self, successes: Ints, trials: Ints, lower: FloatArray, upper: FloatArray) -> BoolArray:
+    def unproved(
+        self, successes: OffsetArray, trials: OffsetArray, lower: FloatArray, upper: FloatArray
+    ) -> BoolArray:
         """Where the interval does not follow from the counts."""
         wrong = ~((successes <= trials) & (lower >= 0) & (lower <= upper) & (upper <= 1))
         for end, trivial, upward in ((lower, lower <= 0, False), (upper, upper >= 1, True)):

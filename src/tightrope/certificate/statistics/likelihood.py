@@ -19,26 +19,31 @@ row Σ t_f·f(x) ≥ T − Σ K_f·log(K_f/t_f) + Σ K_f.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from itertools import pairwise
+from math import inf, lcm
+from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.budget import spend, spend_sums, spend_terms
+from tightrope.certificate.budget import spend, spend_product, spend_sums, spend_terms
 from tightrope.certificate.coordinates import Row, Space
 from tightrope.certificate.evidence import Data
-from tightrope.certificate.learned import Ints, totals
-from tightrope.certificate.logarithms import log_below, log_units, of_units, over_common
-from tightrope.certificate.numbers import RATIONAL, Numbers, as_fraction
-from tightrope.certificate.rows import RowOrigin, Statements, point_of
+from tightrope.certificate.learned import Learned, RowOrigin, Statements, point_of
+from tightrope.certificate.logarithms import POINT, log_below, log_grid, log_ratio
+from tightrope.certificate.numbers import RATIONAL, Numbers, as_fraction, parts_of, quick
 from tightrope.certificate.verdict import Check
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.smoothed_likelihood import SmoothedLikelihood
-
-if TYPE_CHECKING:
-    from tightrope.certificate.learned import Learned
 
 MOST_WORK = 10**8
 _PILOT_SHARE, _PILOT_STEP = 0.1, 10
+
+
+def sizes_of(data: Data) -> list[int]:
+    """How much was seen in every batch."""
+    spend("batches", 100 * data.batches)
+    return [int(data.batch_count[a:b].sum()) for a, b in pairwise(data.batch_start.tolist())]
 
 
 def pilot_of(data: Data, sizes: list[int]) -> tuple[int, int | None]:
@@ -94,7 +99,7 @@ class Forms:
         spend_sums("expressions in coordinates", 2 * linear.size, [[*linear.flat, *constant.flat]])
         self.whole, self.common = over_common(np.concatenate([linear, constant[:, None]], axis=1))
 
-    def combine(self, weights: Numbers, used: Ints) -> Numbers:
+    def combine(self, weights: Numbers, used: OffsetArray) -> Numbers:
         """(linear, constant) of the sum of some polynomials with these weights."""
         whole, common = over_common(weights)
         return (whole @ self.whole[used]) * RATIONAL.array([Fraction(1, common * self.common)])
@@ -112,10 +117,10 @@ class Likelihood:
         self.pilots, self.pilot = list(shares), min(shares)
         predictor = Predictor(about.space, *(part[self.unknown] for part in forms.doubles))
         self._tangents, self.plug_ins = dict[bytes, Row](), list[FloatArray]()
-        so_far = totals(data, about.expression, len(about.polynomials), 0, min(self.pilot, data.batches))
+        so_far = data.totals(about.expression, len(about.polynomials), 0, min(self.pilot, data.batches))
         weight = np.zeros_like(so_far)
         for batch in range(self.pilot, data.batches):
-            seen = totals(data, about.expression, len(about.polynomials), batch, batch + 1) * about.unknown
+            seen = data.totals(about.expression, len(about.polynomials), batch, batch + 1) * about.unknown
             if seen.any():
                 times = sum(share for pilot, share in shares.items() if pilot <= batch)
                 self.plug_ins.append(predictor.estimate(so_far[self.unknown]))
@@ -130,7 +135,7 @@ class Likelihood:
     def _shares(self, data: Data, delta: Fraction) -> tuple[dict[int, int], Any]:
         """{batches of a pilot: its share, a whole number}, and a number not above log δ − price, times their
         sum."""
-        pilot, number = pilot_of(data, data.sizes)
+        pilot, number = pilot_of(data, sizes_of(data))
         given = self.forms.about.hints.pilot_share
         self.planned = number is None and data.design != "adaptive"
         if number is None:
@@ -144,10 +149,13 @@ class Likelihood:
             threshold = threshold + share * log_below(Fraction(total, share * (j + 1) * (j + 2)))
         return {_PILOT_STEP * j: share for j, share in shares.items()}, threshold
 
-    def _score(self, plug_in: FloatArray, seen: Ints) -> Any:
+    def _score(self, plug_in: FloatArray, seen: OffsetArray) -> Any:
         """A batch's log-likelihood at its plug-in, rounded down; None without a bound."""
         forms, space = self.forms, self.forms.space
-        lifted = space.lifted([Fraction(float(value)) for value in plug_in])
+        lifted = [Fraction(float(value)) for value in plug_in]
+        for left, right in space.products:
+            spend_product("products of parameters", 1, (lifted[left],), (lifted[right],))
+            lifted.append(lifted[left] * lifted[right])
         entries = sum(sum(map(bool, row)) for row, _ in filter(None, space.domain_rows))
         spend_terms("plug-ins within the domain", 2 * entries, lifted)
         spend_terms("scores of batches", 4 * forms.whole.size + 60 * len(self.unknown), lifted)
@@ -203,9 +211,61 @@ class Predictor:
         self.centre = self.search.interior(np.array(middle))
         self.centre = self.estimate(np.zeros(len(constant), dtype=np.int64))
 
-    def estimate(self, seen: Ints) -> FloatArray:
+    def estimate(self, seen: OffsetArray) -> FloatArray:
         """The free parameters that predict what comes after these counts."""
         linear, faces = self.search.linear.shape, len(self.search.faces)
         free = self.search.faces.shape[1]
         spend("plug-ins", 30 * (linear[0] * linear[1] * (1 + free // 8) + faces * free + 20 * linear[1]))
         return self.search.maximise(self.centre, seen.astype(np.float64))
+
+
+def log_units(array: Numbers, upward: bool) -> Numbers:
+    """Logarithms of positive numbers in units of 2⁻¹²⁸, as integers on a side: within 2⁻⁵⁸, but quickly.
+
+    A double is m·2^e, 1/2 ≤ m < 1, and c = i/1024 is next to m: its logarithm is e·log(2) + log(c) +
+    2·atanh(z), z = (m − c)/(m + c). m − c is exact and |z| ≤ 2⁻¹¹: in float64 z is off by at most 2u
+    relatively, and four terms of the series give 2·atanh(z) ≤ 2⁻¹⁰ within 2⁻⁶⁰. Of a rational q next to a
+    double v, 1 − v/q ≤ log(q/v) ≤ q/v − 1.
+    """
+    near = RATIONAL.floats(array) if array.dtype == object else array
+    if not np.all((near > 0) & (near < inf)):
+        exact = [log_ratio(*parts_of(value), upward)[0] for value in array.reshape(-1).tolist()]
+        return np.array(exact, dtype=object).reshape(array.shape)
+    mantissa, exponent = np.frexp(near)
+    i = np.rint(1024 * mantissa).astype(np.int64)
+    z = (mantissa - i / 1024) / (mantissa + i / 1024)
+    square = z * z
+    rest = 2 * z * (1 + square * (1 / 3 + square * (1 / 5 + square / 7)))
+    units = np.rint(np.ldexp(rest, 72)).astype(np.int64).astype(object) << 56
+    units = units + exponent.astype(object) * _log_units(2048)
+    units = units + np.array([*map(_log_units, i.reshape(-1).tolist())], dtype=object).reshape(i.shape)
+    if array.dtype == object:
+        pairs = zip(array.reshape(-1).tolist(), near.reshape(-1).tolist(), strict=True)
+        units = units + np.array([_log_off(q, v, upward) for q, v in pairs], dtype=object).reshape(
+            array.shape
+        )
+    result: Numbers = units + (1 << 70) if upward else units - (1 << 70)
+    return result
+
+
+def _log_off(value: Any, near: float, upward: bool) -> int:
+    """log(value/near) in units, on a side."""
+    (a, b), (c, d) = parts_of(value), near.as_integer_ratio()
+    return -(((c * b - a * d) << 128) // (c * b)) if upward else ((a * d - c * b) << 128) // (a * d)
+
+
+def over_common(array: Numbers) -> tuple[Numbers, int]:
+    """Integers in the place of numbers, and the denominator that they have in common."""
+    parts = [parts_of(value) for value in array.reshape(-1).tolist()]
+    common = lcm(*{bottom for _, bottom in parts})
+    return np.array([a * (common // b) for a, b in parts], dtype=object).reshape(array.shape), common
+
+
+def of_units(units: int) -> Any:
+    """A number of units of 2⁻¹²⁸, as a rational."""
+    return quick(Fraction(units, 1 << 128))
+
+
+@cache
+def _log_units(i: int) -> int:
+    return log_grid(i) >> (POINT - 128)

@@ -37,26 +37,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import exp, log, prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from tightrope.certificate import fields
 from tightrope.certificate.budget import spend
 from tightrope.certificate.coordinates import Row
-from tightrope.certificate.evidence import Data, SlabHints
-from tightrope.certificate.learned import SeenOutcomes, totals
-from tightrope.certificate.logarithms import log_below, log_units, log_up
+from tightrope.certificate.evidence import Data, RegionHints
+from tightrope.certificate.learned import Learned, RowOrigin, Statements
+from tightrope.certificate.logarithms import log_below, log_up
 from tightrope.certificate.numbers import RATIONAL, Numbers, as_fraction
 from tightrope.certificate.problem import CertifiedProblem
-from tightrope.certificate.rows import RowOrigin, Statements
-from tightrope.certificate.statistics.likelihood import Forms, Likelihood, Predictor, planned_ends
+from tightrope.certificate.statistics.likelihood import (
+    Forms,
+    Likelihood,
+    Predictor,
+    log_units,
+    planned_ends,
+    sizes_of,
+)
+from tightrope.certificate.statistics.outcomes import SeenOutcomes
 from tightrope.certificate.verdict import Check
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.betting import GRID, MOST_SUCCESSORS, BetTable, TargetPolicy
 from tightrope.numerics.question import GraphQuestion
-
-if TYPE_CHECKING:
-    from tightrope.certificate.learned import Learned
 
 MOST_WORK = 3 * 10**7
 PILOT_SHARE, LEAST_PILOT, OPEN_PILOT, RENEWED_AFTER = 0.03, 5, 10, 1.5
@@ -66,6 +71,17 @@ _Terms = tuple[Any, Numbers, Numbers]
 
 _Line = tuple[Numbers, Numbers]
 """(slopes, constants)."""
+
+
+@dataclass(frozen=True, eq=False)
+class SlabHints:
+    """A stage of a slab's rows: `region` proves bounds of expressions, with rows of earlier stages; each side
+    that is bet on has a point near which its row shall be tight, and a share for every scale of its bets.
+    """
+
+    region: RegionHints = fields.part(RegionHints)
+    point: FloatArray = fields.reals("sides", "SIZE")
+    share: OffsetArray = fields.integers("sides", "scales", most=2**20)
 
 
 def weight_of(j: int) -> Fraction:
@@ -140,7 +156,7 @@ class PlacedBets:
         question = _question(problem)
         self.given = given is not None
         self.sides = (0, 1) if self.given else (int(question.maximises == question.complement),)
-        self.schedule = BetSchedule.of(data, data.sizes)
+        self.schedule = BetSchedule.of(data, sizes_of(data))
         placed, scales = self.schedule.placed, self.schedule.scales
         self.guard, self.side = levels(Fraction(data.delta), self.given, len(space.free))
         shape = len(self.sides), len(scales), len(placed), len(outcomes.expression)
@@ -157,7 +173,7 @@ class PlacedBets:
         for number, batch in enumerate(placed):
             work = 40 * problem.graph.transitions + 4 * len(scales) * linear.size * len(space.free)
             spend("bets", work + 20 * len(data.batch_count))
-            weight = totals(data, expression, len(linear), 0, batch) * unknown.astype(np.float64)
+            weight = data.totals(expression, len(linear), 0, batch) * unknown.astype(np.float64)
             t = table.estimate(t, weight)
             x, jacobian = predictor.search.lifted(t)
             probability = np.clip(linear @ x + constant, 0.0, 1.0)[expression]
@@ -170,7 +186,7 @@ class PlacedBets:
                         wanted = -along if side else along
                         self.stake[place, scale, number] = table.place(t, wanted, information, level)
             end = placed[number + 1] if number + 1 < len(placed) else data.batches
-            self.seen[number] = totals(data, of_transition, len(outcomes.expression), batch, end)
+            self.seen[number] = data.totals(of_transition, len(outcomes.expression), batch, end)
 
     def unfair(self, outcomes: SeenOutcomes) -> bool:
         """Whether some group's stakes are better than fair, or are no whole multiples: asked in integers."""

@@ -77,7 +77,7 @@ from tightrope.solver.solution import Solution
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.estimates import EventIntervals, check_delta
 from tightrope.statistics.prequential import Predictions
-from tightrope.verdict import Verdict
+from tightrope.verdict import Worth
 
 REDESIGN = 1.5
 """Times as many episodes call for a new design. Doubling needs a tenth more of them, each look a third more
@@ -206,11 +206,11 @@ class OnlineLearner:
         return self._best if together else None
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Worth:
         """What the guarantee of the last update is worth, in one word, with all that it rests on."""
         return self.judge(self.last_update or self.update())
 
-    def judge(self, update: Update) -> Verdict:
+    def judge(self, update: Update) -> Worth:
         """The verdict of an update that was just made; a gap that is not reached yet does not count."""
         assert self.ledger is not None
         refuted = None
@@ -219,7 +219,7 @@ class OnlineLearner:
         elif update.fallback:
             refuted = "the region is empty: no parameters of the domain explain the data"
         limit = None if update.status == CLOSE else update.status
-        return Verdict.of(rests_on(self.ledger, self.options, None), contradicted=refuted, limit=limit)
+        return Worth.of(rests_on(self.ledger, self.options, None), contradicted=refuted, limit=limit)
 
     @property
     def is_reached(self) -> bool:

@@ -57,7 +57,7 @@ from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
 from tightrope.model.policy import Policy
 from tightrope.solver.solve import solve
-from tightrope.verdict import Assumed, Verdict, Word
+from tightrope.verdict import Assumed, Word, Worth
 
 
 class DriftFacts(msgspec.Struct, kw_only=True, frozen=True):
@@ -236,7 +236,7 @@ class OnlineRun:
             line["reached"] = self.learner.reaches(update)
             if verdict.is_proved and not line["reached"] and self.learner.episodes >= self.episodes:
                 missed = f"the gap {self.learner.target.text} was not reached: it is {line['gap']:.6g}"
-                verdict = Verdict.of(verdict.assumptions, limit=missed)
+                verdict = Worth.of(verdict.assumptions, limit=missed)
         guard = self.learner.guard
         if guard is not None:
             together = together and not guard.monitor.alarm

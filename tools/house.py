@@ -47,19 +47,34 @@ GOALS = {
 }
 """What the next version shall reach: no measure above its goal."""
 
+REASONS = {
+    "files executed: tr.learn": "what is rarely needed is loaded where it applies; reading logs, statistics "
+    "and solver are a file for each step",
+    "files executed: learn": "besides tr.learn's: model text, options, writing and showing, a file for each",
+    "files executed: check": "model text and property text are 30 of them",
+    "files executed: watch": "one file above",
+    "modules imported by tr.learn": "57 are packages' __init__ and PRISM's modules, which properties need",
+    "files under 60 lines": "36 are __init__.py of packages, most of one line, and __main__.py",
+    "lines": "little is dead or told twice; less takes redesigns: one fold of logs in both times, one "
+    "assembler for readers and builders, one loop for sweeps of groups, plain models and regions",
+    "classes with lower and upper": "the pair is what they are (sets, intervals, operators, hints), or the "
+    "keys of a JSON record or certificate",
+}
+"""Why a measure is above its goal."""
+
 REACHED = {
-    "files": 356,
+    "files": 343,
     "files under 60 lines": 39,
-    "modules with exactly one importer": 51,
+    "modules with exactly one importer": 49,
     "most modules in one folder": 22,
-    "lines": 101_700,
-    "class names defined more than once": 39,
-    "classes with lower and upper": 79,
+    "lines": 99_500,
+    "class names defined more than once": 10,
+    "classes with lower and upper": 65,
     "import circles, types included": 0,
     "imports upward inside functions": 0,
     "files with RegionKind. outside regions": 0,
     "public names": 60,
-    "variables named found, asked, told, said, kept, taken": 1_331,
+    "variables named found, asked, told, said, kept, taken": 15,
 }
 """What the sources have reached; a test holds it (`tests/test_house.py`): these figures only fall."""
 
@@ -341,6 +356,9 @@ def main() -> None:
         goal = GOALS.get(name)
         state = "" if goal is None else f"goal {goal:>6,}  {'reached' if value <= goal else 'above'}"
         print(f"{name:<{width}}  {value:>7,}  {state}".rstrip())
+    above = [name for name, value in measured.items() if value > GOALS.get(name, value)]
+    for name in above:
+        print(f"\n{name}: {REASONS.get(name, 'not yet')}")
 
 
 if __name__ == "__main__":

@@ -55,14 +55,14 @@ class _Malformed(ValueError):
 
 
 @dataclass(frozen=True, eq=False)
-class Loaded:
+class LoadedCertificate:
     """A certificate whose fields are what they should be, and the digest of the file."""
 
     certificate: Certificate
     digest: str
 
 
-def load(path: str | Path, budget: WorkBudget | None = None) -> Loaded:
+def load(path: str | Path, budget: WorkBudget | None = None) -> LoadedCertificate:
     """Read a file, within a budget; an `InputError` says why it is no certificate."""
     place, file = Location(str(path)), Path(path)
     try:
@@ -81,7 +81,7 @@ def load(path: str | Path, budget: WorkBudget | None = None) -> Loaded:
         raise InputError(error.message, place, error.hint) from error
 
 
-def read(data: bytes) -> Loaded:
+def read(data: bytes) -> LoadedCertificate:
     """As `load`, from the bytes of a file."""
     try:
         members = _members(data)
@@ -93,7 +93,7 @@ def read(data: bytes) -> Loaded:
         words = f": {error}" if isinstance(error, _Malformed) else ""
         raise InputError(f"this is not a certificate, or it is damaged{words}") from error
     validate(certificate)
-    return Loaded(certificate, digest)
+    return LoadedCertificate(certificate, digest)
 
 
 def _members(data: bytes) -> dict[str, bytes]:

@@ -16,7 +16,7 @@ import typer
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from tightrope.certificate.archive import Loaded, load
+from tightrope.certificate.archive import LoadedCertificate, load
 from tightrope.certificate.budget import OverBudget, WorkBudget
 from tightrope.certificate.checker import check
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
@@ -196,7 +196,9 @@ def _verify(request: VerifyRequest, budget: WorkBudget, begin: float) -> None:
         raise CannotCertify(f"the property is {verdict.answer}")
 
 
-def _answer(verdict: Verdict, loaded: Loaded, seconds: float, proved: ProvedAnswer | None) -> VerifyAnswer:
+def _answer(
+    verdict: Verdict, loaded: LoadedCertificate, seconds: float, proved: ProvedAnswer | None
+) -> VerifyAnswer:
     """DESIGN's keys; the first policy's bounds are the head."""
     values = {name: Interval(low, high) for name, (low, high) in verdict.values.items()}
     first, data = next(iter(values.values())), loaded.certificate.problem.data
@@ -254,7 +256,7 @@ def _refused(worth: Worth, headline: str, begin: float, *failed: Check) -> Verif
     )
 
 
-def _print(path: Path, verdict: Verdict, loaded: Loaded, proved: ProvedAnswer | None) -> None:
+def _print(path: Path, verdict: Verdict, loaded: LoadedCertificate, proved: ProvedAnswer | None) -> None:
     typer.echo(headline(verdict, loaded.certificate))
     if proved is not None:
         typer.echo(proved.line)

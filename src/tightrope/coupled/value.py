@@ -126,7 +126,7 @@ def bound_coupled_value(
         low, high = high, low
     deadline = begin + limits.seconds
     region = Region.of(polytope, deadline)
-    search = Search(chain, functions, region)
+    search = CoupledSearch(chain, functions, region)
     tree = Tree(
         chain,
         functions,
@@ -335,7 +335,7 @@ class Tree:
     chain: Chain
     functions: AffineFunctions
     region: Region
-    search: Search
+    search: CoupledSearch
     floor: float
     ceiling: float
     nodes: list[Node] = field(default_factory=list)
@@ -567,7 +567,7 @@ class Point:
     upper: float
 
 
-class Search:
+class CoupledSearch:
     """Keeps the points with the lowest and the highest value met so far."""
 
     def __init__(self, chain: Chain, functions: AffineFunctions, region: Region):

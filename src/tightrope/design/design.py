@@ -105,7 +105,7 @@ def design(
     number of episodes to plan for, or the cost where atoms have one. `start` are atoms to begin with, those
     of an earlier design say.
     """
-    search = _Search(information, criterion, past, amount)
+    search = _DesignSearch(information, criterion, past, amount)
     for atom in start:
         search.join(atom)
     solves, loss, efficiency = 0, np.inf, 0.0
@@ -129,7 +129,7 @@ def design(
     return search.design(loss, efficiency, solves)
 
 
-class _Search:
+class _DesignSearch:
     """Atoms with weights; everything per unit of cost."""
 
     def __init__(self, information: Information, criterion: Criterion, past: FloatArray, amount: float):

@@ -4,7 +4,7 @@
 #   make demo        the rover story: build, simulate, learn with all sets but coupled; results under demo-output/
 #   make test        ruff, strict types, import contracts, pytest; reports and the site are tested in a browser
 #   make quick       a minute for the inner loop: linters, types by cache, a few hundred fast tests and the changed ones
-#   make system-deps a browser, a C++ compiler, OCaml and Coq, which some tests need: installs them (Debian, as root) or names them
+#   make system-deps a browser, a C++ compiler and OCaml, which some tests need: installs them (Debian, as root) or names them
 #   make proved      the proved checker: proofs, what they assume, extraction, the program and its tests (OCaml and Coq)
 #   make proved-recheck  its proofs once more, by Coq's kernel alone
 #   make test-gpu    the tests of the CUDA backend on this machine's GPU (needs tightrope[gpu])
@@ -68,7 +68,7 @@ test: $(STAMP)
 	@$(DEPS) check
 
 system-deps:
-	@$(DEPS) install proofs
+	@$(DEPS) install
 
 proved: $(STAMP)
 	@$(DEPS) install proofs

@@ -102,7 +102,7 @@ def delay(name: str, parameter: int, run: int, past: float = PAST) -> Row:
         "warning": None if monitor.first_warning is None else monitor.first_warning - length,
         "oracle_run": cusum(ratios, math.log(1 / ALPHA)),
         "oracle_ever": cusum(ratios, math.log(length * jump.information / ALPHA)),
-        "named": found[0].moved[0][0] if found and found[0].moved else None,
+        "named": found[0].moved[0].parameter if found and found[0].moved else None,
     }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tightrope.cli.app import run
-from tightrope.learning.pipeline import COUPLED_SECONDS
+from tightrope.learning.coupling import COUPLED_SECONDS
 
 SIX = """mdp
 const double p; const double q; const double r; const double u;

@@ -221,4 +221,4 @@ def test_the_command_line_learns_averages(tmp_path: Path, capsys: pytest.Capture
     found = json.loads(capsys.readouterr().out)
     assert found["robust_policy"]["lower"] < 1 / 3 < found["robust_policy"]["upper"]
     assert run([*asked, "--certificate", str(tmp_path / "c")]) == 2
-    assert "--certificate does not go with S=? [ s=1 ]" in capsys.readouterr().err
+    assert "--certificate: it does not go with S=? [ s=1 ]" in capsys.readouterr().err

@@ -216,7 +216,7 @@ def test_learning_with_several_threads_gives_the_same_intervals(monkeypatch: pyt
     assert two.interval.lower == pytest.approx(one.interval.lower, rel=1e-6)
     assert two.interval.upper == pytest.approx(one.interval.upper, rel=1e-6)
     assert np.array_equal(one.optimistic.policy, two.optimistic.policy)
-    assert two.fit is not None and two.fit.to_json() == one.fit.to_json()
+    assert two.fit is not None and two.fit == one.fit
     assert two.binding == one.binding and np.array_equal(two.widths.expression, one.widths.expression)
     assert set(two.seconds) == set(one.seconds)
 

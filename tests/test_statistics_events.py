@@ -172,7 +172,7 @@ def test_ledger_says_whether_the_data_fit_the_assumption() -> None:
         ledger = event_intervals(model, counts_of(model, [1] * 6, kind), 0.1, method).ledger
         assert ledger.holds is holds
         assert any("nominal" in line for line in ledger.lines) is not holds
-        assert ledger.to_json()["method"] == method.value
+        assert ledger.record().method == method.value
     once = SamplingDesign(SamplingKind.TRAJECTORIES, 10, 20, repeats=False)
     counts = Counts(np.ones(6, dtype=np.int64), model.transition_start, once, model.hash())
     assert transition_intervals(model, counts, 0.1).ledger.holds

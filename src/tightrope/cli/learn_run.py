@@ -241,9 +241,10 @@ def run(request: LearnRequest) -> None:
             hint="leave --ellipsoid paper out: the sound ellipsoid (--region ellipsoid) has certificates",
         )
     if asks_average(request.prop):
-        refuse_options(request, "certificate policy export discount terminal_reward", NO_AVERAGE)
+        why = f"it does not go with {request.prop}: {NO_AVERAGE}"
+        refuse_options(request, "certificate policy export discount terminal_reward", why)
         if request.compares:
-            refuse("--sets all", NO_AVERAGE)
+            refuse("--sets all", why)
         learn_value(request, timed=False)
         return
     options = request.learn_options()

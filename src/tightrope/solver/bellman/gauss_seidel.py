@@ -1,13 +1,13 @@
-"""One Gauss–Seidel sweep over an interval or ordinary model, agent and nature both free: fast, in place,
-without error bounds, and it leaves the choices it took behind as sparse rows.
+"""Gauss–Seidel sweeps, agent and nature both free: fast, in place, without error bounds. They leave the
+choices that they took behind as sparse rows. No proof rests on them: the backups with error bounds are in
+`tightrope.solver.bellman.backups`.
 
-`tightrope.solver.bellman.backups` has the backups with error bounds, on which proofs rest.
-
-`robust_sweep` for ordinary models: the agent is free, and nature has nothing to decide.
-
-The same Gauss–Seidel sweep with the same results as `sweep_groups`, which spends most of its time on what
-ordinary models have no need of. A row is written where the agent's choice has changed and nowhere else: it
-depends on nothing but that choice. No proof rests on sweeps.
+There are three: for intervals (`sweep_groups`), for ordinary models, where nature has nothing to decide and a
+row changes with the agent's choice alone (`sweep_plain`), and for regions (`sweep_regions`). They are told
+three times for speed. `sweep_groups` gives the same results on ordinary models and takes 2.0 times as long as
+`sweep_plain` (gliders of 4,000 to 15,000 states, alternating). A sweep that takes its inner problem as a
+function of numba takes 1.5 times as long as one with the problem inlined (200,000 states, 4 successors each).
+The backups of groups and of choices stand twice for the same reason.
 """
 
 from __future__ import annotations

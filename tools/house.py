@@ -48,15 +48,15 @@ GOALS = {
 """What the next version shall reach: no measure above its goal."""
 
 REASONS = {
-    "files executed: tr.learn": "13 of the model, 11 of the solver, 10 of numerics, 9 of regions, 6 of the test "
-    "of the model, 6 of statistics: one concept each",
+    "files executed: tr.learn": "13 of the model, 11 of the solver, 10 of numerics, 9 of regions, 6 of the "
+    "test of the model, 6 of statistics: one concept each",
     "files executed: learn": "tr.learn's, 25 that read PRISM's language, 13 that read logs, 9 of the command",
     "files executed: check": "26 read PRISM's language",
     "files executed: watch": "one file above; 20 read PRISM's language",
     "modules imported by tr.learn": "21 are packages' __init__, 28 PRISM's modules, which properties need",
     "files under 60 lines": "36 are __init__.py of packages, most of one line, and __main__.py",
-    "lines": "little is dead; less takes redesigns: one fold of logs in both times, one assembler for readers "
-    "and builders, one loop for sweeps (which costs time: solver/bellman/gauss_seidel.py)",
+    "lines": "little is dead; less takes redesigns: one fold of logs in both times, one assembler for "
+    "readers and builders, one loop for sweeps (which costs time: solver/bellman/gauss_seidel.py)",
     "classes with lower and upper": "the pair is what they are (sets, intervals, operators, hints), or the "
     "keys of a JSON record or certificate",
 }

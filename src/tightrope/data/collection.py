@@ -50,7 +50,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tightrope.data.counts import NO_COUNTS, Batches, Counts, add_counts, batch_ends, next_end
+from tightrope.data.counts import NO_COUNTS, Batches, Counts, LazyLog, add_counts, batch_ends, next_end
 from tightrope.data.design import OPEN_END, SamplingDesign, SamplingKind, absorbing_states, can_repeat_choice
 from tightrope.data.simulator import (
     DEFAULT_CAP,
@@ -63,6 +63,7 @@ from tightrope.data.simulator import (
     pick,
     seed_generator,
     seed_key,
+    simulated_log,
 )
 from tightrope.errors import InputError, Location
 from tightrope.io.coding import read_document, to_text
@@ -317,7 +318,8 @@ class SteeredSimulator:
         repeats = can_repeat_choice(self.mdp.structure, self._stopping, self.cap)
         design = replace(counts.design, repeats=repeats)
         name = self.model_hash if self.model_hash is not None else self.mdp.hash()
-        return Counts.from_batches(Batches.from_parts(parts), self.mdp.transition_start, design, name)
+        seen = Counts.from_batches(Batches.from_parts(parts), self.mdp.transition_start, design, name)
+        return replace(seen, log=LazyLog(lambda: simulated_log(self, episodes, seed, first)))
 
     def trajectories(self, episodes: int, seed: int, first: int = 0) -> Iterator[Trajectories]:
         """The same episodes step by step."""

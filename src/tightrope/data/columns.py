@@ -571,7 +571,7 @@ _END_WORDS = re.compile(r"end|done|fail|final|last|stop|ausfall|schluss|term", r
 
 def unused_columns(table: DataTable, used: Sequence[str], roles: Sequence[str]) -> tuple[str, ...]:
     """What `point_at_unused` says of the first rows of a table; nothing where that says itself what it is."""
-    names = [name for name in table.columns if name not in used][:MOST_COLUMNS]
+    names = unused_names(table, used)[:MOST_COLUMNS]
     if not names or table.metadata is not None or COUNT in roles:
         return ()
     try:
@@ -579,6 +579,11 @@ def unused_columns(table: DataTable, used: Sequence[str], roles: Sequence[str]) 
     except InputError:
         return ()
     return () if chunk is None else point_at_unused(chunk, roles)
+
+
+def unused_names(table: DataTable, used: Sequence[str]) -> list[str]:
+    """The columns of a table that nobody uses."""
+    return [name for name in table.columns if name not in used]
 
 
 def point_at_unused(chunk: Chunk, roles: Sequence[str]) -> tuple[str, ...]:

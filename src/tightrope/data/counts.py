@@ -19,10 +19,10 @@ expressions, or on the domain alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,10 +37,30 @@ from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import Facts, Record, freeze_fields
 
+if TYPE_CHECKING:
+    from tightrope.data.episode_log import EpisodeLog
+
+
+class LazyLog:
+    """The rows of a log, read when they are asked for, once."""
+
+    def __init__(self, read: Callable[[], EpisodeLog]):
+        self._read, self._log = read, None
+
+    _log: EpisodeLog | None
+
+    def __call__(self) -> EpisodeLog:
+        if self._log is None:
+            self._log = self._read()
+        return self._log
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Counts(Record):
     """Counts per transition; `transition_start` is the model's and says which choice owns which.
+
+    `log` gives the rows that were counted, read again where they are in files (`data.episode_log`); None
+    where they are gone. It does not travel with copies that are sent elsewhere.
 
     >>> import tightrope as tr
     >>> model = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})])
@@ -55,6 +75,10 @@ class Counts(Record):
     model_hash: str
     batches: Batches | None = None
     costs: CostSums | None = None
+    log: Callable[[], EpisodeLog] | None = field(default=None, compare=False, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "log": None}
 
     def __post_init__(self) -> None:
         if self.transition.dtype != np.int64 or self.transition.ndim != 1:
@@ -191,12 +215,15 @@ class Counts(Record):
         costs = self.costs if later.costs is None else later.costs
         if self.costs is not None and later.costs is not None:
             costs = self.costs + later.costs
+        first, second, log = self.log, later.log, None
+        if first is not None and second is not None:
+            log = LazyLog(lambda: first() + second())
         if self.batches is None and later.batches is None:
             total = self.transition + later.transition
-            return Counts(total, self.transition_start, design, self.model_hash, costs=costs)
+            return Counts(total, self.transition_start, design, self.model_hash, costs=costs, log=log)
         batches = self._in_batches() + later._in_batches()
         counts = Counts.from_batches(batches, self.transition_start, design, self.model_hash)
-        return counts if costs is None else replace(counts, costs=costs)
+        return replace(counts, costs=costs, log=log)
 
     def _in_batches(self) -> Batches:
         if self.batches is not None:

@@ -34,7 +34,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tightrope.data.columns import TIME
-from tightrope.data.counts import BatchAccumulator, Counts
+from tightrope.data.counts import BatchAccumulator, Counts, LazyLog
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.partial_counts import locate_known
 from tightrope.data.read_plan import ReadPlan
@@ -353,8 +353,12 @@ class RecentEvents:
             order=held.order,
             ends=held.ends,
         )
-        batches = self._accumulator.finish()
-        return Counts.from_batches(batches, whole.transition_start, design, whole.model_hash), events
+        counts = Counts.from_batches(
+            self._accumulator.finish(), whole.transition_start, design, whole.model_hash
+        )
+        if (log := whole.log) is not None:
+            counts = replace(counts, log=LazyLog(lambda: log().since(first - 1)))
+        return counts, events
 
 
 def keep_recent(

@@ -13,13 +13,15 @@ episodes was planned, the episodes (`tightrope.data.log_counts`).
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -36,7 +38,7 @@ from tightrope.data.columns import (
     parse_columns,
     unused_columns,
 )
-from tightrope.data.counts import Counts
+from tightrope.data.counts import Counts, LazyLog
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind, worse
 from tightrope.data.event_stream import KeptEvents, keep_recent
 from tightrope.data.log_counts import OUT_OF_ORDER, LogCounts, ReadProgress, count_log, count_table
@@ -52,6 +54,9 @@ from tightrope.io.table.opening import is_table, open_table, open_tables
 from tightrope.model.structure import Structure
 from tightrope.numerics.record import Facts, Record
 from tightrope.verdict import Assumed, Kept
+
+if TYPE_CHECKING:
+    from tightrope.data.episode_log import EpisodeLog
 
 Progress = Callable[[ReadProgress], None]
 
@@ -188,6 +193,10 @@ def _of_tables(
     plan = plan_reading(tables, model.structure, options)
     with counting_at(options.place) as counting:
         whole = _whole(replace(plan, counting=counting), model.hash(), options, progress)
+    if not any(columns.is_counted for columns in plan.columns):
+        in_time = whole.counts.design.order.holds
+        log = LazyLog(lambda: _rows_of(plan, model.hash(), options, in_time, strict=not plan.skip))
+        whole = replace(whole, counts=replace(whole.counts, log=log))
     if options.recent is None:
         return whole
     counts, recent = keep_recent(
@@ -198,6 +207,27 @@ def _of_tables(
         is_sorted=not any(note.startswith(OUT_OF_ORDER) for note in whole.notes),
     )
     return replace(whole, counts=counts, notes=(*whole.notes, recent.note), kept=recent)
+
+
+def read_log(data: Any, model: AnyModel, **words: Unpack[ReadWords]) -> EpisodeLog:
+    """The rows of files or tables; outcomes that the model excludes are listed, not refused."""
+    options = LogReadOptions(**check_keywords("read_log", ReadWords, words)).resolved()
+    options.check()
+    plan = plan_reading(open_tables(data, options.format), model.structure, options)
+    if any(columns.is_counted for columns in plan.columns):
+        raise InputError("a table of counts has no rows in time", Location(plan.tables[0].path))
+    in_time = describe_design(plan, options).order.holds
+    return _rows_of(plan, model.hash(), options, in_time, strict=False)
+
+
+def _rows_of(
+    plan: ReadPlan, model_hash: str, options: LogReadOptions, in_time: bool, strict: bool
+) -> EpisodeLog:
+    """The rows of all segments of a log, one after the other."""
+    from tightrope.data.episode_log import read_rows
+
+    parts = (read_rows(segment, model_hash, in_time, strict) for segment in _segments(plan, options))
+    return reduce(operator.add, parts)
 
 
 def plan_reading(tables: Sequence[DataTable], structure: Structure, options: LogReadOptions) -> ReadPlan:

@@ -29,14 +29,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.data.counts import Batches, Counts, batch_ends
+from tightrope.data.counts import Batches, Counts, LazyLog, batch_ends
 from tightrope.data.design import SamplingDesign, SamplingKind, absorbing_states, can_repeat_choice
 from tightrope.errors import InputError, check_type
 from tightrope.model.mdp import MDP
@@ -45,6 +45,9 @@ from tightrope.model.structure import frozen_array
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import Facts, Record, freeze_fields
+
+if TYPE_CHECKING:
+    from tightrope.data.episode_log import EpisodeLog
 
 COUNTER_MEMORY = 1 << 30
 """Bytes that the counters of all threads together may take."""
@@ -187,7 +190,9 @@ class Simulator(Record):
             parts.append(part)
             begin = end
         design = SamplingDesign(SamplingKind.TRAJECTORIES, episodes, steps, self.repeats, planned=episodes)
-        return self._counts(parts, design)
+        return replace(
+            self._counts(parts, design), log=LazyLog(lambda: simulated_log(self, episodes, seed, first))
+        )
 
     def trajectories(self, episodes: int, seed: int, first: int = 0) -> Iterator[Trajectories]:
         """The same episodes as `episodes`, step by step in blocks: never more in memory than one block."""
@@ -271,6 +276,33 @@ class Simulator(Record):
 
     def _counts(self, parts: list[tuple[OffsetArray, OffsetArray]], design: SamplingDesign) -> Counts:
         return Counts.from_batches(Batches.from_parts(parts), self.mdp.transition_start, design, self.hash)
+
+
+class RecordsEpisodes(Protocol):
+    """What simulates episodes step by step."""
+
+    @property
+    def mdp(self) -> MDP: ...
+    @property
+    def model_hash(self) -> str | None: ...
+    def trajectories(self, episodes: int, seed: int, first: int = 0) -> Iterator[Trajectories]: ...
+
+
+def simulated_log(simulator: RecordsEpisodes, episodes: int, seed: int, first: int) -> EpisodeLog:
+    """The rows of episodes that were counted, simulated again."""
+    from tightrope.data.episode_log import MOST, EpisodeLog
+
+    blocks: list[Trajectories] = []
+    for block in simulator.trajectories(episodes, seed, first):
+        blocks.append(block)
+        if sum(len(one.transition) for one in blocks) > MOST:
+            episodes = int(block.episode[-1]) + 1 - first
+            break
+    nothing = np.empty(0, dtype=np.int64)
+    transition = np.concatenate([nothing, *(block.transition for block in blocks)])
+    episode = np.concatenate([nothing, *(block.episode for block in blocks)]) - first
+    name = simulator.model_hash if simulator.model_hash is not None else simulator.mdp.hash()
+    return EpisodeLog.of_episodes(transition, episode, episodes, simulator.mdp.structure, name).first(MOST)
 
 
 def seed_key(seed: int, stream: int) -> np.uint64:

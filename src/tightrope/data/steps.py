@@ -24,6 +24,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from tightrope.data.design import (
     absorbing_states,
     can_repeat_choice,
 )
+from tightrope.data.episode_log import HeldEpisodes
 from tightrope.data.event_stream import KeptEvents, RecentEvents
 from tightrope.data.model_index import AnyModel, ModelIndex
 from tightrope.data.read_options import LogReadOptions
@@ -122,7 +124,7 @@ def count_episodes(
     form = {StateNames.INDEX: StateForm.INDEX, StateNames.VARIABLES: StateForm.VARIABLES}
     names = options.state_names
     reader = StepReader(structure, None if names is None else form.get(names))
-    accumulator = BatchAccumulator(structure.transitions)
+    accumulator, held = BatchAccumulator(structure.transitions), HeldEpisodes()
     recent = None if options.recent is None else RecentEvents(options.recent, structure.transitions)
     number = steps = 0
     stated = options.stated_design
@@ -134,6 +136,7 @@ def count_episodes(
             np.full(len(transition), number - 1) if by_episodes else np.arange(steps, steps + len(transition))
         )
         accumulator.add(transition, place.astype(np.int64))
+        held.add(transition)
         steps += len(transition)
         if recent is not None:
             recent.add(transition)
@@ -149,6 +152,7 @@ def count_episodes(
     )
     batches = accumulator.finish(len(batch_ends(number)) if by_episodes else None)
     whole = Counts.from_batches(batches, structure.transition_start, design, model_hash)
+    whole = replace(whole, log=held.log(structure, model_hash))
     return (whole, None) if recent is None else recent.finish(whole)
 
 
@@ -389,16 +393,18 @@ def count_environment(
     def choose(state: int, step: int) -> int:
         return own_policy.draw(state, step, random)
 
-    accumulator = BatchAccumulator(structure.transitions)
+    accumulator, held = BatchAccumulator(structure.transitions), HeldEpisodes()
     steps = 0
     for episode in range(episodes):
         seen = stepped.episode(episode, choose, seed if episode == 0 else None)
         accumulator.add(seen, np.full(len(seen), episode, dtype=np.int64))
+        held.add(seen)
         steps += len(seen)
     repeats = can_repeat_choice(structure, stepped.stopping, cap)
     design = SamplingDesign(SamplingKind.TRAJECTORIES, episodes, steps, repeats, planned=episodes)
     batches = accumulator.finish(len(batch_ends(episodes)))
-    return Counts.from_batches(batches, structure.transition_start, design, model.hash())
+    counts = Counts.from_batches(batches, structure.transition_start, design, model.hash())
+    return replace(counts, log=held.log(structure, model.hash()))
 
 
 def load_minari(name: str) -> Any:
@@ -422,7 +428,7 @@ def count_minari(
     structure = model.structure
     shown = ObservationMap(structure, convert_obs, actions, states)
     shown.conversion = "convert_obs (count_minari in Python)"
-    accumulator = BatchAccumulator(structure.transitions)
+    accumulator, held = BatchAccumulator(structure.transitions), HeldEpisodes()
     steps = episodes = 0
     for record in dataset.iterate_episodes():
         visited = [
@@ -434,10 +440,12 @@ def count_minari(
             where = f"episode {episodes}, step {i}"
             seen[i] = shown.transition(shown.choice(visited[i], action, where), visited[i + 1], where)
         accumulator.add(seen, np.arange(steps, steps + len(seen), dtype=np.int64))
+        held.add(seen)
         steps += len(seen)
         episodes += 1
     design = SamplingDesign(SamplingKind.ADAPTIVE, episodes, steps)
-    return Counts.from_batches(accumulator.finish(), structure.transition_start, design, model.hash())
+    counts = Counts.from_batches(accumulator.finish(), structure.transition_start, design, model.hash())
+    return replace(counts, log=held.log(structure, model.hash()))
 
 
 def _entry(observations: Any, i: int) -> Any:

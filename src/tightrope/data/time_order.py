@@ -369,8 +369,12 @@ class Watched:
 class Strands:
     """Follows rows of all tables of a log, chunk by chunk."""
 
-    def __init__(self, plan: ReadPlan, is_sorted: bool = False):
+    def __init__(self, plan: ReadPlan, is_sorted: bool = False, trail: bool = False):
         self.plan, self.is_sorted = plan, is_sorted
+        self.numbers_episodes = trail
+        self.trail: list[tuple[OffsetArray, OffsetArray]] = []
+        """Where it is kept: the places of rows that continue others, and of those; `batch` of a row is then
+        the number of its episode."""
         roles = plan.columns[0].roles
         self.named, self.has_time, self.has_steps = (role in roles for role in (EPISODE, TIME, STEP))
         self.from_next = plan.columns[0].from_next_row
@@ -421,6 +425,8 @@ class Strands:
         marks = follow(bits, 0, both.rows, closed, self.state, self.plan.tick, known)
         begins = marks.is_new & ~known
         both.begins |= begins
+        if self.numbers_episodes:
+            self._number_episodes(both, known, begins, marks.continues)
         self.begun += int(begins.sum())
         self.first_steps = both.rows.step[begins]
         is_last = self._lasts(both.rows)
@@ -433,6 +439,16 @@ class Strands:
         if self.watched is not None and until is not None:
             self.watched.add(rows, until)
         return Placed.joined([*settled, unplaced]) if len(settled) > 1 or len(unplaced.rows) else settled[0]
+
+    def _number_episodes(
+        self, both: Placed, known: BoolArray, begins: BoolArray, continues: BoolArray
+    ) -> None:
+        """Give rows the numbers of their episodes, and remember which row each continues."""
+        both.batch[begins] = self.begun + np.arange(int(begins.sum()))
+        head = np.maximum.accumulate(np.where(known | begins, np.arange(len(known)), 0))
+        both.batch[:] = both.batch[head]
+        places, rows = both.places, np.flatnonzero(continues)
+        self.trail.append((places[rows], places[rows - 1]))
 
     def finish(self) -> Placed | None:
         """The last rows of all episodes, whose next states nobody knows; notes on how these end.
@@ -683,6 +699,17 @@ def count_sorted(plan: ReadPlan) -> StrandCounts:
     late = int((strands.first_steps > strands.notes[START_LOW]).sum()) if by_step else 0
     batches = None if "unknown" in how else counted.batches
     return replace(counted, batches=batches, late_starts=late, how=how)
+
+
+def sorted_rows(plan: ReadPlan) -> tuple[LogRows, OffsetArray]:
+    """All rows that have a place, sorted within their episodes, which are numbered; and their tables."""
+    rows, table = _all_rows(plan)
+    rows, table = rows[rows.placed], table[rows.placed]
+    roles = plan.columns[0].roles
+    first_seen = _number_by_first_row(_episodes(rows, table, EPISODE in roles, STEP in roles))
+    place = rows.step if STEP in roles else rows.time if TIME in roles else np.arange(len(rows))
+    order = np.lexsort((np.arange(len(rows)), place, first_seen))
+    return replace(rows[order], episode=first_seen[order]), table[order]
 
 
 def times_fall(plan: ReadPlan) -> bool:

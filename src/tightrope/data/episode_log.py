@@ -1,0 +1,529 @@
+"""The rows of a log, one by one, in the order in which they may be processed: for whoever tests the model by
+more than its counts.
+
+`EpisodeLog` knows of each row its transition, the row before it in the same episode, its episode, its time,
+and what the columns without a role say. Rows are in the order of `watch` (`tightrope.data.event_stream`):
+by time where the log has one clock for all episodes, else as they stand, so that what comes before a row is
+what may have been known there. A first part of them is as good, so logs longer than `MOST` rows are cut, and
+say so.
+
+`Counts.log` reads it when it is asked for, from the files again, and keeps it; for episodes in Python and
+simulations the rows are at hand. Episodes are followed by their names whatever stands between their rows
+(`tightrope.data.time_order`). Where rows of an episode are out of order, all are sorted first.
+
+Values of columns are numbered by first appearance, so that the numbers themselves say nothing of what comes.
+A value beyond the first `MOST_LABELS` of its column counts as missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.data.columns import EPISODE, TIME, TRUNCATED, unused_names
+from tightrope.data.counts import BatchAccumulator, Counts, LazyLog, batch_ends
+from tightrope.data.design import SamplingDesign, absorbing_states
+from tightrope.data.event_stream import EXCLUDED, Excluded
+from tightrope.data.partial_counts import locate_known
+from tightrope.data.read_plan import ReadPlan
+from tightrope.data.row_sequence import EPISODES, OUT_OF_ORDER, START_HIGH, START_LOW, Tick
+from tightrope.data.rows import TimeKind, plain_text
+from tightrope.data.time_order import Placed, Strands, sorted_rows
+from tightrope.errors import InputError
+from tightrope.io.table.columns import ProblemCodes, RowProblem, distinct, truth_values
+from tightrope.model.policy import HasStructure
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.record import Facts, Record, freeze_fields
+
+MOST = 20_000_000
+"""Rows that are held; those after them are left out."""
+
+MOST_LABELS = 1 << 16
+MOST_COLUMNS = 64
+
+BLANK = frozenset({"", "na", "n/a", "nan", "null", "none"})
+"""How an empty cell may be written."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LogColumn(Record):
+    """A column without a role: which of its `labels` each row holds (−1: none), and the numbers they show."""
+
+    code: IndexArray
+    labels: tuple[str, ...]
+    values: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        freeze_fields(self)
+
+    def select(self, rows: npt.NDArray[Any]) -> LogColumn:
+        """Some rows of it, with labels numbered by first appearance there."""
+        values = None if self.values is None else self.values[rows]
+        return _by_appearance(self.code[rows], self.labels, values)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EpisodeLog(Record):
+    """Rows in the order in which they are processed.
+
+    `previous` is the row before in the same episode that a row continues without a gap, else −1. Episodes
+    are numbered by their first rows; `over` says of each whether the log marks it as over (and not as
+    truncated), or it ended in a state that nothing leaves. `excluded` are outcomes that the model does not
+    know, each with the number of rows before it. `rows_left_out` are those beyond the first `MOST`.
+
+    >>> import tightrope as tr
+    >>> model = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})])
+    >>> log = tr.read_data([[(0, "go", 0), (0, "go", 1)], [(0, "go", 1)]], model).counts.log()
+    >>> log.previous.tolist(), log.episode.tolist(), log.over.tolist()
+    ([-1, 0, -1], [0, 0, 1], [True, True])
+    """
+
+    transition: IndexArray
+    previous: IndexArray
+    episode: IndexArray
+    over: BoolArray
+    model_hash: str
+    time: FloatArray | None = None
+    columns: Mapping[str, LogColumn] = field(default_factory=dict)
+    excluded: tuple[Excluded, ...] = ()
+    rows_left_out: int = 0
+
+    def __post_init__(self) -> None:
+        if not len(self.transition) == len(self.previous) == len(self.episode):
+            raise ValueError("a log has one transition, predecessor and episode a row")
+        if np.any(self.previous >= np.arange(len(self.previous))):
+            raise ValueError("a row continues one that comes before it")
+        object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
+        freeze_fields(self)
+
+    @staticmethod
+    def of_episodes(
+        transition: OffsetArray, episode: OffsetArray, episodes: int, structure: Structure, model_hash: str
+    ) -> EpisodeLog:
+        """Whole episodes, one after the other, numbered from 0; some may be empty."""
+        row = np.arange(len(transition), dtype=np.int32)
+        continues = np.r_[False, np.diff(episode) == 0][: len(row)]
+        nowhere = absorbing_states(structure)
+        over = np.zeros(episodes, dtype=np.bool_)
+        over[episode[nowhere[structure.successor[transition]]]] = True
+        if nowhere[structure.initial]:
+            over[:] = True
+        return EpisodeLog(
+            transition.astype(np.int32),
+            np.where(continues, row - 1, -1).astype(np.int32),
+            episode.astype(np.int32),
+            over,
+            model_hash,
+        )
+
+    def __len__(self) -> int:
+        return len(self.transition)
+
+    @property
+    def episodes(self) -> int:
+        return len(self.over)
+
+    @property
+    def begins(self) -> BoolArray:
+        """Which rows are the first of their episode."""
+        result: BoolArray = np.zeros(len(self), dtype=np.bool_)
+        result[np.unique(self.episode, return_index=True)[1]] = True
+        return result
+
+    def choice(self, structure: Structure) -> IndexArray:
+        """The choice of each row."""
+        result: IndexArray = structure.transition_choice[self.transition]
+        return result
+
+    def state(self, structure: Structure) -> IndexArray:
+        """The state that each row leaves."""
+        result: IndexArray = structure.choice_state[self.choice(structure)]
+        return result
+
+    def by_unit(self, column: str) -> IndexArray:
+        """What a column says of each episode, by its first row that has a value; −1 where none has."""
+        code = self.columns[column].code
+        rows = np.flatnonzero(code >= 0)[::-1]
+        result: IndexArray = np.full(self.episodes, -1, dtype=np.int32)
+        result[self.episode[rows]] = code[rows]
+        return result
+
+    def subset(self, episodes: BoolArray) -> EpisodeLog:
+        """Some episodes alone, numbered anew."""
+        number = np.cumsum(episodes) - 1
+        return self._select(episodes[self.episode], number, self.over[episodes])
+
+    def first(self, rows: int) -> EpisodeLog:
+        """The first rows alone."""
+        if rows >= len(self):
+            return self
+        episodes = int(self.episode[:rows].max(initial=-1)) + 1
+        over = self.over[:episodes].copy()
+        over[self.episode[rows:][self.episode[rows:] < episodes]] = False
+        part = self._select(np.arange(len(self)) < rows, np.arange(self.episodes), over)
+        return replace(part, rows_left_out=self.rows_left_out + len(self) - rows)
+
+    def since(self, row: int) -> EpisodeLog:
+        """The rows from number `row` on, from 0."""
+        later = np.arange(len(self)) >= row
+        names, number = _number(self.episode[row:], self.episodes)
+        return self._select(later, number, self.over[names])
+
+    def _select(self, rows: BoolArray, number: OffsetArray, over: BoolArray) -> EpisodeLog:
+        place = np.r_[np.cumsum(rows) - 1, -1]
+        previous = np.where(self.previous >= 0, rows[self.previous], False)
+        return replace(
+            self,
+            transition=self.transition[rows],
+            previous=np.where(previous, place[self.previous], -1)[rows].astype(np.int32),
+            episode=number[self.episode[rows]].astype(np.int32),
+            over=over,
+            time=None if self.time is None else self.time[rows],
+            columns={name: column.select(rows) for name, column in self.columns.items()},
+            excluded=tuple(
+                replace(one, row=int(place[one.row - 1]) + 1) for one in self.excluded if _is_kept(one, rows)
+            ),
+        )
+
+    def __add__(self, later: EpisodeLog) -> EpisodeLog:
+        """These rows, then the later ones, which are of other episodes."""
+        if self.model_hash != later.model_hash:
+            raise InputError("logs of two different models cannot be added")
+        shift, names = len(self), dict.fromkeys([*self.columns, *later.columns])
+        time = None
+        if self.time is not None and later.time is not None:
+            time = np.concatenate([self.time, later.time])
+        previous = np.where(later.previous >= 0, later.previous + shift, -1)
+        both = EpisodeLog(
+            np.concatenate([self.transition, later.transition]),
+            np.concatenate([self.previous, previous.astype(np.int32)]),
+            np.concatenate([self.episode, later.episode + np.int32(self.episodes)]),
+            np.concatenate([self.over, later.over]),
+            self.model_hash,
+            time,
+            {name: _joined(_column(self, name), _column(later, name)) for name in names},
+            (*self.excluded, *(replace(one, row=one.row + shift) for one in later.excluded)),
+            self.rows_left_out + later.rows_left_out,
+        )
+        if self.rows_left_out:
+            return replace(self, rows_left_out=both.rows_left_out + len(later))
+        return both.first(MOST)
+
+    def counts(self, model: HasStructure, design: SamplingDesign) -> Counts:
+        """The counts of these rows under a design, of which numbers of episodes and steps are these rows'."""
+        structure: Structure = model.structure
+        if structure.transitions <= int(self.transition.max(initial=-1)):
+            raise InputError("the log is of another model, with other transitions")
+        accumulator = BatchAccumulator(structure.transitions)
+        place = np.arange(len(self), dtype=np.int64)
+        if design.by_episodes:
+            place = np.maximum.accumulate(self.episode.astype(np.int64))
+        accumulator.add(self.transition.astype(np.int64), place)
+        planned = design.planned if design.planned == self.episodes else None
+        design = replace(design, episodes=self.episodes, steps=len(self), planned=planned)
+        batches = accumulator.finish(len(batch_ends(self.episodes)) if design.by_episodes else None)
+        counts = Counts.from_batches(batches, structure.transition_start, design, self.model_hash)
+        return replace(counts, log=lambda: self)
+
+    def _title_(self) -> str:
+        return f"EpisodeLog: {len(self):,} rows of {self.episodes:,} episodes"
+
+    def _facts_(self) -> Facts:
+        columns = ", ".join(f"{name} ({len(one.labels):,})" for name, one in self.columns.items())
+        facts = [("over", f"{int(self.over.sum()):,} episodes"), ("columns", columns or "none")]
+        facts += [("excluded", one.text) for one in self.excluded[:3]]
+        return facts + ([("left out", f"{self.rows_left_out:,} rows")] if self.rows_left_out else [])
+
+
+def _is_kept(one: Excluded, rows: BoolArray) -> bool:
+    """Whether the row before an outcome that the model excludes is kept."""
+    return one.row == 0 or bool(rows[one.row - 1])
+
+
+def _by_appearance(code: npt.NDArray[Any], labels: Sequence[str], values: FloatArray | None) -> LogColumn:
+    seen, first = np.unique(code, return_index=True)
+    first, seen = first[seen >= 0], seen[seen >= 0]
+    order = np.argsort(first, kind="stable")
+    number = np.full(len(labels) + 1, -1, dtype=np.int32)
+    number[seen[order]] = np.arange(len(seen), dtype=np.int32)
+    return LogColumn(number[code], tuple(labels[one] for one in seen[order].tolist()), values)
+
+
+def _column(log: EpisodeLog, name: str) -> LogColumn:
+    nothing: IndexArray = np.full(len(log), -1, dtype=np.int32)
+    return log.columns.get(name, LogColumn(nothing, (), np.full(len(log), np.nan)))
+
+
+def _joined(one: LogColumn, other: LogColumn) -> LogColumn:
+    number = {label: i for i, label in enumerate(one.labels)}
+    for label in other.labels:
+        if len(number) < MOST_LABELS:
+            number.setdefault(label, len(number))
+    places = np.array([*(number.get(label, -1) for label in other.labels), -1], dtype=np.int32)
+    values = None
+    if one.values is not None and other.values is not None:
+        values = np.concatenate([one.values, other.values])
+    return LogColumn(np.concatenate([one.code, places[other.code]]), tuple(number), values)
+
+
+class _Coding:
+    """Numbers the values of one column as they come."""
+
+    def __init__(self) -> None:
+        self.number: dict[str, int] = {}
+        self.codes: list[IndexArray] = []
+        self.values: list[FloatArray] | None = []
+
+    def add(self, column: Any) -> None:
+        """The values of a chunk."""
+        listed, codes = distinct(column)
+        texts = [plain_text(value) for value in listed]
+        places = [-1] * (len(texts) + 1)
+        numbers = [np.nan] * (len(texts) + 1)
+        for i, text in enumerate(texts):
+            if text.lower() in BLANK:
+                continue
+            if text in self.number or len(self.number) < MOST_LABELS:
+                places[i] = self.number.setdefault(text, len(self.number))
+            try:
+                numbers[i] = float(text)
+            except ValueError:
+                self.values = None
+        self.codes.append(np.array(places, dtype=np.int32)[codes])
+        if self.values is not None:
+            self.values.append(np.array(numbers)[codes])
+
+    def skip(self, rows: int) -> None:
+        """Rows of a table that does not have the column."""
+        self.codes.append(np.full(rows, -1, dtype=np.int32))
+        if self.values is not None:
+            self.values.append(np.full(rows, np.nan))
+
+    def column(self, rows: OffsetArray) -> LogColumn:
+        """What these rows hold, numbers counting all that were added."""
+        values = None if self.values is None else np.concatenate(self.values)[rows]
+        return _by_appearance(np.concatenate(self.codes)[rows], tuple(self.number), values)
+
+
+Columns = tuple[list[OffsetArray], ...]
+
+
+class _Gathering:
+    """Gathers the rows that a log's episodes settle: places in the log, transitions, episodes and times."""
+
+    def __init__(self, plan: ReadPlan, strict: bool, is_sorted: bool = False):
+        self.plan, self.strict = plan, strict
+        self.strands = Strands(plan, is_sorted, trail=True)
+        self.rows: Columns = ([], [], [], [])
+        self.excluded: list[tuple[int, Excluded]] = []
+        self.closed: list[OffsetArray] = []
+        self.flagged: Columns = ([], [])
+        """Episodes that the model says are over; places and episodes of rows that are marked as ends."""
+
+    def follow(self) -> None:
+        """All rows as they stand, until some are out of order."""
+        plan = self.plan
+        for table, opened in enumerate(plan.tables):
+            decoder = plan.decoder(table)
+            for chunk in opened.chunks(plan.columns[table].names, _ragged(plan)):
+                rows = decoder.decode(chunk)
+                self.add(self.strands.follow(rows, table, np.zeros(len(rows), dtype=np.int64)))
+                if self.is_disordered:
+                    return
+        self.finish()
+
+    def follow_sorted(self) -> None:
+        """All rows, sorted within their episodes."""
+        rows, table = sorted_rows(self.plan)
+        self.add(self.strands.follow(rows, table, np.zeros(len(rows), dtype=np.int64)))
+        self.finish()
+
+    @property
+    def is_disordered(self) -> bool:
+        notes = self.strands.notes
+        late = self.strands.has_steps and notes[EPISODES] > 0 and notes[START_LOW] < notes[START_HIGH]
+        return bool(notes[OUT_OF_ORDER]) or (bool(late) and not self.strands.is_sorted)
+
+    def add(self, settled: Placed) -> None:
+        plan, rows, transition = self.plan, settled.rows, settled.transition
+        if self.strands.from_next:
+            transition, _ = locate_known(plan, rows)
+        outside: BoolArray = np.isin(rows.problems, EXCLUDED) & (not self.strict)
+        bad = np.flatnonzero((rows.problems != RowProblem.NONE) & ~outside)
+        if len(bad) and not plan.skip:
+            raise plan.validation(int(settled.table[bad[0]])).error_at(rows, int(bad[0]))
+        for row in np.flatnonzero(outside).tolist():
+            text = str(plan.validation(int(settled.table[row])).error_at(rows, row)).split("\n")[0]
+            outcome = Excluded(int(rows.number[row]), text, int(rows.time[row]))
+            self.excluded.append((int(settled.places[row]), outcome))
+        valid = (rows.problems == RowProblem.NONE) & (transition >= 0)
+        parts = (settled.places, transition, settled.batch, rows.time)
+        for part, values in zip(self.rows, parts, strict=True):
+            part.append(values[valid])
+        self._note_ends(settled)
+
+    def finish(self) -> None:
+        """The last rows of episodes, which lead nowhere that the log knows."""
+        if self.strands.from_next and self.strands.tails is not None:
+            self._note_ends(self.strands.tails)
+
+    def _note_ends(self, placed: Placed) -> None:
+        sound = placed.rows.problems == RowProblem.NONE
+        self.closed.append(placed.batch[sound & self.plan.leads_nowhere(placed.rows)])
+        ended = sound & placed.rows.ended
+        for part, values in zip(self.flagged, (placed.places, placed.batch), strict=True):
+            part.append(values[ended])
+
+
+def read_rows(plan: ReadPlan, model_hash: str, in_time: bool, strict: bool = False) -> EpisodeLog:
+    """The rows of a log whose columns are known; `in_time`: one clock runs for all its episodes.
+
+    With `strict` an outcome that the model excludes is an error, as it is for counting.
+    """
+    gathering = _Gathering(plan, strict)
+    gathering.follow()
+    if gathering.is_disordered:
+        gathering = _Gathering(plan, strict, is_sorted=True)
+        gathering.follow_sorted()
+    has_time = TIME in plan.columns[0].roles
+    place, transition, episode, time = map(_flat, gathering.rows)
+    order = np.arange(len(place)) if gathering.strands.is_sorted else np.argsort(place)
+    if has_time and in_time:
+        order = order[np.argsort(time[order], kind="stable")]
+    left_out, order = max(0, len(order) - MOST), order[:MOST]
+    place, transition, episode, time = (part[order] for part in (place, transition, episode, time))
+    beside, begins = _Beside(plan), gathering.strands.begun
+    over = np.zeros(begins, dtype=np.bool_)
+    over[_flat(gathering.closed)] = True
+    where, which = map(_flat, gathering.flagged)
+    over[which[~beside.truncated[beside.index(where)]]] = True
+    number, numbers = _number(episode, begins)
+    columns = {name: one.column(beside.index(place)) for name, one in beside.codings.items()}
+    excluded = []
+    for here, one in gathering.excluded:
+        rises, at = (time, one.time) if has_time and in_time else (np.maximum.accumulate(place), here)
+        excluded.append(replace(one, row=int(np.searchsorted(rises, at))))
+    return EpisodeLog(
+        transition.astype(np.int32),
+        _previous(place, gathering.strands.trail),
+        numbers[episode].astype(np.int32),
+        over[number],
+        model_hash,
+        _clock(time, plan.time_kind) if has_time else None,
+        {name: one for name, one in columns.items() if name not in beside.names or _names_more(one, number)},
+        tuple(sorted(excluded, key=lambda one: one.row)) if not left_out else (),
+        left_out,
+    )
+
+
+def _names_more(column: LogColumn, number: OffsetArray) -> bool:
+    """Whether the names of episodes are those of units with several episodes."""
+    return len(column.labels) < len(number)
+
+
+def _ragged(plan: ReadPlan) -> Callable[[], None] | None:
+    return (lambda: None) if plan.skip else None
+
+
+def _flat(parts: list[OffsetArray]) -> OffsetArray:
+    return np.concatenate([np.empty(0, dtype=np.int64), *parts])
+
+
+def _number(episode: npt.NDArray[Any], begun: int) -> tuple[OffsetArray, OffsetArray]:
+    """The episodes in the order of their first rows, and the number of each in that order."""
+    seen, first = np.unique(episode, return_index=True)
+    order = seen[np.argsort(first, kind="stable")]
+    numbers = np.full(begun, -1, dtype=np.int64)
+    numbers[order] = np.arange(len(order))
+    return order, numbers
+
+
+def _previous(place: OffsetArray, trail: list[tuple[OffsetArray, OffsetArray]]) -> IndexArray:
+    """The row that each row continues, where that is among them."""
+    result: IndexArray = np.full(len(place), -1, dtype=np.int32)
+    row, before = (_flat([pair[side] for pair in trail]) for side in (0, 1))
+    order = np.argsort(place)
+    rises = place[order]
+    for wanted in (row, before):
+        at = np.minimum(np.searchsorted(rises, wanted), max(len(rises) - 1, 0))
+        known = rises[at] == wanted if len(rises) else np.zeros(len(wanted), dtype=np.bool_)
+        wanted[:] = np.where(known, order[at] if len(rises) else -1, -1)
+    both = (row >= 0) & (before >= 0) & (before < row)
+    result[row[both]] = before[both]
+    return result
+
+
+def _clock(time: OffsetArray, kind: TimeKind | None) -> FloatArray:
+    """Times as numbers: as they are, dates in seconds."""
+    clock = Tick(1.0, kind is TimeKind.FLOAT).clock(time)
+    return clock / 1e9 if kind is TimeKind.DATE else clock
+
+
+class _Beside:
+    """What columns without a role say, of all rows of all tables in their order; names of episodes, too."""
+
+    def __init__(self, plan: ReadPlan):
+        self.names = {columns.roles[EPISODE] for columns in plan.columns if EPISODE in columns.roles}
+        free = dict.fromkeys(
+            name
+            for table, columns in zip(plan.tables, plan.columns, strict=True)
+            for name in (() if table.metadata is not None else unused_names(table, columns.names))
+        )
+        self.codings = {name: _Coding() for name in [*list(free)[:MOST_COLUMNS], *sorted(self.names)]}
+        self.truncated: BoolArray
+        truncated: list[BoolArray] = []
+        sizes = [0]
+        for table, columns in zip(plan.tables, plan.columns, strict=True):
+            flag = columns.roles.get(TRUNCATED)
+            read = [name for name in self.codings if name in table.names]
+            rows = 0
+            for chunk in table.chunks([*read, *([flag] if flag else columns.names[:1])], _ragged(plan)):
+                for name, coding in self.codings.items():
+                    coding.add(chunk.columns[name]) if name in read else coding.skip(chunk.rows)
+                problems: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
+                nothing = np.zeros(chunk.rows, dtype=np.bool_)
+                column = None if flag is None else chunk.columns[flag]
+                is_cut = nothing if flag is None else truth_values(column, flag, table.path, problems)
+                truncated.append(is_cut)
+                rows += chunk.rows
+            sizes.append(rows)
+        self.truncated = np.concatenate([np.zeros(0, dtype=np.bool_), *truncated])
+        self._first = np.cumsum(sizes)
+
+    def index(self, place: OffsetArray) -> OffsetArray:
+        """Where rows stand among all of all tables, by their places."""
+        result: OffsetArray = self._first[place >> 40] + (place & ((1 << 40) - 1)) - 1
+        return result
+
+
+class HeldEpisodes:
+    """Keeps the transitions of whole episodes as they come, up to `MOST` steps: the log of their counts."""
+
+    def __init__(self) -> None:
+        self._parts: list[IndexArray] = []
+        self._held = self._left_out = 0
+
+    def add(self, transition: OffsetArray) -> None:
+        if self._left_out or self._held + len(transition) > MOST:
+            self._left_out += len(transition)
+            return
+        self._held += len(transition)
+        self._parts.append(transition.astype(np.int32))
+
+    def log(self, structure: Structure, model_hash: str) -> LazyLog:
+        """What was kept, as a log that is put together when it is asked for."""
+        parts, left_out = self._parts, self._left_out
+
+        def read() -> EpisodeLog:
+            transition = _flat([part.astype(np.int64) for part in parts])
+            episode = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+            log = EpisodeLog.of_episodes(transition, episode, len(parts), structure, model_hash)
+            return replace(log, rows_left_out=left_out)
+
+        return LazyLog(read)

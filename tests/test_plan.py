@@ -487,3 +487,22 @@ def test_the_command(
     assert "even with designed exploration" in captured.err
     assert run([*asked, "--gap", "0.1", "--above", "0.3"]) == 2
     assert "--gap, --optimality, --above and --budget" in capsys.readouterr().err
+
+
+def test_a_refuted_model_is_not_planned_for() -> None:
+    """Two coins that the model ties differ: more data do not help, and the first words say so."""
+    parameters = tr.Parameters.box(p=(0, 1))
+    (p,) = parameters.symbols()
+    rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "toss", {2: p, 3: 1 - p}), (2, "", {2: 1}), (3, "", {3: 1})]
+    problem = tr.build_from_rows(rows, parameters, labels={"lost": [3]}).problem('Pmin=? [ F "lost" ]')
+    rng = np.random.default_rng(7)
+    episodes = []
+    for _ in range(800):
+        second = (1, "toss", 3 if rng.random() < 0.9 else 2)
+        episodes.append([(0, "toss", 1), second] if rng.random() < 0.8 else [(0, "toss", 2)])
+    with pytest.raises(tr.CannotCertify, match="nothing to plan: the data contradict the model") as caught:
+        tr.plan(problem, episodes, gap=0.01, **OPTIONS)
+    assert "tightrope doctor" in str(caught.value)
+    outcome = tr.plan(problem, episodes, gap=0.01, refuted=True, **OPTIONS)
+    assert outcome.verdict.word.value == "contradicted"
+    assert outcome.headline() == "CONTRADICTED: the data refute the model"

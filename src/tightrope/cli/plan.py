@@ -87,6 +87,9 @@ class PlanRequest(SubjectOptions):
         bool,
         option("--generative", "How many draws of which choice, where every choice can be sampled at will."),
     ] = False
+    refuted: Annotated[
+        bool, option("--refuted", "Plan although the data refute the model; the exit code stays 1.")
+    ] = False
     assume_support: options.AssumeSupport = None
     coupled_gap: options.CoupledGap = None
     device: options.Device = DeviceName.CPU
@@ -102,7 +105,8 @@ class PlanRequest(SubjectOptions):
     def words(self) -> dict[str, Any]:
         """What goes to `tightrope.plan` as it is, where it is given."""
         given = {name: getattr(self, name) for name in WORDS.split()}
-        given |= {"generative": self.generative or None, "device": self.device.value}
+        given |= {name: getattr(self, name) or None for name in ("generative", "refuted")}
+        given["device"] = self.device.value
         return {name: value for name, value in given.items() if value is not None}
 
 

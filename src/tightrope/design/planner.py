@@ -87,7 +87,7 @@ from tightrope.regions.registry import build_region
 from tightrope.solver.solve import solve
 from tightrope.statistics.estimates import IntervalMethod, check_delta
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.verdict import Worth
+from tightrope.verdict import Word, Worth
 
 POINTS = 24
 """Of a curve."""
@@ -465,7 +465,11 @@ class NothingToPlan(CannotCertify):
     """The data refute the model; `verdict` says so, and what it rests on."""
 
     def __init__(self, contradiction: str, verdict: Worth):
-        super().__init__(f"there is nothing to plan: {contradiction}")
+        super().__init__(
+            f"there is nothing to plan: {contradiction}\nhint: more data make no wrong model right; "
+            "'tightrope doctor' (tr.doctor) says what is wrong and how to amend it; `refuted=True` plans all "
+            "the same"
+        )
         self.verdict = verdict
 
 
@@ -545,6 +549,7 @@ class PlanWords(TypedDict, total=False):
     avoid: str | None
     at_most: float | None
     generative: bool
+    refuted: bool
     region: str | None
     sets: SetsKind | str | None
     interval: IntervalMethod | str | None
@@ -558,11 +563,11 @@ class PlanWords(TypedDict, total=False):
 
 
 PLAN_DEFAULTS: dict[str, object] = {
-    name: False if name == "generative" else getattr(LearnOptions(), name, None)
+    name: False if name in ("generative", "refuted") else getattr(LearnOptions(), name, None)
     for name in PlanWords.__annotations__
 }
 
-OWN = ("optimality", "above", "budget", "within_cap", "cost", "avoid", "at_most", "generative")
+OWN = ("optimality", "above", "budget", "within_cap", "cost", "avoid", "at_most", "generative", "refuted")
 
 
 @spell_out(PLAN_DEFAULTS)
@@ -589,6 +594,7 @@ def plan(
     * `avoid`, `at_most`: the exploration meets states of this formula, such as '"crash"', with at most this
       probability, certified over all that the data leave possible.
     * `generative`: every choice can be sampled at will; how many draws of which one, instead of episodes.
+    * `refuted`: plan although the data refute the model, which is an error otherwise; the verdict says so.
     * `data`, `region`, `sets` and the other options are those of `learn`.
 
     >>> import tightrope as tr
@@ -623,8 +629,8 @@ def plan(
     options = replace(options, region=decisions.region)
     chain = Pipeline.start(question, counts, delta, options=options, policy=policy, progress=progress)
     result = chain.result(options)
-    if result.contradiction is not None:
-        raise NothingToPlan(result.contradiction, result.verdict)
+    if result.contradiction is not None or (result.verdict.word is Word.CONTRADICTED and not own["refuted"]):
+        raise NothingToPlan(result.verdict.why, result.verdict)
     planner = DrawPlanner if own["generative"] else Planner
     return planner(result, counts, target, explore).plan()
 

@@ -43,6 +43,7 @@ from .model.continuous import CTMC as CTMC
 from .model.continuous import IntervalCTMC as IntervalCTMC
 from .model.continuous import MarkovAutomaton as MarkovAutomaton
 from .model.continuous import ParametricCTMC as ParametricCTMC
+from .model.free import free as free
 from .model.mdp import MDP as MDP
 from .model.mdp import IntervalMDP as IntervalMDP
 from .model.numbers import exact as exact

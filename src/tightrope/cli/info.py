@@ -32,6 +32,7 @@ class InfoAnswer(msgspec.Struct, kw_only=True, frozen=True):
     choices: int
     transitions: int
     parameters: tuple[str, ...]
+    free_distributions: int
     domain: str
     expressions: int
     nonconstant_expressions: int
@@ -74,8 +75,9 @@ def describe(source: str, model: AnyModel | ParametricCTMC, seconds: float) -> I
         states=structure.states,
         choices=structure.choices,
         transitions=structure.transitions,
-        parameters=parametric.parameters.names if parametric else (),
-        domain=_domain_text(parametric.parameters) if parametric else "",
+        parameters=parametric.parameters.shown.names if parametric else (),
+        free_distributions=len(parametric.parameters.free) if parametric else 0,
+        domain=_domain_text(parametric.parameters.shown) if parametric else "",
         expressions=len(parametric.expressions) if parametric else 0,
         nonconstant_expressions=len(parametric.expressions.nonconstant) if parametric else 0,
         degree=parametric.expressions.degree if parametric else 0,
@@ -115,6 +117,8 @@ def _rows(facts: InfoAnswer) -> Iterator[tuple[str, str]]:
     if facts.parameters:
         yield "parameters", ", ".join(facts.parameters)
         yield "domain", facts.domain
+    if facts.free_distributions:
+        yield "free distributions", group(facts.free_distributions)
     if facts.expressions:
         detail = f", degree {facts.degree}" if facts.nonconstant_expressions else ""
         nonconstant = f"{group(facts.nonconstant_expressions)} not constant{detail}"

@@ -81,10 +81,10 @@ class Loaded(Generic[M]):
             return parse_point(at, names, "--at")
         if self.benchmark is not None:
             return self.benchmark.truth
-        if names:
+        if isinstance(model, ParametricMDP | ParametricCTMC) and names:
             raise InputError(
-                f"the model has parameters: {', '.join(names)}",
-                hint=f"say where to look with --at {','.join(f'{name}=…' for name in names)}",
+                f"the model has parameters: {model.parameters.listed}",
+                hint=f"say where to look with --at {model.parameters.example(',')}",
             )
         return ()
 

@@ -160,7 +160,7 @@ def with_numbers(model: Any, files: str) -> Any:
         return model
     if parameters.names:
         raise InputError(
-            f"{files} hold numbers only, and this model has parameters ({', '.join(parameters.names)})",
+            f"{files} hold numbers only, and this model has parameters ({parameters.listed})",
             hint='write the model at a point (`at={"p": 0.5}`), or write a .drn file',
         )
     return model.instantiate(())

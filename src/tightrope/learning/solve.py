@@ -99,10 +99,9 @@ def solve(
     model, query = question.model, question.query
     if isinstance(model, ParametricMDP | ParametricCTMC) and model.parameters.names:
         if not isinstance(model, ParametricMDP) or not query.supports(Task.DOMAIN):
-            example = ", ".join(f"{name}=…" for name in model.parameters.names)
             raise InputError(
-                f"the model has parameters: {', '.join(model.parameters.names)}",
-                hint=f"say where to look: problem.at({example})",
+                f"the model has parameters: {model.parameters.listed}",
+                hint=f"say where to look: problem.at({model.parameters.example(', ')})",
             )
         what = "bounds over a whole domain"
         _refuse(

@@ -31,6 +31,7 @@ import numpy.typing as npt
 from tightrope.errors import InputError, check_type
 from tightrope.model import numbers as door
 from tightrope.model.builder import Probability, Row, build_from_rows
+from tightrope.model.free import Free
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import double
 from tightrope.model.parameters import Parameters
@@ -392,12 +393,21 @@ def _add_up(
             f"in state {state}"
         )
     sums: dict[int, Function] = {}
+    free: dict[int, Free] = {}
     for number, outcome in enumerate(outcomes):
         probability = outcome[0] if given is None else given[number]
         if isinstance(probability, tuple):
             raise InputError("`probabilities` gives an interval: parameters and intervals do not go together")
-        sums[outcome[1]] = sums.get(outcome[1], Polynomial({})) + probability
-    return {**sums}
+        if isinstance(probability, Free):
+            free[outcome[1]] = probability
+        else:
+            sums[outcome[1]] = sums.get(outcome[1], Polynomial({})) + probability
+    if both := sorted(free.keys() & sums.keys()):
+        raise InputError(
+            f"`probabilities` has a free and another outcome of action {action} in state {state} that lead "
+            f"to state {both[0]}"
+        )
+    return {**sums, **free}
 
 
 def _table(env: Any) -> list[list[list[Outcome]]]:

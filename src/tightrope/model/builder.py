@@ -11,7 +11,8 @@
     model = build_from_function(2, successors, parameters, labels={"home": lambda x: x == 4})
 
 A probability is a number, text ("1/3"), a polynomial in the parameters, a quotient of two (`p / (p +
-q)`), or a pair (lower, upper); one pair anywhere makes the model an interval model. Numbers are exact:
+q)`), `free` (`tightrope.model.free`), or a pair (lower, upper); one pair anywhere makes the model an
+interval model. Numbers are exact:
 0.1 is one tenth. Probabilities of 0 are dropped. Equal keys of a distribution cannot occur, so nothing
 merges. A rate of a chain in continuous time is such a number of at least 0, but no quotient; a state that
 nothing leaves gets a self-loop with rate 1 and the label "deadlock".
@@ -28,6 +29,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -36,6 +38,7 @@ from tightrope.errors import InputError, check_type
 from tightrope.model import numbers as door
 from tightrope.model.continuous import IntervalCTMC, ParametricCTMC, rate_box
 from tightrope.model.expressions import ExpressionTable
+from tightrope.model.free import Free, FreeRows
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.numbers import Number, double, doubles, exact
 from tightrope.model.parameters import Parameters
@@ -47,7 +50,7 @@ from tightrope.numerics.rationals import RationalArray
 
 State = TypeVar("State", bound=Hashable)
 
-Probability = Function | Number | tuple[Number, Number]
+Probability = Function | Number | tuple[Number, Number] | Free
 Value = TypeVar("Value", bound=Probability)
 Row = tuple[int, str, Mapping[int, Probability]]
 """(state, action, {successor: probability}); a state may have several rows with one action."""
@@ -191,7 +194,9 @@ def build_from_rows(
         OwnStates(range(total) if own_states is None else own_states),
     )
     has_intervals = any(isinstance(p, tuple) for p in probabilities)
-    exact_ones = None if has_intervals else [as_function(cast(Function, p)) for p in probabilities]
+    exact_ones = None
+    if not has_intervals:
+        exact_ones, parameters = _write_out_free(structure, probabilities, parameters)
     structure = with_rewards(
         structure,
         parameters.names,
@@ -206,6 +211,19 @@ def build_from_rows(
     used = np.array([table.add(p) for p in exact_ones], dtype=np.int32)
     expressions, renumbered = table.freeze(used)
     return ParametricMDP(structure, renumbered, expressions, parameters)
+
+
+def _write_out_free(
+    structure: Structure, probabilities: Sequence[Probability], parameters: Parameters
+) -> tuple[list[Function], Parameters]:
+    """The probabilities as functions, free rows with coordinates of their own behind the parameters."""
+    listed = [p if isinstance(p, Free) else as_function(cast(Function, p)) for p in probabilities]
+    if not any(isinstance(p, Free) for p in listed):
+        return cast(list[Function], listed), parameters
+    rows, functions = FreeRows(parameters), list[Function]()
+    for choice, (first, last) in enumerate(pairwise(structure.transition_start.tolist())):
+        functions += rows.row(listed[first:last], structure.choice_name(choice))
+    return functions, rows.parameters
 
 
 def check_arguments(
@@ -294,6 +312,10 @@ def _interval_model(structure: Structure, probabilities: Sequence[Probability]) 
     """Bounds rounded outward to float64: the model holds every distribution that was meant."""
     bounds: list[door.Bounds] = []
     for p in probabilities:
+        if isinstance(p, Free):
+            raise InputError(
+                "a model cannot have both intervals and free rows", hint="write (0, 1) in place of free"
+            )
         if isinstance(p, RationalFunction) or (isinstance(p, Polynomial) and not p.is_constant):
             raise InputError("a model cannot have both intervals and parameters on its transitions")
         low, high = (as_polynomial(end).constant_term for end in (p if isinstance(p, tuple) else (p, p)))
@@ -316,6 +338,8 @@ def settled_model(structure: Structure, bounds: Sequence[door.Bounds]) -> Interv
 
 def is_zero(probability: Probability) -> bool:
     """Whether a transition cannot happen, so that the model does not have it."""
+    if isinstance(probability, Free):
+        return False
     if isinstance(probability, tuple):
         return exact(probability[1]) == 0
     return as_function(probability) == Polynomial({})

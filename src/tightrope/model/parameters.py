@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fractions import Fraction
 from itertools import product
@@ -70,9 +70,33 @@ class LinearConstraint:
         return f"{left or '0'} {'=' if self.is_equality else '<='} {self.bound}"
 
 
+@dataclass(frozen=True)
+class FreeDistribution:
+    """A distribution that is unknown altogether: coordinates first, first + 1, … of the domain are the
+    probabilities of all outcomes but the last. Choices share it where it has a name (`tightrope.model.free`).
+    """
+
+    first: int
+    outcomes: int
+    name: str | None = None
+
+    @property
+    def coordinates(self) -> range:
+        return range(self.first, self.first + self.outcomes - 1)
+
+    @property
+    def probabilities(self) -> tuple[Polynomial, ...]:
+        """Of all outcomes, in order."""
+        own = [Polynomial.variable(i) for i in self.coordinates]
+        return (*own, Polynomial({(): Fraction(1)} | {((i, 1),): Fraction(-1) for i in self.coordinates}))
+
+
 @dataclass(frozen=True, repr=False)
 class Parameters(Record):
     """Names in order, a closed box, and constraints that cut it.
+
+    The coordinates of `free` distributions stand behind the parameters that have names of their own; people
+    are shown the latter (`shown`) and the number of the former.
 
     >>> parameters = Parameters.box(p=(0.1, 0.9), q=(0, "1/3"))
     >>> parameters.text(), parameters.contains({"p": 0.5, "q": 0})
@@ -83,6 +107,7 @@ class Parameters(Record):
     lower: tuple[Fraction, ...] = ()
     upper: tuple[Fraction, ...] = ()
     constraints: tuple[LinearConstraint, ...] = ()
+    free: tuple[FreeDistribution, ...] = ()
 
     def __post_init__(self) -> None:
         if len(set(self.names)) != len(self.names):
@@ -120,16 +145,60 @@ class Parameters(Record):
         zero, one = Fraction(0), Fraction(1)
         return cls(tuple(names), (zero,) * len(names), (one,) * len(names))
 
+    def with_free(self, distributions: Sequence[tuple[int, str | None]]) -> Parameters:
+        """With free distributions behind them, (outcomes, name) each."""
+        if not distributions:
+            return self
+        names, lower, upper = list(self.names), list(self.lower), list(self.upper)
+        free, zero, one = list(self.free), Fraction(0), Fraction(1)
+        taken = set(names)
+        for outcomes, name in distributions:
+            free.append(FreeDistribution(len(names), outcomes, name))
+            stem = f"free{len(free)}" if name is None else f"free_{re.sub(r'[^A-Za-z0-9_]', '_', name)}"
+            while any(f"{stem}_{i}" in taken for i in range(1, outcomes)):
+                stem += "_"
+            own = [f"{stem}_{i}" for i in range(1, outcomes)]
+            taken.update(own)
+            names += own
+            lower += [zero] * len(own)
+            upper += [one] * len(own)
+        size = len(names)
+        constraints = [
+            replace(each, coefficients=each.coefficients + (zero,) * (size - len(each.coefficients)))
+            for each in self.constraints
+        ]
+        for each in free[len(self.free) :]:
+            if each.outcomes > 2:
+                row = [zero] * size
+                row[each.first : each.first + each.outcomes - 1] = [one] * (each.outcomes - 1)
+                constraints.append(LinearConstraint(tuple(row), one))
+        return Parameters(tuple(names), tuple(lower), tuple(upper), tuple(constraints), tuple(free))
+
+    @property
+    def shown(self) -> Parameters:
+        """Those that have names of their own."""
+        if not self.free:
+            return self
+        size = self.free[0].first
+        constraints = tuple(
+            replace(each, coefficients=each.coefficients[:size])
+            for each in self.constraints
+            if any(each.coefficients[:size])
+        )
+        return Parameters(self.names[:size], self.lower[:size], self.upper[:size], constraints)
+
     def __len__(self) -> int:
         return len(self.names)
 
     def _title_(self) -> str:
-        return f"Parameters: {', '.join(self.names) or 'none'}"
+        return f"Parameters: {', '.join(self.shown.names) or 'none'}"
 
     def _facts_(self) -> Facts:
-        ends = zip(self.names, self.lower, self.upper, strict=True)
+        shown = self.shown
+        ends = zip(shown.names, shown.lower, shown.upper, strict=True)
         boxed = [(name, f"{low} to {high}") for name, low, high in ends]
-        return [*boxed, *(("where", constraint.text(self.names)) for constraint in self.constraints)]
+        where = [("where", constraint.text(shown.names)) for constraint in shown.constraints]
+        return [*boxed, *where, *([("free distributions", str(len(self.free)))] if self.free else [])]
 
     def index(self, name: str) -> int:
         return self.names.index(name)
@@ -154,6 +223,12 @@ class Parameters(Record):
             meant = f"did you mean '{close[0]}'? " if close else ""
             raise InputError(f"{unknown[0]!r} is not a parameter", hint=meant + self._list_bounds())
         if missing := [name for name in self.names if name not in values]:
+            if self.free and missing[0] in self.names[self.free[0].first :]:
+                raise InputError(
+                    f"no value for '{missing[0]}': the probabilities of {len(self.free)} free "
+                    f"distribution{'' if len(self.free) == 1 else 's'} belong to a point, too",
+                    hint="give all coordinates of `model.parameters.names`, or ask over the whole domain",
+                )
             raise InputError(f"no value for parameter '{missing[0]}'", hint=self._list_bounds())
         return tuple(exact_argument(values[name], f"parameter '{name}'") for name in self.names)
 
@@ -192,10 +267,44 @@ class Parameters(Record):
 
     def refuse_empty(self) -> None:
         """Refuse constraints that contradict each other."""
-        if domain_vertices(self) == []:
+        if any(domain_vertices(self.part(block)) == [] for block in self.blocks()):
             raise InputError(
                 f"the domain is empty: no point satisfies {self.text()}", hint="loosen `params` or `domain`"
             )
+
+    def blocks(self) -> list[list[int]]:
+        """The parameters, grouped: two are in one group where constraints link them, directly or through
+        others. The domain is the product of its parts.
+        """
+        linked = [[i for i, a in enumerate(each.coefficients) if a] for each in self.constraints]
+        root = list(range(len(self.names)))
+        for row in linked:
+            for i in row[1:]:
+                a, b = row[0], i
+                while root[a] != a:
+                    a = root[a]
+                while root[b] != b:
+                    b = root[b]
+                root[max(a, b)] = min(a, b)
+        groups: dict[int, list[int]] = {}
+        for i in range(len(root)):
+            while root[i] != root[root[i]]:
+                root[i] = root[root[i]]
+            groups.setdefault(root[i], []).append(i)
+        return list(groups.values())
+
+    def part(self, block: Sequence[int]) -> Parameters:
+        """The domain of some blocks' parameters alone."""
+        if len(block) == len(self.names):
+            return self
+        inside = set(block)
+        constraints = tuple(
+            replace(each, coefficients=tuple(each.coefficients[i] for i in block))
+            for each in self.constraints
+            if any(a and i in inside for i, a in enumerate(each.coefficients))
+        )
+        lower, upper = (tuple(column[i] for i in block) for column in (self.lower, self.upper))
+        return Parameters(tuple(self.names[i] for i in block), lower, upper, constraints)
 
     def text(self) -> str:
         """The domain in the syntax that `parse_domain` reads."""
@@ -206,8 +315,26 @@ class Parameters(Record):
         return ", ".join([*parts, *(constraint.text(self.names) for constraint in self.constraints)])
 
     def _list_bounds(self) -> str:
-        return f"the parameters are: {', '.join(self.names) or 'none'}"
+        return f"the parameters are: {self.listed or 'none'}"
 
+    @property
+    def listed(self) -> str:
+        """`p, q and 2 free distributions`."""
+        names = ", ".join(self.shown.names)
+        if not self.free:
+            return names
+        count = f"{len(self.free):,} free distribution{'' if len(self.free) == 1 else 's'}"
+        return f"{names} and {count}" if names else count
+
+    def example(self, separator: str) -> str:
+        """`p=…,q=…`, the first of many."""
+        names = self.names if len(self.names) <= _MOST_SHOWN else self.names[:_MOST_SHOWN]
+        more = f"{separator}…" * (len(names) < len(self.names))
+        return separator.join(f"{name}=…" for name in names) + more
+
+
+_MOST_SHOWN = 12
+"""Parameters in an example of a point."""
 
 _LONG = 10**40
 """Fractions of larger numbers are shown as decimals, with a few digits."""
@@ -240,6 +367,9 @@ Vertex = tuple[Fraction, ...]
 
 def domain_vertices(parameters: Parameters) -> list[Vertex] | None:
     """All vertices ([] for an empty domain), or None where there would be too many."""
+    if _is_simplex(parameters):
+        zero, one, size = Fraction(0), Fraction(1), len(parameters)
+        return [tuple(one if i == j else zero for i in range(size)) for j in range(-1, size)]
     sides = [
         (low,) if low == high else (low, high)
         for low, high in zip(parameters.lower, parameters.upper, strict=True)
@@ -264,6 +394,19 @@ def domain_vertices(parameters: Parameters) -> list[Vertex] | None:
         if not active or len(active) > 16 * MOST_CORNERS:
             break
     return list(active) if len(active) <= 16 * MOST_CORNERS else None
+
+
+def _is_simplex(parameters: Parameters) -> bool:
+    """Whether the domain is that of a distribution: x ≥ 0, Σ x ≤ 1."""
+    if len(parameters.constraints) != 1 or parameters.constraints[0].is_equality:
+        return False
+    (only,) = parameters.constraints
+    return (
+        only.bound == 1
+        and all(a == 1 for a in only.coefficients)
+        and not any(parameters.lower)
+        and all(x >= 1 for x in parameters.upper)
+    )
 
 
 def _cut(active: dict[Vertex, int], constraint: LinearConstraint, bit: int) -> dict[Vertex, int]:
@@ -329,7 +472,7 @@ def parse_box(
         bounds[name] = (low, high)
     inherited = dict(zip(names, zip(base.lower, base.upper, strict=True), strict=True))
     lower, upper = zip(*(inherited | bounds).values(), strict=True) if names else ((), ())
-    return Parameters(tuple(names), lower, upper, base.constraints)
+    return Parameters(tuple(names), lower, upper, base.constraints, base.free)
 
 
 def narrow_domain(base: Parameters, box: str | None, domain: str | None) -> Parameters:
@@ -401,6 +544,7 @@ def parse_domain(
         tuple(lower.get(name, low) for name, low in zip(names, base.lower, strict=True)),
         tuple(upper.get(name, high) for name, high in zip(names, base.upper, strict=True)),
         tuple(constraints),
+        base.free,
     )
 
 

@@ -17,13 +17,14 @@ import numpy as np
 from tightrope.errors import InputError
 from tightrope.model import numbers as door
 from tightrope.model.expressions import Expressions, Signatures
+from tightrope.model.free import free_choices
 from tightrope.model.mdp import MDP
 from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters, Point
 from tightrope.model.polynomial import Function, Polynomial, parts, quotient
 from tightrope.model.ranges import denominators, numerators, prove_ranges, prove_signs
 from tightrope.model.structure import Structure, Structured, frozen_array, release
-from tightrope.numerics.arrays import IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import Facts, remember
 
@@ -181,12 +182,28 @@ class ParametricMDP(Structured):
         distinct = (
             f"{len(table):,} distinct, {len(table.nonconstant):,} with parameters, degree {table.degree}"
         )
-        domain = [("domain", self.parameters.text())] if self.parameters.names else []
+        shown = self.parameters.shown
+        domain = [("domain", shown.text())] if shown.names else []
+        if self.parameters.free:
+            domain.append(("free distributions", f"{len(self.parameters.free):,}"))
         return [*domain, ("expressions", distinct), *self.structure._facts_()]
 
     @cached_property
     def signatures(self) -> Signatures:
         return Signatures.of(self.transition_start, self.expression, len(self.expressions))
+
+    @cached_property
+    def free(self) -> BoolArray:
+        """Which choices are free rows: every outcome of one free distribution (`tightrope.model.free`).
+
+        >>> import tightrope as tr
+        >>> rows = [(0, "a", {0: tr.free, 1: tr.free}), (1, "", {1: 1})]
+        >>> tr.build_from_rows(rows).free.tolist()
+        [True, False]
+        """
+        own = self.signatures
+        of_signature = free_choices(self.parameters, self.expressions, own.start, own.expression)
+        return of_signature[own.of_choice]
 
     def instantiate(self, point: Point | None = None, /, **values: Number) -> MDP:
         """The ordinary MDP at a point of the domain: `instantiate(p=0.5)`, `instantiate({"p": 0.5})`.

@@ -21,6 +21,10 @@ bounds are attained: a quotient of affine functions is monotone along every edge
   inside the domain with a value outside [0, 1] is a witness. The coefficients of both halves of a cell
   follow from its own by averaging neighbours (de Casteljau).
 
+A domain is a product of parts, groups of parameters that constraints link, and an expression is looked at on
+those that it touches: of hundreds of parameters a row of a model has a few. A distribution that is unknown
+altogether (x ≥ 0, Σ x ≤ 1) has its corners as vertices, and needs no linear program.
+
 A quotient f/g, g > 0, is a probability where f ≥ 0 and g − f ≥ 0; `prove_signs` shows that denominators
 keep their sign, or where they do not. Subdivision may run out of its budget, typically where an expression
 only touches 0 or 1 on a curve of the domain's boundary. Such an expression is reported as unproved, never
@@ -33,6 +37,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from itertools import product
 from math import comb, prod
 from typing import Any
@@ -351,7 +356,7 @@ class SignProof:
 
 def prove_signs(denominators: Expressions, parameters: Parameters) -> SignProof:
     """Decide for every polynomial that it is positive, or negative, everywhere in the domain."""
-    vertices = domain_vertices(parameters)
+    domain = _Domain(parameters)
     low, high = ranges_over_box(denominators, parameters.lower, parameters.upper)
     signs: list[int] = []
     for number, (least, most) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
@@ -360,8 +365,8 @@ def prove_signs(denominators: Expressions, parameters: Parameters) -> SignProof:
             continue
         g = denominators.polynomial(number)
         outcome: _Outcome = False
-        for sign in _likely_signs(g, vertices):
-            outcome = _settle(g * sign, parameters, vertices, _POSITIVE)
+        for sign in _likely_signs(g, domain):
+            outcome = _settle(g * sign, domain, _POSITIVE)
             if outcome is True:
                 signs.append(sign)
                 break
@@ -389,10 +394,11 @@ def denominator_bounds(
 
 def _distance_from_zero(g: Polynomial, parameters: Parameters, most: Fraction) -> Fraction:
     """A positive lower bound of g, which is positive on the domain though not on its box."""
-    vertices = domain_vertices(parameters)
-    candidate = min((g.evaluate(point) for point in vertices or ()), default=most)
+    domain = _Domain(parameters)
+    part, local = domain.around(g)
+    candidate = min((local.evaluate(point) for point in part.vertices or ()), default=most)
     for _ in range(_MOST_HALVINGS):
-        if _settle(g - candidate, parameters, vertices, _NOT_NEGATIVE) is True:
+        if _settle(g - candidate, domain, _NOT_NEGATIVE) is True:
             return candidate
         candidate /= 2
     raise InputError(
@@ -401,10 +407,11 @@ def _distance_from_zero(g: Polynomial, parameters: Parameters, most: Fraction) -
     )
 
 
-def _likely_signs(g: Polynomial, vertices: list[ExactPoint] | None) -> tuple[int, ...]:
-    if not vertices:
+def _likely_signs(g: Polynomial, domain: _Domain) -> tuple[int, ...]:
+    part, local = domain.around(g)
+    if not part.vertices:
         return 1, -1
-    return (1,) if g.evaluate(vertices[0]) > 0 else (-1,)
+    return (1,) if local.evaluate(part.vertices[0]) > 0 else (-1,)
 
 
 def prove_ranges(expressions: Expressions, parameters: Parameters, sign: Sequence[int] = ()) -> RangeProof:
@@ -413,10 +420,10 @@ def prove_ranges(expressions: Expressions, parameters: Parameters, sign: Sequenc
     suspects = np.flatnonzero((low < 0) | (high > 1)).tolist()
     if not suspects:
         return RangeProof(None, ())
-    vertices = domain_vertices(parameters)
+    domain = _Domain(parameters)
     unproved: list[int] = []
     for e in suspects:
-        outcome = _settle_function(expressions, e, parameters, vertices, sign)
+        outcome = _settle_function(expressions, e, domain, sign)
         if outcome is False:
             unproved.append(e)
         elif outcome is not True:
@@ -428,32 +435,92 @@ def prove_ranges(expressions: Expressions, parameters: Parameters, sign: Sequenc
 def _settle_function(
     expressions: Expressions,
     e: int,
-    parameters: Parameters,
-    vertices: list[ExactPoint] | None,
+    domain: _Domain,
     sign: Sequence[int],
 ) -> _Outcome:
     function = expressions.function(e)
     if isinstance(function, Polynomial):
-        return _settle(function, parameters, vertices)
+        return _settle(function, domain)
     side = sign[expressions.denominator_of[e]]
     settled = True
     for difference in (function.numerator, function.denominator - function.numerator):
-        outcome = _settle(difference * side, parameters, vertices, _NOT_NEGATIVE)
+        outcome = _settle(difference * side, domain, _NOT_NEGATIVE)
         if not isinstance(outcome, bool):
             return outcome[0], function.evaluate(outcome[0])
         settled = settled and outcome
     return settled
 
 
-def _settle(
-    polynomial: Polynomial,
-    parameters: Parameters,
-    vertices: list[ExactPoint] | None,
-    wanted: Between = _PROBABILITY,
-) -> _Outcome:
+@dataclass(frozen=True)
+class _Part:
+    """Some of the parameters, with the domain that these have by themselves."""
+
+    numbers: tuple[int, ...]
+    parameters: Parameters
+
+    @cached_property
+    def vertices(self) -> list[ExactPoint] | None:
+        return domain_vertices(self.parameters)
+
+    @cached_property
+    def some_point(self) -> ExactPoint | None:
+        if self.parameters.contains(self.parameters.lower):
+            return tuple(self.parameters.lower)
+        return next(iter(self.vertices or ()), None)
+
+
+class _Domain:
+    """A domain is the product of its parts, and an expression is settled on those that it touches: where
+    hundreds of parameters have constraints of their own, every proof is as small as these."""
+
+    def __init__(self, parameters: Parameters):
+        self.parameters = parameters
+        self._blocks = parameters.blocks()
+        self._block_of = {i: k for k, block in enumerate(self._blocks) for i in block}
+        self._parts: dict[tuple[int, ...], _Part] = {}
+
+    def around(self, polynomial: Polynomial) -> tuple[_Part, Polynomial]:
+        """The part that a polynomial lives on, and the polynomial there."""
+        part = self._part(tuple(sorted({self._block_of[v] for v in polynomial.variables})))
+        if len(part.numbers) == len(self.parameters):
+            return part, polynomial
+        place = {v: i for i, v in enumerate(part.numbers)}
+        terms = {tuple((place[v], e) for v, e in m): c for m, c in polynomial.terms.items()}
+        return part, Polynomial(terms)
+
+    def lift(self, part: _Part, point: ExactPoint) -> ExactPoint | None:
+        """A point of the domain with these coordinates; None where none is known."""
+        whole = dict(zip(part.numbers, point, strict=True))
+        for k, block in enumerate(self._blocks):
+            if block[0] not in whole:
+                other = self._part((k,))
+                if other.some_point is None:
+                    return None
+                whole.update(zip(block, other.some_point, strict=True))
+        return tuple(whole[i] for i in range(len(self.parameters)))
+
+    def _part(self, key: tuple[int, ...]) -> _Part:
+        if key not in self._parts:
+            numbers = tuple(sorted(i for k in key for i in self._blocks[k]))
+            self._parts[key] = _Part(numbers, self.parameters.part(numbers))
+        return self._parts[key]
+
+
+def _settle(polynomial: Polynomial, domain: _Domain, wanted: Between = _PROBABILITY) -> _Outcome:
     if polynomial.is_constant:
         value = polynomial.constant_term
-        return True if value in wanted else (tuple(parameters.lower), value)
+        return True if value in wanted else (tuple(domain.parameters.lower), value)
+    part, local = domain.around(polynomial)
+    outcome = _settle_on_part(local, part.parameters, part.vertices, wanted)
+    if isinstance(outcome, bool):
+        return outcome
+    point = domain.lift(part, outcome[0])
+    return False if point is None else (point, outcome[1])
+
+
+def _settle_on_part(
+    polynomial: Polynomial, parameters: Parameters, vertices: list[ExactPoint] | None, wanted: Between
+) -> _Outcome:
     on_corners = all(e == 1 for m in polynomial.terms for _, e in m) and not parameters.constraints
     if polynomial.degree == 1 or on_corners:
         points: Iterator[ExactPoint] | None = None

@@ -114,6 +114,12 @@ def build_rates(program: Program, **words: Unpack[BuildWords]) -> PrismRates:
     to be [0, LARGEST_RATE]."""
     if program.type is not ModelType.CTMC:
         raise InputError("this is no model in continuous time: its type is not ctmc", Location(program.file))
+    if program.free:
+        raise program.error(
+            "a rate cannot be free: nothing would bound it",
+            program.free[0].position,
+            "let it be a constant without a value: a parameter",
+        )
     if program.is_interval:
         raise InputError(
             "intervals of rates are not read",

@@ -261,10 +261,9 @@ def _subject(
     model = require_discrete(query.model)
     if isinstance(model, ParametricMDP):
         if model.parameters.names:
-            example = ", ".join(f"{name}=…" for name in model.parameters.names)
             raise InputError(
-                f"the model has parameters: {', '.join(model.parameters.names)}",
-                hint=f"say where to look: problem.at({example})",
+                f"the model has parameters: {model.parameters.listed}",
+                hint=f"say where to look: problem.at({model.parameters.example(', ')})",
             )
         model = model.instantiate()
     return model, query.objective.on(model.structure)

@@ -172,6 +172,8 @@ def _header(model: Model | Continuous, structure: Structure) -> Iterator[str]:
     if not isinstance(model, IntervalCTMC):
         labels = tuple(labels_of(structure))
         yield Notes(VERSION, parameters.text(), labels, structure.action_names, rewards).text()
+    if parameters.free:
+        yield f"// {parameters.listed}: free rows are written as parameters, {parameters.names[-1]} the last"
     discrete = "DTMC" if structure.is_chain else "MDP"
     yield f"@type: {'CTMC' if isinstance(model, Continuous) else discrete}"
     yield f"@value_type: {_value_type(model)}"

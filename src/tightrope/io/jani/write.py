@@ -56,6 +56,10 @@ class _ProgramWriter:
     def __init__(self, program: Program):
         if program.is_interval:
             raise InputError("JANI has no interval probabilities", hint="write DRN or UMB, which have")
+        if program.free:
+            raise InputError(
+                "JANI has no free rows", hint="write DRN, which has them as parameters, and that as JANI"
+            )
         if len(program.initial_values) > 1:
             raise InputError(
                 "several initial states are not written as JANI", hint="write DRN or UMB, which have them"

@@ -54,7 +54,8 @@ def _expand(
     variables = _variables(model, modules, expander)
     synchronisations = compose(modules, model.system) if ready is None else ready
     checked = synchronisations if ready is None else ()
-    expanded = _modules(model, modules, variables, expander, checked)
+    commands = CommandExpander(modules, variables, expander, checked, allows_free=syntax.FREE not in scope)
+    expanded = _modules(model, modules, commands)
     is_interval = any(
         update.upper is not None
         for module in expanded
@@ -75,6 +76,7 @@ def _expand(
         synchronisations=synchronisations,
         initial_values=_initial_values(model, variables, expander),
         formulas=MappingProxyType(expanded_formulas),
+        free=tuple(commands.free),
     )
 
 
@@ -106,11 +108,8 @@ def _initial_values(
 def _modules(
     model: syntax.ModelFile,
     modules: tuple[syntax.Module, ...],
-    variables: tuple[StateVariable, ...],
-    expander: Expander,
-    synchronisations: tuple[Synchronisation, ...],
+    commands: CommandExpander,
 ) -> tuple[syntax.Module, ...]:
-    commands = CommandExpander(modules, variables, expander, synchronisations)
     result = []
     for written, module in zip(model.modules, modules, strict=True):
         try:

@@ -15,7 +15,7 @@ from itertools import product
 
 from tightrope.prism.expand.constants import Expander
 from tightrope.prism.expand.expressions import Inliner, rename
-from tightrope.prism.expand.program import StateVariable, Synchronisation
+from tightrope.prism.expand.program import FreeUpdates, StateVariable, Synchronisation
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.syntax import (
     ActionRenaming,
@@ -308,7 +308,10 @@ class CommandExpander:
         variables: Sequence[StateVariable],
         expander: Expander,
         synchronisations: Sequence[Synchronisation],
+        allows_free: bool = True,
     ):
+        self.free: list[FreeUpdates] = []
+        self._allows_free = allows_free
         self._expander = expander
         self._variables = {variable.name: variable for variable in variables}
         self._moving_together: dict[tuple[str, str | None], list[str]] = {}
@@ -331,8 +334,77 @@ class CommandExpander:
 
     def _command(self, command: syntax.GuardedCommand, module: syntax.Module) -> syntax.GuardedCommand:
         guard = self._expander.plain(command.guard, syntax.Type.BOOL, "a guard", "a guard")
-        updates = tuple(self._update(update, command, module) for update in command.updates)
+        marks = [self._free_name(update) for update in command.updates]
+        written = command.updates
+        if any(mark is not None for mark in marks):
+            written = self._without_free(command, marks)
+        updates = tuple(self._update(update, command, module) for update in written)
+        if any(mark is not None for mark in marks):
+            updates = self._with_free(command, updates, marks)
         return syntax.GuardedCommand(command.action, guard, updates, command.position)
+
+    def _free_name(self, update: syntax.CommandUpdate) -> str | None:
+        """The name of a free distribution, "" for one without; None for another probability."""
+        match update.probability:
+            case syntax.Name(name) if name == syntax.FREE and self._allows_free and update.upper is None:
+                return ""
+            case syntax.Call(function, (syntax.Label(name),)) if function == syntax.FREE:
+                return name
+        return None
+
+    def _without_free(
+        self, command: syntax.GuardedCommand, marks: Sequence[str | None]
+    ) -> tuple[syntax.CommandUpdate, ...]:
+        """The updates of a command with free ones, whose probabilities are still to come."""
+        if self._is_interval:
+            raise Complaint(
+                "a model has free probabilities or intervals, not both",
+                command.position,
+                "[0, 1] in place of free says the same here",
+            )
+        if len({mark for mark in marks if mark is not None}) > 1:
+            raise Complaint("free probabilities of different names in one command", command.position)
+        one = syntax.Literal(1, syntax.Type.INT)
+        return tuple(
+            update if mark is None else replace(update, probability=one)
+            for update, mark in zip(command.updates, marks, strict=True)
+        )
+
+    def _with_free(
+        self,
+        command: syntax.GuardedCommand,
+        updates: tuple[syntax.CommandUpdate, ...],
+        marks: Sequence[str | None],
+    ) -> tuple[syntax.CommandUpdate, ...]:
+        """Free updates share out what the others leave: all but the last by a name, the last has the rest."""
+        places = [place for place, mark in enumerate(marks) if mark is not None]
+        shared, at = next(mark for mark in marks if mark is not None) or None, updates[places[0]].position
+        names: tuple[str, ...]
+        if known := next((one for one in self.free if shared and one.shared == shared), None):
+            names = known.names
+            if len(names) != len(places) - 1:
+                raise Complaint(
+                    f'free("{shared}") has {len(places)} outcomes here and {len(names) + 1} elsewhere',
+                    at,
+                    f"the other is in line {known.position.line}; those that share one have as many outcomes",
+                )
+        else:
+            names = tuple(f"free {len(self.free)}.{i}" for i in range(1, len(places)))
+            self.free.append(FreeUpdates(names, shared, at))
+        one: syntax.Expression = syntax.Literal(1, syntax.Type.INT)
+        left = one
+        for update, mark in zip(updates, marks, strict=True):
+            if mark is None:
+                left = syntax.Binary("-", left, update.probability)
+        own: list[syntax.Expression] = [syntax.Name(name) for name in names]
+        last = one
+        for symbol in own:
+            last = syntax.Binary("-", last, symbol)
+        result = list(updates)
+        for place, share in zip(places, [*own, last], strict=True):
+            probability = share if left is one else syntax.Binary("*", left, share)
+            result[place] = replace(updates[place], probability=probability)
+        return tuple(result)
 
     def _update(
         self, update: syntax.CommandUpdate, command: syntax.GuardedCommand, module: syntax.Module

@@ -57,6 +57,15 @@ class Synchronisation:
 
 
 @dataclass(frozen=True)
+class FreeUpdates:
+    """The free updates of one command: names that stand for the probabilities of all but the last of them."""
+
+    names: tuple[str, ...]
+    shared: str | None
+    position: syntax.Position
+
+
+@dataclass(frozen=True)
 class Program:
     """Everything the explorer needs. `variables` are in declaration order, globals first.
 
@@ -79,6 +88,12 @@ class Program:
     initial_values: tuple[tuple[int, ...], ...]
     """The initial states, each as the values of all variables."""
     formulas: Mapping[str, syntax.Expression] = field(default_factory=dict)
+    free: tuple[FreeUpdates, ...] = ()
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The parameters, and behind them what stands for free probabilities until all states are known."""
+        return (*self.parameters, *(name for each in self.free for name in each.names))
 
     @property
     def has_unbounded(self) -> bool:

@@ -491,7 +491,7 @@ class StateSpace:
         self.scope = Scope(
             self.number,
             frozenset(v.name for v in self.variables if v.type is Type.BOOL),
-            {name: i for i, name in enumerate(program.parameters)},
+            {name: i for i, name in enumerate(program.symbols)},
         )
 
     def compiler(self, ranges: list[tuple[int, int]] | None = None) -> Compiler:

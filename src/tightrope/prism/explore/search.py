@@ -19,12 +19,14 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
 import numpy as np
 
 from tightrope.model import numbers as door
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.expressions import Expressions
+from tightrope.model.free import FreeCommand, split_commands
 from tightrope.model.mdp import FactoredRows, IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -32,7 +34,7 @@ from tightrope.model.polynomial import PolynomialArray
 from tightrope.model.structure import UNLABELLED, ParametricReward, RewardStructure, Structure, release
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import is_interpreting
-from tightrope.prism.expand.program import Definitions, Program
+from tightrope.prism.expand.program import Definitions, FreeUpdates, Program
 from tightrope.prism.explore.assemble import Assembler, ModelRows, without
 from tightrope.prism.explore.commands import CommandGroup, TooWideError, groups
 from tightrope.prism.explore.compile import Compiler, StateSpace, polynomials
@@ -170,7 +172,7 @@ def _explore(
     warn: Warn | None,
 ) -> tuple[ParametricMDP | IntervalMDP, bool]:
     intervals = IntervalProbabilities()
-    plain = PolynomialProbabilities(program.parameters)
+    plain = PolynomialProbabilities(program.symbols)
     search = Search.of(program, stop, intervals if program.is_interval else plain)
     run_search(search, progress)
     space, states, assembler, actions = search.space, search.states, search.assembler, search.actions
@@ -195,11 +197,49 @@ def _explore(
         own = lower[rows.probability], upper[rows.probability]
         model = IntervalMDP(structure, *own, factored=factored)
         return model, bool(rows.stopped.any())
-    expressions, expression = plain.table.freeze(rows.probability)
+    domain = Parameters.unit_box(program.parameters) if parameters is None else parameters
+    if program.free:
+        expressions, expression, domain = _split_free(program, plain, rows, domain)
+        structure = replace(structure, rewards=_over(structure, domain.names))
+    else:
+        expressions, expression = plain.table.freeze(rows.probability)
     check_table(program, structure, expressions, expression)
     release(expression)
-    domain = Parameters.unit_box(program.parameters) if parameters is None else parameters
     return ParametricMDP(structure, expression, expressions, domain), bool(rows.stopped.any())
+
+
+def _split_free(
+    program: Program, plain: PolynomialProbabilities, rows: ModelRows, parameters: Parameters
+) -> tuple[Expressions, IndexArray, Parameters]:
+    """Free commands written out: every choice has a distribution of its own, or that of a name."""
+    commands, first = [], len(program.parameters)
+
+    def refusing(updates: FreeUpdates) -> Callable[[str, str], NoReturn]:
+        def refuse(message: str, hint: str) -> NoReturn:
+            raise Complaint(message, updates.position, hint)
+
+        return refuse
+
+    for each in program.free:
+        commands.append(FreeCommand(first, len(each.names) + 1, each.shared, refusing(each)))
+        first += len(each.names)
+    used, number = np.unique(rows.probability, return_inverse=True)
+    functions = plain.table.functions(used.astype(np.int64))
+    return split_commands(
+        functions, number.astype(np.int32).reshape(-1), rows.transition_start, parameters, commands
+    )
+
+
+def _over(structure: Structure, names: tuple[str, ...]) -> dict[str, RewardStructure]:
+    """The rewards, those with parameters over all coordinates."""
+    return {
+        key: ParametricReward(
+            each.name, replace(each.expressions, parameter_names=names), each.expression, each.by_transition
+        )
+        if isinstance(each, ParametricReward)
+        else each
+        for key, each in structure.rewards.items()
+    }
 
 
 def resolved(rows: ModelRows, probabilities: PolynomialProbabilities) -> ModelRows:

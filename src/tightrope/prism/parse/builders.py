@@ -238,6 +238,14 @@ class ModelBuilder(DeclarationBuilder):
         assignments, position = _assignments(parts)
         return syntax.CommandUpdate(probability, None, assignments, position_of(probability) or position)
 
+    def named_free_update(self, word: Token, *parts: syntax.Assignment | Position) -> syntax.CommandUpdate:
+        """`free("name") : …`"""
+        name, place = word.split('"')[1], at(word)
+        if not name:
+            raise Complaint("the name of a free distribution is empty", place)
+        call = syntax.Call(syntax.FREE, (syntax.Label(name, place),), place)
+        return syntax.CommandUpdate(call, None, _assignments(parts)[0], place)
+
     def interval_update(
         self, bracket: Token, lower: Expression, upper: Expression, *parts: syntax.Assignment | Position
     ) -> syntax.CommandUpdate:

@@ -97,7 +97,7 @@ class Conditional(Expression):
 
 @dataclass(frozen=True)
 class Call(Expression):
-    """`function` is one of `min max floor ceil round pow mod log`."""
+    """`function` is one of `min max floor ceil round pow mod log`, or `free` of a label in an update."""
 
     function: str
     arguments: tuple[Expression, ...]
@@ -105,6 +105,10 @@ class Call(Expression):
 
 
 # --- models --------------------------------------------------------------------------------
+
+
+FREE = "free"
+"""In place of a probability: nothing is known of it (`tightrope.model.free`)."""
 
 
 class ModelType(Enum):

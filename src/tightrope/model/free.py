@@ -1,0 +1,233 @@
+"""Free rows: choices whose distribution is unknown altogether, without parameters of its own.
+
+In PRISM text a row says `free` in place of its probabilities, in Python `tr.free`:
+
+    [a] s=0 -> free : (s'=1) + free : (s'=2);
+    build_from_rows([(0, "a", {1: tr.free, 2: tr.free})])
+
+*Which reading.* Every choice (state and action) has a free distribution of its own: a command that is enabled
+in a hundred states makes a hundred. `free("name")` is one distribution for all choices that say this name;
+the first outcome of one is the first of the others, in the order written, and so on: a tie. Beside numbers
+the rest is free: `0.2 : (s'=0) + free : (s'=1) + free : (s'=2)` has 0.8 to share out. Outcomes that lead to
+the same state are one outcome.
+
+*What it is.* A distribution over k outcomes is k − 1 coordinates x ≥ 0 with Σ x ≤ 1 (`FreeDistribution`), the
+last outcome has 1 − Σ x. They stand behind the parameters in `Parameters`, in its box and its constraints, so
+that data, regions, sets, solvers and certificates need to know nothing of them. `Parameters.free` lists the
+distributions, `Parameters.shown` leaves their coordinates out, `ParametricMDP.free` says which choices are
+free rows. That probabilities stay within [0, 1] is plain from the corners of each simplex.
+
+*What commands do together.* A free command may move with others that are certain, or whose probabilities are
+numbers: what comes out is affine in one free distribution. Products of two, or of one with parameters, are
+not, and are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NoReturn
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.model.expressions import Expressions, ExpressionTable
+from tightrope.model.parameters import FreeDistribution, Parameters
+from tightrope.model.polynomial import Function, Polynomial
+from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+
+MOST_COORDINATES = 5000
+"""Of all free distributions of a model together: tables of parameters are dense."""
+
+
+@dataclass(frozen=True)
+class Free:
+    """A probability of which nothing is known; those of one name are one distribution.
+
+    >>> import tightrope as tr
+    >>> rows = [(0, "a", {1: tr.free, 2: tr.free}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> model = tr.build_from_rows(rows, labels={"goal": [1]})
+    >>> len(model.parameters.free), model.parameters.shown.names
+    (1, ())
+    >>> tr.free("die")
+    free('die')
+    """
+
+    name: str | None = None
+
+    def __call__(self, name: str) -> Free:
+        if not isinstance(name, str) or not name:
+            raise InputError(f"a free distribution is named by a text, not by {name!r}", hint='free("name")')
+        return Free(name)
+
+    def __repr__(self) -> str:
+        return "free" if self.name is None else f"free({self.name!r})"
+
+
+free = Free()
+
+
+class FreeRows:
+    """Gives coordinates to the free distributions of a model, in the order in which they come."""
+
+    def __init__(self, parameters: Parameters):
+        self._base = parameters
+        self._next = len(parameters)
+        self._asked: list[tuple[int, str | None]] = []
+        self._named: dict[str, FreeDistribution] = {}
+
+    def distribution(self, outcomes: int, name: str | None = None) -> FreeDistribution:
+        """A new one, or that of the name."""
+        if name is not None and name in self._named:
+            known = self._named[name]
+            if known.outcomes != outcomes:
+                raise InputError(
+                    f'free("{name}") has {known.outcomes} outcomes at one choice and {outcomes} at another',
+                    hint="choices that share a free distribution have the same number of outcomes",
+                )
+            return known
+        made = FreeDistribution(self._next, outcomes, name)
+        self._next += outcomes - 1
+        if self._next - len(self._base) > MOST_COORDINATES:
+            raise InputError(
+                f"the free distributions of this model have more than {MOST_COORDINATES:,} unknown "
+                "probabilities: every choice has one of its own",
+                hint='give those that are alike a name, free("name"), or use parameters',
+            )
+        self._asked.append((outcomes, name))
+        if name is not None:
+            self._named[name] = made
+        return made
+
+    def row(self, probabilities: Sequence[Function | Free], where: str) -> list[Function]:
+        """The probabilities of one choice, with the free ones written out."""
+        marks = [p for p in probabilities if isinstance(p, Free)]
+        if not marks:
+            return [p for p in probabilities if not isinstance(p, Free)]
+        if any(mark != marks[0] for mark in marks):
+            raise InputError(f"{where}: free probabilities of different names in one row")
+        rest: Function = Polynomial.constant(1)
+        for p in probabilities:
+            if not isinstance(p, Free):
+                rest = rest - p
+        if not isinstance(rest, Polynomial) or not rest.is_constant:
+            raise InputError(
+                f"{where}: beside free probabilities there are parameters, and what is left is no number",
+                hint="write this row with parameters alone, or without any",
+            )
+        if rest.constant_term <= 0:
+            raise InputError(
+                f"{where}: the numbers sum to {1 - rest.constant_term}, nothing is left for free"
+            )
+        if len(marks) == 1:
+            return [rest if isinstance(p, Free) else p for p in probabilities]
+        own = iter(self.distribution(len(marks), marks[0].name).probabilities)
+        return [next(own) * rest.constant_term if isinstance(p, Free) else p for p in probabilities]
+
+    @property
+    def parameters(self) -> Parameters:
+        """With all that were given so far."""
+        return self._base.with_free(self._asked)
+
+
+@dataclass(frozen=True)
+class FreeCommand:
+    """The stand-ins of a command's free distribution while states are explored: variables `first`, … of its
+    expressions, one for each outcome but the last."""
+
+    first: int
+    outcomes: int
+    name: str | None
+    refuse: Callable[[str, str], NoReturn]
+
+
+def split_commands(
+    functions: Sequence[Function],
+    number: IndexArray,
+    transition_start: OffsetArray,
+    parameters: Parameters,
+    commands: Sequence[FreeCommand],
+) -> tuple[Expressions, IndexArray, Parameters]:
+    """Every choice its own free distribution in place of its command's.
+
+    `number[t]` is the function of transition t. A row that is affine in the outcomes x of one command is a
+    column of numbers for each outcome, what it is where this outcome is certain; equal columns cannot be told
+    apart and are one outcome.
+    """
+    owner = {v: c for c in commands for v in range(c.first, c.first + c.outcomes - 1)}
+    touched = np.array([any(v in owner for v in f.variables) for f in functions], dtype=np.bool_)
+    rows, result = FreeRows(parameters), list[Function | None](None for _ in number)
+    analysed: dict[tuple[int, ...], tuple[FreeCommand, list[list[Fraction]]]] = {}
+    starts = transition_start.tolist()
+    for choice in np.unique(_choice_of(transition_start)[touched[number]]).tolist():
+        span = range(starts[choice], starts[choice + 1])
+        key = tuple(number[span.start : span.stop].tolist())
+        if key not in analysed:
+            analysed[key] = _columns([functions[e] for e in key], owner)
+        command, columns = analysed[key]
+        try:
+            distribution = rows.distribution(len(columns), command.name) if len(columns) > 1 else None
+        except InputError as error:
+            command.refuse(error.message, error.hint or "")
+        weights = (Polynomial.constant(1),) if distribution is None else distribution.probabilities
+        for place, t in enumerate(span):
+            total = Polynomial({})
+            for weight, column in zip(weights, columns, strict=True):
+                total = total + weight * column[place]
+            result[t] = total
+    domain = rows.parameters
+    table = ExpressionTable(domain.names)
+    plain = {e: table.add(functions[e]) for e in np.unique(number[~touched[number]]).tolist()}
+    used = [plain[e] if f is None else table.add(f) for e, f in zip(number.tolist(), result, strict=True)]
+    return *table.freeze(np.array(used, dtype=np.int32)), domain
+
+
+def _choice_of(transition_start: OffsetArray) -> OffsetArray:
+    return np.repeat(np.arange(len(transition_start) - 1), np.diff(transition_start))
+
+
+def _columns(
+    row: Sequence[Function], owner: Mapping[int, FreeCommand]
+) -> tuple[FreeCommand, list[list[Fraction]]]:
+    """The command whose outcomes a row is affine in, and what the row is where each of them is certain."""
+    found = {owner[v].first: owner[v] for f in row for v in f.variables if v in owner}
+    command = next(iter(found.values()))
+    if len(found) > 1:
+        command.refuse(
+            "two free commands make one choice: what they do together is no free distribution",
+            "let one of them be certain, or write one command for both",
+        )
+    columns: list[list[Fraction]] = []
+    for i in range(command.outcomes):
+        column = []
+        for f in row:
+            if not isinstance(f, Polynomial) or any(v not in owner for v in f.variables) or f.degree > 1:
+                command.refuse(
+                    "free probabilities and parameters make one choice: that is no free distribution",
+                    "let the other probabilities be numbers, or write this command with parameters",
+                )
+            terms = f.terms
+            column.append(terms.get((), Fraction(0)) + terms.get(((command.first + i, 1),), Fraction(0)))
+        if min(column) < 0:
+            command.refuse("the numbers beside free sum to more than 1", "nothing is left for the free ones")
+        if command.name is not None or column not in columns:
+            columns.append(column)
+    return command, columns
+
+
+def free_choices(
+    parameters: Parameters, expressions: Expressions, start: OffsetArray, members: IndexArray
+) -> BoolArray:
+    """Which rows (members[start[k]:start[k + 1]]) are all outcomes of one free distribution."""
+    owner: dict[int, int] = {}
+    for n, each in enumerate(parameters.free):
+        for f in each.probabilities:
+            if (e := expressions.index_of(f)) is not None:
+                owner[e] = n
+    result = np.zeros(len(start) - 1, dtype=np.bool_)
+    for k in range(len(result)):
+        row = members[start[k] : start[k + 1]].tolist()
+        own = {owner.get(e, -1) for e in row}
+        result[k] = own != {-1} and len(own) == 1 and len(set(row)) == parameters.free[own.pop()].outcomes
+    return result

@@ -71,6 +71,7 @@ def test_json_has_the_promised_keys(capsys: pytest.CaptureFixture[str]) -> None:
         "choices": 6,
         "transitions": 10,
         "parameters": ["p", "q"],
+        "free_distributions": 0,
         "domain": "0.1<=p<=0.9, 0<=q<=1",
         "expressions": 5,
         "nonconstant_expressions": 4,

@@ -70,10 +70,20 @@ def is_covered(name: str) -> bool:
     if name.startswith(("point", "interval", "plain", "parameter", "newest")):
         others = ("average", "least-average", "share", "temporal", "rarely", "settles", "follows", "costs")
         return kind not in others
-    return name in ("walk/anytime/tied", "walk/events/tied", "domain/expression")
+    return name in LEARNED and name != "domain/coupled"
 
 
-LEARNED = ["domain/expression", "domain/rectangular", "walk/anytime/tied", "walk/events/tied"]
+LEARNED = [
+    "domain/expression",
+    "domain/rectangular",
+    "domain/coupled",
+    "walk/anytime/tied",
+    "walk/events/tied",
+    "walk/polytope/rectangular",
+    "walk/polytope/discounted",
+    "walk/polytope/bounded",
+    "spread/polytope/rectangular",
+]
 HONEST = [*(one.name for one in (*VALUES, *TIMED)), *LEARNED]
 COVERED = [name for name in HONEST if is_covered(name)]
 

@@ -422,13 +422,20 @@ let high_term x0 lam0 e =
      then e.hi
      else e.lo) d
 
+type support =
+| Box of Exact.q
+| Mean of Exact.q
+
 (** val backup :
     Exact.q -> ((int -> Exact.q) -> Exact.q -> edge -> Exact.q) -> (int ->
-    Exact.q) -> Exact.q -> choice -> Exact.q **)
+    Exact.q) -> support -> choice -> Exact.q **)
 
-let backup g term x0 lam0 c =
+let backup g term x0 sup c =
   Exact.add c.reward
-    (Exact.mul g (Exact.add lam0 (qsum (term x0 lam0) c.edges)))
+    (Exact.mul g
+      (match sup with
+       | Box lam0 -> Exact.add lam0 (qsum (term x0 lam0) c.edges)
+       | Mean b -> b))
 
 (** val surely : (int -> bool) -> edge list -> bool **)
 
@@ -572,7 +579,7 @@ let earns_forever en endless0 layer0 rank0 r s cs =
 
 (** val sum_low_at :
     game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> bool)
-    -> (int -> int) -> (int -> int) -> (int -> int -> Exact.q) -> int -> bool **)
+    -> (int -> int) -> (int -> int) -> (int -> int -> support) -> int -> bool **)
 
 let sum_low_at g k pol x0 endless0 rank0 layer0 lam0 s =
   match g.ends k s with
@@ -601,7 +608,7 @@ let finite_edges endless0 c =
 
 (** val sum_high_at :
     game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> bool)
-    -> (int -> int -> Exact.q) -> int -> bool **)
+    -> (int -> int -> support) -> int -> bool **)
 
 let sum_high_at g k pol x0 endless0 lam0 s =
   if endless0 s
@@ -628,7 +635,7 @@ let misses en endless0 rank0 r s cs =
 
 (** val reach_low_at :
     game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> bool)
-    -> (int -> int) -> (int -> int -> Exact.q) -> int -> bool **)
+    -> (int -> int) -> (int -> int -> support) -> int -> bool **)
 
 let reach_low_at g k pol x0 endless0 rank0 lam0 s =
   match g.ends k s with
@@ -654,7 +661,7 @@ let near_end en rank0 s t =
 
 (** val reach_high_at :
     game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> bool)
-    -> (int -> int) -> (int -> int -> Exact.q) -> int -> bool **)
+    -> (int -> int) -> (int -> int -> support) -> int -> bool **)
 
 let reach_high_at g k pol x0 endless0 rank0 lam0 s =
   if endless0 s
@@ -673,7 +680,7 @@ let reach_high_at g k pol x0 endless0 rank0 lam0 s =
 
 (** val disc_low_at :
     game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> int ->
-    Exact.q) -> int -> bool **)
+    support) -> int -> bool **)
 
 let disc_low_at g k pol x0 lam0 s =
   match g.ends k s with
@@ -684,7 +691,7 @@ let disc_low_at g k pol x0 lam0 s =
 
 (** val disc_high_at :
     game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> int ->
-    Exact.q) -> int -> bool **)
+    support) -> int -> bool **)
 
 let disc_high_at g k pol x0 lam0 s =
   match g.ends k s with
@@ -695,7 +702,7 @@ let disc_high_at g k pol x0 lam0 s =
 
 type hints = { x : (int -> int -> Exact.q); endless : (int -> bool);
                rank : (int -> int); layer : (int -> int);
-               lam : (int -> int -> int -> Exact.q);
+               lam : (int -> int -> int -> support);
                witness : (int -> int -> int);
                pin : (int -> int -> int -> Exact.q list) }
 
@@ -762,7 +769,7 @@ let pins p q0 =
 (** val step_at :
     (Exact.q -> Exact.q -> bool) -> ((int -> Exact.q) -> Exact.q -> edge ->
     Exact.q) -> game -> (int -> int -> rule) -> (int -> Exact.q) -> (int ->
-    Exact.q) -> (int -> int -> Exact.q) -> int -> int -> bool **)
+    Exact.q) -> (int -> int -> support) -> int -> int -> bool **)
 
 let step_at le term g pol x0 y lam0 j s =
   match g.ends j s with
@@ -1006,9 +1013,9 @@ let is_probability p =
   | Next -> true
   | _ -> false
 
-(** val prove_low : problem -> question -> hints -> Exact.q option -> bool **)
+(** val shows_low : problem -> question -> hints -> Exact.q option -> bool **)
 
-let prove_low p q0 h b =
+let shows_low p q0 h b =
   (&&) (playable p q0)
     ((||)
       (match b with
@@ -1026,9 +1033,9 @@ let prove_low p q0 h b =
            | Some b0 -> Exact.leq b0 (h.x 0 p.initial)
            | None -> false))))
 
-(** val prove_high : problem -> question -> hints -> Exact.q -> bool **)
+(** val shows_high : problem -> question -> hints -> Exact.q -> bool **)
 
-let prove_high p q0 h b =
+let shows_high p q0 h b =
   (&&) (playable p q0)
     ((||)
       ((&&) (is_probability p)
@@ -1039,22 +1046,39 @@ let prove_high p q0 h b =
             (check_high p (arena p q0 false h) (rule_for p q0 false h) h))
           (not (h.endless p.initial))) (Exact.leq (h.x 0 p.initial) b)))
 
+(** val shows :
+    problem -> question -> bool -> Exact.q option -> Exact.q option -> hints
+    -> hints -> bool **)
+
+let shows p q0 complement lower0 upper0 low0 high0 =
+  if complement
+  then let l = less upper0 in
+       let u = less lower0 in
+       (&&) (shows_low p q0 low0 l)
+         (match u with
+          | Some u0 -> shows_high p q0 high0 u0
+          | None -> true)
+  else (&&) (shows_low p q0 low0 lower0)
+         (match upper0 with
+          | Some u -> shows_high p q0 high0 u
+          | None -> true)
+
+(** val alone : hints -> hints **)
+
+let alone h =
+  { x = h.x; endless = h.endless; rank = h.rank; layer = h.layer; lam =
+    (fun j s i ->
+    match h.lam j s i with
+    | Box lam0 -> Box lam0
+    | Mean _ -> Box (Exact.make (Exact.zero_z, Exact.one_z))); witness =
+    h.witness; pin = h.pin }
+
 (** val prove :
     problem -> question -> bool -> Exact.q option -> Exact.q option -> hints
     -> hints -> bool **)
 
 let prove p q0 complement lower0 upper0 low0 high0 =
-  if complement
-  then let l = less upper0 in
-       let u = less lower0 in
-       (&&) (prove_low p q0 low0 l)
-         (match u with
-          | Some u0 -> prove_high p q0 high0 u0
-          | None -> true)
-  else (&&) (prove_low p q0 low0 lower0)
-         (match upper0 with
-          | Some u -> prove_high p q0 high0 u
-          | None -> true)
+  shows p q0 complement lower0 upper0 (alone low0) (alone high0)
 
 type mono = (int * int) list
 
@@ -1269,7 +1293,9 @@ type cert = { ask : question; compl : bool; lower : Exact.q option;
               elow : (int -> Exact.q); ehigh : (int -> Exact.q);
               parts : (Exact.q -> Exact.z * Exact.z); level : Exact.q;
               facts : made list; bounds : int; bound_at : (int -> bound);
-              slot : (int -> int -> int -> int) }
+              slot : (int -> int -> int -> int);
+              why_low : (int -> int -> int -> (Exact.q * reference) list);
+              why_high : (int -> int -> int -> (Exact.q * reference) list) }
 
 (** val sum_where : model -> bool -> bool list -> ledge list -> poly **)
 
@@ -1470,18 +1496,51 @@ let bound_ok m n evs c env b =
 let sides c s i j =
   let b = c.bound_at (c.slot s i j) in (b.blo, b.bhi)
 
+(** val weighed : model -> (int -> Exact.q) -> ledge list -> poly **)
+
+let rec weighed m y = function
+| [] -> []
+| e :: l' -> plus (y e.goes) (m.polys e.expr) (weighed m y l')
+
+(** val means_ok :
+    model -> int -> (int -> event) -> cert -> poly list -> bool -> hints ->
+    (int -> int -> int -> (Exact.q * reference) list) -> bool **)
+
+let means_ok m n evs c env upward h why =
+  let k = horizon m.shape in
+  below (Stdlib.Int.succ k) (fun j ->
+    below m.shape.states (fun s ->
+      foralli (fun i ch ->
+        match h.lam j s i with
+        | Box _ -> true
+        | Mean b ->
+          let m0 =
+            weighed m (h.x (Stdlib.Int.min (Stdlib.Int.succ j) k)) ch.outcomes
+          in
+          follows m n evs c env (why j s i)
+            (if upward
+             then plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z))
+                    m0 (constant b)
+             else plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z))
+                    (constant b) m0)) 0 (m.table s)))
+
 (** val sets_ok : model -> int -> (int -> event) -> cert -> bool **)
 
 let sets_ok m n evs c =
   match makes m n evs c [] c.facts with
   | Some env ->
-    (&&) (below c.bounds (fun k -> bound_ok m n evs c env (c.bound_at k)))
-      (below m.shape.states (fun s ->
-        foralli (fun i ch ->
-          foralli (fun j e ->
-            let k = c.slot s i j in
-            (&&) ((<) k c.bounds) ((=) (c.bound_at k).of_expr e.expr)) 0
-            ch.outcomes) 0 (m.table s)))
+    (&&)
+      ((&&)
+        ((&&)
+          (below c.bounds (fun k -> bound_ok m n evs c env (c.bound_at k)))
+          (below m.shape.states (fun s ->
+            foralli (fun i ch ->
+              foralli (fun j e ->
+                let k = c.slot s i j in
+                (&&) ((<) k c.bounds) ((=) (c.bound_at k).of_expr e.expr)) 0
+                ch.outcomes) 0 (m.table s))))
+        (means_ok m n evs c env false c.low c.why_low))
+      (means_ok m n evs c env true c.high c.why_high)
   | None -> false
 
 (** val nobody : question -> bool **)
@@ -1495,7 +1554,7 @@ let nobody q0 =
 
 let proved m n evs c =
   (&&) ((&&) (nobody c.ask) (sets_ok m n evs c))
-    (prove (boxed m (sides c)) c.ask c.compl c.lower c.upper c.low c.high)
+    (shows (boxed m (sides c)) c.ask c.compl c.lower c.upper c.low c.high)
 
 (** val accept_domain : model -> cert -> bool **)
 

@@ -123,9 +123,13 @@ val low_term : (int -> Exact.q) -> Exact.q -> edge -> Exact.q
 
 val high_term : (int -> Exact.q) -> Exact.q -> edge -> Exact.q
 
+type support =
+| Box of Exact.q
+| Mean of Exact.q
+
 val backup :
   Exact.q -> ((int -> Exact.q) -> Exact.q -> edge -> Exact.q) -> (int ->
-  Exact.q) -> Exact.q -> choice -> Exact.q
+  Exact.q) -> support -> choice -> Exact.q
 
 val surely : (int -> bool) -> edge list -> bool
 
@@ -176,13 +180,13 @@ val earns_forever :
 
 val sum_low_at :
   game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> bool) ->
-  (int -> int) -> (int -> int) -> (int -> int -> Exact.q) -> int -> bool
+  (int -> int) -> (int -> int) -> (int -> int -> support) -> int -> bool
 
 val finite_edges : (int -> bool) -> choice -> bool
 
 val sum_high_at :
   game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> bool) ->
-  (int -> int -> Exact.q) -> int -> bool
+  (int -> int -> support) -> int -> bool
 
 val misses :
   (int -> Exact.q option) -> (int -> bool) -> (int -> int) -> rule -> int ->
@@ -190,25 +194,25 @@ val misses :
 
 val reach_low_at :
   game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> bool) ->
-  (int -> int) -> (int -> int -> Exact.q) -> int -> bool
+  (int -> int) -> (int -> int -> support) -> int -> bool
 
 val near_end : (int -> Exact.q option) -> (int -> int) -> int -> int -> bool
 
 val reach_high_at :
   game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> bool) ->
-  (int -> int) -> (int -> int -> Exact.q) -> int -> bool
+  (int -> int) -> (int -> int -> support) -> int -> bool
 
 val disc_low_at :
   game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> int ->
-  Exact.q) -> int -> bool
+  support) -> int -> bool
 
 val disc_high_at :
   game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> int ->
-  Exact.q) -> int -> bool
+  support) -> int -> bool
 
 type hints = { x : (int -> int -> Exact.q); endless : (int -> bool);
                rank : (int -> int); layer : (int -> int);
-               lam : (int -> int -> int -> Exact.q);
+               lam : (int -> int -> int -> support);
                witness : (int -> int -> int);
                pin : (int -> int -> int -> Exact.q list) }
 
@@ -227,7 +231,7 @@ val pins : problem -> (int -> int -> int -> Exact.q list) -> bool
 val step_at :
   (Exact.q -> Exact.q -> bool) -> ((int -> Exact.q) -> Exact.q -> edge ->
   Exact.q) -> game -> (int -> int -> rule) -> (int -> Exact.q) -> (int ->
-  Exact.q) -> (int -> int -> Exact.q) -> int -> int -> bool
+  Exact.q) -> (int -> int -> support) -> int -> int -> bool
 
 val steps :
   (Exact.q -> Exact.q -> bool) -> ((int -> Exact.q) -> Exact.q -> edge ->
@@ -270,9 +274,15 @@ val never_negative : problem -> bool
 
 val is_probability : problem -> bool
 
-val prove_low : problem -> question -> hints -> Exact.q option -> bool
+val shows_low : problem -> question -> hints -> Exact.q option -> bool
 
-val prove_high : problem -> question -> hints -> Exact.q -> bool
+val shows_high : problem -> question -> hints -> Exact.q -> bool
+
+val shows :
+  problem -> question -> bool -> Exact.q option -> Exact.q option -> hints ->
+  hints -> bool
+
+val alone : hints -> hints
 
 val prove :
   problem -> question -> bool -> Exact.q option -> Exact.q option -> hints ->
@@ -352,7 +362,9 @@ type cert = { ask : question; compl : bool; lower : Exact.q option;
               elow : (int -> Exact.q); ehigh : (int -> Exact.q);
               parts : (Exact.q -> Exact.z * Exact.z); level : Exact.q;
               facts : made list; bounds : int; bound_at : (int -> bound);
-              slot : (int -> int -> int -> int) }
+              slot : (int -> int -> int -> int);
+              why_low : (int -> int -> int -> (Exact.q * reference) list);
+              why_high : (int -> int -> int -> (Exact.q * reference) list) }
 
 val sum_where : model -> bool -> bool list -> ledge list -> poly
 
@@ -398,6 +410,12 @@ val bound_ok :
   model -> int -> (int -> event) -> cert -> poly list -> bound -> bool
 
 val sides : cert -> int -> int -> int -> Exact.q * Exact.q
+
+val weighed : model -> (int -> Exact.q) -> ledge list -> poly
+
+val means_ok :
+  model -> int -> (int -> event) -> cert -> poly list -> bool -> hints ->
+  (int -> int -> int -> (Exact.q * reference) list) -> bool
 
 val sets_ok : model -> int -> (int -> event) -> cert -> bool
 

@@ -9,7 +9,9 @@ let crc_table = Array.init 256 (fun n ->
   !c)
 let crc32 text =
   let c = ref 0xffffffff in
-  String.iter (fun x -> c := Array.unsafe_get crc_table ((!c lxor Char.code x) land 255) lxor (!c lsr 8)) text;
+  for i = 0 to String.length text - 1 do
+    c := Array.unsafe_get crc_table ((!c lxor Char.code (String.unsafe_get text i)) land 255) lxor (!c lsr 8)
+  done;
   !c lxor 0xffffffff
 
 (* SHA-256 (FIPS 180-4) of the concatenation of texts; words of 32 bits in OCaml's integers of 63. *)
@@ -24,23 +26,25 @@ module Sha = struct
   let k = Array.map (fraction 3) primes
   let start = Array.map (fraction 2) (Array.sub primes 0 8)
   let mask = 0xffffffff
-  let turn x n = ((x lsr n) lor (x lsl (32 - n))) land mask
+  let twice x = x lor (x lsl 32) (* turned right by n: its bits from n on *)
 
-  let block h w get =
+  let block h w text first =
     for i = 0 to 15 do
-      w.(i) <- (get (4 * i) lsl 24) lor (get (4 * i + 1) lsl 16) lor (get (4 * i + 2) lsl 8) lor get (4 * i + 3)
+      Array.unsafe_set w i (Int32.to_int (String.get_int32_be text (first + 4 * i)) land mask)
     done;
     for i = 16 to 63 do
-      let x = w.(i - 15) and y = w.(i - 2) in
-      let s0 = turn x 7 lxor turn x 18 lxor (x lsr 3) and s1 = turn y 17 lxor turn y 19 lxor (y lsr 10) in
-      w.(i) <- (w.(i - 16) + s0 + w.(i - 7) + s1) land mask
+      let x = Array.unsafe_get w (i - 15) and y = Array.unsafe_get w (i - 2) in
+      let xx = twice x and yy = twice y in
+      let s0 = (xx lsr 7) lxor (xx lsr 18) lxor (x lsr 3) and s1 = (yy lsr 17) lxor (yy lsr 19) lxor (y lsr 10) in
+      Array.unsafe_set w i ((Array.unsafe_get w (i - 16) + (s0 land mask) + Array.unsafe_get w (i - 7) + (s1 land mask)) land mask)
     done;
     let rec round i a b c d e f g hh =
       if i = 64 then List.iteri (fun j v -> h.(j) <- (h.(j) + v) land mask) [ a; b; c; d; e; f; g; hh ]
       else begin
-        let s1 = turn e 6 lxor turn e 11 lxor turn e 25 and choice = (e land f) lxor (lnot e land mask land g) in
+        let ee = twice e and aa = twice a in
+        let s1 = ((ee lsr 6) lxor (ee lsr 11) lxor (ee lsr 25)) land mask and choice = g lxor (e land (f lxor g)) in
         let t1 = hh + s1 + choice + Array.unsafe_get k i + Array.unsafe_get w i in
-        let s0 = turn a 2 lxor turn a 13 lxor turn a 22 and most = (a land b) lxor (a land c) lxor (b land c) in
+        let s0 = ((aa lsr 2) lxor (aa lsr 13) lxor (aa lsr 22)) land mask and most = (a land b) lor (c land (a lor b)) in
         round (i + 1) ((t1 + s0 + most) land mask) a b c ((d + t1) land mask) e f g
       end in
     round 0 h.(0) h.(1) h.(2) h.(3) h.(4) h.(5) h.(6) h.(7)
@@ -54,12 +58,11 @@ module Sha = struct
         from := min n (64 - Buffer.length rest);
         Buffer.add_substring rest text 0 !from;
         if Buffer.length rest = 64 then begin
-          block h w (fun i -> Char.code (Buffer.nth rest i)); Buffer.clear rest
+          block h w (Buffer.contents rest) 0; Buffer.clear rest
         end
       end;
       while n - !from >= 64 do
-        let first = !from in
-        block h w (fun i -> Char.code (String.unsafe_get text (first + i))); from := first + 64
+        block h w text !from; from := !from + 64
       done;
       if n > !from then Buffer.add_substring rest text !from (n - !from) in
     List.iter feed texts;

@@ -69,10 +69,12 @@ let towards x maximise row i =
   filled row (sorted (fun a b -> match a = i, b = i with
     | true, true -> 0 | true, false -> -1 | false, true -> 1 | false, false -> by_value x maximise row a b) row)
 
-(* One bound of a claim. *)
-type side = { file : Problem.t; problem : Checker.problem; claim : claim; question : Checker.question; upward : bool }
+(* One bound of a claim. [over x s i]: what a region says of the mean of x at a choice, and why. *)
+type 'why side = { file : Problem.t; problem : Checker.problem; claim : claim; question : Checker.question; upward : bool;
+                   over : (Q.t array -> int -> int -> (Q.t * 'why) option) option }
 
-let hints { file; problem; claim; question; upward } : Checker.hints =
+(* The hints, and why the means are bounded that they name. *)
+let hints { file; problem; claim; question; upward; over } =
   let o = file.objective and n = file.graph.states in
   let last = match steps o with Some k -> k | None -> o.lower_steps in
   let discounted q = match o.discount with None -> q | Some d -> Q.mul (Q.of_float d) q in
@@ -98,8 +100,19 @@ let hints { file; problem; claim; question; upward } : Checker.hints =
     | Some w -> w.get s - file.graph.choice_start.get s | None -> 0 in
   let rule step s = match question.policy with Some policy -> policy step s | None -> Checker.Any in
   let rows s = List.map row_of (problem.rows s) in
-  let backed x s = List.map2 (fun (c : Checker.choice) row ->
-    Q.add c.reward (discounted (mean x row (optimum x maximise row)))) (problem.rows s) (rows s) in
+  (* Of the box and the region the better one. *)
+  let by_region x s i row = match over with
+    | None -> None
+    | Some _ when Array.exists endless row.next -> None
+    | Some over ->
+      (match over x s i with
+       | Some (b, why) when Q.lt (if upward then b else Q.neg b)
+           (let m = mean x row (optimum x upward row) in if upward then m else Q.neg m) -> Some (b, why)
+       | _ -> None) in
+  let best_mean x s i row = match by_region x s i row with
+    | Some (b, _) -> b | None -> mean x row (optimum x maximise row) in
+  let backed x s = List.mapi (fun i (c : Checker.choice) ->
+    Q.add c.reward (discounted (best_mean x s i (row_of c)))) (problem.rows s) in
   (* One step back: the value and the best choice of every state. *)
   let back step x =
     let best = Array.make n 0 in
@@ -186,11 +199,27 @@ let hints { file; problem; claim; question; upward } : Checker.hints =
           Array.mapi (fun k p -> Q.add (Q.mul (Q.sub one part) p) (Q.mul part other.(k))) best
       end
     end in
-  { Checker.x; endless; rank; layer;
-    lam = (fun step s i ->
-      match file.law with
-      | Point _ -> zero
-      | _ -> pivot (behind step) upward (row_of (List.nth (problem.rows s) i)));
+  let known = Hashtbl.create 100 and known_at = ref (-1) in
+  let support step s i =
+    let row () = row_of (List.nth (problem.rows s) i) in
+    let by_box () = Checker.Box (pivot (behind step) upward (row ())), None in
+    let ends = bounded s && (step >= o.lower_steps || not (target s)) in
+    let taken = match rule step s with
+      | Checker.Any -> true | Only k -> k = i | Mix weights -> Q.sign (List.nth weights i) > 0 in
+    match file.law, over with
+    | Point _, _ -> Checker.Box zero, None
+    | _, None -> by_box ()
+    | _ when ends || not taken -> Checker.Box zero, None
+    | _ ->
+      if !known_at <> step then (Hashtbl.reset known; known_at := step);
+      match Hashtbl.find_opt known (s, i) with
+      | Some found -> found
+      | None ->
+        let found = match by_region (behind step) s i (row ()) with
+          | Some (b, why) -> Checker.Mean b, Some why | None -> by_box () in
+        Hashtbl.add known (s, i) found; found in
+  let why step s i = snd (support step s i) in
+  why, { Checker.x; endless; rank; layer; lam = (fun step s i -> fst (support step s i));
     witness = (fun step s ->
       if not agent_owns then 0 else if step < last then (ignore (at_step step); !best.(s)) else witness_of_file s);
     pin = (fun step s i ->

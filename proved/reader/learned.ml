@@ -127,7 +127,45 @@ let reasons (space : Region.space) (domain : domain) occurrence =
         Poly.minus p (Poly.times q form)) rest equal in
       List.fold_left (fun total (c, j) -> Q.add total (Q.mul c (left j))) (Poly.constant_of rest) parts
     | _ -> Q.zero in
-  flat, fun () -> List.rev !made
+  flat, single, (fun (c, k) -> if Q.sign c > 0 then c, Checker.Dom (place k + 1) else Q.neg c, Checker.Dom (place k)),
+  fun () -> List.rev !made
+
+(* NOT TRUSTED. What the region says of the mean of a vector at a choice that has a basis, and why. *)
+let over_region file (expression : int vector) polynomials (sets : Sets.t) single equality upward (basis : int vector) =
+  let graph = file.graph and forms = Hashtbl.create 100 in
+  let region = match sets.polytope with Some r -> r | None -> unproved "bases of choices without a region" in
+  let affine e = match Hashtbl.find_opt forms e with
+    | Some f -> f
+    | None -> let f = Region.affine sets.space polynomials.(e) in Hashtbl.add forms e f; f in
+  fun x s i ->
+    let c = graph.choice_start.get s + i in
+    let k = basis.get c in
+    if k < 0 then None
+    else begin
+      demand (k < Array.length sets.choice_basis) "bases of choices that are not there";
+      let direction = Array.make (Region.size sets.space) Q.zero and level = ref Q.zero and equal = ref [] in
+      let a, b = Game.span graph.transition_start c in
+      for t = a to b - 1 do
+        let v = x.(graph.successor.get t) in
+        let v = if upward then v else Q.neg v in
+        if Q.sign v <> 0 then begin
+          let linear, constant, own = affine (expression.get t) in
+          level := Q.add !level (Q.mul v constant);
+          Array.iteri (fun j y -> if Q.sign y <> 0 then direction.(j) <- Q.add direction.(j) (Q.mul v y)) linear;
+          List.iter (fun (q, k) ->
+            if not (Poly.is_number q) then not_covered "products with equalities of the domain";
+            equal := (Q.neg (Q.mul v (Poly.constant_of q)), k) :: !equal) own
+        end
+      done;
+      let exact, parts = Region.most ~cut:Region.shorter region direction sets.choice_basis.(k) in
+      let bound = Hints.rounded true (Q.add !level exact) in
+      Some ((if upward then bound else Q.neg bound),
+        List.map (fun (c, fact) -> c, single (Lazy.force fact)) parts @ List.map equality !equal)
+    end
+
+let has_basis (basis : int vector) =
+  let found = ref false in
+  for i = 0 to basis.size - 1 do if basis.get i >= 0 then found := true done; !found
 
 let with_fixed (d : domain) = (* equalities that follow from the bounds are written out *)
   let size = List.length d.lower in
@@ -164,9 +202,6 @@ let check (file : Problem.t) expression polynomials domain (data : data option) 
     if d.method_ = "clopper-pearson" && d.design <> "generative-fixed" then not_covered "Clopper and Pearson without a fixed plan";
     demand (not d.censored && not (List.exists (fun i -> i = 1 || i = 2) d.stated))
       "the data were not collected as the guarantee needs: it would be nominal") data;
-  List.iter (fun (c : claim) -> List.iter (Option.iter (fun (basis : int vector) ->
-    for i = 0 to basis.size - 1 do if basis.get i >= 0 then not_covered "rectangular sets" done)) [ c.low_basis; c.high_basis ])
-    file.claims;
   let used = Hashtbl.create 1000 and place = Hashtbl.create 1000 in
   for s = 0 to graph.states - 1 do
     let first, last = Game.span graph.choice_start s in
@@ -192,7 +227,7 @@ let check (file : Problem.t) expression polynomials domain (data : data option) 
   demand (not (untied && hints.region <> None)) "a region beside intervals of transitions";
   let words = if data = None then Sets.no_domain else Sets.contradiction in
   let sets = Sets.project domain polynomials used hints of_model words in
-  let flat, made = reasons sets.space domain (Hashtbl.find place) in
+  let flat, single, equality, made = reasons sets.space domain (Hashtbl.find place) in
   let of_expression = Hashtbl.create 1000 in
   List.iter (fun e ->
     let b = Hashtbl.find sets.expressions e in
@@ -224,13 +259,29 @@ let check (file : Problem.t) expression polynomials domain (data : data option) 
   let bound x = if x = infinity then None else Some (Q.of_float x) in
   List.iter (fun (claim : claim) ->
     let question = Game.question file claim in
-    let side upward = Hints.hints { file; problem; claim; question; upward } in
-    let low = side false and high = side true in
+    let side upward =
+      let over = match if upward then claim.high_basis else claim.low_basis with
+        | Some basis when has_basis basis -> Some (over_region file expression polynomials sets single equality upward basis)
+        | _ -> None in
+      let why, hints = Hints.hints { file; problem; claim; question; upward; over } in
+      let why step s i = Option.value ~default:[] (why step s i) in
+      (* All facts are made before the checker is called. *)
+      if over <> None then begin
+        if steps file.objective = None && file.objective.lower_steps = 0 then
+          for s = 0 to graph.states - 1 do
+            for i = 0 to graph.choice_start.get (s + 1) - graph.choice_start.get s - 1 do ignore (why 0 s i) done
+          done
+        else Option.iter (fun (r : Region.polytope) ->
+          Array.iter (fun (row : Region.row) -> ignore (single (Lazy.force row.fact))) r.rows) sets.polytope
+      end;
+      why, hints in
+    let why_low, low = side false in
+    let why_high, high = side true in
     demand_hints file claim problem question low high;
     let cert = { Checker.ask = question; compl = file.objective.complement; lower = bound claim.lower; upper = bound claim.upper;
       low; high; elow = (fun g -> Q.of_float (fst ends interval_of.(g))); ehigh = (fun g -> Q.of_float (snd ends interval_of.(g)));
       parts = (fun q -> Q.num q, Q.den q); level; facts = made ();
-      bounds = (if untied then graph.transitions else Array.length expressions); bound_at; slot } in
+      bounds = (if untied then graph.transitions else Array.length expressions); bound_at; slot; why_low; why_high } in
     let holds = match data with
       | None -> Checker.accept_domain model cert
       | Some d when fixed ->

@@ -30,7 +30,7 @@ let demand_hints (file : Problem.t) (claim : Problem.claim) problem question low
 
 let check_claim file problem (claim : Problem.claim) =
   let question = Game.question file claim in
-  let hints upward = Hints.hints { file; problem; claim; question; upward } in
+  let hints upward = snd (Hints.hints { file; problem; claim; question; upward; over = None }) in
   let low = hints false and high = hints true in
   demand_hints file claim problem question low high;
   let bound x = if x = infinity then None else Some (Q.of_float x) in

@@ -309,14 +309,22 @@ let solve_basis region basis =
     let result = List.map (fun (column, _, how) -> column, how) !found in
     Hashtbl.add region.cache basis result; result
 
+(* About the first 96 bits of a number ≥ 0, cut off below. *)
+let shorter q =
+  let extra = Z.numbits (Q.den q) - Z.numbits (Q.num q) + 96 in
+  if Q.sign q <= 0 || Z.numbits (Q.num q) + Z.numbits (Q.den q) <= 256 then q
+  else if extra >= 0 then Q.make (Z.fdiv (Z.shift_left (Q.num q) extra) (Q.den q)) (Z.shift_left Z.one extra)
+  else Q.of_bigint (Z.fdiv (Q.num q) (Q.den q))
+
 (* direction·x ≤ the number, and the multiples of facts that say so. *)
-let most region direction basis =
+let most ?(cut = Fun.id) region direction basis =
   demand (Array.for_all (fun i -> i < Array.length region.rows) basis) "a basis of rows that are not there";
   let solved = solve_basis region basis in
   let y = Array.make (Array.length basis) Q.zero in
   List.iter (fun (column, how) ->
     if Q.sign direction.(column) <> 0 then
       Array.iteri (fun j c -> if Q.sign c <> 0 then y.(j) <- Q.add y.(j) (Q.mul direction.(column) c)) how) solved;
+  let y = Array.map cut y in
   let rest = Array.copy direction and total = ref Q.zero and parts = ref [] in
   Array.iteri (fun j i ->
     if Q.sign y.(j) > 0 then begin

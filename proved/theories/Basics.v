@@ -26,8 +26,11 @@ Definition low_term (x : nat -> Q) (lam : Q) (e : edge) : Q :=
   let d := Qminus (x (next e)) lam in Qmult (if Qle_bool 0 d then lo e else hi e) d.
 Definition high_term (x : nat -> Q) (lam : Q) (e : edge) : Q :=
   let d := Qminus (x (next e)) lam in Qmult (if Qle_bool 0 d then hi e else lo e) d.
-Definition backup (g : Q) (term : (nat -> Q) -> Q -> edge -> Q) (x : nat -> Q) (lam : Q) (c : choice) : Q :=
-  Qplus (reward c) (Qmult g (Qplus lam (qsum (term x lam) (edges c)))).
+(* How the mean of x at a choice is bounded: by the bounds of its edges and a multiplier, or by a number that is proved
+   elsewhere, see [known_low] and [known_high]. *)
+Inductive support := Box (lam : Q) | Mean (b : Q).
+Definition backup (g : Q) (term : (nat -> Q) -> Q -> edge -> Q) (x : nat -> Q) (sup : support) (c : choice) : Q :=
+  Qplus (reward c) (Qmult g (match sup with Box lam => Qplus lam (qsum (term x lam) (edges c)) | Mean b => b end)).
 
 (* Every distribution gives A positive probability. *)
 Definition surely (A : nat -> bool) (l : list edge) : bool :=
@@ -269,6 +272,16 @@ Qed.
 
 (* ---------- One step of a play ---------- *)
 
+(* Numbers that a support gives are bounds of what nature does after these histories. *)
+Definition known_low (G : game) (n : hist -> nat -> nat -> nat -> R) (these : hist -> Prop) (x : nat -> Q) (sup : nat -> nat -> support) : Prop :=
+  forall h s i c b, these h -> (s < size G)%nat -> ends G (length h) s = None ->
+    nth_error (choices_of G (length h) s) i = Some c -> sup s i = Mean b ->
+    Q2R b <= sumi (fun j e => n h s i j * Q2R (x (next e))) 0 (edges c).
+Definition known_high (G : game) (n : hist -> nat -> nat -> nat -> R) (these : hist -> Prop) (x : nat -> Q) (sup : nat -> nat -> support) : Prop :=
+  forall h s i c b, these h -> (s < size G)%nat -> ends G (length h) s = None ->
+    nth_error (choices_of G (length h) s) i = Some c -> sup s i = Mean b ->
+    sumi (fun j e => n h s i j * Q2R (x (next e))) 0 (edges c) <= Q2R b.
+
 Section Play.
 Variables (G : game) (pol : nat -> nat -> rule) (P : play).
 Hypothesis (LA : legal_agent G pol (agent P)) (LN : legal_nature G (nature P)).
@@ -401,43 +414,51 @@ Proof.
   apply sumi_scal.
 Qed.
 
-Lemma backup_low h s i c x lam : (s < size G)%nat -> ends G (length h) s = None -> has h s i c ->
-  Q2R (backup (discount G) low_term x lam c) <=
+Variable these : hist -> Prop.
+
+Lemma backup_low h s i c x sup : these h -> known_low G (nature P) these x sup ->
+  (s < size G)%nat -> ends G (length h) s = None -> has h s i c ->
+  Q2R (backup (discount G) low_term x (sup s i) c) <=
   Q2R (reward c) + sumi (fun j e => nature P h s i j * (Q2R (discount G) * Q2R (x (next e)))) 0 (edges c).
 Proof.
-  intros Hs Hb Hi. unfold backup. rewrite Q2R_plus, Q2R_mult, Q2R_plus.
-  rewrite (scale h s i c (fun t => Q2R (x t))), (shift h s i c x lam) by assumption.
-  apply Rplus_le_compat_l, Rmult_le_compat_l; [exact D0|]. apply Rplus_le_compat_l. apply dual_low.
+  intros Hh Kn Hs Hb Hi. unfold backup. rewrite Q2R_plus, Q2R_mult, (scale h s i c (fun t => Q2R (x t))).
+  apply Rplus_le_compat_l, Rmult_le_compat_l; [exact D0|].
+  destruct (sup s i) as [lam|b] eqn:E; [|now apply (Kn h s i c b)].
+  rewrite Q2R_plus, (shift h s i c x lam) by assumption. apply Rplus_le_compat_l. apply dual_low.
   intros j e Hj. apply (nature_pos h s i c j e Hs Hb Hi Hj).
 Qed.
 
-Lemma backup_high h s i c x lam : (s < size G)%nat -> ends G (length h) s = None -> has h s i c ->
+Lemma backup_high h s i c x sup : these h -> known_high G (nature P) these x sup ->
+  (s < size G)%nat -> ends G (length h) s = None -> has h s i c ->
   Q2R (reward c) + sumi (fun j e => nature P h s i j * (Q2R (discount G) * Q2R (x (next e)))) 0 (edges c)
-  <= Q2R (backup (discount G) high_term x lam c).
+  <= Q2R (backup (discount G) high_term x (sup s i) c).
 Proof.
-  intros Hs Hb Hi. unfold backup. rewrite Q2R_plus, Q2R_mult, Q2R_plus.
-  rewrite (scale h s i c (fun t => Q2R (x t))), (shift h s i c x lam) by assumption.
-  apply Rplus_le_compat_l, Rmult_le_compat_l; [exact D0|]. apply Rplus_le_compat_l. apply dual_high.
+  intros Hh Kn Hs Hb Hi. unfold backup. rewrite Q2R_plus, Q2R_mult, (scale h s i c (fun t => Q2R (x t))).
+  apply Rplus_le_compat_l, Rmult_le_compat_l; [exact D0|].
+  destruct (sup s i) as [lam|b] eqn:E; [|now apply (Kn h s i c b)].
+  rewrite Q2R_plus, (shift h s i c x lam) by assumption. apply Rplus_le_compat_l. apply dual_high.
   intros j e Hj. apply (nature_pos h s i c j e Hs Hb Hi Hj).
 Qed.
 
 (* The checker's inequality at a state, in terms of means. *)
-Lemma step_low h s y x lam : (s < size G)%nat -> ends G (length h) s = None ->
-  rule_le Qle_bool (pol (length h) s) y (fun i c => backup (discount G) low_term x (lam i) c)
+Lemma step_low h s y x sup : these h -> known_low G (nature P) these x sup ->
+  (s < size G)%nat -> ends G (length h) s = None ->
+  rule_le Qle_bool (pol (length h) s) y (fun i c => backup (discount G) low_term x (sup s i) c)
     (choices_of G (length h) s) = true ->
   Q2R y <= mean G P h s (fun c => Q2R (reward c)) (fun _ t => Q2R (discount G) * Q2R (x t)).
 Proof.
-  intros Hs Hb H. destruct (LA h s Hs Hb) as (A0 & A1 & A2). unfold mean.
+  intros Hh Kn Hs Hb H. destruct (LA h s Hs Hb) as (A0 & A1 & A2). unfold mean.
   apply (rule_low (pol (length h) s) _ (agent P h s) A0 A1 A2 y _
     (fun i c => Q2R (reward c) + sumi (fun j e => nature P h s i j * (Q2R (discount G) * Q2R (x (next e)))) 0 (edges c)) H).
   intros i c Hi _. now apply backup_low.
 Qed.
-Lemma step_high h s y x lam : (s < size G)%nat -> ends G (length h) s = None ->
-  rule_le geb (pol (length h) s) y (fun i c => backup (discount G) high_term x (lam i) c)
+Lemma step_high h s y x sup : these h -> known_high G (nature P) these x sup ->
+  (s < size G)%nat -> ends G (length h) s = None ->
+  rule_le geb (pol (length h) s) y (fun i c => backup (discount G) high_term x (sup s i) c)
     (choices_of G (length h) s) = true ->
   mean G P h s (fun c => Q2R (reward c)) (fun _ t => Q2R (discount G) * Q2R (x t)) <= Q2R y.
 Proof.
-  intros Hs Hb H. destruct (LA h s Hs Hb) as (A0 & A1 & A2). unfold mean.
+  intros Hh Kn Hs Hb H. destruct (LA h s Hs Hb) as (A0 & A1 & A2). unfold mean.
   apply (rule_high (pol (length h) s) _ (agent P h s) A0 A1 A2 y _
     (fun i c => Q2R (reward c) + sumi (fun j e => nature P h s i j * (Q2R (discount G) * Q2R (x (next e)))) 0 (edges c)) H).
   intros i c Hi _. now apply backup_high.

@@ -29,4 +29,4 @@ Extract Inlined Constant Qinv => "Exact.inv".
 Extract Inlined Constant Qopp => "Exact.neg".
 Extract Inlined Constant Qle_bool => "Exact.leq".
 Extract Inlined Constant Qeq_bool => "Exact.equal".
-Extraction "extracted/checker.ml" playable prove_low prove_high prove boxed accept_domain accept accept_fixed.
+Extraction "extracted/checker.ml" playable prove owners arena rule_for check_low check_high boxed accept_domain accept accept_fixed.

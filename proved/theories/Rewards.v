@@ -11,7 +11,7 @@ Definition misses en endless (rank : nat -> nat) (r : rule) (s : nat) (cs : list
             (fun c => only_to (same_layer en endless rank s) (edges c)) (fun _ => true) cs.
 
 Definition reach_low_at (G : game) (K : nat) (pol : nat -> nat -> rule) (x : nat -> Q) (endless : nat -> bool)
-    (rank : nat -> nat) (lam : nat -> nat -> Q) (s : nat) : bool :=
+    (rank : nat -> nat) (lam : nat -> nat -> support) (s : nat) : bool :=
   match ends G K s with
   | Some b => Qle_bool (x s) b
   | None =>
@@ -24,7 +24,7 @@ Definition reach_low_at (G : game) (K : nat) (pol : nat -> nat -> rule) (x : nat
 Definition near_end (en : nat -> option Q) (rank : nat -> nat) (s t : nat) : bool :=
   match en t with Some _ => true | None => (rank t <? rank s)%nat end.
 Definition reach_high_at (G : game) (K : nat) (pol : nat -> nat -> rule) (x : nat -> Q) (endless : nat -> bool)
-    (rank : nat -> nat) (lam : nat -> nat -> Q) (s : nat) : bool :=
+    (rank : nat -> nat) (lam : nat -> nat -> support) (s : nat) : bool :=
   if endless s then true else
   match ends G K s with
   | Some b => Qle_bool b (x s)
@@ -35,12 +35,12 @@ Definition reach_high_at (G : game) (K : nat) (pol : nat -> nat -> rule) (x : na
       rule_some r (fun _ c => surely (near_end (ends G K) rank s) (edges c)) cs
   end.
 
-Definition disc_low_at (G : game) (K : nat) (pol : nat -> nat -> rule) (x : nat -> Q) (lam : nat -> nat -> Q) (s : nat) : bool :=
+Definition disc_low_at (G : game) (K : nat) (pol : nat -> nat -> rule) (x : nat -> Q) (lam : nat -> nat -> support) (s : nat) : bool :=
   match ends G K s with
   | Some b => Qle_bool (x s) b
   | None => rule_le Qle_bool (pol K s) (x s) (fun i c => backup (discount G) low_term x (lam s i) c) (choices_of G K s)
   end.
-Definition disc_high_at (G : game) (K : nat) (pol : nat -> nat -> rule) (x : nat -> Q) (lam : nat -> nat -> Q) (s : nat) : bool :=
+Definition disc_high_at (G : game) (K : nat) (pol : nat -> nat -> rule) (x : nat -> Q) (lam : nat -> nat -> support) (s : nat) : bool :=
   match ends G K s with
   | Some b => Qle_bool b (x s)
   | None => rule_le geb (pol K s) (x s) (fun i c => backup (discount G) high_term x (lam s i) c) (choices_of G K s)
@@ -108,20 +108,20 @@ Proof. rewrite <- mean_lin. apply mean_ext; intros; lra. Qed.
 
 Section Discounted.
 Hypothesis (D0 : 0 <= Q2R (discount G)) (D1 : Q2R (discount G) < 1).
-Variables (x : nat -> Q) (lam : nat -> nat -> Q).
+Variables (x : nat -> Q) (lam : nat -> nat -> support).
 Notation g := (Q2R (discount G)).
 
-Lemma disc_telescoped_low B : (forall s, (s < size G)%nat -> disc_low_at G K pol x lam s = true) ->
+Lemma disc_telescoped_low B : known_low G (nature P) late x lam -> (forall s, (s < size G)%nat -> disc_low_at G K pol x lam s = true) ->
   (forall s, (s < size G)%nat -> Q2R (x s) <= B) -> 0 <= B ->
   forall k h s, late h -> (s < size G)%nat -> Q2R (x s) <= value G P k h s + g ^ k * B.
 Proof.
-  intros C HB B0. induction k as [|k IH]; intros h s Hl Hs; pose proof (C s Hs) as D; unfold disc_low_at in D;
+  intros Kn C HB B0. induction k as [|k IH]; intros h s Hl Hs; pose proof (C s Hs) as D; unfold disc_low_at in D;
     destruct (en s) as [b|] eqn:Hb.
   1,3: rewrite (value_end _ h s b Hl Hb); apply Qle_bool_R in D;
     match goal with |- _ <= _ + ?p => assert (0 <= p) by (apply Rmult_le_pos; [now apply pow_le|lra]); lra end.
   - rewrite value_0 by assumption. specialize (HB s Hs). simpl. lra.
   - rewrite value_S by assumption.
-    eapply Rle_trans; [apply (at_step_low G pol P K LA LN St h s Hl Hs Hb (x s) x (lam s) D0 D)|].
+    eapply Rle_trans; [apply (at_step_low G pol P K LA LN St h s Hl Hs Hb (x s) x lam D0 Kn D)|].
     apply Rle_trans with (mean G P h s (fun c => Q2R (reward c))
       (fun i t => g * value G P k ((s, i) :: h) t + (g ^ S k * B) * 1)).
     + apply at_mono; auto. intros i c j e [Hi U] Hj. right.
@@ -134,11 +134,11 @@ Proof.
       apply (edges_le h s Hl Hs Hb i c (fun _ => 1)); [exact Hi|]. intros; right; lra.
 Qed.
 
-Lemma disc_telescoped_high B : (forall s, (s < size G)%nat -> disc_high_at G K pol x lam s = true) ->
+Lemma disc_telescoped_high B : known_high G (nature P) late x lam -> (forall s, (s < size G)%nat -> disc_high_at G K pol x lam s = true) ->
   (forall s, (s < size G)%nat -> - Q2R (x s) <= B) -> 0 <= B ->
   forall k h s, late h -> (s < size G)%nat -> value G P k h s <= Q2R (x s) + g ^ k * B.
 Proof.
-  intros C HB B0. induction k as [|k IH]; intros h s Hl Hs; pose proof (C s Hs) as D; unfold disc_high_at in D;
+  intros Kn C HB B0. induction k as [|k IH]; intros h s Hl Hs; pose proof (C s Hs) as D; unfold disc_high_at in D;
     destruct (en s) as [b|] eqn:Hb.
   1,3: rewrite (value_end _ h s b Hl Hb); apply Qle_bool_R in D;
     match goal with |- _ <= _ + ?p => assert (0 <= p) by (apply Rmult_le_pos; [now apply pow_le|lra]); lra end.
@@ -150,7 +150,7 @@ Proof.
       specialize (IH ((s, i) :: h) (next e) (late_cons K _ _ Hl) (inside s i c j e Hs Hi Hj)).
       apply (Rmult_le_compat_l g) in IH; [|exact D0]. simpl. lra.
     + rewrite (mean_plus h s _ (fun _ t => g * Q2R (x t)) (fun _ _ => 1)). apply Rplus_le_compat.
-      { apply (at_step_high G pol P K LA LN St h s Hl Hs Hb (x s) x (lam s) D0 D). }
+      { apply (at_step_high G pol P K LA LN St h s Hl Hs Hb (x s) x lam D0 Kn D). }
       rewrite <- (Rmult_1_r (g ^ S k * B)) at 2.
       apply Rmult_le_compat_l; [apply Rmult_le_pos; [now apply pow_le|lra]|].
       apply (at_most_ G pol P K LA St h s Hl Hs Hb). intros i c [Hi U].
@@ -168,21 +168,21 @@ Proof.
     apply Rle_trans with (eps / (B + 1) * (B + 1)); [apply Rmult_le_compat; lra|right; field; lra].
 Qed.
 
-Theorem disc_low : (forall s, (s < size G)%nat -> disc_low_at G K pol x lam s = true) ->
+Theorem disc_low : known_low G (nature P) late x lam -> (forall s, (s < size G)%nat -> disc_low_at G K pol x lam s = true) ->
   forall eps, 0 < eps -> exists k1, forall k h s, (k1 <= k)%nat -> late h -> (s < size G)%nat ->
     Q2R (x s) - eps <= value G P k h s.
 Proof.
-  intros C eps He. destruct (bounded (fun s => Q2R (x s)) (size G)) as (B & B0 & HB).
+  intros Kn C eps He. destruct (bounded (fun s => Q2R (x s)) (size G)) as (B & B0 & HB).
   destruct (small B eps B0 He) as (k1 & H1). exists k1. intros k h s Hk Hl Hs.
-  pose proof (disc_telescoped_low B C HB B0 k h s Hl Hs). specialize (H1 k Hk). lra.
+  pose proof (disc_telescoped_low B Kn C HB B0 k h s Hl Hs). specialize (H1 k Hk). lra.
 Qed.
-Theorem disc_high : (forall s, (s < size G)%nat -> disc_high_at G K pol x lam s = true) ->
+Theorem disc_high : known_high G (nature P) late x lam -> (forall s, (s < size G)%nat -> disc_high_at G K pol x lam s = true) ->
   forall eps, 0 < eps -> exists k1, forall k h s, (k1 <= k)%nat -> late h -> (s < size G)%nat ->
     value G P k h s <= Q2R (x s) + eps.
 Proof.
-  intros C eps He. destruct (bounded (fun s => - Q2R (x s)) (size G)) as (B & B0 & HB).
+  intros Kn C eps He. destruct (bounded (fun s => - Q2R (x s)) (size G)) as (B & B0 & HB).
   destruct (small B eps B0 He) as (k1 & H1). exists k1. intros k h s Hk Hl Hs.
-  pose proof (disc_telescoped_high B C HB B0 k h s Hl Hs). specialize (H1 k Hk). lra.
+  pose proof (disc_telescoped_high B Kn C HB B0 k h s Hl Hs). specialize (H1 k Hk). lra.
 Qed.
 End Discounted.
 
@@ -190,7 +190,7 @@ End Discounted.
 
 Section Reach.
 Hypothesis D1 : Q2R (discount G) = 1.
-Variables (x : nat -> Q) (endless : nat -> bool) (rank : nat -> nat) (lam : nat -> nat -> Q).
+Variables (x : nat -> Q) (endless : nat -> bool) (rank : nat -> nat) (lam : nat -> nat -> support).
 Local Notation sum_S := (sum_S G pol P K St D1).
 Local Notation times_one := (times_one G P D1).
 Local Notation D0 := (D0 G D1).
@@ -198,6 +198,7 @@ Notation unending := (unending (ends G K) endless).
 
 Section Low.
 Hypothesis C : forall s, (s < size G)%nat -> reach_low_at G K pol x endless rank lam s = true.
+Hypothesis Kn : known_low G (nature P) late x lam.
 
 Lemma reach_earns s i c : (s < size G)%nat -> en s = None -> used s i c -> 0 <= Q2R (reward c).
 Proof.
@@ -287,13 +288,14 @@ Proof.
   - destruct (endless s) eqn:He; [apply Inf; auto; unfold Sums.unending; now rewrite Hb|].
     apply andb_prop in D. destruct D as [_ D]. rewrite sum_S, missed_S by assumption. rewrite <- mean_plus.
     apply Rle_trans with (mean G P h s (fun c => Q2R (reward c)) (fun _ t => Q2R (x t))).
-    + rewrite <- times_one. apply (at_step_low G pol P K LA LN St h s Hl Hs Hb (x s) x (lam s) D0 D).
+    + rewrite <- times_one. apply (at_step_low G pol P K LA LN St h s Hl Hs Hb (x s) x lam D0 Kn D).
     + apply at_mono; auto. intros i c' j e [Hi U] Hj. right. apply IH; [now apply late_cons|now apply (inside s i c' j)].
 Qed.
 End Low.
 
 Section High.
 Hypothesis C : forall s, (s < size G)%nat -> reach_high_at G K pol x endless rank lam s = true.
+Hypothesis Kn : known_high G (nature P) late x lam.
 
 Lemma high_open s : (s < size G)%nat -> en s = None -> endless s = false ->
   rule_all (pl s) (fun _ => finite_edges endless) (cs s) = true /\
@@ -383,7 +385,7 @@ Proof.
         destruct (goes_on h s i c j e Hl Hs Hb He Hu Hj) as [Z|[Ht He']]; [now left|right].
         apply IH; auto. now apply late_cons.
       + rewrite (mean_plus h s _ (fun _ t => Q2R (x t))). apply Rplus_le_compat_r. rewrite <- times_one.
-        apply (at_step_high G pol P K LA LN St h s Hl Hs Hb (x s) x (lam s) D0 HU). }
+        apply (at_step_high G pol P K LA LN St h s Hl Hs Hb (x s) x lam D0 Kn HU). }
   assert (Hpow : 0 < al ^ m) by (apply pow_lt; lra).
   assert (Hpow1 : al ^ m <= 1) by (rewrite <- (pow1 m); apply pow_incr; lra).
   set (q := 1 - al ^ m). assert (Hq : 0 <= q < 1) by (unfold q; lra).

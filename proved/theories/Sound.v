@@ -9,6 +9,27 @@ Ltac split_andb H :=
 
 (* ---------- The bounds, in one game ---------- *)
 
+(* What the numbers of hints must be: bounds of the means that one step compares. *)
+Definition these (K j : nat) (h : hist) : Prop := Nat.min (length h) K = j.
+Definition supported_low (G : game) (K : nat) (n : hist -> nat -> nat -> nat -> R) (hs : hints) : Prop :=
+  forall j, known_low G n (these K j) (x hs (Nat.min (S j) K)) (lam hs j).
+Definition supported_high (G : game) (K : nat) (n : hist -> nat -> nat -> nat -> R) (hs : hints) : Prop :=
+  forall j, known_high G n (these K j) (x hs (Nat.min (S j) K)) (lam hs j).
+Lemma known_late_low G K n hs : supported_low G K n hs -> known_low G n (late K) (x hs K) (lam hs K).
+Proof.
+  intros Sp h s i c b Hl. specialize (Sp K h s i c b). rewrite Nat.min_r in Sp by lia. apply Sp.
+  unfold these, late in *. lia.
+Qed.
+Lemma known_late_high G K n hs : supported_high G K n hs -> known_high G n (late K) (x hs K) (lam hs K).
+Proof.
+  intros Sp h s i c b Hl. specialize (Sp K h s i c b). rewrite Nat.min_r in Sp by lia. apply Sp.
+  unfold these, late in *. lia.
+Qed.
+Lemma alone_low G K n hs : supported_low G K n (alone hs).
+Proof. intros j h s i c b _ _ _ _. simpl. destruct (lam hs j s i); discriminate. Qed.
+Lemma alone_high G K n hs : supported_high G K n (alone hs).
+Proof. intros j h s i c b _ _ _ _. simpl. destruct (lam hs j s i); discriminate. Qed.
+
 Section Core.
 Variables (p : problem) (G : game) (pol : nat -> nat -> rule) (P : play) (hs : hints).
 Notation K := (horizon p).
@@ -56,17 +77,20 @@ Proof.
 Qed.
 
 (* Backwards through the steps, losing nothing. *)
-Lemma steps_low eps k : forall n, 0 <= eps -> steps Qle_bool low_term G pol hs k = true ->
+Lemma steps_low eps k : supported_low G K (nature P) hs -> (k <= K)%nat -> forall n, 0 <= eps -> steps Qle_bool low_term G pol hs k = true ->
   (forall h s, length h = k -> (s < size G)%nat -> Q2R (x hs k s) - eps <= value G P n h s) ->
   forall s, (s < size G)%nat -> Q2R (x hs 0 s) - eps <= value G P (k + n) [] s.
 Proof.
-  induction k as [|k IH]; intros n He C B s Hs; [now apply B|].
+  intros Sp. induction k as [|k IH]; intros Hk n He C B s Hs; [now apply B|].
   simpl in C. apply andb_prop in C. destruct C as [C1 C2].
-  replace (S k + n)%nat with (k + S n)%nat by lia. apply IH; auto. clear s Hs. intros h s Hh Hs.
+  replace (S k + n)%nat with (k + S n)%nat by lia. apply IH; [lia|exact He|exact C2| |exact Hs]. clear s Hs. intros h s Hh Hs.
   pose proof (below_spec _ _ C1 s Hs) as D. unfold step_at in D. simpl value. subst k.
   destruct (ends G (length h) s) as [b|] eqn:Hb; [apply Qle_bool_R in D; lra|].
   pose proof factor_range as F.
-  pose proof (step_low G pol P LA LN (proj1 F) h s (x hs (length h) s) (x hs (S (length h))) (lam hs (length h) s) Hs Hb D) as E.
+  assert (Kn : known_low G (nature P) (these K (length h)) (x hs (S (length h))) (lam hs (length h))).
+  { pose proof (Sp (length h)) as Kn. now rewrite Nat.min_l in Kn by lia. }
+  pose proof (step_low G pol P LA LN (proj1 F) (these K (length h)) h s (x hs (length h) s) (x hs (S (length h))) (lam hs (length h))
+    ltac:(unfold these; lia) Kn Hs Hb D) as E.
   apply Rle_trans with (mean G P h s (fun c => Q2R (reward c)) (fun _ t => Q2R (discount G) * Q2R (x hs (S (length h)) t)) - eps); [lra|].
   apply Rle_trans with (mean G P h s (fun c => Q2R (reward c))
     (fun i t => Q2R (discount G) * value G P n ((s, i) :: h) t + eps * 1) - eps).
@@ -76,17 +100,20 @@ Proof.
   - rewrite mean_plus, mean_one by assumption. lra.
 Qed.
 
-Lemma steps_high eps k : forall n, 0 <= eps -> steps geb high_term G pol hs k = true ->
+Lemma steps_high eps k : supported_high G K (nature P) hs -> (k <= K)%nat -> forall n, 0 <= eps -> steps geb high_term G pol hs k = true ->
   (forall h s, length h = k -> (s < size G)%nat -> value G P n h s <= Q2R (x hs k s) + eps) ->
   forall s, (s < size G)%nat -> value G P (k + n) [] s <= Q2R (x hs 0 s) + eps.
 Proof.
-  induction k as [|k IH]; intros n He C B s Hs; [now apply B|].
+  intros Sp. induction k as [|k IH]; intros Hk n He C B s Hs; [now apply B|].
   simpl in C. apply andb_prop in C. destruct C as [C1 C2].
-  replace (S k + n)%nat with (k + S n)%nat by lia. apply IH; auto. clear s Hs. intros h s Hh Hs.
+  replace (S k + n)%nat with (k + S n)%nat by lia. apply IH; [lia|exact He|exact C2| |exact Hs]. clear s Hs. intros h s Hh Hs.
   pose proof (below_spec _ _ C1 s Hs) as D. unfold step_at in D. simpl value. subst k.
   destruct (ends G (length h) s) as [b|] eqn:Hb; [apply Qle_bool_R in D; lra|].
   pose proof factor_range as F.
-  pose proof (step_high G pol P LA LN (proj1 F) h s (x hs (length h) s) (x hs (S (length h))) (lam hs (length h) s) Hs Hb D) as E.
+  assert (Kn : known_high G (nature P) (these K (length h)) (x hs (S (length h))) (lam hs (length h))).
+  { pose proof (Sp (length h)) as Kn. now rewrite Nat.min_l in Kn by lia. }
+  pose proof (step_high G pol P LA LN (proj1 F) (these K (length h)) h s (x hs (length h) s) (x hs (S (length h))) (lam hs (length h))
+    ltac:(unfold these; lia) Kn Hs Hb D) as E.
   apply Rle_trans with (mean G P h s (fun c => Q2R (reward c))
     (fun i t => Q2R (discount G) * Q2R (x hs (S (length h)) t) + eps * 1)).
   - apply (mean_mono G pol P LA LN); auto. intros i c j e Hi U Hj. right.
@@ -101,31 +128,31 @@ Let WK : forall s c e, (s < size G)%nat -> In c (choices_of G K s) -> In e (edge
 Notation f := (fun k => value G P k [] (initial p)).
 Notation m := (fun k => missed G P k [] (initial p)).
 
-Lemma eventually_low : check_low p G pol hs = true -> last p = None ->
+Lemma eventually_low : supported_low G K (nature P) hs -> check_low p G pol hs = true -> last p = None ->
   (forall eps, 0 < eps -> exists k1, forall k h s, (k1 <= k)%nat -> (K <= length h)%nat -> (s < size G)%nat ->
      Q2R (x hs K s) - eps <= value G P k h s) -> at_least f (Some (x hs 0 (initial p))).
 Proof.
-  intros C HL H eps He. destruct (H eps He) as (k1 & H1). exists (K + k1)%nat. intros k Hk.
+  intros Sp C HL H eps He. destruct (H eps He) as (k1 & H1). exists (K + k1)%nat. intros k Hk.
   replace k with (K + (k - K))%nat by lia. unfold check_low in C. apply andb_prop in C. destruct C as [_ C].
-  apply steps_low; [lra|exact C| |apply initial_is]. intros h s Hh Hs. apply H1; [lia|lia|exact Hs].
+  apply steps_low; [exact Sp|lia|lra|exact C| |apply initial_is]. intros h s Hh Hs. apply H1; [lia|lia|exact Hs].
 Qed.
 
-Lemma core_low : check_low p G pol hs = true -> low_means p f m (Some (x hs 0 (initial p))).
+Lemma core_low : supported_low G K (nature P) hs -> check_low p G pol hs = true -> low_means p f m (Some (x hs 0 (initial p))).
 Proof.
-  intros C. pose proof C as C'. unfold check_low in C'. split_andb C'. unfold low_means.
+  intros Sp C. pose proof (known_late_low _ _ _ _ Sp) as Kn. pose proof C as C'. unfold check_low in C'. split_andb C'. unfold low_means.
   pose proof (below_spec _ _ C'1) as B. unfold base_low in B.
   destruct (last p) as [k|] eqn:HL.
   - assert (HK : K = k) by (unfold horizon; now rewrite HL).
-    pose proof (steps_low 0 K 0 (Rle_refl 0) C'0) as T. rewrite HK, Nat.add_0_r in T.
+    pose proof (steps_low 0 K Sp (le_n K) 0 (Rle_refl 0) C'0) as T. rewrite HK, Nat.add_0_r in T.
     specialize (T ltac:(intros h s Hh Hs; specialize (B s Hs); rewrite HK in B; simpl; rewrite Hh;
       destruct (ends G k s); apply Qle_bool_R in B; rewrite ?Q2R_0 in B; lra) (initial p) initial_is). lra.
-  - pose proof (eventually_low C HL) as EL. pose proof factor_range as FR.
+  - pose proof (eventually_low Sp C HL) as EL. pose proof factor_range as FR.
     destruct (kind_of p) eqn:HK.
     + apply EL. intros eps He. apply (sum_low G pol P K LA LN St WK (factor_one ltac:(congruence))
-        (x hs K) (endless hs) (rank hs) (layer hs) (lam hs K) B eps He).
+        (x hs K) (endless hs) (rank hs) (layer hs) (lam hs K) B Kn eps He).
     + discriminate (B (initial p) initial_is).
     + intros V. destruct (reach_low G pol P K LA LN St WK (factor_one ltac:(congruence))
-        (x hs K) (endless hs) (rank hs) (lam hs K) B) as (X & X0 & T).
+        (x hs K) (endless hs) (rank hs) (lam hs K) B Kn) as (X & X0 & T).
       assert (K0 : K = 0%nat).
       { unfold horizon. rewrite HL. now apply no_first. }
       intros eps He. destruct (V (eps / (X + 1))) as (k0 & V0); [apply Rdiv_lt_0_compat; lra|].
@@ -137,14 +164,14 @@ Proof.
       assert (E : eps / (X + 1) * (X + 1) = eps) by (field; lra). nra.
     + discriminate (B (initial p) initial_is).
     + apply EL. intros eps He. apply (sum_low G pol P K LA LN St WK (factor_one ltac:(congruence))
-        (x hs K) (endless hs) (rank hs) (layer hs) (lam hs K) B eps He).
-    + apply EL. intros eps He. apply (disc_low G pol P K LA LN St WK (proj1 FR) (factor_less HK) (x hs K) (lam hs K) B eps He).
+        (x hs K) (endless hs) (rank hs) (layer hs) (lam hs K) B Kn eps He).
+    + apply EL. intros eps He. apply (disc_low G pol P K LA LN St WK (proj1 FR) (factor_less HK) (x hs K) (lam hs K) Kn B eps He).
 Qed.
 
-Lemma core_endless b : check_low p G pol hs = true -> may_be_endless p = true ->
+Lemma core_endless b : supported_low G K (nature P) hs -> check_low p G pol hs = true -> may_be_endless p = true ->
   unending (ends_of p 0) (endless hs) (initial p) = true -> low_means p f m b.
 Proof.
-  intros C ME U. unfold check_low in C. split_andb C. pose proof (below_spec _ _ C1) as B. unfold base_low in B.
+  intros Sp C ME U. pose proof (known_late_low _ _ _ _ Sp) as Kn. unfold check_low in C. split_andb C. pose proof (below_spec _ _ C1) as B. unfold base_low in B.
   unfold may_be_endless in ME. unfold low_means. destruct (last p) eqn:HL; [discriminate|].
   destruct (horizon p) eqn:K0 in ME; [|discriminate]. rewrite <- EG in U. rewrite K0 in *.
   assert (Fin : (forall N, exists k0, forall k, (k0 <= k)%nat -> N <= f k) -> at_least f b).
@@ -162,14 +189,14 @@ Proof.
   specialize (H k0 [] (initial p) ltac:(unfold late; simpl; lia) initial_is U). lra.
 Qed.
 
-Lemma core_high : check_high p G pol hs = true -> endless hs (initial p) = false ->
+Lemma core_high : supported_high G K (nature P) hs -> check_high p G pol hs = true -> endless hs (initial p) = false ->
   high_means p f m (x hs 0 (initial p)).
 Proof.
-  intros C EI. unfold check_high in C. split_andb C. unfold high_means.
+  intros Sp C EI. pose proof (known_late_high _ _ _ _ Sp) as Kn. unfold check_high in C. split_andb C. unfold high_means.
   pose proof (below_spec _ _ C1) as B. unfold base_high in B.
   destruct (last p) as [k|] eqn:HL.
   - assert (HK : K = k) by (unfold horizon; now rewrite HL).
-    pose proof (steps_high 0 K 0 (Rle_refl 0) C0) as T. rewrite HK, Nat.add_0_r in T.
+    pose proof (steps_high 0 K Sp (le_n K) 0 (Rle_refl 0) C0) as T. rewrite HK, Nat.add_0_r in T.
     specialize (T ltac:(intros h s Hh Hs; specialize (B s Hs); rewrite HK in B; simpl; rewrite Hh;
       destruct (ends G k s); apply Qle_bool_R in B; rewrite ?Q2R_0 in B; lra) (initial p) initial_is). lra.
   - pose proof factor_range as FR.
@@ -180,25 +207,25 @@ Proof.
       destruct (horizon p) as [|K'] eqn:EK.
       - apply (H1 k [] (initial p)); [lia|simpl; lia|apply initial_is|exact EI].
       - replace k with (S K' + (k - S K'))%nat by lia.
-        apply (steps_high eps (S K') (k - S K')); [lra|exact C0| |apply initial_is]. intros h s Hh Hs.
+        pose proof (steps_high eps (S K')) as SH. rewrite EK in SH. apply (SH Sp (le_n _) (k - S K')%nat); [lra|exact C0| |apply initial_is]. clear SH. intros h s Hh Hs.
         apply H1; [lia|lia|exact Hs|].
         unfold no_endless, may_be_endless in C. rewrite HL, EK in C. simpl in C.
         rewrite SG in Hs. pose proof (below_spec _ _ C s Hs) as E. now apply negb_true_iff. }
     destruct (kind_of p) eqn:HK; try (discriminate (B (initial p) initial_is)).
     + apply (Late (fun _ _ _ => True)). intros eps He. exists 0%nat. intros k h s _ Hl Hs Es. split; [exact I|].
-      pose proof (sum_high G pol P K LA LN St WK (factor_one ltac:(congruence)) (x hs K) (endless hs) (lam hs K) B k h s Hl Hs Es). lra.
+      pose proof (sum_high G pol P K LA LN St WK (factor_one ltac:(congruence)) (x hs K) (endless hs) (lam hs K) B Kn k h s Hl Hs Es). lra.
     + assert (K0 : K = 0%nat).
       { unfold horizon. rewrite HL. now apply no_first. }
-      pose proof (reach_high G pol P K LA LN St WK (factor_one ltac:(congruence)) (x hs K) (endless hs) (rank hs) (lam hs K) B) as RH.
+      pose proof (reach_high G pol P K LA LN St WK (factor_one ltac:(congruence)) (x hs K) (endless hs) (rank hs) (lam hs K) B Kn) as RH.
       split.
       * intros eps He. destruct (RH eps He) as (k1 & H1). exists k1. intros k Hk.
         apply (H1 k [] (initial p) Hk); [unfold late; rewrite K0; simpl; lia|apply initial_is|exact EI].
       * apply (Late (fun k h s => True)). intros eps He. destruct (RH eps He) as (k1 & H1). exists k1.
         intros k h s Hk Hl Hs Es. split; [exact I|]. now apply H1.
     + apply (Late (fun _ _ _ => True)). intros eps He. exists 0%nat. intros k h s _ Hl Hs Es. split; [exact I|].
-      pose proof (sum_high G pol P K LA LN St WK (factor_one ltac:(congruence)) (x hs K) (endless hs) (lam hs K) B k h s Hl Hs Es). lra.
+      pose proof (sum_high G pol P K LA LN St WK (factor_one ltac:(congruence)) (x hs K) (endless hs) (lam hs K) B Kn k h s Hl Hs Es). lra.
     + apply (Late (fun _ _ _ => True)). intros eps He.
-      destruct (disc_high G pol P K LA LN St WK (proj1 FR) (factor_less HK) (x hs K) (lam hs K) B eps He) as (k1 & H1).
+      destruct (disc_high G pol P K LA LN St WK (proj1 FR) (factor_less HK) (x hs K) (lam hs K) Kn B eps He) as (k1 & H1).
       exists k1. intros k h s Hk Hl Hs _. split; [exact I|now apply H1].
 Qed.
 End Core.
@@ -423,6 +450,21 @@ Proof.
     + intros j e Hj. simpl. rewrite Hj. lra.
 Qed.
 
+(* What owners do by the hints is allowed. *)
+Lemma agent_owner max hs : owners p q max hs = true -> agent_owns q max = true ->
+  exists a, legal_agent (game_of p) (pol_of p q) a /\ legal_agent (game_of p) (rule_for p q max hs) a.
+Proof.
+  intros O E. unfold owners in O. apply andb_prop in O. destruct O as [O _].
+  rewrite E in O. exists (fun h s => does (rule_for p q max hs (length h) s)).
+  assert (L : legal_agent (game_of p) (rule_for p q max hs) (fun h s => does (rule_for p q max hs (length h) s))).
+  { apply does_policy. intros j s Hs Hb. unfold rule_for. rewrite E. simpl. apply (whenever_spec _ O j s Hs Hb). }
+  split; [|exact L]. intros h s Hs Hb. destruct (L h s Hs Hb) as (A0 & A1 & _). split; [exact A0|]. split; [exact A1|].
+  unfold agent_owns in E. unfold pol_of. destruct (policy q); [discriminate|exact I].
+Qed.
+Lemma agent_other max hs a : agent_owns q max = false -> legal_agent (game_of p) (pol_of p q) a ->
+  legal_agent (game_of p) (rule_for p q max hs) a.
+Proof. intros E L. unfold rule_for. rewrite E. exact L. Qed.
+
 (* What holds in the arena is guaranteed. *)
 Lemma settled max hs (worth : play -> Prop) : owners p q max hs = true ->
   (forall a n, legal_agent (arena p q max hs) (rule_for p q max hs) a -> legal_nature (arena p q max hs) n -> worth (Play a n)) ->
@@ -430,18 +472,8 @@ Lemma settled max hs (worth : play -> Prop) : owners p q max hs = true ->
 Proof.
   intros O H. unfold guaranteed. split; [exact agents|]. split; [exact natures|].
   fold (agent_owns q max). fold (nature_owns q max).
-  unfold owners in O. apply andb_prop in O. destruct O as [O1 O2].
-  assert (AW : agent_owns q max = true ->
-    exists a, legal_agent (game_of p) (pol_of p q) a /\ legal_agent (game_of p) (rule_for p q max hs) a).
-  { intros E. rewrite E in O1. exists (fun h s => does (rule_for p q max hs (length h) s)).
-    assert (L : legal_agent (game_of p) (rule_for p q max hs) (fun h s => does (rule_for p q max hs (length h) s))).
-    { apply does_policy. intros j s Hs Hb. unfold rule_for. rewrite E. simpl.
-      apply (whenever_spec _ O1 j s Hs Hb). }
-    split; [|exact L]. intros h s Hs Hb. destruct (L h s Hs Hb) as (A0 & A1 & _). split; [exact A0|]. split; [exact A1|].
-    unfold agent_owns in E. unfold pol_of. destruct (policy q); [discriminate|exact I]. }
-  assert (AN : agent_owns q max = false -> forall a, legal_agent (game_of p) (pol_of p q) a ->
-    legal_agent (game_of p) (rule_for p q max hs) a).
-  { intros E a L. unfold rule_for. rewrite E. exact L. }
+  pose proof (agent_owner max hs O) as AW. pose proof (agent_other max hs) as AN.
+  unfold owners in O. apply andb_prop in O. destruct O as [_ O2].
   unfold arena in H. destruct (nature_owns q max) eqn:EN.
   - destruct (nature_pinned (pin hs) O2) as [N1 N2]. destruct (agent_owns q max) eqn:EA.
     + destruct (AW eq_refl) as (a & L1 & L2). exists a, (keeps (pin hs)). split; [exact L1|]. split; [exact N1|].
@@ -571,67 +603,138 @@ Proof.
   intros k Hk. rewrite <- Em. auto.
 Qed.
 
-Theorem low_sound p q hs b : prove_low p q hs b = true -> guaranteed p q true (worth_low p b).
+(* Plays in which nature does the one thing n. *)
+Definition against (p : problem) (q : question) (max : bool) (n : hist -> nat -> nat -> nat -> R) (worth : play -> Prop) : Prop :=
+  let A := legal_agent (game_of p) (pol_of p q) in
+  if agent_owns q max then exists a, A a /\ worth (Play a n) else forall a, A a -> worth (Play a n).
+Lemma settled_against p q max hs n (worth : play -> Prop) : playable p q = true -> owners p q max hs = true ->
+  (forall a, legal_agent (game_of p) (rule_for p q max hs) a -> worth (Play a n)) -> against p q max n worth.
 Proof.
-  intros H. unfold prove_low in H. apply andb_prop in H. destruct H as [PL H].
-  pose proof (posed p q PL) as WP. apply orb_prop in H. destruct H as [H|H].
-  - destruct b as [b|]; [|discriminate]. apply andb_prop in H. destruct H as [Hb NN]. apply Qle_bool_R in Hb. rewrite Q2R_0 in Hb.
-    apply all_guaranteed; [exact PL|]. intros a n LA LN. unfold worth_low, low_means.
-    assert (N : forall k, Q2R b <= value (game_of p) (Play a n) k [] (initial p)).
-    { intros k. pose proof (never_below p q PL a n NN LA LN k [] (initial p) (initial_in p WP)). lra. }
-    assert (A : at_least (fun k => value (game_of p) (Play a n) k [] (initial p)) (Some b)).
-    { intros eps He. exists 0%nat. intros k _. specialize (N k). lra. }
-    destruct (last p); [apply N|]. destruct (kind_of p); auto.
-  - split_andb H. apply settled with (hs := hs); [exact PL|exact H|]. intros a n LA LN. unfold worth_low.
-    apply (low_ext p (fun k => value (arena p q true hs) (Play a n) k [] (initial p)) _
-      (fun k => missed (arena p q true hs) (Play a n) k [] (initial p))).
-    + intros k. apply arena_value.
-    + intros k. apply arena_missed.
-    + apply orb_prop in H0. destruct H0 as [H0|H0].
-      * apply andb_prop in H0. destruct H0 as [M U].
-        apply (core_endless p (arena p q true hs) (rule_for p q true hs) (Play a n) hs LA LN); auto.
-        -- intros j s Hj. now apply arena_stationary.
-        -- intros j s c e. now apply arena_inside.
-        -- apply arena_size.
-        -- apply arena_ends.
-        -- apply arena_factor.
-      * destruct b as [b|]; [|discriminate]. apply low_weaker with (b' := x hs 0 (initial p)); [now apply Qle_bool_R|].
-        apply (core_low p (arena p q true hs) (rule_for p q true hs) (Play a n) hs LA LN); auto.
-        -- intros j s Hj. now apply arena_stationary.
-        -- intros j s c e. now apply arena_inside.
-        -- apply arena_size.
-        -- apply arena_factor.
+  intros PL O H. unfold against. destruct (agent_owns q max) eqn:E.
+  - destruct (agent_owner p q PL max hs O E) as (a & L1 & L2). exists a. auto.
+  - intros a L. apply H. now apply agent_other.
+Qed.
+Lemma all_against p q max n (worth : play -> Prop) : playable p q = true ->
+  (forall a, legal_agent (game_of p) (pol_of p q) a -> worth (Play a n)) -> against p q max n worth.
+Proof.
+  intros PL H. unfold against. destruct (agents p q PL) as (a & L). destruct (agent_owns q max); [exists a|]; auto.
 Qed.
 
-Theorem high_sound p q hs b : prove_high p q hs b = true -> guaranteed p q false (worth_high p b).
+Section Low.
+Variables (p : problem) (q : question) (hs : hints) (b : option Q).
+Hypothesis PL : playable p q = true.
+Notation AR := (arena p q true hs).
+
+Lemma low_of_all a n : match b with Some b => Qle_bool b 0 && never_negative p | None => false end = true ->
+  legal_agent (game_of p) (pol_of p q) a -> legal_nature (game_of p) n -> worth_low p b (Play a n).
 Proof.
-  intros H. unfold prove_high in H. apply andb_prop in H. destruct H as [PL H].
-  pose proof (posed p q PL) as WP. apply orb_prop in H. destruct H as [H|H].
-  - apply andb_prop in H. destruct H as [IP Hb]. apply Qle_bool_R in Hb. rewrite Q2R_1 in Hb.
-    apply all_guaranteed; [exact PL|]. intros a n LA LN. unfold worth_high, high_means.
-    assert (N : forall k, value (game_of p) (Play a n) k [] (initial p) <= Q2R b).
-    { intros k. pose proof (never_above p q PL a n IP LA LN k [] (initial p) (initial_in p WP)). lra. }
-    assert (A : at_most (fun k => value (game_of p) (Play a n) k [] (initial p)) b).
-    { intros eps He. exists 0%nat. intros k _. specialize (N k). lra. }
-    destruct (last p); [apply N|]. unfold is_probability in IP. destruct (kind_of p); auto; discriminate.
-  - split_andb H. apply settled with (hs := hs); [exact PL|exact H|]. intros a n LA LN. unfold worth_high.
-    apply (high_ext p (fun k => value (arena p q false hs) (Play a n) k [] (initial p)) _
-      (fun k => missed (arena p q false hs) (Play a n) k [] (initial p))).
-    + intros k. apply arena_value.
-    + intros k. apply arena_missed.
-    + apply high_weaker with (b := x hs 0 (initial p)); [now apply Qle_bool_R|].
-      apply (core_high p (arena p q false hs) (rule_for p q false hs) (Play a n) hs LA LN); auto.
+  pose proof (posed p q PL) as WP. intros H LA LN. destruct b as [b'|]; [|discriminate]. apply andb_prop in H.
+  destruct H as [Hb NN]. apply Qle_bool_R in Hb. rewrite Q2R_0 in Hb. unfold worth_low, low_means.
+  assert (N : forall k, Q2R b' <= value (game_of p) (Play a n) k [] (initial p)).
+  { intros k. pose proof (never_below p q PL a n NN LA LN k [] (initial p) (initial_in p WP)). lra. }
+  assert (A : at_least (fun k => value (game_of p) (Play a n) k [] (initial p)) (Some b')).
+  { intros eps He. exists 0%nat. intros k _. specialize (N k). lra. }
+  destruct (last p); [apply N|]. destruct (kind_of p); auto.
+Qed.
+Lemma low_of_hints a n : check_low p AR (rule_for p q true hs) hs = true ->
+  (may_be_endless p && unending (ends_of p 0) (endless hs) (initial p)) ||
+    match b with Some b => Qle_bool b (x hs 0 (initial p)) | None => false end = true ->
+  legal_agent AR (rule_for p q true hs) a -> legal_nature AR n -> supported_low AR (horizon p) n hs -> worth_low p b (Play a n).
+Proof.
+  pose proof (posed p q PL) as WP. intros H H0 LA LN Sp. unfold worth_low.
+  apply (low_ext p (fun k => value AR (Play a n) k [] (initial p)) _ (fun k => missed AR (Play a n) k [] (initial p))).
+  - intros k. apply arena_value.
+  - intros k. apply arena_missed.
+  - apply orb_prop in H0. destruct H0 as [H0|H0].
+    + apply andb_prop in H0. destruct H0 as [M U].
+      apply (core_endless p AR (rule_for p q true hs) (Play a n) hs LA LN); auto.
+      * intros j s Hj. now apply arena_stationary.
+      * intros j s c e. now apply arena_inside.
+      * apply arena_size.
+      * apply arena_ends.
+      * apply arena_factor.
+    + destruct b as [b'|]; [|discriminate]. apply low_weaker with (b' := x hs 0 (initial p)); [now apply Qle_bool_R|].
+      apply (core_low p AR (rule_for p q true hs) (Play a n) hs LA LN); auto.
       * intros j s Hj. now apply arena_stationary.
       * intros j s c e. now apply arena_inside.
       * apply arena_size.
       * apply arena_factor.
-      * now apply negb_true_iff.
+Qed.
+End Low.
+
+Section High.
+Variables (p : problem) (q : question) (hs : hints) (b : Q).
+Hypothesis PL : playable p q = true.
+Notation AR := (arena p q false hs).
+
+Lemma high_of_all a n : is_probability p && Qle_bool 1 b = true ->
+  legal_agent (game_of p) (pol_of p q) a -> legal_nature (game_of p) n -> worth_high p b (Play a n).
+Proof.
+  pose proof (posed p q PL) as WP. intros H LA LN. apply andb_prop in H. destruct H as [IP Hb]. apply Qle_bool_R in Hb.
+  rewrite Q2R_1 in Hb. unfold worth_high, high_means.
+  assert (N : forall k, value (game_of p) (Play a n) k [] (initial p) <= Q2R b).
+  { intros k. pose proof (never_above p q PL a n IP LA LN k [] (initial p) (initial_in p WP)). lra. }
+  assert (A : at_most (fun k => value (game_of p) (Play a n) k [] (initial p)) b).
+  { intros eps He. exists 0%nat. intros k _. specialize (N k). lra. }
+  destruct (last p); [apply N|]. unfold is_probability in IP. destruct (kind_of p); auto; discriminate.
+Qed.
+Lemma high_of_hints a n : check_high p AR (rule_for p q false hs) hs = true -> negb (endless hs (initial p)) = true ->
+  Qle_bool (x hs 0 (initial p)) b = true ->
+  legal_agent AR (rule_for p q false hs) a -> legal_nature AR n -> supported_high AR (horizon p) n hs -> worth_high p b (Play a n).
+Proof.
+  pose proof (posed p q PL) as WP. intros H H0 H1 LA LN Sp. unfold worth_high.
+  apply (high_ext p (fun k => value AR (Play a n) k [] (initial p)) _ (fun k => missed AR (Play a n) k [] (initial p))).
+  - intros k. apply arena_value.
+  - intros k. apply arena_missed.
+  - apply high_weaker with (b := x hs 0 (initial p)); [now apply Qle_bool_R|].
+    apply (core_high p AR (rule_for p q false hs) (Play a n) hs LA LN); auto.
+    + intros j s Hj. now apply arena_stationary.
+    + intros j s c e. now apply arena_inside.
+    + apply arena_size.
+    + apply arena_factor.
+    + now apply negb_true_iff.
+Qed.
+End High.
+
+Theorem low_sound p q hs b : shows_low p q (alone hs) b = true -> guaranteed p q true (worth_low p b).
+Proof.
+  intros H. unfold shows_low in H. apply andb_prop in H. destruct H as [PL H]. apply orb_prop in H. destruct H as [H|H].
+  - apply all_guaranteed; [exact PL|]. intros a n LA LN. now apply (low_of_all p q b PL).
+  - split_andb H. apply settled with (hs := alone hs); [exact PL|exact H|]. intros a n LA LN.
+    apply (low_of_hints p q (alone hs) b PL); auto. apply alone_low.
+Qed.
+Theorem high_sound p q hs b : shows_high p q (alone hs) b = true -> guaranteed p q false (worth_high p b).
+Proof.
+  intros H. unfold shows_high in H. apply andb_prop in H. destruct H as [PL H]. apply orb_prop in H. destruct H as [H|H].
+  - apply all_guaranteed; [exact PL|]. intros a n LA LN. now apply (high_of_all p q b PL).
+  - split_andb H. apply settled with (hs := alone hs); [exact PL|exact H|]. intros a n LA LN.
+    apply (high_of_hints p q (alone hs) b PL); auto. apply alone_high.
+Qed.
+
+(* The same against one nature that is known to keep to the hints' numbers. *)
+Theorem low_against p q hs b n : shows_low p q hs b = true -> nature_owns q true = false -> legal_nature (game_of p) n ->
+  supported_low (game_of p) (horizon p) n hs -> against p q true n (worth_low p b).
+Proof.
+  intros H EN LN Sp. unfold shows_low in H. apply andb_prop in H. destruct H as [PL H]. apply orb_prop in H. destruct H as [H|H].
+  - apply all_against; [exact PL|]. intros a LA. now apply (low_of_all p q b PL).
+  - split_andb H. apply (settled_against p q true hs n _ PL H). intros a LA.
+    assert (E : arena p q true hs = game_of p) by (unfold arena; now rewrite EN).
+    apply (low_of_hints p q hs b PL); auto; rewrite E; assumption.
+Qed.
+Theorem high_against p q hs b n : shows_high p q hs b = true -> nature_owns q false = false -> legal_nature (game_of p) n ->
+  supported_high (game_of p) (horizon p) n hs -> against p q false n (worth_high p b).
+Proof.
+  intros H EN LN Sp. unfold shows_high in H. apply andb_prop in H. destruct H as [PL H]. apply orb_prop in H. destruct H as [H|H].
+  - apply all_against; [exact PL|]. intros a LA. now apply (high_of_all p q b PL).
+  - split_andb H. apply (settled_against p q false hs n _ PL H). intros a LA.
+    assert (E : arena p q false hs = game_of p) by (unfold arena; now rewrite EN).
+    apply (high_of_hints p q hs b PL); auto; rewrite E; assumption.
 Qed.
 
 (* The program's answer about a value. *)
 Theorem value_sound p q complement lower upper low high :
   prove p q complement lower upper low high = true -> stated p q complement lower upper.
 Proof.
-  unfold prove, stated. destruct (if complement then _ else _) as [l u]. intros H. apply andb_prop in H. destruct H as [H1 H2].
+  unfold prove, shows, stated. destruct (if complement then _ else _) as [l u]. intros H. apply andb_prop in H. destruct H as [H1 H2].
   split; [now apply low_sound with (hs := low)|]. destruct u as [u|]; [now apply high_sound with (hs := high)|exact I].
 Qed.

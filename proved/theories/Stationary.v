@@ -136,19 +136,19 @@ Proof.
   intros H Hi Hj. destruct (St (length h) s Hl) as (E1 & _ & _).
   apply (only_to_spec G P LN A h s i c j e H Hs ended); [now rewrite E1|exact Hj].
 Qed.
-Lemma at_step_low y x lam : 0 <= Q2R (discount G) ->
-  rule_le Qle_bool (pl s) y (fun i c => backup (discount G) low_term x (lam i) c) (cs s) = true ->
+Lemma at_step_low y x sup : 0 <= Q2R (discount G) -> known_low G (nature P) late x sup ->
+  rule_le Qle_bool (pl s) y (fun i c => backup (discount G) low_term x (sup s i) c) (cs s) = true ->
   Q2R y <= mean G P h s (fun c => Q2R (reward c)) (fun _ t => Q2R (discount G) * Q2R (x t)).
 Proof.
-  intros D0 H. destruct (St (length h) s Hl) as (E1 & _ & E3). rewrite <- E1, <- E3 in H.
-  now apply (step_low G pol P LA LN D0 h s y x lam Hs ended).
+  intros D0 Kn H. destruct (St (length h) s Hl) as (E1 & _ & E3). rewrite <- E1, <- E3 in H.
+  now apply (step_low G pol P LA LN D0 late h s y x sup Hl Kn Hs ended).
 Qed.
-Lemma at_step_high y x lam : 0 <= Q2R (discount G) ->
-  rule_le geb (pl s) y (fun i c => backup (discount G) high_term x (lam i) c) (cs s) = true ->
+Lemma at_step_high y x sup : 0 <= Q2R (discount G) -> known_high G (nature P) late x sup ->
+  rule_le geb (pl s) y (fun i c => backup (discount G) high_term x (sup s i) c) (cs s) = true ->
   mean G P h s (fun c => Q2R (reward c)) (fun _ t => Q2R (discount G) * Q2R (x t)) <= Q2R y.
 Proof.
-  intros D0 H. destruct (St (length h) s Hl) as (E1 & _ & E3). rewrite <- E1, <- E3 in H.
-  now apply (step_high G pol P LA LN D0 h s y x lam Hs ended).
+  intros D0 Kn H. destruct (St (length h) s Hl) as (E1 & _ & E3). rewrite <- E1, <- E3 in H.
+  now apply (step_high G pol P LA LN D0 late h s y x sup Hl Kn Hs ended).
 Qed.
 (* A mean over edges of what is at least a, where nature goes. *)
 Lemma edges_ge i c (f : nat -> R) a : nth_error (cs s) i = Some c ->

@@ -28,7 +28,7 @@ Definition earns_forever en endless (layer rank : nat -> nat) (r : rule) (s : na
             (fun c => Qltb 0 (reward c) || surely (nearer en endless layer rank s) (edges c)) cs.
 
 Definition sum_low_at (G : game) (K : nat) (pol : nat -> nat -> rule) (x : nat -> Q) (endless : nat -> bool)
-    (rank layer : nat -> nat) (lam : nat -> nat -> Q) (s : nat) : bool :=
+    (rank layer : nat -> nat) (lam : nat -> nat -> support) (s : nat) : bool :=
   match ends G K s with
   | Some b => Qle_bool 0 b && Qle_bool (x s) b
   | None =>
@@ -42,7 +42,7 @@ Definition sum_low_at (G : game) (K : nat) (pol : nat -> nat -> rule) (x : nat -
 
 Definition finite_edges (endless : nat -> bool) (c : choice) : bool := only_to (fun t => negb (endless t)) (edges c).
 Definition sum_high_at (G : game) (K : nat) (pol : nat -> nat -> rule) (x : nat -> Q) (endless : nat -> bool)
-    (lam : nat -> nat -> Q) (s : nat) : bool :=
+    (lam : nat -> nat -> support) (s : nat) : bool :=
   if endless s then true else
   match ends G K s with
   | Some b => Qle_bool b (x s)
@@ -91,8 +91,9 @@ Lemma D0 : 0 <= Q2R (discount G). Proof. rewrite D1. lra. Qed.
 (* ---------- Upper bounds ---------- *)
 
 Section High.
-Variables (x : nat -> Q) (endless : nat -> bool) (lam : nat -> nat -> Q).
+Variables (x : nat -> Q) (endless : nat -> bool) (lam : nat -> nat -> support).
 Hypothesis C : forall s, (s < size G)%nat -> sum_high_at G K pol x endless lam s = true.
+Hypothesis Kn : known_high G (nature P) late x lam.
 
 Lemma sum_high k : forall h s, late h -> (s < size G)%nat -> endless s = false -> value G P k h s <= Q2R (x s).
 Proof.
@@ -106,15 +107,16 @@ Proof.
       pose proof (rule_all_spec _ _ _ D1' i c Hi U) as F. simpl in F. unfold finite_edges in F.
       destruct (at_outside G pol P K LN St h s Hl Hs Hb _ i c j e F Hi Hj) as [Z|Z]; [now left|right].
       apply IH; [now apply late_cons|now apply (inside s i c j)|]. now apply negb_true_iff in Z.
-    + rewrite <- times_one. apply (at_step_high G pol P K LA LN St h s Hl Hs Hb (x s) x (lam s) D0 D2).
+    + rewrite <- times_one. apply (at_step_high G pol P K LA LN St h s Hl Hs Hb (x s) x lam D0 Kn D2).
 Qed.
 End High.
 
 (* ---------- Lower bounds ---------- *)
 
 Section Low.
-Variables (x : nat -> Q) (endless : nat -> bool) (rank layer : nat -> nat) (lam : nat -> nat -> Q).
+Variables (x : nat -> Q) (endless : nat -> bool) (rank layer : nat -> nat) (lam : nat -> nat -> support).
 Hypothesis C : forall s, (s < size G)%nat -> sum_low_at G K pol x endless rank layer lam s = true.
+Hypothesis Kn : known_low G (nature P) late x lam.
 Notation over s := (over (ends G K) x endless s).
 Notation closer := (closer (ends G K) x endless rank).
 Notation moves := (moves (ends G K) x endless rank).
@@ -504,7 +506,7 @@ Proof.
     pose proof (mean_lin G P h s (fun c => Q2R (reward c)) (fun _ => 0) (fun i t => value G P (k + k0) ((s, i) :: h) t)
       (fun i t => stays k ((s, i) :: h) t) B) as E. rewrite <- E.
     apply Rle_trans with (mean G P h s (fun c => Q2R (reward c)) (fun _ t => Q2R (x t))).
-    + rewrite <- times_one. apply (at_step_low G pol P K LA LN St h s Hl Hs Hb (x s) x (lam s) D0 HL).
+    + rewrite <- times_one. apply (at_step_low G pol P K LA LN St h s Hl Hs Hb (x s) x lam D0 Kn HL).
     + rewrite (mean_ext G P h s (fun c => Q2R (reward c) + B * 0) (fun c => Q2R (reward c)) _
         (fun i t => value G P (k + k0) ((s, i) :: h) t + B * stays k ((s, i) :: h) t)) by (intros; lra).
       apply at_mono; auto. intros i c j e [Hi U] Hj. right. apply IH; [now apply late_cons|now apply (inside s i c j)].

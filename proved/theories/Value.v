@@ -9,7 +9,7 @@ Open Scope R_scope.
 (* Not believed: anything may stand here. *)
 Record hints := Hints {
   x : nat -> nat -> Q; endless : nat -> bool; rank : nat -> nat; layer : nat -> nat;
-  lam : nat -> nat -> nat -> Q; witness : nat -> nat -> nat; pin : nat -> nat -> nat -> list Q }.
+  lam : nat -> nat -> nat -> support; witness : nat -> nat -> nat; pin : nat -> nat -> nat -> list Q }.
 
 Fixpoint mapi {A B} (f : nat -> A -> B) (i : nat) (l : list A) : list B :=
   match l with [] => [] | a :: l' => f i a :: mapi f (S i) l' end.
@@ -39,7 +39,7 @@ Definition pins (p : problem) (q : nat -> nat -> nat -> list Q) : bool :=
   whenever p (fun j s => foralli (fun i c => is_pin (edges c) (q j s i) && Qeq_bool (qsum (fun a => a) (q j s i)) 1) 0 (rows p s)).
 
 Definition step_at (le : Q -> Q -> bool) (term : (nat -> Q) -> Q -> edge -> Q) (G : game) (pol : nat -> nat -> rule)
-    (x y : nat -> Q) (lam : nat -> nat -> Q) (j s : nat) : bool :=
+    (x y : nat -> Q) (lam : nat -> nat -> support) (j s : nat) : bool :=
   match ends G j s with
   | Some b => le (x s) b
   | None => rule_le le (pol j s) (x s) (fun i c => backup (discount G) term y (lam s i) c) (choices_of G j s)
@@ -140,17 +140,24 @@ Definition never_negative (p : problem) : bool :=
     match kind_of p with Reach_reward => Qle_bool 0 (terminal p s) | _ => true end).
 Definition is_probability (p : problem) : bool := match kind_of p with Until | Next => true | _ => false end.
 
-Definition prove_low (p : problem) (q : question) (h : hints) (b : option Q) : bool :=
+(* Numbers that hints give for means of x are proved by whoever calls these two. *)
+Definition shows_low (p : problem) (q : question) (h : hints) (b : option Q) : bool :=
   playable p q &&
   ((match b with Some b => Qle_bool b 0 && never_negative p | None => false end) ||
    (owners p q true h && check_low p (arena p q true h) (rule_for p q true h) h &&
     ((may_be_endless p && unending (ends_of p 0) (endless h) (initial p)) ||
      match b with Some b => Qle_bool b (x h 0 (initial p)) | None => false end))).
-Definition prove_high (p : problem) (q : question) (h : hints) (b : Q) : bool :=
+Definition shows_high (p : problem) (q : question) (h : hints) (b : Q) : bool :=
   playable p q &&
   ((is_probability p && Qle_bool 1 b) ||
    (owners p q false h && check_high p (arena p q false h) (rule_for p q false h) h &&
     negb (endless h (initial p)) && Qle_bool (x h 0 (initial p)) b)).
-Definition prove (p : problem) (q : question) (complement : bool) (lower upper : option Q) (low high : hints) : bool :=
+Definition shows (p : problem) (q : question) (complement : bool) (lower upper : option Q) (low high : hints) : bool :=
   let (l, u) := if complement then (less upper, less lower) else (lower, upper) in
-  prove_low p q low l && match u with Some u => prove_high p q high u | None => true end.
+  shows_low p q low l && match u with Some u => shows_high p q high u | None => true end.
+(* Without such numbers. *)
+Definition alone (h : hints) : hints :=
+  Hints (x h) (endless h) (rank h) (layer h)
+    (fun j s i => match lam h j s i with Mean _ => Box 0 | box => box end) (witness h) (pin h).
+Definition prove (p : problem) (q : question) (complement : bool) (lower upper : option Q) (low high : hints) : bool :=
+  shows p q complement lower upper (alone low) (alone high).

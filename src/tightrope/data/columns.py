@@ -106,6 +106,11 @@ def plain_name(name: str) -> str:
     return re.sub(r"[\s\-]+", "_", name.strip().lower())
 
 
+def word(name: str) -> str:
+    """A column's name as a variable of a model can have it."""
+    return re.sub(r"\W", "_", plain_name(name))
+
+
 class ColumnFinder:
     """Finds the columns of one table; `given` says which column has a role, whatever it is called."""
 
@@ -139,7 +144,7 @@ class ColumnFinder:
             return self.given[name] or None
         if name in self.columns:
             return name
-        same = [column for column in self._free() if plain_name(column) == plain_name(name)]
+        same = [column for column in self._free() if plain_name(name) in (plain_name(column), word(column))]
         if same:
             return self._only(name, same)
         nested = [prefix + plain_name(name) for prefix in _STATE_PREFIXES]
@@ -506,8 +511,8 @@ def _or_variables(variables: tuple[str, ...]) -> str:
 def _next_variables(table: DataTable, structure: Structure, finder: ColumnFinder) -> tuple[str, ...]:
     variables = tuple(structure.valuations)
     after = [finder.next_variable(name) for name in variables]
-    if len(variables) == 1 and after[0] is None and variables[0] == STATE:
-        after = [finder.next_state(STATE)]
+    if len(variables) == 1 and after[0] is None and plain_name(variables[0]) in (STATE, *HABITS[STATE]):
+        after = [finder.next_state(variables[0])]
     if not any(name is not None for name in after):
         return ()
     missing = [f"{v}{NEXT}" for v, column in zip(variables, after, strict=True) if column is None]

@@ -13,6 +13,7 @@ among those that occur.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -63,6 +64,16 @@ class Taken:
     local: OffsetArray
 
 
+def identifier(text: str) -> str:
+    """The identifier of the PRISM language that stands for a text of a log.
+
+    >>> identifier("end of run"), identifier("0"), identifier("wear_level")
+    ('end_of_run', '_0', 'wear_level')
+    """
+    word = re.sub(r"[^A-Za-z0-9_]", "_", text.strip())
+    return f"_{word}" if not word or word[0].isdigit() else word
+
+
 class ModelIndex:
     """Everything needed to find transitions; built once for a structure."""
 
@@ -70,7 +81,9 @@ class ModelIndex:
         self.structure = structure
         self._state_index: StateIndex | None = None
         self._action_of_name = {name: i for i, name in enumerate(structure.action_names)}
-        self._has_numbers_for_names = any(name.isdigit() for name in structure.action_names)
+        self._has_numbers_for_names = any(
+            name.removeprefix("_").isdigit() for name in structure.action_names
+        )
         named = [number for number, name in enumerate(structure.action_names) if name != UNLABELLED]
         self._named: IndexArray = np.array(named, dtype=np.int32)
         repeated = _find_repeated_successor(
@@ -130,9 +143,12 @@ class ModelIndex:
         if value in self._action_of_name:
             return self._action_of_name[value], NOT_GIVEN
         text = (value or "").strip()
+        forms = (text, identifier(text), identifier(text) + "_")
+        if text and (named := next((form for form in forms if form in self._action_of_name), None)):
+            return self._action_of_name[named], NOT_GIVEN
         if text.isascii() and text.isdigit() and len(text) <= 9:
             return NUMBERED, int(text)
-        return self._action_of_name.get(text, NO_SUCH_ACTION), NOT_GIVEN
+        return NO_SUCH_ACTION if text else self._action_of_name.get(text, NO_SUCH_ACTION), NOT_GIVEN
 
     def outcomes(self, state: int, action: int, local: int) -> int:
         """How many outcomes a choice has, given as in rows; 0 where it is no choice, or more than one."""

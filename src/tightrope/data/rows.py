@@ -9,6 +9,11 @@ A map says what a log's values mean in the model, under other names or in other 
 
 A map of a variable holds for its next value, too; one of `state` for next states. Arithmetic is exact: the
 value 0.3 times 10 is 3. What is no whole number afterwards is refused like any fraction.
+
+*Names.* PRISM's variables hold numbers, and logs have names. A label that holds exactly where a variable has
+one value is a name of that value: with `label "idle" = phase=0;` a log may say idle in the column `phase`.
+Labels and actions of PRISM files are identifiers; a text that is none stands for the one that `identifier`
+makes of it, so that `end of run` is read as `end_of_run`, and the action 0 as `_0`.
 """
 
 from __future__ import annotations
@@ -44,7 +49,7 @@ from tightrope.data.columns import (
     StateNames,
 )
 from tightrope.data.costs import cost_values
-from tightrope.data.model_index import UNKNOWN, ModelIndex, Taken
+from tightrope.data.model_index import UNKNOWN, ModelIndex, Taken, identifier
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import (
     ProblemCodes,
@@ -58,6 +63,7 @@ from tightrope.io.table.columns import (
     whole_numbers,
 )
 from tightrope.io.table.data_table import Chunk
+from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 _WHOLE = re.compile(r"-?[0-9]{1,18}|0[xX][0-9a-fA-F]{1,15}")
@@ -113,6 +119,30 @@ class LogRows:
         return Taken(self.action, self.local)
 
 
+def value_names(structure: Structure, variable: str) -> dict[str, str]:
+    """The labels that name a value of a variable, with these values as texts."""
+    column, names = structure.valuations[variable], dict[str, str]()
+    for label, members in structure.labels.items():
+        values = np.unique(column[members])
+        if len(values) == 1 and np.array_equal(column == values[0], members):
+            names[label] = str(int(values[0]))
+    return names
+
+
+def _by_name(column: Any, names: Mapping[str, str]) -> Any:
+    """The column with names replaced by what they stand for; what is no name stays as it is."""
+    import pyarrow as pa
+
+    values, codes = distinct(column)
+    texts = []
+    for value in values:
+        text = str(value)
+        forms = (text, text.strip(), identifier(text), identifier(text) + "_")
+        texts.append(next((names[form] for form in forms if form in names), text))
+    indices = pa.array(codes.astype(np.int32), mask=codes < 0)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(texts, type=pa.string())).dictionary_decode()
+
+
 class RowDecoder:
     """Decodes the chunks of one table."""
 
@@ -129,6 +159,7 @@ class RowDecoder:
         self.maps = maps
         self.index = index
         self.file = file
+        self._value_names: dict[str, dict[str, str]] = {}
 
     def decode(self, chunk: Chunk) -> LogRows:
         """Values that are none are marked in `problems`."""
@@ -228,12 +259,25 @@ class RowDecoder:
             values = {}
             for variable, name in zip(index.state_index.names, names, strict=True):
                 column = self.map_column(chunk, variable, problems, name)
-                values[variable] = whole_numbers(column, name, self.file, problems)
+                values[variable] = self._values(column, variable, name, problems)
             return index.state_index.states(values)
         column = self.map_column(chunk, STATE, problems, names[0])
         if self.columns.by is StateNames.INDEX:
             return whole_numbers(column, names[0], self.file, problems)
         return own_states(column, names[0], self.file, index, problems)
+
+
+    def _values(self, column: Any, variable: str, name: str, problems: ProblemCodes) -> OffsetArray:
+        """The values of a variable: whole numbers, or names of them."""
+        own: ProblemCodes = np.zeros(len(column), dtype=np.int8)
+        values = whole_numbers(column, name, self.file, own)
+        if holds_text(column) and (own == RowProblem.NOT_A_NUMBER).any():
+            if variable not in self._value_names:
+                self._value_names[variable] = value_names(self.index.structure, variable)
+            own[:] = RowProblem.NONE
+            values = whole_numbers(_by_name(column, self._value_names[variable]), name, self.file, own)
+        np.copyto(problems, own, where=problems == RowProblem.NONE)
+        return values
 
 
 def own_states(column: Any, name: str, file: str, index: ModelIndex, problems: ProblemCodes) -> OffsetArray:

@@ -81,9 +81,7 @@ class ModelIndex:
         self.structure = structure
         self._state_index: StateIndex | None = None
         self._action_of_name = {name: i for i, name in enumerate(structure.action_names)}
-        self._has_numbers_for_names = any(
-            name.removeprefix("_").isdigit() for name in structure.action_names
-        )
+        self._has_numbers_for_names = any(name.removeprefix("_").isdigit() for name in structure.action_names)
         named = [number for number, name in enumerate(structure.action_names) if name != UNLABELLED]
         self._named: IndexArray = np.array(named, dtype=np.int32)
         repeated = _find_repeated_successor(

@@ -266,7 +266,6 @@ class RowDecoder:
             return whole_numbers(column, names[0], self.file, problems)
         return own_states(column, names[0], self.file, index, problems)
 
-
     def _values(self, column: Any, variable: str, name: str, problems: ProblemCodes) -> OffsetArray:
         """The values of a variable: whole numbers, or names of them."""
         own: ProblemCodes = np.zeros(len(column), dtype=np.int8)

@@ -1,6 +1,7 @@
 """Logs in continuous time, read and simulated: how long a chain waited in every state, and where it went.
 
-Rows say in which state the chain is, by the model's variables or by `state`, its index. Two forms:
+Rows say in which state the chain is, by the model's variables or by `state`: what its author calls it, or its
+index. Two forms:
 
 * a column `time`: the chain is in this state from this moment on. The next row of the episode says what came
   next; the same state again means that nothing happened until then, which is how a log ends in the middle of
@@ -33,7 +34,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from math import inf
 from pathlib import Path
@@ -63,7 +64,7 @@ from tightrope.data.design import ENDS, KNOWN_ENDS, absorbing_states
 from tightrope.data.model_index import ModelIndex
 from tightrope.data.read_options import COMPLETE, LogReadOptions
 from tightrope.data.row_validation import RowValidation
-from tightrope.data.rows import RowDecoder, TimeFormat, parse_maps
+from tightrope.data.rows import RowDecoder, TimeFormat, parse_maps, time_format_of
 from tightrope.errors import InputError, Location, check_keywords, check_number, describe
 from tightrope.io.table.columns import ProblemCodes, describe_column, look, some_values, times_of
 from tightrope.io.table.data_table import Chunk, DataTable
@@ -173,6 +174,9 @@ def exposure_of(data: Any, structure: Structure, options: LogReadOptions) -> Exp
         raise InputError("there is no data")
     counter = _ExposureCounter(structure, options)
     forms = [_form(table, structure, options) for table in tables]
+    if forms[0].kind == TIME and forms[0].time_format is None:
+        clocks = [(table, form.clock) for table, form in zip(tables, forms, strict=True)]
+        forms = [replace(form, time_format=time_format_of(clocks)) for form in forms]
     unread = dict[str, None]()
     for table, form in zip(tables, forms, strict=True):
         unread |= dict.fromkeys(name for name in table.names if name not in form.names)
@@ -260,7 +264,8 @@ def _state_columns(
         present = [None] * len(variables)
     whole = finder.given.get(STATE, STATE if STATE in table.names else "")
     if whole and wanted is not StateNames.VARIABLES:
-        return (StateNames.OWN if own and wanted is StateNames.OWN else StateNames.INDEX), (whole,)
+        by_name = own and (wanted is StateNames.OWN or _holds_names(table, whole, structure))
+        return (StateNames.OWN if by_name else StateNames.INDEX), (whole,)
     missing = [name for name, column in zip(variables, present, strict=True) if column is None]
     needed = ", ".join(variables) if variables else STATE
     raise InputError(
@@ -270,6 +275,17 @@ def _state_columns(
         + (", or the index of the state in 'state'" if variables else "")
         + f'; `columns="{(missing or [STATE])[0]}=…"` says which column that is',
     )
+
+
+def _holds_names(table: DataTable, name: str, structure: Structure) -> bool:
+    """Whether a column gives states as the model's author calls them, rather than by index."""
+    own = structure.own_states
+    if own is None or name not in table.names:
+        return False
+    if own.are_numbers:
+        return True
+    chunk = next(table.chunks((name,)), None)
+    return chunk is not None and look(some_values(chunk.columns[name])) != "whole numbers"
 
 
 def _refuse_transitions(
@@ -609,11 +625,14 @@ class TimedRows(Record):
         return []
 
     def table(self) -> pa.Table:
-        """A log for `learn_rates`: states by the model's variables, or by their index in `state`."""
+        """A log for `learn`: states by the model's variables, or in `state` by their names or index."""
         import pyarrow as pa
 
         variables = self.structure.valuations.items()
-        columns = {name: column[self.state] for name, column in variables} or {"state": self.state}
+        own = self.structure.own_states
+        named = own is not None and own.are_texts
+        states: Any = [own[state] for state in self.state.tolist()] if own and named else self.state
+        columns = {name: column[self.state] for name, column in variables} or {"state": states}
         return pa.table({"episode": self.episode, "time": self.time, **columns})
 
 

@@ -45,7 +45,7 @@ from tightrope.data.log_counts import OUT_OF_ORDER, LogCounts, ReadProgress, cou
 from tightrope.data.model_index import AnyModel
 from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, ROW_WORDS, LogReadOptions
 from tightrope.data.read_plan import ReadPlan
-from tightrope.data.rows import TimeFormat, ValueMap, parse_maps
+from tightrope.data.rows import TimeFormat, ValueMap, parse_maps, time_format_of
 from tightrope.data.steps import count_episodes
 from tightrope.data.time_order import clock_of
 from tightrope.errors import InputError, Location, check_keywords, describe
@@ -235,9 +235,13 @@ def plan_reading(tables: Sequence[DataTable], structure: Structure, options: Log
     variables = tuple(structure.valuations)
     given = parse_columns(options.columns, variables)
     maps = parse_maps(options.maps, variables)
-    if given.time_format is not None:
-        maps[TIME] = TimeFormat(format=given.time_format)
     columns = [find_columns(table, structure, options.state_names, given) for table in tables]
+    clocks = [
+        (table, own.roles[TIME]) for table, own in zip(tables, columns, strict=True) if TIME in own.roles
+    ]
+    written = given.time_format or (time_format_of(clocks) if clocks else None)
+    if written is not None:
+        maps[TIME] = TimeFormat(format=written)
     if any(options.watched_until in table.names for table in tables):
         columns = [_with_watched(table, c, options) for table, c in zip(tables, columns, strict=True)]
     for table, own in zip(tables, columns, strict=True):

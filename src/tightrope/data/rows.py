@@ -56,13 +56,16 @@ from tightrope.io.table.columns import (
     RowProblem,
     dense,
     distinct,
+    find_date_form,
     holds_text,
+    look,
     mark,
+    some_values,
     times_of,
     truth_values,
     whole_numbers,
 )
-from tightrope.io.table.data_table import Chunk
+from tightrope.io.table.data_table import Chunk, DataTable
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
@@ -525,6 +528,19 @@ class TimeFormat(ValueMap):
     @property
     def text(self) -> str:
         return self.format
+
+
+def time_format_of(tables: Sequence[tuple[DataTable, str]]) -> str | None:
+    """How the times of a log are written, by all its rows, where they are texts of a form of their own."""
+    first, name = tables[0]
+    column = next((chunk.columns[name] for chunk in first.chunks((name,), lambda: None)), None)
+    if column is None or not holds_text(column) or look(some_values(column)) != "dates":
+        return None
+    with contextlib.suppress(InputError):
+        times_of(dense(column), name, first.path)
+        return None
+    columns = (chunk.columns[name] for table, name in tables for chunk in table.chunks((name,), lambda: None))
+    return find_date_form(columns, name, first.path)
 
 
 def plain_text(value: Any) -> str:

@@ -11,6 +11,7 @@ refused with both. `look` says what values look like, for messages.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable
 from contextlib import suppress
@@ -194,7 +195,8 @@ SHOWN = 3
 LOOKED_AT, MOST_COLUMNS = 2000, 50
 """Rows of a column that nobody asked for, and how many of these are looked at."""
 
-_CLOCK = r"(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?(?:Z|[+-]\d{2}:?\d{2}))?)?"
+_CLOCK = r"(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?(?:Z|[+-]\d{2}:?\d{2}|[AaPp][Mm]))?)?"
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
 _LOOKS = (
     ("whole numbers", re.compile(r"[+-]?\d{1,18}")),
     ("true or false", re.compile(r"true|false|yes|no|ja|nein", re.IGNORECASE)),
@@ -202,6 +204,12 @@ _LOOKS = (
     ("numbers with a decimal comma", re.compile(r"[+-]?\d{1,3}(?:\.?\d{3})*,\d+|[+-]?\d+,\d+")),
     ("dates", re.compile(rf"\d{{4}}-\d{{1,2}}-\d{{1,2}}{_CLOCK}|\d{{1,2}}\.\d{{1,2}}\.\d{{4}}{_CLOCK}")),
     ("dates", re.compile(rf"\d{{1,4}}[/.\-]\d{{1,2}}[/.\-]\d{{1,4}}{_CLOCK}")),
+    (
+        "dates",
+        re.compile(
+            r"(?i:\d{1,4}[ -]MONTH[ -]\d{2,4}|MONTH \d{1,2},? \d{4})(?:[T ].*)?".replace("MONTH", _MONTH)
+        ),
+    ),
     ("times of day", re.compile(r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?")),
 )
 _GERMAN = ("%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y")
@@ -251,6 +259,59 @@ def times_of(column: Any, name: str, file: str) -> Any:
         with suppress(pa.ArrowInvalid):
             return read()
     raise _no_time(column, name, file)
+
+
+_DAYS = (
+    *("%d %b %Y", "%d %b %y", "%d-%b-%Y", "%d-%b-%y", "%b %d %Y", "%b %d, %Y", "%Y %b %d", "%Y-%b-%d"),
+    *("%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y"),
+    *("%d/%m/%y", "%m/%d/%y", "%y/%m/%d", "%d-%m-%y", "%m-%d-%y", "%y-%m-%d", "%d.%m.%y"),
+)
+_CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M", "T%H:%M:%S")
+_FIELDS = {
+    **dict.fromkeys(("%d", "%m", "%H", "%I"), r"\d{1,2}"),
+    "%M": r"\d{2}",
+    "%S": r"\d{2}",
+    "%y": r"\d{2}",
+    "%Y": r"\d{4}",
+    "%p": "(?i:[ap]m)",
+    "%b": f"(?i:{_MONTH})",
+}
+DATE_FORMS = tuple(day + clock for day in _DAYS for clock in _CLOCKS)
+"""How dates may be written beside ISO's form and the German one."""
+
+
+def find_date_form(columns: Iterable[Any], name: str, file: str) -> str | None:
+    """The one of `DATE_FORMS` in which all these texts are written; two that read them differently are
+    refused, and None says that there is none.
+    """
+    import pyarrow.compute as pc
+
+    digests = {form: hashlib.sha256() for form in DATE_FORMS}
+    shown = ""
+    for column in columns:
+        texts = pc.utf8_trim_whitespace(dense(column)).drop_null()
+        shown = shown or next((str(value) for value in some_values(texts)), "")
+        for form in list(digests):
+            pattern = re.sub("%[a-zA-Z]", lambda field: _FIELDS[field[0]], form.replace(".", r"\."))
+            read = None
+            if pc.all(pc.match_substring_regex(texts, f"^{pattern}$"), min_count=0).as_py():
+                read = pc.strptime(texts, form, "s", error_is_null=True)
+            if read is None or read.null_count:
+                del digests[form]
+            else:
+                digests[form].update(_read(read.cast("int64")).tobytes())
+        if not digests:
+            return None
+    forms = {digest.digest(): form for form, digest in reversed(digests.items())}
+    if len(forms) > 1:
+        one, other = [*reversed(forms.values())][:2]
+        raise InputError(
+            f"column '{name}' holds dates that can be read in two ways, such as {shown}: {one} and {other} "
+            "both fit all rows",
+            Location(file),
+            f'say which: `columns="time={name}:{one}"` or `columns="time={name}:{other}"`',
+        )
+    return next(iter(forms.values())) if shown else None
 
 
 def _no_time(column: Any, name: str, file: str) -> InputError:

@@ -1,0 +1,88 @@
+"""Dates as people write them, and states of chains in continuous time by their names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tightrope as tr
+from tightrope.errors import InputError
+
+PARAMETERS = tr.Parameters.box(p=(0, 1))
+(P,) = PARAMETERS.symbols()
+MODEL = tr.build_from_rows([(0, "go", {0: 1 - P, 1: P}), (1, "", {1: 1})], PARAMETERS)
+
+
+def _log(folder: Path, dates: list[str]) -> Path:
+    path = folder / "log.csv"
+    states = [0] * len(dates)
+    path.write_text(
+        "date,episode,state\n" + "".join(f"{d},1,{s}\n" for d, s in zip(dates, states, strict=True))
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("dates", "form"),
+    [
+        (["28 Jul 11", "29 Jul 11", "1 Aug 11"], "%d %b %y"),
+        (["28-Jul-2011", "29-Jul-2011", "01-Aug-2011"], "%d-%b-%Y"),
+        (['"July 28, 2011"', '"July 29, 2011"', '"August 1, 2011"'], "%b %d, %Y"),
+        (["07/28/2011 3:05 PM", "07/29/2011 3:05 PM", "08/01/2011 3:05 PM"], "%m/%d/%Y %I:%M %p"),
+        (["2011/07/28", "2011/07/29", "2011/08/01"], "%Y/%m/%d"),
+    ],
+)
+def test_forms_of_dates_are_known(tmp_path: Path, dates: list[str], form: str) -> None:
+    reading = tr.read_data(_log(tmp_path, dates), MODEL, columns="time=date")
+    assert f"values mapped: time: {form}" in reading.read_as and reading.counts.steps == 2
+    assert reading.counts.log is not None
+    time = reading.counts.log().time
+    assert time is not None and np.diff(time).tolist() == [86400.0]
+
+
+def test_two_forms_that_both_fit_are_named_and_refused(tmp_path: Path) -> None:
+    path = _log(tmp_path, ["01/02/2011", "01/03/2011", "01/04/2011"])
+    with pytest.raises(InputError, match=r"two ways.*%d/%m/%Y and %m/%d/%Y"):
+        tr.read_data(path, MODEL, columns="time=date")
+    given = tr.read_data(path, MODEL, columns="time=date:%m/%d/%Y")
+    assert given.counts.steps == 2
+    with pytest.raises(InputError, match="no time"):
+        tr.read_data(_log(tmp_path, ["28 Jul 11", "soon"]), MODEL, columns="time=date")
+
+
+def test_a_later_row_decides_between_two_forms(tmp_path: Path) -> None:
+    reading = tr.read_data(
+        _log(tmp_path, ["01/02/2011", "01/03/2011", "13/03/2011"]), MODEL, columns="time=date"
+    )
+    assert "values mapped: time: %d/%m/%Y" in reading.read_as
+
+
+RATES = tr.Parameters.box(lam=(0.01, 10))
+(LAM,) = RATES.symbols()
+CHAIN = tr.build_ctmc_from_rows(
+    [(0, {1: LAM}), (1, {0: 1})], RATES, own_states=["up", "down"], labels={"off": [1]}
+)
+
+
+def test_states_of_chains_in_continuous_time_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("episode,time,state\n1,0,up\n1,2,down\n1,3,up\n1,7,up\n")
+    seen = tr.read_exposure(path, CHAIN)
+    assert seen.jumps.tolist() == [1, 1] and seen.waited.tolist() == [6.0, 1.0]
+    path.write_text("episode,time,state\n1,0,0\n1,2,1\n1,3,0\n1,7,0\n")
+    assert tr.read_exposure(path, CHAIN) == tr.read_exposure(path, CHAIN, states="index")
+    path.write_text("episode,time,state\n1,0,up\n1,2,broken\n")
+    with pytest.raises(InputError, match=r"row 2.*broken"):
+        tr.read_exposure(path, CHAIN)
+    rows = tr.simulate_times(CHAIN.instantiate(lam=2), 3, seed=1, time=10)
+    assert rows.table()["state"].to_pylist()[:2] == ["up", "down"]
+    assert int(tr.read_exposure(rows, CHAIN).jumps.sum()) == rows.jumps
+
+
+def test_dates_of_chains_in_continuous_time(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("episode,time,state\n1,28 Jul 11,up\n1,30 Jul 11,down\n1,1 Aug 11,up\n1,4 Aug 11,up\n")
+    seen = tr.read_exposure(path, CHAIN, maps="time: /86400")
+    assert seen.waited.tolist() == [5.0, 2.0]

@@ -15,6 +15,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 from contextlib import suppress
+from datetime import datetime
 from enum import IntEnum
 from functools import partial
 from typing import Any, TypeAlias
@@ -213,7 +214,6 @@ _LOOKS = (
     ("times of day", re.compile(r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?")),
 )
 _GERMAN = ("%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y")
-_SLASHES = re.compile(rf"(\d{{1,2}})[/-](\d{{1,2}})[/-](\d{{4}}){_CLOCK}")
 
 
 def look(values: Iterable[Any]) -> str:
@@ -305,9 +305,12 @@ def find_date_form(columns: Iterable[Any], name: str, file: str) -> str | None:
     forms = {digest.digest(): form for form, digest in reversed(digests.items())}
     if len(forms) > 1:
         one, other = [*reversed(forms.values())][:2]
+        days = [datetime.strptime(shown, form) for form in (one, other)]
+        years = days[0].year != days[1].year
+        read_as = [f"day {d.day} of month {d.month}" + (f" of {d.year}" if years else "") for d in days]
         raise InputError(
-            f"column '{name}' holds dates that can be read in two ways, such as {shown}: {one} and {other} "
-            "both fit all rows",
+            f"column '{name}' holds dates that can be read in two ways: {shown} is {', or '.join(read_as)}; "
+            f"{one} and {other} both fit all rows",
             Location(file),
             f'say which: `columns="time={name}:{one}"` or `columns="time={name}:{other}"`',
         )
@@ -316,17 +319,6 @@ def find_date_form(columns: Iterable[Any], name: str, file: str) -> str | None:
 
 def _no_time(column: Any, name: str, file: str) -> InputError:
     here, shown = Location(file), describe_column(column)
-    two = next(filter(None, (_SLASHES.fullmatch(str(value)) for value in some_values(column))), None)
-    if two is not None:
-        clock = " %H:%M:%S" if str(two[0]).count(":") == 2 else " %H:%M" if ":" in str(two[0]) else ""
-        mark = str(two[0])[len(two[1])]
-        forms = [f"%d{mark}%m{mark}%Y{clock}", f"%m{mark}%d{mark}%Y{clock}"]
-        return InputError(
-            f"column '{name}' holds dates that can be read in two ways: {two[0]} is day {int(two[1])} of "
-            f"month {int(two[2])}, or day {int(two[2])} of month {int(two[1])}",
-            here,
-            f'say which: `columns="time={name}:{forms[0]}"` or `columns="time={name}:{forms[1]}"`',
-        )
     return InputError(
         f"column '{name}' holds a text that is no time: {shown}",
         here,

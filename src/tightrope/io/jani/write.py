@@ -298,8 +298,13 @@ def as_program(
     """The program; `name` is what messages call the model, `constants` are values of its parameters."""
     if isinstance(model, IntervalMDP):
         raise InputError("JANI has no interval probabilities", hint="write DRN or UMB, which have")
-    writer = _ProgramText(model)
-    return expand(parse_model("\n".join(writer.lines()), name), constants or {})
+    return expand(parse_model(program_text(model), name), constants or {})
+
+
+def program_text(model: ParametricMDP | MDP | ParametricCTMC, notes: Sequence[str] = ()) -> str:
+    """The model as a PRISM program of one module, a command per choice; `notes` are comments at its head."""
+    comments = [f"// {line}" for note in notes for line in note.splitlines()]
+    return "\n".join([*comments, *_ProgramText(model).lines()]) + "\n"
 
 
 class _ProgramText:
@@ -307,7 +312,8 @@ class _ProgramText:
         self.model, self.structure = model, model.structure
         if isinstance(model, ParametricCTMC):
             self.structure = replace(model.structure, rewards=exit_rewards(model))
-        self.parameters = () if isinstance(model, MDP) else model.parameters.names
+        self.parameters = () if isinstance(model, MDP) else model.parameters.shown.names
+        self.free = _free_outcomes(model) if isinstance(model, ParametricMDP) else {}
         self.columns = _columns(self.structure, self.parameters)
         for kind, names in (("action", self.structure.action_names), ("variable", tuple(self.columns))):
             for name in names:
@@ -344,15 +350,18 @@ class _ProgramText:
             if self.deadlock[state]:
                 continue
             begin, end = (int(structure.transition_start[choice + i]) for i in (0, 1))
-            updates = [
-                f"({texts[t]}) : {self.update(int(structure.successor[t]))}" for t in range(begin, end)
-            ]
+            order = range(begin, end)
+            if self.free and isinstance(self.model, ParametricMDP) and self.model.free[choice]:
+                order = sorted(order, key=lambda t: self.free[int(self.model.expression[t])][0])
+            updates = [f"{texts[t]} : {self.update(int(structure.successor[t]))}" for t in order]
             yield f"  [{self.action(choice)}] {self.guard(state)} -> {' + '.join(updates)};"
 
     def probabilities(self) -> list[str]:
         model = self.model
         if isinstance(model, ParametricMDP | ParametricCTMC):
-            texts = [_powers(model.expressions.text(e)) for e in range(len(model.expressions))]
+            texts = [f"({_powers(model.expressions.text(e))})" for e in range(len(model.expressions))]
+            for row, (_, text) in self.free.items():
+                texts[row] = text
             return [texts[e] for e in model.expression.tolist()]
         decimals = [decimal_text(value) for value in model.probability.tolist()]
         exact = [Fraction(text) for text in decimals]
@@ -407,6 +416,29 @@ class _ProgramText:
 
     def update(self, state: int) -> str:
         return " & ".join(f"({name}'={_word(c[state])})" for name, c in self.columns.items())
+
+
+def _free_outcomes(model: ParametricMDP) -> dict[int, tuple[int, str]]:
+    """Rows of the table that are outcomes of a free distribution: the number of the outcome, and its text.
+    Where several choices share a distribution it has a name.
+    """
+    if not model.parameters.free:
+        return {}
+    result, hidden = dict[int, tuple[int, str]](), model.parameters.free[0].first
+    first = model.expression[model.transition_start[:-1]][model.free]
+    for number, one in enumerate(model.parameters.free):
+        rows = [model.expressions.index_of(each) for each in one.probabilities]
+        shared = one.name is not None or np.isin(first, [row for row in rows if row is not None]).sum() > 1
+        text = f'free("{one.name or f"row{number}"}")' if shared else "free"
+        result |= {row: (place, text) for place, row in enumerate(rows) if row is not None}
+    for row in np.unique(model.expression).tolist():
+        if row not in result and any(v >= hidden for v in model.expressions.function(row).variables):
+            where = model.structure.name_at(int(np.argmax(model.expression == row)))
+            raise InputError(
+                f"{where} has numbers beside free probabilities, which are not written as a program",
+                hint="write DRN, which has them as parameters",
+            )
+    return result
 
 
 def _columns(structure: Structure, names: tuple[str, ...]) -> dict[str, np.ndarray]:

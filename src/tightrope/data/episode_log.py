@@ -175,6 +175,10 @@ class EpisodeLog(Record):
         names, number = _number(self.episode[row:], self.episodes)
         return self._select(later, number, self.over[names])
 
+    def select(self, rows: BoolArray) -> EpisodeLog:
+        """Some rows alone, chosen by what was known before them; episodes keep their numbers."""
+        return self._select(rows, np.arange(self.episodes), self.over)
+
     def _select(self, rows: BoolArray, number: OffsetArray, over: BoolArray) -> EpisodeLog:
         place = np.r_[np.cumsum(rows) - 1, -1]
         previous = np.where(self.previous >= 0, rows[self.previous], False)

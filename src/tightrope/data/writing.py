@@ -30,9 +30,12 @@ from tightrope.data.columns import (
     RESERVED,
     STATE,
     STEP,
+    TIME,
     StateForm,
 )
 from tightrope.data.counts import Counts
+from tightrope.data.design import SamplingDesign
+from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.simulator import Trajectories
 from tightrope.errors import InputError
 from tightrope.io.table.data_table import COUNTS, TRANSITIONS, Columns, Metadata, structure_hash, write_table
@@ -92,6 +95,29 @@ def write_trajectories(
         for block in blocks
     )
     write_table(path, types, chunks, metadata, form.names)
+
+
+def write_log(path: str | Path, log: EpisodeLog, structure: Structure, design: SamplingDesign) -> None:
+    """Write the rows of a log by the model's variables, in their order, with the columns that it has."""
+    form = _RowWriter(structure, StateForm.VARIABLES if structure.valuations else StateForm.INDEX)
+    step = np.zeros(len(log), np.int64)
+    for row, before in enumerate(log.previous.tolist()):
+        step[row] = step[before] + 1 if before >= 0 else 0
+    columns: dict[str, npt.NDArray[Any]] = {
+        EPISODE: log.episode,
+        STEP: step,
+        **form.columns(log.transition.astype(np.int64)),
+    }
+    types, names = {EPISODE: int, STEP: int, **form.types}, dict(form.names)
+    if log.time is not None:
+        types[TIME], columns[TIME] = float, log.time
+    for name, column in log.columns.items():
+        if name not in types:
+            types[name], names[name] = str, (*column.labels, "")
+            columns[name] = np.where(column.code < 0, len(column.labels), column.code)
+    written = {**design.to_json(), "episodes": log.episodes, "steps": len(log)}
+    facts = {"rows": TRANSITIONS, "model": log.model_hash, "structure": structure_hash(structure)}
+    write_table(path, types, [columns], {**facts, "design": written}, names)
 
 
 def _metadata(rows: str, counts: Counts, structure: Structure) -> dict[str, object]:

@@ -110,6 +110,7 @@ class Amended:
     product: Product
     values: tuple[str, ...]
     claims: str
+    behind: Structure
 
     @property
     def model(self) -> ParametricMDP:
@@ -127,6 +128,9 @@ class Amended:
 
         notes = [f"amended: {self.amendment.text}", self.claims]
         memory = list(self.model.structure.valuations)[-1] if len(self.values) > 1 else None
+        own = self.behind.own_states
+        if own is not None and own.are_texts:
+            notes += [f"s={number}: {name}" for number, name in enumerate(own)]
         if memory is not None:
             notes += [f"{memory}={code}: {value}" for code, value in enumerate(self.values)]
         parameters = self.model.parameters.shown
@@ -176,9 +180,9 @@ def amend(problem: Problem, log: EpisodeLog, amendment: Amendment) -> Amended:
     known, transition = paired.follow(log, firsts)
     if not known.any():
         raise InputError(f"`{amendment.text}`: the log says of no row what would be remembered there")
-    lifted = log if known.all() else log.rows(known)
+    lifted = log if known.all() else log.select(known)
     group, labels = paired.groups(model, chosen, memory, transition[known])
-    structure = lift_model(every_transition(model.structure), paired.product).structure
+    structure = _with_names(lift_model(every_transition(model.structure), paired.product).structure)
     free = _is_constant(model)[paired.product.choice] & (group >= 0)
     changed = _rebuild(model, structure, paired.product, group, labels, free)
     question = _question(problem, changed, paired.product)
@@ -187,8 +191,17 @@ def amend(problem: Problem, log: EpisodeLog, amendment: Amendment) -> Amended:
     if len(lifted) < len(log):
         claims += f"; {len(log) - len(lifted):,} rows after a gap are left out"
     rows = replace(lifted, transition=transition[known].astype(np.int32), model_hash=changed.hash())
-    made = Amended(amendment, question, rows, paired.product, values, claims)
+    made = Amended(amendment, question, rows, paired.product, values, claims, model.structure)
     return made if firsts is None else _with_draw(made, problem, np.flatnonzero(rows.begins))
+
+
+def _with_names(structure: Structure) -> Structure:
+    """With variables, and none of them `state`, which is what a column of logs is called."""
+    if not structure.valuations:
+        return replace(structure, valuations={"s": np.arange(structure.states, dtype=np.int32)})
+    names = {"state": "s"} if "s" not in structure.valuations else {}
+    renamed = {names.get(name, name): column for name, column in structure.valuations.items()}
+    return replace(structure, valuations=renamed)
 
 
 def _told(amendment: Amendment) -> str:
@@ -224,16 +237,15 @@ def _with_own_rows(problem: Problem, log: EpisodeLog, amendment: Amendment, chos
     group = np.full(model.choices, -1, np.int64)
     _, first, group[chosen] = np.unique(key[chosen], return_index=True, return_inverse=True)
     labels = [_choice_word(structure, int(np.flatnonzero(chosen)[at])) for at in first]
-    changed = _rebuild(
-        model, structure, same, group, labels, chosen if is_free else chosen & _is_constant(model)
-    )
+    free = chosen if is_free else chosen & _is_constant(model)
+    changed = _rebuild(model, _with_names(structure), same, group, labels, free)
     rows = replace(log, model_hash=changed.hash())
     claims = (
         "the probabilities of the choices in question are anything"
         if is_free
         else "the choices in question have parameters of their own"
     )
-    return Amended(amendment, _question(problem, changed, same), rows, same, ("",), claims)
+    return Amended(amendment, _question(problem, changed, same), rows, same, ("",), claims, structure)
 
 
 def _choice_word(structure: Structure, choice: int) -> str:
@@ -247,12 +259,17 @@ def _question(problem: Problem, model: ParametricMDP, product: Product) -> Probl
     if query.file is not None:
         return Problem(model, query.on(model.structure))
     asked = problem.objective
-    arrays = {name: getattr(asked, name) for name in ("target", "allowed", "terminal")}
-    lifted = {name: None if array is None else array[state] for name, array in arrays.items()}
     reward = None if asked.reward is None else lift_reward(asked.reward, product)
     if isinstance(reward, ParametricReward):
         reward = model.structure.rewards[reward.name]
-    return Problem(model, replace(asked, reward=reward, **lifted))
+    lifted = replace(
+        asked,
+        target=None if asked.target is None else asked.target[state],
+        allowed=None if asked.allowed is None else asked.allowed[state],
+        terminal=None if asked.terminal is None else asked.terminal[state],
+        reward=reward,
+    )
+    return Problem(model, lifted)
 
 
 # --- pairs of states and memories ----------------------------------------------------------
@@ -264,14 +281,13 @@ def _beginnings(
     """The pairs that episodes begin in: the initial state first."""
     begins = log.begins
     states = log.state(structure)[begins].tolist()
-    if firsts is None:
-        own = [memory.first] * len(states)
-    else:
-        own = firsts[begins].tolist()
     initial = structure.initial
-    at_initial = [memory.first] if firsts is None else sorted({one for one in own if one >= 0})
-    seen = [(state, one) for state, one in zip(states, own, strict=True) if firsts is None or one >= 0]
-    return list(dict.fromkeys([*((initial, one) for one in at_initial), *seen]))
+    if firsts is None:
+        return list(dict.fromkeys([(initial, memory.first), *((state, memory.first) for state in states)]))
+    own: list[int] = firsts[begins].tolist()
+    at_initial = [(initial, one) for one in sorted({one for one in own if one >= 0})]
+    seen = [(state, one) for state, one in zip(states, own, strict=True) if one >= 0]
+    return list(dict.fromkeys([*at_initial, *seen]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -388,9 +404,9 @@ class _Paired:
             rest = mine & ~np.isin(of_state, often)
             if len(often) + bool(rest.any()) < 2:
                 continue
-            for code in often.tolist():
-                group[mine & (of_state == code)] = len(labels)
-                labels.append(memory.name(values[code]))
+            for one_value in often.tolist():
+                group[mine & (of_state == one_value)] = len(labels)
+                labels.append(memory.name(values[one_value]))
             if rest.any():
                 alone = np.unique(of_state[rest])
                 group[rest] = len(labels)
@@ -712,7 +728,7 @@ def memory_of(feature: str, model: ParametricMDP, chosen: BoolArray) -> Memory:
     if feature == "action":
         action = structure.action_of_choice[of_transition].tolist()
         listed = {place: _word(name) or "none" for place, name in enumerate(structure.action_names)}
-        names = {None: START, -1: "any", **listed}
+        names: dict[Any, str] = {None: START, -1: "any", **listed}
         return Memory(
             None, lambda m, t: action[t] if needed[successor[t]] else -1, lambda m: names[m], forgets=True
         )

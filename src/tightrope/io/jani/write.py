@@ -350,9 +350,10 @@ class _ProgramText:
             if self.deadlock[state]:
                 continue
             begin, end = (int(structure.transition_start[choice + i]) for i in (0, 1))
-            order = range(begin, end)
-            if self.free and isinstance(self.model, ParametricMDP) and self.model.free[choice]:
-                order = sorted(order, key=lambda t: self.free[int(self.model.expression[t])][0])
+            order = list(range(begin, end))
+            if isinstance(self.model, ParametricMDP) and self.free and self.model.free[choice]:
+                outcome = [self.free[row][0] for row in self.model.expression[begin:end].tolist()]
+                order = [begin + place for place in np.argsort(outcome).tolist()]
             updates = [f"{texts[t]} : {self.update(int(structure.successor[t]))}" for t in order]
             yield f"  [{self.action(choice)}] {self.guard(state)} -> {' + '.join(updates)};"
 

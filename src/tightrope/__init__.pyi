@@ -21,6 +21,9 @@ from .io.results import Interval as Interval
 from .io.stormpy_models import from_stormpy as from_stormpy
 from .io.stormpy_models import to_stormpy as to_stormpy
 from .learning.averages import LearnedAverage as LearnedAverage
+from .learning.compare import Comparison as Comparison
+from .learning.compare import compare as compare
+from .learning.compare import improve as improve
 from .learning.learn import learn as learn
 from .learning.learn import learn_all as learn_all
 from .learning.online.learner import OnlineLearner as OnlineLearner

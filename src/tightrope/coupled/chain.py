@@ -19,7 +19,8 @@ here; the error bound of `tightrope.coupled.taylor` proves it or fails.
 
 Rewards with parameters are entries, too, to a row whose value is fixed at 1 (`tightrope.coupled.value`).
 
-Step-bounded objectives repeat the backup a number of times (`Phase`), as `solver.iteration.horizon` does.
+Step-bounded objectives repeat the backup a number of times (`Phase`), as `solver.iteration.horizon` does;
+for a policy that depends on the step they are unrolled (`unrolled_chain`).
 
 *The Bellman operator of a chain on polynomials* of degree ≤ 2, and on bounds of their error. Write every
 expression as f(x) = m + g·y ± fuzz on |y| ≤ R. Applied to W_t(y) = V_t + b_t·y + yᵀH_t y the right-hand side
@@ -110,6 +111,8 @@ class Chain(Record):
 def chain_of(model: ParametricMDP, objective: Objective, policy: Policy) -> Chain | str:
     """The chain, or why there is none: the value is infinite whatever the parameters."""
     structure = model.structure
+    if policy.depends_on_step:
+        return unrolled_chain(model, objective, policy)
     used, weight = _list_used(structure, policy)
     if objective.discount is not None:
         weight = weight * objective.discount
@@ -163,6 +166,64 @@ def chain_of(model: ParametricMDP, objective: Objective, policy: Policy) -> Chai
     if parametric is None:
         return made
     return _add_rewards(made, model, parametric, used, chance)
+
+
+MOST_UNROLLED = 5_000_000
+"""A policy that depends on the step has a row per state and step that it can meet, this many at most."""
+
+
+def unrolled_chain(model: ParametricMDP, objective: Objective, policy: Policy) -> Chain | str:
+    """The chain of a policy that depends on the step, with a row per state and number of steps that are left.
+
+    It has no cycle and no phases: rows with n steps left lead to rows with n − 1.
+    """
+    structure, reward = model.structure, objective.reward
+    start, phases = _phases(objective, structure.states)
+    if start is None or isinstance(reward, ParametricReward):
+        return (
+            "a policy that depends on the step is taken for a number of steps, and rewards without parameters"
+        )
+    assert policy.steps is not None
+    earned = np.zeros(structure.choices) if reward is None else reward.per_choice(structure)
+    held = [phase for phase in phases for _ in range(phase.steps)]
+    levels, met = [], np.array([structure.initial])
+    for step, phase in enumerate(reversed(held)):
+        is_fixed = phase.fixed[met]
+        choice = policy.steps.at(step)[met[~is_fixed]]
+        first, count = structure.transition_start[choice], np.diff(structure.transition_start)[choice]
+        transition = np.arange(int(count.sum())) + np.repeat(first - (np.cumsum(count) - count), count)
+        sizes = np.zeros(len(met), np.int64)
+        sizes[~is_fixed] = count
+        gain = np.zeros(len(met))
+        gain[~is_fixed] = earned[choice]
+        levels.append((met, sizes, transition, gain, is_fixed, np.where(is_fixed, phase.value[met], 0.0)))
+        met = np.unique(structure.successor[transition])
+        if sum(len(level[0]) for level in levels) > MOST_UNROLLED:
+            return f"the policy has more than {MOST_UNROLLED:,} pairs of states and steps"
+    nothing = np.zeros(len(met), np.int64)
+    levels.append((met, nothing, nothing[:0], np.zeros(len(met)), np.ones(len(met), np.bool_), start[met]))
+    levels.reverse()
+    ends = np.cumsum([0] + [len(level[0]) for level in levels])
+    successor = [
+        ends[i] + np.searchsorted(levels[i][0], structure.successor[levels[i + 1][2]])
+        for i in range(len(levels) - 1)
+    ]
+    states, sizes, transitions, gains, fixed, value = (
+        np.concatenate(part) for part in zip(*levels, strict=True)
+    )
+    return Chain(
+        state=states.astype(np.int32),
+        initial=len(states) - 1,
+        row_start=np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]),
+        successor=np.concatenate([np.zeros(0, np.int64), *successor]).astype(np.int32),
+        expression=model.expression[transitions],
+        weight=np.ones(len(transitions)),
+        reward=gains,
+        reward_error=np.zeros(len(states)),
+        fixed=fixed,
+        value=value,
+        acyclic=True,
+    )
 
 
 def _add_rewards(

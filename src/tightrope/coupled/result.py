@@ -106,7 +106,8 @@ class CoupledValue(Record):
 
     `gap` is the share of the width that no instantiation found accounts for. `rectangular_lost_nothing`: both
     ends of the rectangular interval are attained, so that the coupled set is no smaller; `cells` is empty
-    then.
+    then. With a `baseline` the value is the policy's less that policy's (`tightrope.coupled.difference`), and
+    the rectangular interval that of the two intervals apart.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))
@@ -134,6 +135,7 @@ class CoupledValue(Record):
     cells: tuple[Cell, ...]
     seconds: float = field(compare=False)
     functions: AffineFunctions = field(repr=False)
+    baseline: Policy | None = None
 
     def _title_(self) -> str:
         return f"CoupledValue: {interval_text(self.lower, self.upper)}"

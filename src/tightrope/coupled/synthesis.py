@@ -105,7 +105,7 @@ def find_coupled_policy(
     if robust is None:
         opposed = against(objective, sets, objective.agent.opposite)
         robust = solve(kernel, opposed, precision=precision, threads=1).policy
-    optimum = _Optimum(sets, objective, precision, polytope)
+    optimum = Optimum(sets, objective, precision, polytope)
     maximises = optimum.maximises
     best: Candidate | None = None
     best_value: CoupledValue | None = None
@@ -169,7 +169,7 @@ def _better(guarantee: float, than: float, maximises: bool) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class _Optimum:
+class Optimum:
     """The optimal value at single instantiations: what no guarantee can exceed."""
 
     sets: Sets
@@ -194,6 +194,17 @@ class _Optimum:
         solution = solve(plain, priced, precision=self.precision)
         end = solution.upper if self.maximises else solution.lower
         return float(end[model.initial]), solution.policy
+
+    def value_of(self, x: FloatArray, policy: Policy) -> float:
+        """The value of a policy at coordinates x, on the side that the agent dislikes."""
+        model = self.sets.model
+        values = self.functions.constant + self.functions.linear @ x
+        plain = MDP(model.structure, np.clip(values, 0.0, 1.0)[model.expression])
+        solution = solve(
+            plain, rewards_at(self.objective, values, model), policy=policy, precision=self.precision
+        )
+        end = solution.lower if self.maximises else solution.upper
+        return float(end[model.initial])
 
     def between(self, points: list[FloatArray], limit: float) -> float:
         """A better limit between the points where candidates were worst: on the way from the last to each

@@ -124,17 +124,28 @@ def bound_coupled_value(
         return replace(blank, reason=chain, seconds=time.perf_counter() - begin)
     if objective.complement:
         low, high = high, low
+    ends = float(low.fixpoint_lower[initial]), float(high.fixpoint_upper[initial])
+    return enclose(replace(blank, chain=chain), polytope, ends, gap, limits, begin, objective.complement)
+
+
+def enclose(
+    blank: CoupledValue,
+    polytope: Polytope,
+    ends: tuple[float, float],
+    gap: float,
+    limits: CoupledLimits,
+    begin: float,
+    complement: bool,
+) -> CoupledValue:
+    """The result for the chain of `blank`, whose value lies between `ends`; `complement`: the value reported
+    is 1 − the chain's.
+    """
+    chain, functions = blank.chain, blank.functions
+    assert chain is not None
     deadline = begin + limits.seconds
     region = Region.of(polytope, deadline)
     search = CoupledSearch(chain, functions, region)
-    tree = Tree(
-        chain,
-        functions,
-        region,
-        search,
-        float(low.fixpoint_lower[initial]),
-        float(high.fixpoint_upper[initial]),
-    )
+    tree = Tree(chain, functions, region, search, *ends)
     if search.home is not None:
         search.evaluate(search.home)
     stopped: CoupledStatus | None = None
@@ -145,7 +156,7 @@ def bound_coupled_value(
             most = _EXACT_CELLS_REDUCED if tree.nodes[0].shape.reduced else _EXACT_CELLS
             more = min(most, _EXACT_ENTRIES // max(len(chain.weight), 1))
             tree.refine(0.0, deadline, min(limits.cells, len(tree.nodes) + more))
-    report = _report(replace(blank, chain=chain), tree, stopped, polytope)
+    report = _report(blank, tree, stopped, polytope, complement)
     return replace(report, seconds=time.perf_counter() - begin)
 
 
@@ -183,7 +194,7 @@ def rectangular_solutions(
 
 
 def _report(
-    blank: CoupledValue, tree: Tree, stopped: CoupledStatus | None, polytope: Polytope
+    blank: CoupledValue, tree: Tree, stopped: CoupledStatus | None, polytope: Polytope, complement: bool
 ) -> CoupledValue:
     """The result of a search, in reported terms."""
     lower, upper = tree.lower, tree.upper
@@ -196,7 +207,7 @@ def _report(
     off = min(low_off + high_off, width)
     limit = EXACT_SHARE if status is CoupledStatus.EXACT else 1.0
     lowest, highest = _witness(tree.search.lowest, polytope), _witness(tree.search.highest, polytope)
-    if blank.objective.complement:
+    if complement:
         lower, upper = max(down(1.0 - upper), 0.0), min(up(1.0 - lower), 1.0)
         lowest, highest = _mirror(highest), _mirror(lowest)
     reason = _why(tree, polytope) if status is CoupledStatus.RECTANGULAR else ""

@@ -102,8 +102,11 @@ def _limits(solver: PolicySolver) -> CoupledLimits:
     return CoupledLimits(seconds=max(left, 0.0) if math.isfinite(left) else COUPLED_SECONDS)
 
 
-def cut_along_values(prepared: Prepared, objective: Objective, policies: Sequence[Policy]) -> Prepared | None:
-    """The region cut along the policies' values, with the rectangular sets of it; None where it needs none.
+def cut_along_values(
+    prepared: Prepared, objective: Objective, policies: Sequence[Policy], differences: bool = False
+) -> Prepared | None:
+    """The region cut along the policies' values, and along their `differences` from the first, with the
+    rectangular sets of it; None where it needs none.
 
     A region that turns out empty only now is left as it was: the cuts show what was true before.
     """
@@ -112,6 +115,8 @@ def cut_along_values(prepared: Prepared, objective: Objective, policies: Sequenc
         return None
     functions = region.coordinates.functions(model.expressions)
     directions = _directions(region, functions, prepared.sets, objective, policies)
+    if differences:
+        directions = np.concatenate([directions, directions[1:] - directions[:1]])
     if len(directions) == 0:
         return None
     cut = cut_along(region, functions, directions)

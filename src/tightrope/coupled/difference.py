@@ -1,0 +1,179 @@
+"""The difference of two policies' values as the value of one chain (`docs/improve.md`).
+
+Let V_π and V_b be the values of two policies of one model, under the same parameters. The rows of both chains
+(`tightrope.coupled.chain`) stand side by side, those of b with all rewards and fixed values negated, and one
+more row has the entries of both initial rows:
+
+    V(root) = [r_π + Σ w f V_π]  +  [−r_b + Σ w f (−V_b)]  =  V_π(initial) − V_b(initial).
+
+No row leads to the root, weights stay at least 0, and nothing in the proofs of `taylor` and `vertex_proof`
+asks rewards or values to be positive: their matrix has those of both chains on its diagonal, so its inverse
+is not negative wherever those of both are not. An initial row whose value is fixed adds that value to the
+root's reward. Under a step bound all rows make the same number of backups, and so does the root: its last
+one reads what both initial rows' last one reads. Whether an initial row is held then depends on its state and
+the question alone, which both share, and so does its value there: the root is held at 0.
+
+One event carries all differences: where the true parameters lie in the region, V_π − V_b is at least its
+least value over it for *all* pairs of policies, chosen from the same data or not.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tightrope.ambiguity.sets import Sets
+from tightrope.coupled.chain import Chain, Phase, chain_of
+from tightrope.coupled.result import CoupledStatus, CoupledValue
+from tightrope.coupled.value import DEFAULT_GAP, CoupledLimits, enclose, functions_of, require_region
+from tightrope.model.objective import Objective
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
+from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.rounding import down, up
+
+_UNIT = 2.0**-53
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One of the two policies: on the model that it is a policy of, with the question there and what it is
+    worth over the sets on its own. A policy with a memory has a product of the model, which has the same
+    expressions.
+    """
+
+    model: ParametricMDP
+    objective: Objective
+    policy: Policy
+    lower: float
+    upper: float
+
+
+def bound_difference(
+    sets: Sets,
+    policy: Side,
+    baseline: Side,
+    *,
+    gap: float = DEFAULT_GAP,
+    limits: CoupledLimits | None = None,
+) -> CoupledValue:
+    """The certified interval of the policy's value less the baseline's, over the region of rectangular `sets`
+    with one parameter vector for both.
+    """
+    begin = time.perf_counter()
+    polytope = require_region(sets)
+    objective = policy.objective
+    floor, ceiling = _less(policy.lower, baseline.upper, down), _less(policy.upper, baseline.lower, up)
+    same = policy.policy == baseline.policy
+    blank = CoupledValue(
+        objective=objective,
+        policy=policy.policy,
+        lower=0.0 if same else floor,
+        upper=0.0 if same else ceiling,
+        rectangular_lower=floor,
+        rectangular_upper=ceiling,
+        lowest=None,
+        highest=None,
+        status=CoupledStatus.EXACT if same else CoupledStatus.RECTANGULAR,
+        reason="",
+        gap=0.0 if same else 1.0,
+        rectangular_lost_nothing=False,
+        chain=None,
+        cells=(),
+        seconds=0.0,
+        functions=functions_of(polytope.coordinates, policy.model, objective),
+        baseline=baseline.policy,
+    )
+    if same:
+        return blank
+    chains = [chain_of(side.model, side.objective, side.policy) for side in (policy, baseline)]
+    for chain in chains:
+        if isinstance(chain, str):
+            return replace(blank, reason=chain, seconds=time.perf_counter() - begin)
+    first, second = (chain for chain in chains if isinstance(chain, Chain))
+    if objective.complement:  # 1 − V_π less 1 − V_b
+        first, second = second, first
+    chain = difference_of(first, second)
+    limits = limits or CoupledLimits()
+    return enclose(replace(blank, chain=chain), polytope, (floor, ceiling), gap, limits, begin, False)
+
+
+def _less(end: float, other: float, towards: Any) -> float:
+    """One end less the other, on the safe side; nothing is known where both are infinite."""
+    if end == other and np.isinf(end):
+        return -np.inf if towards is down else np.inf
+    return float(towards(end - other))
+
+
+def difference_of(first: Chain, second: Chain) -> Chain:
+    """The chain whose value is that of the first less that of the second; both speak of the same expressions.
+
+    They answer the same question, so their phases have the same steps.
+    """
+    second = negative(second)
+    rows = first.rows + second.rows
+    ends = [(first, first.initial, 0), (second, second.initial, first.rows)]
+    entries = [_entries(chain, row, shift) for chain, row, shift in ends]
+    successor, expression, weight = (np.concatenate(part) for part in zip(*entries, strict=True))
+    reward = slack = 0.0
+    for chain, row, _ in ends:
+        earned = float((chain.value if _is_fixed(chain, row) else chain.reward)[row])
+        reward += earned
+        slack += 2 * _UNIT * abs(earned) + (0.0 if _is_fixed(chain, row) else float(chain.reward_error[row]))
+    start = np.concatenate([first.row_start, first.row_start[-1] + second.row_start[1:]])
+    both = [first, second]
+    return Chain(
+        state=_joined(both, "state", first.state[first.initial]),
+        initial=rows,
+        row_start=np.append(start, start[-1] + len(successor)),
+        successor=np.concatenate([first.successor, first.rows + second.successor, successor]).astype(
+            np.int32
+        ),
+        expression=np.concatenate([first.expression, second.expression, expression]),
+        weight=np.concatenate([first.weight, second.weight, weight]),
+        reward=_joined(both, "reward", reward),
+        reward_error=_joined(both, "reward_error", slack),
+        fixed=_joined(both, "fixed", False),
+        value=_joined(both, "value", 0.0),
+        acyclic=first.acyclic and second.acyclic,
+        start=None if first.start is None else _joined(both, "start", 0.0),
+        phases=tuple(
+            Phase(
+                one.steps,
+                np.concatenate([one.fixed, other.fixed, [one.fixed[first.initial]]]),
+                np.concatenate(
+                    [one.value, other.value, [one.value[first.initial] + other.value[second.initial]]]
+                ),
+            )
+            for one, other in zip(first.phases, second.phases, strict=True)
+        ),
+    )
+
+
+def negative(chain: Chain) -> Chain:
+    """The chain of the same policy with every reward and every fixed value negated."""
+    return replace(
+        chain,
+        reward=-chain.reward,
+        value=-chain.value,
+        start=None if chain.start is None else -chain.start,
+        phases=tuple(Phase(phase.steps, phase.fixed, -phase.value) for phase in chain.phases),
+    )
+
+
+def _is_fixed(chain: Chain, row: int) -> bool:
+    return bool(chain.fixed[row]) and not chain.phases
+
+
+def _entries(chain: Chain, row: int, shift: int) -> tuple[Any, Any, FloatArray]:
+    """(successor, expression, weight) of one row; nothing where its value is fixed."""
+    part = slice(0, 0) if _is_fixed(chain, row) else slice(chain.row_start[row], chain.row_start[row + 1])
+    return chain.successor[part] + shift, chain.expression[part], chain.weight[part]
+
+
+def _joined(chains: list[Chain], name: str, last: Any) -> Any:
+    arrays = [getattr(chain, name) for chain in chains]
+    return np.concatenate([*arrays, np.array([last], dtype=arrays[0].dtype)])

@@ -1,0 +1,570 @@
+"""`compare` and `improve`: certified differences between policies, and the policy that is better for certain.
+
+With probability at least 1 − δ the true parameters lie in the region; then for *all* pairs of policies the
+true difference of their values lies between the least and the largest one over the region, with one
+parameter vector for both (`tightrope.coupled.difference`). One event carries all of them: candidates may be
+chosen from the same data, tried freely and ranked by what is certified, and properties that must not get
+worse are bounded over the same region. None of it costs more of δ. The baseline against itself has the
+difference 0, so "keep what you do" is always among the answers.
+
+*Candidates of `improve`*: the robust policy, the best one at the estimate, the baseline where data are few
+and the best one elsewhere, then the best policy where the best candidate so far gains least, repeated while
+it pays. No policy improves more than the least, over all parameters met, of what the best policy gains there:
+that is the `limit`.
+
+*Slabs* are bet along the gradient of the difference between the policy that is best by the data before and
+the baseline, so they are narrow for it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Unpack
+
+import numpy as np
+
+from tightrope.ambiguity.sets import SetsKind
+from tightrope.coupled.difference import Side, bound_difference
+from tightrope.coupled.result import CoupledValue, Witness
+from tightrope.coupled.synthesis import Optimum
+from tightrope.coupled.value import CoupledLimits, bound_coupled_value, rectangular_solutions
+from tightrope.data.counts import Counts
+from tightrope.errors import InputError, describe
+from tightrope.io.results import Interval, ModelFit
+from tightrope.learning.bet_policy import PolicyBets
+from tightrope.learning.coupling import COUPLED_SECONDS, cut_along_values
+from tightrope.learning.learn import counts_of, plain_problem
+from tightrope.learning.options import LearnOptions, LearnWords, spell_out
+from tightrope.learning.pipeline import Pipeline, Prepared, Progress
+from tightrope.learning.result import rests_on
+from tightrope.model.objective import Objective
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy, PolicyGiven, as_policy
+from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.record import Facts, Record, brief
+from tightrope.numerics.text import bound_text, interval_text
+from tightrope.numerics.value_slopes import value_slopes
+from tightrope.problem import Problem, problem_of
+from tightrope.regions.polytope import Polytope
+from tightrope.statistics.confidence_budget import ConfidenceBudget
+from tightrope.statistics.coordinates import Coordinates
+from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
+from tightrope.verdict import Worth
+
+MOST_ROUNDS = 6
+"""Candidates that are looked for where the best one so far gains least."""
+
+FEW_VISITS = (30, 300)
+"""Choices with fewer visits are left as the baseline has them, in candidates that trust it there."""
+
+UNIFORM, DO_NOTHING = "uniform", "do-nothing"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Difference(Record):
+    """The policy's value less the baseline's: a certified interval, and the one of both intervals apart."""
+
+    name: str
+    policy: Policy
+    interval: Interval
+    separate: Interval
+    value: CoupledValue | None = None
+
+    def _title_(self) -> str:
+        return f"Difference of {self.name}: {self.interval}"
+
+    def _facts_(self) -> Facts:
+        return [("apart", interval_text(self.separate.lower, self.separate.upper))]
+
+    @property
+    def lowest(self) -> Witness | None:
+        """The parameters where the difference is smallest, as far as is known."""
+        return None if self.value is None else self.value.lowest
+
+    @property
+    def highest(self) -> Witness | None:
+        return None if self.value is None else self.value.highest
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class KeptProperty(Record):
+    """A property that a policy must keep, and the certified interval of what is compared with the threshold:
+    the difference to the baseline, or the policy's value.
+    """
+
+    text: str
+    interval: Interval
+    holds: bool
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Record):
+    """Certified differences of policies to one baseline, all on one event.
+
+    `order` are pairs (better, worse) that are proved; `limit` is what no policy improves more than, where
+    one was looked for, and `kept` are the properties that the best one keeps.
+
+    >>> import tightrope as tr
+    >>> bench = tr.benchmark("betting(5)")
+    >>> data = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).episodes(2000, seed=1)
+    >>> result = tr.improve(bench.problem, data, baseline="uniform", delta=0.05)
+    >>> result.verdict.word.value, result.improvement > 0.0, result.improvement <= result.limit
+    ('proved', True, True)
+    """
+
+    problem: Problem
+    counts: Counts
+    baseline: Policy
+    baseline_name: str
+    differences: tuple[Difference, ...]
+    order: tuple[tuple[str, str], ...]
+    ledger: ConfidenceBudget
+    fit: ModelFit | None
+    contradiction: str | None
+    options: LearnOptions
+    notes: tuple[str, ...] = ()
+    kept: tuple[KeptProperty, ...] = ()
+    limit: float | None = None
+    seconds: float = field(default=0.0, compare=False)
+
+    def _title_(self) -> str:
+        return f"Comparison: {self.best.name} against {self.baseline_name}, {self.sentence}"
+
+    def _facts_(self) -> Facts:
+        rows = [(one.name, str(one.interval)) for one in self.differences]
+        limit = [] if self.limit is None else [("limit", bound_text(self.limit, True))]
+        return [("verdict", self.verdict.word.value), *rows, *limit, ("policy", brief(self.policy))]
+
+    @property
+    def best(self) -> Difference:
+        """The one with the largest certified improvement."""
+        return max(self.differences, key=lambda one: _gain(one.interval, self.problem.maximises))
+
+    @property
+    def policy(self) -> Policy:
+        """The policy with the largest certified improvement: the baseline itself where none is certified."""
+        return self.best.policy
+
+    @property
+    def interval(self) -> Interval:
+        """The certified interval of the best policy's value less the baseline's."""
+        return self.best.interval
+
+    @property
+    def improvement(self) -> float:
+        """By how much the best policy is better than the baseline at least."""
+        return _gain(self.interval, self.problem.maximises)
+
+    @property
+    def sentence(self) -> str:
+        """What is proved, in a few words."""
+        if self.improvement <= 0.0:
+            return "no improvement is proved"
+        return f"better by at least {bound_text(self.improvement, True)}"
+
+    @property
+    def verdict(self) -> Worth:
+        """What the result is worth, in one word, with all that it rests on."""
+        refuted = self.contradiction
+        if refuted is None and self.fit is not None and self.fit.is_refutation:
+            refuted = self.fit.text
+        return Worth.of(rests_on(self.ledger, self.options, self.fit), contradicted=refuted)
+
+    def headline(self) -> str:
+        """The verdict in a line."""
+        claim = f"{self.best.name} instead of {self.baseline_name}: {self.sentence}"
+        return self.verdict.headline(claim, f"with confidence {1 - self.ledger.delta:.10g}")
+
+
+@spell_out()
+def compare(
+    problem: Problem,
+    data: Any,
+    policy: PolicyGiven | Mapping[str, PolicyGiven] | Sequence[PolicyGiven],
+    baseline: PolicyGiven | str = UNIFORM,
+    *,
+    delta: float = 0.001,
+    progress: Progress | bool | None = None,
+    **options: Unpack[LearnWords],
+) -> Comparison:
+    """How much better a policy is than a baseline, for certain: the difference of their values.
+
+    * `policy`: one policy, or several by their names or in a list; also time-varying and finite-memory ones.
+    * `baseline`: a policy, "uniform", or "do-nothing" (the first choice of every state).
+    * `options` are those of `learn`; the region is built once, and all differences hold together.
+
+    >>> import tightrope as tr
+    >>> bench = tr.benchmark("betting(5)")
+    >>> data = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).episodes(2000, seed=1)
+    >>> best = tr.solve(bench.at_truth).policy
+    >>> result = tr.compare(bench.problem, data, best, "uniform", delta=0.05)
+    >>> result.interval.lower > 0.0
+    True
+    """
+    chosen = LearnOptions.of("compare", options)
+    table = Differences.start(problem, data, baseline, delta, chosen, progress)
+    named = _named(policy, table.problem.base)
+    table.cut(list(named.values()))
+    rows = tuple(table.difference(name, one) for name, one in named.items())
+    return table.result(rows, table.order(rows))
+
+
+@spell_out()
+def improve(
+    problem: Problem,
+    data: Any,
+    *,
+    baseline: PolicyGiven | str = UNIFORM,
+    keep: Sequence[str] = (),
+    delta: float = 0.001,
+    progress: Progress | bool | None = None,
+    **options: Unpack[LearnWords],
+) -> Comparison:
+    """The policy with the largest certified improvement over a baseline; never worse than it.
+
+    `keep` are properties that the new policy must keep, such as 'P>=baseline [ !"crash" U "goal" ]' or
+    'R{"cost"}<=baseline+5 [ F "done" ]': they hold over the same region, without more of δ. Where no policy
+    is certified to be better the baseline itself is the answer.
+    """
+    chosen = LearnOptions.of("improve", options)
+    table = Differences.start(problem, data, baseline, delta, chosen, progress)
+    wanted = [KeptText.of(text, table.problem) for text in ([keep] if isinstance(keep, str) else keep)]
+    return table.improve(wanted)
+
+
+def _gain(interval: Interval, maximises: bool) -> float:
+    return interval.lower if maximises else -interval.upper
+
+
+def _mirror(interval: Interval) -> Interval:
+    return Interval(-interval.upper, -interval.lower)
+
+
+def _named(policy: Any, model: Any) -> dict[str, Policy]:
+    """Policies by their names; those in a list are numbered from 1."""
+    is_table = isinstance(policy, Mapping) and any(isinstance(one, Policy) for one in policy.values())
+    if is_table:
+        given = dict(policy)
+    elif isinstance(policy, list | tuple) and policy and isinstance(policy[0], Policy):
+        given = {f"policy {number}": one for number, one in enumerate(policy, start=1)}
+    else:
+        given = {"the policy": policy}
+    result: dict[str, Policy] = {}
+    for name, one in given.items():
+        own = as_policy(model, one)
+        if own is None:
+            raise InputError(f"`policy` is {describe(one)}, not a policy")
+        result[str(name)] = own
+    return result
+
+
+def baseline_policy(model: ParametricMDP, given: PolicyGiven | str) -> tuple[str, Policy]:
+    """The policy that is to be improved, and its name."""
+    if isinstance(given, str) and given in (UNIFORM, DO_NOTHING):
+        if given == UNIFORM:
+            return "the uniform policy", Policy.uniform(model)
+        return "doing nothing", Policy.of_choices(model, model.structure.choice_start[:-1])
+    if given == "logged":
+        raise InputError(
+            "what was done is not known as a policy: the log shows its choices alone",
+            hint="give the policy that collected the data as a file",
+        )
+    policy = as_policy(model, given)
+    if policy is None:
+        raise InputError(f"`baseline` is {describe(given)}, not a policy")
+    return "the baseline", policy
+
+
+@dataclass(frozen=True, eq=False)
+class KeptText:
+    """A property to keep: `offset` from the baseline, or from 0, is what its value must not be beyond."""
+
+    text: str
+    objective: Objective
+    at_least: bool
+    relative: bool
+    offset: float
+
+    _SHAPE = re.compile(
+        r"\s*(P|R\s*(?:\{[^}]*\})?)\s*(>=|<=)\s*(baseline)?\s*"
+        r"([+-]?\s*[0-9.]+(?:[eE][+-]?[0-9]+)?)?\s*(\[.*\])\s*$",
+        re.DOTALL,
+    )
+
+    @staticmethod
+    def of(text: str, problem: Problem) -> KeptText:
+        match = KeptText._SHAPE.match(text)
+        if match is None or (match[3] is None and match[4] is None):
+            raise InputError(
+                f"{text!r} does not say what is to be kept",
+                hint='for example \'P>=baseline [ F "goal" ]\' or \'R{"cost"}<=baseline+5 [ F "done" ]\'',
+            )
+        operator = match[1].replace(" ", "")
+        asked = Problem(problem.base, f"{operator[0]}{operator[1:]}max=? {match[5]}")
+        offset = Fraction(match[4].replace(" ", "")) if match[4] else Fraction(0)
+        return KeptText(
+            text, plain_problem(asked).objective, match[2] == ">=", match[3] is not None, float(offset)
+        )
+
+    def holds(self, interval: Interval) -> bool:
+        return interval.lower >= self.offset if self.at_least else interval.upper <= self.offset
+
+
+class DifferenceBets(PolicyBets):
+    """Bets along the gradient of what the policy that is best by the data gains over a baseline."""
+
+    def __init__(self, model: ParametricMDP, objective: Objective, baseline: Policy):
+        super().__init__(model, objective)
+        self._baseline = baseline.probability
+        self.words = "bets are on how much better than the baseline the best policy by the data before is"
+
+    def __call__(self, x: FloatArray, share: float | None) -> FloatArray | None:
+        gradient = super().__call__(x, share)
+        functions, expression = self.functions, self.model.expression
+        probability = np.clip(functions.constant + functions.linear @ x, 0.0, 1.0)
+        slopes = value_slopes(self._policy.question, self._baseline, probability[expression])
+        if gradient is None or slopes is None:
+            return gradient
+        own = np.bincount(expression[slopes[0]], slopes[1], len(probability)) @ functions.linear
+        difference: FloatArray = gradient - own
+        return difference
+
+
+class Differences:
+    """Differences of policies to one baseline over one region, each computed once."""
+
+    def __init__(self, chain: Pipeline, prepared: Prepared, name: str, baseline: Policy):
+        self.chain, self.prepared, self.problem = chain, prepared, chain.problem
+        self.name, self.baseline = name, baseline
+        self.began = time.perf_counter()
+        self.deadline = self.began + min(chain.options.seconds, COUPLED_SECONDS)
+        self._sides: dict[tuple[int, str], Side] = {}
+
+    @staticmethod
+    def start(
+        problem: Problem,
+        data: Any,
+        baseline: PolicyGiven | str,
+        delta: float,
+        options: LearnOptions,
+        progress: Progress | bool | None,
+    ) -> Differences:
+        question = plain_problem(problem_of(problem))
+        model = question.base
+        assert isinstance(model, ParametricMDP)
+        if options.sets is not None and options.sets is not SetsKind.COUPLED:
+            raise InputError(
+                "differences are over one parameter vector for the whole run, the coupled set, and `sets` "
+                f"says {options.sets.value}",
+                hint="leave `sets` out",
+            )
+        options = replace(options, sets=SetsKind.COUPLED)
+        name, policy = baseline_policy(model, baseline)
+        counts = counts_of(data, model)
+        chain = Pipeline.start(question, counts, delta, options=options, progress=progress, together=True)
+        if options.region is not None and options.region.bets:
+            chain.bets = DifferenceBets(chain.model, chain.objective, policy)
+        prepared = chain.prepare(chain.decide(options), sets_only=True)
+        return Differences(chain, prepared, name, policy)
+
+    @property
+    def objective(self) -> Objective:
+        return self.chain.objective
+
+    @property
+    def maximises(self) -> bool:
+        return self.objective.maximises
+
+    def cut(self, policies: Sequence[Policy]) -> None:
+        """Cut the region along the differences, where it has many coordinates."""
+        plain = [one for one in (self.baseline, *policies) if not one.has_memory]
+        if self.prepared.contradiction is None:
+            cut = cut_along_values(self.prepared, self.objective, plain, differences=True)
+            self.prepared = self.prepared if cut is None else cut
+            self._sides.clear()
+
+    def side(self, policy: Policy, objective: Objective | None = None) -> Side:
+        """A policy with its certified interval over the sets, on a model that has its memory."""
+        key = id(objective), policy.digest
+        if key not in self._sides:
+            self._sides[key] = self._side(policy, objective)
+        return self._sides[key]
+
+    def _side(self, policy: Policy, objective: Objective | None) -> Side:
+        sets, model, asked = self.prepared.sets, self.chain.model, objective or self.objective
+        if policy.has_memory or self.problem.lift is not None:
+            raise InputError(
+                "differences of policies with a memory, and of temporal formulas, are not computed",
+                hint="compare policies that depend on the state, or on the state and the step",
+            )
+        low, high = rectangular_solutions(sets, asked, policy, self.chain.options.precision)
+        start = model.initial
+        return Side(model, asked, policy, float(low.lower[start]), float(high.upper[start]))
+
+    def difference(
+        self, name: str, policy: Policy, baseline: Policy | None = None, objective: Objective | None = None
+    ) -> Difference:
+        """The certified difference of a policy to the baseline, or to another one."""
+        other = self.baseline if baseline is None else baseline
+        one, two = self.side(policy, objective), self.side(other, objective)
+        self.chain.progress(f"compare: {name}")
+        apart = Interval(*_apart(one, two, policy == other))
+        if self.prepared.contradiction is not None or not isinstance(self.prepared.sets.region, Polytope):
+            return Difference(name, policy, apart, apart)
+        left = max(self.deadline - time.perf_counter(), 0.0)
+        value = bound_difference(
+            self.prepared.sets,
+            one,
+            two,
+            gap=self.chain.options.coupled_gap,
+            limits=CoupledLimits(seconds=left),
+        )
+        return Difference(name, policy, Interval(value.lower, value.upper), apart, value)
+
+    def order(self, rows: Sequence[Difference]) -> tuple[tuple[str, str], ...]:
+        """Pairs (better, worse) that are proved, the baseline among them."""
+        pairs = []
+        for i, one in enumerate(rows):
+            if _gain(one.interval, self.maximises) > 0.0:
+                pairs.append((one.name, self.name))
+            elif _gain(_mirror(one.interval), self.maximises) > 0.0:
+                pairs.append((self.name, one.name))
+            for two in rows[:i]:
+                between = self.difference(f"{one.name} and {two.name}", one.policy, two.policy).interval
+                if _gain(between, self.maximises) > 0.0:
+                    pairs.append((one.name, two.name))
+                elif _gain(_mirror(between), self.maximises) > 0.0:
+                    pairs.append((two.name, one.name))
+        return tuple(pairs)
+
+    def improve(self, keep: Sequence[KeptText]) -> Comparison:
+        """Try candidates, then the best policy where the best of them gains least, while it pays."""
+        begun = self.candidates()
+        self.cut([one for _, one in begun])
+        tried = {self.baseline.digest: self._candidate(f"{self.name} itself", self.baseline, keep)}
+        for name, policy in begun:
+            if policy.digest not in tried:
+                tried[policy.digest] = self._candidate(name, policy, keep)
+        optimum, limit = self._optimum(), np.inf
+        for number in range(1, MOST_ROUNDS + 1):
+            best = self._best(tried.values())
+            moved = best if best.policy != self.baseline else max(tried.values(), key=self._gain_of)[0]
+            worst = moved.lowest if self.maximises else moved.highest
+            if optimum is None or worst is None or time.perf_counter() > self.deadline:
+                break
+            highest, there = optimum.at(worst.x)
+            own = optimum.value_of(worst.x, self.baseline)
+            limit = min(limit, highest - own if self.maximises else own - highest)
+            if there.digest in tried:
+                break
+            name = f"the best policy where {moved.name} gains least"
+            tried[there.digest] = self._candidate(name if number == 1 else f"{number}: {name}", there, keep)
+        best = self._best(tried.values())
+        good = [row for row, kept in tried.values() if all(one.holds for one in kept)]
+        ranked = sorted({id(row): row for row in (best, *good)}.values(), key=lambda row: -self._gain(row))
+        proved = tuple((row.name, self.name) for row in ranked if self._gain(row) > 0.0)
+        return replace(
+            self.result(tuple(ranked), proved),
+            limit=max(limit, 0.0) if np.isfinite(limit) else None,
+            kept=tried[best.policy.digest][1],
+        )
+
+    def _candidate(
+        self, name: str, policy: Policy, keep: Sequence[KeptText]
+    ) -> tuple[Difference, tuple[KeptProperty, ...]]:
+        return self.difference(name, policy), self.keeps(policy, keep)
+
+    def _gain(self, row: Difference) -> float:
+        return _gain(row.interval, self.maximises)
+
+    def _gain_of(self, candidate: tuple[Difference, tuple[KeptProperty, ...]]) -> float:
+        return self._gain(candidate[0]) if candidate[0].policy != self.baseline else -np.inf
+
+    def _best(self, tried: Iterable[tuple[Difference, tuple[KeptProperty, ...]]]) -> Difference:
+        """The largest certified improvement among those that keep what is to be kept; the baseline else."""
+        rows = [(row, kept) for row, kept in tried]
+        good = [row for row, kept in rows if all(one.holds for one in kept)]
+        return max(good, key=self._gain, default=rows[0][0])
+
+    def candidates(self) -> list[tuple[str, Policy]]:
+        """The policies to begin with."""
+        deadline = min(self.deadline, time.perf_counter() + self.chain.options.seconds)
+        solved = self.chain.solver(self.prepared, self.chain.options, deadline, 1)
+        robust = solved.robust().policy
+        result = [("the robust policy", robust)]
+        optimum = self._optimum()
+        if optimum is None:
+            return result
+        _, best = optimum.at(self._estimate())
+        result.append(("the best policy at the estimate", best))
+        if best.depends_on_step or self.baseline.depends_on_step:
+            return result
+        visits = self.chain._data.visits
+        structure = self.chain.model.structure
+        for few in FEW_VISITS:
+            rare = np.where(visits < few, best.probability, 0.0)
+            seldom = np.add.reduceat(rare, structure.choice_start[:-1])[structure.choice_state] > 0.0
+            mixed = Policy(structure, np.where(seldom, self.baseline.probability, best.probability))
+            result.append((f"the baseline where choices have fewer than {few} visits", mixed))
+        return result
+
+    def keeps(self, policy: Policy, keep: Sequence[KeptText]) -> tuple[KeptProperty, ...]:
+        """What is certified of the properties to keep."""
+        result = []
+        for one in keep:
+            if one.relative:
+                interval = self.difference(one.text, policy, objective=one.objective).interval
+            else:
+                side = self.side(policy, one.objective)
+                interval = Interval(side.lower, side.upper)
+                if isinstance(self.prepared.sets.region, Polytope) and not one.holds(interval):
+                    value = bound_coupled_value(self.prepared.sets, one.objective, policy)
+                    interval = Interval(value.lower, value.upper)
+            result.append(KeptProperty(one.text, interval, one.holds(interval)))
+        return tuple(result)
+
+    def _estimate(self) -> FloatArray:
+        """The coordinates that fit the data best, in float64."""
+        model = self.chain.model
+        coordinates = Coordinates.of(model.expressions, model.parameters)
+        maximiser = LikelihoodMaximiser.of(coordinates, coordinates.functions(model.expressions))
+        count = self.chain._data.transition.astype(np.float64)
+        weight = np.bincount(model.expression, count, len(model.expressions)).astype(np.float64)
+        return maximiser.lifted(maximiser.estimate(weight))
+
+    def _optimum(self) -> Optimum | None:
+        region = self.prepared.sets.region
+        if not isinstance(region, Polytope):
+            return None
+        return Optimum(self.prepared.sets, self.objective, self.chain.options.precision, region)
+
+    def result(self, rows: tuple[Difference, ...], order: tuple[tuple[str, str], ...]) -> Comparison:
+        fit, _ = self.chain._weigh_fit()
+        prepared = self.prepared
+        ledger = prepared.sets.ledger if prepared.region is None else prepared.region.ledger
+        return Comparison(
+            problem=self.problem,
+            counts=self.chain._data,
+            baseline=self.baseline,
+            baseline_name=self.name,
+            differences=rows,
+            order=order,
+            ledger=ledger,
+            fit=fit,
+            contradiction=prepared.contradiction,
+            options=self.chain.options,
+            notes=tuple(prepared.sets.notes),
+            seconds=time.perf_counter() - self.began,
+        )
+
+
+def _apart(one: Side, two: Side, same: bool) -> tuple[float, float]:
+    """The difference of two intervals, on the safe side."""
+    if same:
+        return 0.0, 0.0
+    low, high = one.lower - two.upper, one.upper - two.lower
+    return float(np.nextafter(low, -np.inf)), float(np.nextafter(high, np.inf))

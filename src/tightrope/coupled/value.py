@@ -68,10 +68,14 @@ where cells are costly for their many vertices.
 
 @dataclass(frozen=True)
 class CoupledLimits:
-    """When to stop splitting. What is returned then is still certified, and the status says so."""
+    """When to stop splitting. What is returned then is still certified, and the status says so.
+
+    `wanted` are the ends, lower and upper, that are to be close; the other one is whatever comes with it.
+    """
 
     seconds: float = float("inf")
     cells: int = 2000
+    wanted: tuple[bool, bool] = (True, True)
 
 
 def bound_coupled_value(
@@ -145,14 +149,14 @@ def enclose(
     deadline = begin + limits.seconds
     region = Region.of(polytope, deadline)
     search = CoupledSearch(chain, functions, region)
-    tree = Tree(chain, functions, region, search, *ends)
+    tree = Tree(chain, functions, region, search, *ends, wanted=limits.wanted)
     if search.home is not None:
         search.evaluate(search.home)
     stopped: CoupledStatus | None = None
     if polytope.coordinates.size and not (chain.fixed[chain.initial] and not chain.phases):
         tree.grow_root()
         stopped = tree.refine(gap, deadline, limits.cells)
-        if stopped is None:
+        if stopped is None and all(limits.wanted):
             most = _EXACT_CELLS_REDUCED if tree.nodes[0].shape.reduced else _EXACT_CELLS
             more = min(most, _EXACT_ENTRIES // max(len(chain.weight), 1))
             tree.refine(0.0, deadline, min(limits.cells, len(tree.nodes) + more))
@@ -350,6 +354,7 @@ class Tree:
     floor: float
     ceiling: float
     nodes: list[Node] = field(default_factory=list)
+    wanted: tuple[bool, bool] = (True, True)
 
     def grow_root(self) -> None:
         """The region as one cell."""
@@ -380,7 +385,8 @@ class Tree:
 
     def is_within(self, gap: float) -> bool:
         lower, upper = self.lower, self.upper
-        low, high = self.low_excess(lower), self.high_excess(upper)
+        low = self.low_excess(lower) if self.wanted[0] else 0.0
+        high = self.high_excess(upper) if self.wanted[1] else 0.0
         return self.attains(lower, upper) or low + high <= gap * self.width < np.inf
 
     def attains(self, lower: float, upper: float) -> bool:
@@ -423,9 +429,9 @@ class Tree:
         for number, node in enumerate(self.nodes):
             if node.children is not None or node.direction is None:
                 continue
-            excess = max(
-                self.low_excess(max(node.lower, self.floor)), self.high_excess(min(node.upper, self.ceiling))
-            )
+            low = self.low_excess(max(node.lower, self.floor)) if self.wanted[0] else 0.0
+            high = self.high_excess(min(node.upper, self.ceiling)) if self.wanted[1] else 0.0
+            excess = max(low, high)
             if excess > most:
                 worst, most = number, excess
         return worst

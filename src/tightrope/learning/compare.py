@@ -55,8 +55,8 @@ from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.verdict import Worth
 
-MOST_ROUNDS = 6
-"""Candidates that are looked for where the best one so far gains least."""
+MOST_CERTIFIED = 10
+"""Candidates whose improvement is certified, at most."""
 
 FEW_VISITS = (30, 300)
 """Choices with fewer visits are left as the baseline has them, in candidates that trust it there."""
@@ -343,6 +343,7 @@ class Differences:
         self.began = time.perf_counter()
         self.deadline = self.began + min(chain.options.seconds, COUPLED_SECONDS)
         self._sides: dict[tuple[int, str], Side] = {}
+        self._gains: dict[tuple[str, bytes], float] = {}
 
     @staticmethod
     def start(
@@ -406,9 +407,16 @@ class Differences:
         return Side(model, asked, policy, float(low.lower[start]), float(high.upper[start]))
 
     def difference(
-        self, name: str, policy: Policy, baseline: Policy | None = None, objective: Objective | None = None
+        self,
+        name: str,
+        policy: Policy,
+        baseline: Policy | None = None,
+        objective: Objective | None = None,
+        wanted: tuple[bool, bool] = (True, True),
     ) -> Difference:
-        """The certified difference of a policy to the baseline, or to another one."""
+        """The certified difference of a policy to the baseline, or to another one; `wanted` are its ends that
+        are to be close.
+        """
         other = self.baseline if baseline is None else baseline
         one, two = self.side(policy, objective), self.side(other, objective)
         self.chain.progress(f"compare: {name}")
@@ -421,7 +429,7 @@ class Differences:
             one,
             two,
             gap=self.chain.options.coupled_gap,
-            limits=CoupledLimits(seconds=left),
+            limits=CoupledLimits(seconds=left, wanted=wanted),
         )
         return Difference(name, policy, Interval(value.lower, value.upper), apart, value)
 
@@ -442,27 +450,36 @@ class Differences:
         return tuple(pairs)
 
     def improve(self, keep: Sequence[KeptText]) -> Comparison:
-        """Try candidates, then the best policy where the best of them gains least, while it pays."""
-        begun = self.candidates()
-        self.cut([one for _, one in begun])
-        tried = {self.baseline.digest: self._candidate(f"{self.name} itself", self.baseline, keep)}
-        for name, policy in begun:
-            if policy.digest not in tried:
-                tried[policy.digest] = self._candidate(name, policy, keep)
+        """Certify candidates, the most promising first, and look for the best policy where the best of them
+        gains least, while it pays.
+
+        A policy cannot be certified to gain more than it gains at any point of the region: so candidates that
+        gain less at one of the points met are not certified at all.
+        """
+        waiting = self.candidates()
+        self.cut([one for _, one in waiting])
         optimum, limit = self._optimum(), np.inf
-        for number in range(1, MOST_ROUNDS + 1):
+        stay = self.difference(f"{self.name} itself", self.baseline)
+        tried = {self.baseline.digest: (stay, self.keeps(self.baseline, keep))}
+        points = [] if optimum is None else [self._estimate()]
+        for _ in range(MOST_CERTIFIED):
+            waiting = [(name, policy) for name, policy in waiting if policy.digest not in tried]
+            scored = [(self._gains_at_most(policy, points), name, policy) for name, policy in waiting]
             best = self._best(tried.values())
-            moved = best if best.policy != self.baseline else max(tried.values(), key=self._gain_of)[0]
-            worst = moved.lowest if self.maximises else moved.highest
-            if optimum is None or worst is None or time.perf_counter() > self.deadline:
+            promising = [one for one in scored if one[0] > self._gain(best)]
+            if not promising or time.perf_counter() > self.deadline:
                 break
+            _, name, policy = max(promising, key=lambda one: one[0])
+            row = self.difference(name, policy, wanted=(self.maximises, not self.maximises))
+            tried[policy.digest] = row, self.keeps(policy, keep)
+            worst = row.lowest if self.maximises else row.highest
+            if optimum is None or worst is None:
+                continue
+            points.append(worst.x)
             highest, there = optimum.at(worst.x)
             own = optimum.value_of(worst.x, self.baseline)
             limit = min(limit, highest - own if self.maximises else own - highest)
-            if there.digest in tried:
-                break
-            name = f"the best policy where {moved.name} gains least"
-            tried[there.digest] = self._candidate(name if number == 1 else f"{number}: {name}", there, keep)
+            waiting.append((f"the best policy where {name} gains least", there))
         best = self._best(tried.values())
         good = [row for row, kept in tried.values() if all(one.holds for one in kept)]
         ranked = sorted({id(row): row for row in (best, *good)}.values(), key=lambda row: -self._gain(row))
@@ -473,20 +490,25 @@ class Differences:
             kept=tried[best.policy.digest][1],
         )
 
-    def _candidate(
-        self, name: str, policy: Policy, keep: Sequence[KeptText]
-    ) -> tuple[Difference, tuple[KeptProperty, ...]]:
-        return self.difference(name, policy), self.keeps(policy, keep)
+    def _gains_at_most(self, policy: Policy, points: Sequence[FloatArray]) -> float:
+        """What the policy gains over the baseline where it gains least, of these points; in float64."""
+        optimum = self._optimum()
+        gains = [np.inf]
+        for x in points:
+            assert optimum is not None
+            key = policy.digest, x.tobytes()
+            if key not in self._gains:
+                own, stays = optimum.value_of(x, policy), optimum.value_of(x, self.baseline)
+                self._gains[key] = own - stays if self.maximises else stays - own
+            gains.append(self._gains[key])
+        return min(gains)
 
     def _gain(self, row: Difference) -> float:
         return _gain(row.interval, self.maximises)
 
-    def _gain_of(self, candidate: tuple[Difference, tuple[KeptProperty, ...]]) -> float:
-        return self._gain(candidate[0]) if candidate[0].policy != self.baseline else -np.inf
-
     def _best(self, tried: Iterable[tuple[Difference, tuple[KeptProperty, ...]]]) -> Difference:
         """The largest certified improvement among those that keep what is to be kept; the baseline else."""
-        rows = [(row, kept) for row, kept in tried]
+        rows = list(tried)
         good = [row for row, kept in rows if all(one.holds for one in kept)]
         return max(good, key=self._gain, default=rows[0][0])
 

@@ -26,6 +26,7 @@ DOCUMENTS = {
     "plan-2": "io.plans:PlanDocument",
     "check-1": "cli.check_answers:CheckAnswer",
     "check-domain-1": "cli.check_answers:DomainAnswer",
+    "compare-1": "cli.compare:ComparisonAnswer",
     "data-1": "cli.data:DataAnswer",
     "export-1": "cli.export:ExportAnswer",
     "info-1": "cli.info:InfoAnswer",

@@ -49,6 +49,8 @@ COMMANDS = (
     Command("sample", "Simulate a model at a point and write what was seen."),
     Command("data", "How a log is read for a model, and what it holds."),
     Command("learn", "A robust policy and its certified interval from data."),
+    Command("compare", "How much better policies are than a baseline, for certain."),
+    Command("improve", "The policy that is better than a baseline by most, for certain."),
     Command("plan", "How much more data a gap takes, and how to collect them."),
     Command("online", "Explore, certify a robust policy, repeat."),
     Command("watch", "Whether a model still fits the data, and what has changed."),

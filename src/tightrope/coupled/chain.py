@@ -173,7 +173,7 @@ MOST_UNROLLED = 5_000_000
 
 
 def unrolled_chain(model: ParametricMDP, objective: Objective, policy: Policy) -> Chain | str:
-    """The chain of a policy that depends on the step, with a row per state and number of steps that are left.
+    """The chain of a policy, which may depend on the step, with a row per state and number of steps left.
 
     It has no cycle and no phases: rows with n steps left lead to rows with n − 1.
     """
@@ -183,47 +183,68 @@ def unrolled_chain(model: ParametricMDP, objective: Objective, policy: Policy) -
         return (
             "a policy that depends on the step is taken for a number of steps, and rewards without parameters"
         )
-    assert policy.steps is not None
     earned = np.zeros(structure.choices) if reward is None else reward.per_choice(structure)
     held = [phase for phase in phases for _ in range(phase.steps)]
-    levels, met = [], np.array([structure.initial])
+    sizes_of = np.diff(structure.transition_start)
+    levels: list[tuple[Any, ...]] = []
+    met = np.array([structure.initial])
     for step, phase in enumerate(reversed(held)):
         is_fixed = phase.fixed[met]
-        choice = policy.steps.at(step)[met[~is_fixed]]
-        first, count = structure.transition_start[choice], np.diff(structure.transition_start)[choice]
+        owner, choice, chance = _choices_at(structure, policy, step, met)
+        used = ~is_fixed[owner]
+        owner, choice, chance = owner[used], choice[used], chance[used]
+        first, count = structure.transition_start[choice], sizes_of[choice]
         transition = np.arange(int(count.sum())) + np.repeat(first - (np.cumsum(count) - count), count)
-        sizes = np.zeros(len(met), np.int64)
-        sizes[~is_fixed] = count
-        gain = np.zeros(len(met))
-        gain[~is_fixed] = earned[choice]
-        levels.append((met, sizes, transition, gain, is_fixed, np.where(is_fixed, phase.value[met], 0.0)))
+        sizes = np.bincount(owner, count, len(met)).astype(np.int64)
+        gain = np.bincount(owner, chance * earned[choice], len(met))
+        several = np.bincount(owner, minlength=len(met))
+        size = np.bincount(owner, np.abs(chance * earned[choice]), len(met))
+        slack = np.where(several > 1, error_factor(int(several.max(initial=1)) + 12) * size, 0.0)
+        ends_at = np.where(is_fixed, phase.value[met], 0.0)
+        levels.append((met, sizes, transition, np.repeat(chance, count), gain, slack, is_fixed, ends_at))
         met = np.unique(structure.successor[transition])
         if sum(len(level[0]) for level in levels) > MOST_UNROLLED:
             return f"the policy has more than {MOST_UNROLLED:,} pairs of states and steps"
-    nothing = np.zeros(len(met), np.int64)
-    levels.append((met, nothing, nothing[:0], np.zeros(len(met)), np.ones(len(met), np.bool_), start[met]))
+    zero, none = np.zeros(len(met)), np.zeros(0, np.int64)
+    last = (met, zero.astype(np.int64), none, zero[:0], zero, zero, np.ones(len(met), np.bool_), start[met])
+    levels.append(last)
     levels.reverse()
     ends = np.cumsum([0] + [len(level[0]) for level in levels])
     successor = [
         ends[i] + np.searchsorted(levels[i][0], structure.successor[levels[i + 1][2]])
         for i in range(len(levels) - 1)
     ]
-    states, sizes, transitions, gains, fixed, value = (
+    states, sizes, transitions, weight, gains, slacks, fixed, value = (
         np.concatenate(part) for part in zip(*levels, strict=True)
     )
     return Chain(
         state=states.astype(np.int32),
         initial=len(states) - 1,
         row_start=np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]),
-        successor=np.concatenate([np.zeros(0, np.int64), *successor]).astype(np.int32),
+        successor=np.concatenate([none, *successor]).astype(np.int32),
         expression=model.expression[transitions],
-        weight=np.ones(len(transitions)),
+        weight=weight,
         reward=gains,
-        reward_error=np.zeros(len(states)),
+        reward_error=slacks,
         fixed=fixed,
         value=value,
         acyclic=True,
     )
+
+
+def _choices_at(
+    structure: Structure, policy: Policy, step: int, states: OffsetArray
+) -> tuple[OffsetArray, OffsetArray, FloatArray]:
+    """(which of the states, choice, probability) of what a policy may take at a step, by states."""
+    if policy.steps is not None:
+        return np.arange(len(states)), policy.steps.at(step)[states], np.ones(len(states))
+    count = np.diff(structure.choice_start)[states]
+    owner = np.repeat(np.arange(len(states)), count)
+    choice = np.arange(int(count.sum())) + np.repeat(
+        structure.choice_start[states] - (np.cumsum(count) - count), count
+    )
+    chance = policy.probability[choice]
+    return owner[chance > 0], choice[chance > 0], chance[chance > 0]
 
 
 def _add_rewards(

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.ambiguity.sets import Sets
-from tightrope.coupled.chain import Chain, Phase, chain_of
+from tightrope.coupled.chain import Chain, Phase, chain_of, unrolled_chain
 from tightrope.coupled.result import CoupledStatus, CoupledValue
 from tightrope.coupled.value import DEFAULT_GAP, CoupledLimits, enclose, functions_of, require_region
 from tightrope.model.objective import Objective
@@ -89,7 +89,8 @@ def bound_difference(
     )
     if same:
         return blank
-    chains = [chain_of(side.model, side.objective, side.policy) for side in (policy, baseline)]
+    make = unrolled_chain if any(one.policy.depends_on_step for one in (policy, baseline)) else chain_of
+    chains = [make(side.model, side.objective, side.policy) for side in (policy, baseline)]
     for chain in chains:
         if isinstance(chain, str):
             return replace(blank, reason=chain, seconds=time.perf_counter() - begin)

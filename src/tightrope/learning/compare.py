@@ -177,6 +177,8 @@ class Comparison(Record):
     def headline(self) -> str:
         """The verdict in a line."""
         claim = f"{self.best.name} instead of {self.baseline_name}: {self.sentence}"
+        if self.policy == self.baseline:
+            claim = f"keep {self.baseline_name}: {self.sentence}"
         return self.verdict.headline(claim, f"with confidence {1 - self.ledger.delta:.10g}")
 
 
@@ -304,7 +306,10 @@ class KeptText:
                 hint='for example \'P>=baseline [ F "goal" ]\' or \'R{"cost"}<=baseline+5 [ F "done" ]\'',
             )
         operator = match[1].replace(" ", "")
-        asked = Problem(problem.base, f"{operator[0]}{operator[1:]}max=? {match[5]}")
+        try:
+            asked = Problem(problem.base, f"{operator}max=? {match[5]}")
+        except InputError as error:
+            raise InputError(f"{text!r}, which is to be kept: {error.message}", hint=error.hint) from None
         offset = Fraction(match[4].replace(" ", "")) if match[4] else Fraction(0)
         return KeptText(
             text, plain_problem(asked).objective, match[2] == ">=", match[3] is not None, float(offset)
@@ -479,7 +484,7 @@ class Differences:
             highest, there = optimum.at(worst.x)
             own = optimum.value_of(worst.x, self.baseline)
             limit = min(limit, highest - own if self.maximises else own - highest)
-            waiting.append((f"the best policy where {name} gains least", there))
+            waiting.append((f"the best at the worst parameters, {len(points) - 1}", there))
         best = self._best(tried.values())
         good = [row for row, kept in tried.values() if all(one.holds for one in kept)]
         ranked = sorted({id(row): row for row in (best, *good)}.values(), key=lambda row: -self._gain(row))
@@ -522,7 +527,7 @@ class Differences:
         if optimum is None:
             return result
         _, best = optimum.at(self._estimate())
-        result.append(("the best policy at the estimate", best))
+        result.append(("the best at the estimate", best))
         if best.depends_on_step or self.baseline.depends_on_step:
             return result
         visits = self.chain._data.visits
@@ -531,7 +536,7 @@ class Differences:
             rare = np.where(visits < few, best.probability, 0.0)
             seldom = np.add.reduceat(rare, structure.choice_start[:-1])[structure.choice_state] > 0.0
             mixed = Policy(structure, np.where(seldom, self.baseline.probability, best.probability))
-            result.append((f"the baseline where choices have fewer than {few} visits", mixed))
+            result.append((f"the baseline below {few} visits, else the best", mixed))
         return result
 
     def keeps(self, policy: Policy, keep: Sequence[KeptText]) -> tuple[KeptProperty, ...]:

@@ -1,0 +1,227 @@
+"""`tightrope compare MODEL --data F --policy A --baseline B`: certified differences between policies."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+
+from tightrope.cli import options
+from tightrope.cli.options import READING, SOLVING, DesignedLogOptions, SubjectOptions, option, takes
+from tightrope.cli.output import leave, phase_progress, print_facts, print_json, print_table, print_verdict
+from tightrope.io.coding import Real
+from tightrope.io.output import POLICY, claim_file
+from tightrope.io.results import Interval, ReadingFacts
+from tightrope.numerics.text import bound_text, interval_text
+from tightrope.verdict import Assumed, Word
+
+if TYPE_CHECKING:
+    from tightrope.cli.sources import Subject
+    from tightrope.data.reading import Reading
+    from tightrope.learning.compare import Comparison
+
+
+class CandidateAnswer(msgspec.Struct, frozen=True):
+    """A policy: its value less the baseline's, by one parameter vector and by both intervals apart, and the
+    parameters where the difference is smallest and largest."""
+
+    name: str
+    difference: Interval
+    separate: Interval
+    lowest: dict[str, Real] | None
+    highest: dict[str, Real] | None
+
+
+class KeptAnswer(msgspec.Struct, frozen=True):
+    """A property that was to be kept, with what is certified of it."""
+
+    text: str
+    interval: Interval
+    holds: bool
+
+
+class ComparisonAnswer(msgspec.Struct, kw_only=True, frozen=True):
+    """`compare` and `improve`: the difference is that of the best policy to the baseline."""
+
+    verdict: Word
+    why: str
+    assumptions: list[Assumed]
+    difference: Interval
+    improvement: Real
+    policy: str
+    baseline: str
+    candidates: list[CandidateAnswer]
+    order: list[tuple[str, str]]
+    kept: list[KeptAnswer]
+    limit: Real | None
+    delta: float
+    data: ReadingFacts
+    seconds: float
+    output: str | None = None
+
+
+Baseline = Annotated[
+    str,
+    option("--baseline", "What is done today.", "FILE|uniform|do-nothing"),
+]
+PolicyFile = Annotated[
+    Path | None, option("-o --output", "Write the policy with the largest improvement, as JSON.", "FILE")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedOptions(SubjectOptions):
+    """What both commands take."""
+
+    data: options.Data
+    delta: options.Delta = 0.001
+    region: options.Region = None
+    baseline: Baseline = "uniform"
+    assume_support: options.AssumeSupport = None
+    coupled_gap: options.CoupledGap = None
+    precision: options.Precision = 1e-6
+    time_limit: options.TimeLimit = None
+    threads: options.Threads = None
+    output: PolicyFile = None
+    overwrite: options.Overwrite = False
+    accept_nominal: options.AcceptNominal = False
+    json: options.Json = False
+    reading: DesignedLogOptions
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """The options of `learn` that are given."""
+        given = {name: getattr(self, name) for name in ("region", "assume_support", "coupled_gap", "threads")}
+        given |= {"seconds": self.time_limit, "precision": self.precision}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareRequest(ComparedOptions):
+    """The options of the command."""
+
+    policy: Annotated[
+        list[str], option("--policy", "A policy to compare; the option may be repeated.", "FILE")
+    ]
+
+
+@takes(CompareRequest, {"data": READING, "check": SOLVING})
+def compare(request: CompareRequest) -> None:
+    """How much better policies are than a baseline, for certain.
+
+    The value of each policy less that of the baseline, bounded over one region of parameters for both: with
+    probability at least 1 - delta all differences lie in their intervals together. Two policies share the
+    same unknown parameters, so their difference is known far better than either value.
+
+    Example: tightrope compare 'bench:betting(25)' --data log.parquet --policy new.json --baseline old.json
+    """
+    from tightrope.learning.compare import compare as compare_policies
+    from tightrope.model.policy import Policy
+
+    def run(subject: Subject, reading: Reading, baseline: Any, progress: Any) -> Comparison:
+        policies = {Path(file).name: Policy(subject.model, file) for file in request.policy}
+        return compare_policies(
+            subject.problem,
+            reading.counts,
+            policies,
+            baseline,
+            delta=request.delta,
+            progress=progress,
+            **request.words,
+        )
+
+    answer(request, run)
+
+
+def answer(request: ComparedOptions, run: Any) -> None:
+    """Read, compute, print, write: the same for both commands."""
+    from tightrope.cli.sources import LogRequest, load_subject, print_reading, read_facts
+    from tightrope.learning.compare import DO_NOTHING, UNIFORM
+    from tightrope.statistics.estimates import check_delta
+
+    check_delta(request.delta)
+    claimed = None if request.output is None else claim_file(request.output, POLICY, request.overwrite)
+    log = LogRequest.of(request.reading, request.data)
+    files = log.files()
+    subject = load_subject(request)
+    baseline: Any = request.baseline
+    if baseline not in (UNIFORM, DO_NOTHING, "logged"):
+        from tightrope.model.policy import Policy
+
+        baseline = Policy(subject.model, request.baseline)
+    reading = log.read(subject.model, files)
+    with phase_progress() as progress:
+        result = run(subject, reading, baseline, progress)
+    if request.json:
+        print_json(to_answer(result, read_facts(reading), request.output))
+    else:
+        print_verdict(result.verdict, result.headline())
+        print_reading(reading)
+        _print(request, result)
+    sys.stdout.flush()
+    if claimed is not None:
+        claimed.check()
+        result.policy.save(claimed.path, subject.model.hash())
+    leave(result.verdict, request.accept_nominal, "the difference")
+
+
+def to_answer(result: Comparison, data: ReadingFacts, output: Path | None) -> ComparisonAnswer:
+    """The keys of `--json`."""
+    names = result.problem.model.parameters.names  # type: ignore[union-attr]
+
+    def point(witness: Any) -> dict[str, float] | None:
+        return None if witness is None else dict(zip(names, witness.theta.tolist(), strict=True))
+
+    return ComparisonAnswer(
+        verdict=result.verdict.word,
+        why=result.verdict.why,
+        assumptions=list(result.verdict.assumptions),
+        difference=result.interval,
+        improvement=result.improvement,
+        policy=result.best.name,
+        baseline=result.baseline_name,
+        candidates=[
+            CandidateAnswer(one.name, one.interval, one.separate, point(one.lowest), point(one.highest))
+            for one in result.differences
+        ],
+        order=list(result.order),
+        kept=[KeptAnswer(one.text, one.interval, one.holds) for one in result.kept],
+        limit=result.limit,
+        delta=result.ledger.delta,
+        data=data,
+        seconds=round(result.seconds, 6),
+        output=None if output is None else str(output),
+    )
+
+
+def _print(request: ComparedOptions, result: Comparison) -> None:
+    """For people."""
+    rows = [
+        (
+            one.name,
+            interval_text(one.interval.lower, one.interval.upper, 5),
+            interval_text(one.separate.lower, one.separate.upper, 5),
+        )
+        for one in result.differences
+    ]
+    print_table("", ("policy", f"less {result.baseline_name}", "apart"), rows)
+    facts = [("proved", f"{better} is better than {worse}") for better, worse in result.order]
+    if result.limit is not None:
+        facts.append(
+            ("at most", f"no policy is certified to gain more than {bound_text(result.limit, False, 5)}")
+        )
+    facts += [
+        (
+            "kept" if one.holds else "NOT kept",
+            f"{one.text}: {interval_text(one.interval.lower, one.interval.upper, 5)}",
+        )
+        for one in result.kept
+    ]
+    if request.output is not None:
+        facts.append(("written", str(request.output)))
+    facts += [("note", note) for note in result.notes]
+    facts.append(("seconds", f"{result.seconds:.3g}"))
+    print_facts("", facts)

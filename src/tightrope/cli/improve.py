@@ -1,0 +1,54 @@
+"""`tightrope improve MODEL --data F --baseline B`: the policy with the largest certified improvement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from tightrope.cli.compare import ComparedOptions, answer
+from tightrope.cli.options import READING, SOLVING, option, takes
+
+if TYPE_CHECKING:
+    from tightrope.cli.sources import Subject
+    from tightrope.data.reading import Reading
+    from tightrope.learning.compare import Comparison
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImproveRequest(ComparedOptions):
+    """The options of the command."""
+
+    keep: Annotated[
+        list[str] | None,
+        option(
+            "--keep",
+            "A property that must not get worse; the option may be repeated.",
+            "'P>=baseline [ F \"goal\" ]'",
+        ),
+    ] = None
+
+
+@takes(ImproveRequest, {"data": READING, "check": SOLVING})
+def improve(request: ImproveRequest) -> None:
+    """The policy that is better than a baseline by most, for certain.
+
+    Candidates are tried freely: all differences hold together with probability at least 1 - delta. Where none
+    is certified to be better, what is done today is the answer. Properties to keep are bounded over the same
+    parameters, without a further price: 'P>=baseline [ … ]', 'R{"cost"}<=baseline+5 [ … ]', 'P>=0.9 [ … ]'.
+
+    Example: tightrope improve 'bench:betting(25)' --data log.parquet --baseline old.json -o new.json
+    """
+    from tightrope.learning.compare import improve as improve_policy
+
+    def run(subject: Subject, reading: Reading, baseline: Any, progress: Any) -> Comparison:
+        return improve_policy(
+            subject.problem,
+            reading.counts,
+            baseline=baseline,
+            keep=request.keep or (),
+            delta=request.delta,
+            progress=progress,
+            **request.words,
+        )
+
+    answer(request, run)

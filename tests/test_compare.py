@@ -1,0 +1,243 @@
+"""Certified differences between policies: against exact values, and what `improve` may and may not say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tightrope as tr
+from tightrope.cli.app import run
+from tightrope.coupled.chain import chain_of
+from tightrope.coupled.difference import difference_of
+from tightrope.coupled.taylor import expand
+from tightrope.learning.compare import KeptText
+from tightrope.model.policy import Policy
+from tightrope.solver.solve import solve
+from tightrope.statistics.coordinates import Coordinates
+
+QUESTIONS = [
+    'Pmax=? [ F "goal" ]',
+    'Pmin=? [ G !"goal" ]',
+    'Rmin=? [ F "end" ]',
+    'Pmax=? [ F<=4 "goal" ]',
+    "Rmax=? [ C<=5 ]",
+    'Pmax=? [ X "goal" ]',
+]
+
+
+def two_arms() -> tr.ParametricMDP:
+    """A walk over five states with a safe and a bold move, whose chances share p and q."""
+    parameters = tr.Parameters.box(p=(0.05, 0.95), q=(0.05, 0.95))
+    p, q = parameters.symbols()
+    rows = []
+    for s in range(1, 4):
+        rows.append((s, "safe", {s + 1: p, s - 1: 1 - p}))
+        rows.append((s, "bold", {min(s + 2, 4): q * p, 0: 1 - q * p}))
+    rows += [(0, "", {0: 1}), (4, "", {4: 1})]
+    cost = [1.0 if action == "safe" else 2.0 if action else 0.0 for _, action, _ in rows]
+    labels = {"goal": [4], "end": [0, 4]}
+    model = tr.build_from_rows(rows, parameters, initial=2, labels=labels, choice_rewards={"": cost})
+    assert isinstance(model, tr.ParametricMDP)
+    return model
+
+
+def policies(model: tr.ParametricMDP) -> tuple[Policy, Policy]:
+    safe = Policy(model, dict.fromkeys((1, 2, 3), "safe"))
+    mixed = Policy(model, {1: {"safe": 0.25, "bold": 0.75}, 2: "bold", 3: {"safe": 0.5, "bold": 0.5}})
+    return safe, mixed
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_joined_chain_is_the_difference(question: str) -> None:
+    """At single points its value is that of the one policy less that of the other."""
+    model = two_arms()
+    objective = model.problem(question).objective
+    coordinates = Coordinates.of(model.expressions, model.parameters)
+    functions = coordinates.functions(model.expressions)
+    safe, mixed = policies(model)
+    chains = [chain_of(model, objective, policy) for policy in (safe, mixed)]
+    joined = difference_of(*chains)
+    for theta in ((0.5, 0.5), (0.3, 0.8), (0.9, 0.1)):
+        point = model.instantiate(tuple(theta))
+        values = [solve(point, objective, policy=policy, precision=1e-12) for policy in (safe, mixed)]
+        low, high = ((v.fixpoint_lower[model.initial], v.fixpoint_upper[model.initial]) for v in values)
+        x = coordinates.lift(np.array([theta]))[0]
+        taylor = expand(joined, functions, x, np.zeros((len(x), 0)), 0.0, order=0)
+        assert taylor is not None
+        middle, error = taylor.constant[joined.initial], taylor.error[joined.initial]
+        assert low[0] - high[1] - error <= middle <= low[1] - high[0] + error
+        assert error < 1e-9
+
+
+def learned(question: str, episodes: int = 400, **words: Any) -> tr.Comparison:
+    model = two_arms()
+    truth = model.instantiate((0.6, 0.7))
+    data = tr.Simulator(truth, model_hash=model.hash()).episodes(episodes, seed=3)
+    safe, mixed = policies(model)
+    return tr.compare(model.problem(question), data, {"mixed": mixed}, safe, delta=0.05, **words)
+
+
+@pytest.mark.parametrize("region", ["likelihood", "polytope"])
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_interval_holds_all_differences_of_the_region(question: str, region: str) -> None:
+    """Differences at points of the region lie inside, and the interval inside the one of both apart."""
+    result = learned(question, region=region)
+    (row,) = result.differences
+    assert row.separate.lower <= row.interval.lower <= row.interval.upper <= row.separate.upper
+    model, objective = two_arms(), two_arms().problem(question).objective
+    safe, mixed = policies(model)
+    assert row.value is not None and row.lowest is not None and row.highest is not None
+    random = np.random.default_rng(5)
+    ends = row.lowest.theta, row.highest.theta
+    for _ in range(12):
+        share = random.random()
+        theta = share * ends[0] + (1 - share) * ends[1]
+        point = model.instantiate(tuple(theta.tolist()))
+        values = [solve(point, objective, policy=policy, precision=1e-12) for policy in (mixed, safe)]
+        start = model.initial
+        low = values[0].lower[start] - values[1].upper[start]
+        high = values[0].upper[start] - values[1].lower[start]
+        assert row.interval.lower - 1e-9 <= low and high <= row.interval.upper + 1e-9
+
+
+def test_a_difference_is_narrower_than_both_values() -> None:
+    """Shared parameters cancel: the same log says far more about the difference than about either value."""
+    row = learned('Rmin=? [ F "end" ]').best
+    assert row.interval.width < 0.8 * row.separate.width
+
+
+def test_a_policy_against_itself_differs_by_nothing() -> None:
+    model = two_arms()
+    data = tr.Simulator(model.instantiate((0.6, 0.7)), model_hash=model.hash()).episodes(50, seed=1)
+    safe, _ = policies(model)
+    result = tr.compare(model.problem(QUESTIONS[0]), data, safe, safe, delta=0.05)
+    assert (result.interval.lower, result.interval.upper) == (0.0, 0.0)
+    assert result.order == ()
+
+
+def test_policies_that_depend_on_the_step() -> None:
+    """The best policy of a horizon, unrolled: its difference holds the true one."""
+    model = two_arms()
+    problem = model.problem('Pmax=? [ F<=4 "goal" ]')
+    truth = model.instantiate((0.6, 0.7))
+    best = solve(truth, problem.objective).policy
+    assert best.depends_on_step
+    data = tr.Simulator(truth, model_hash=model.hash()).episodes(400, seed=3)
+    safe, _ = policies(model)
+    result = tr.compare(problem, data, best, safe, delta=0.05)
+    values = [solve(truth, problem.objective, policy=policy) for policy in (best, safe)]
+    true = float(values[0].lower[model.initial] - values[1].lower[model.initial])
+    assert result.interval.lower <= true <= result.interval.upper
+    assert result.interval.width < result.best.separate.width
+
+
+@pytest.mark.parametrize("question", ['Pmax=? [ F "goal" ]', 'Rmin=? [ F "end" ]', 'Pmax=? [ F<=4 "goal" ]'])
+def test_improve_is_never_worse_than_the_baseline(question: str) -> None:
+    """Its improvement is certified, at least 0, and true; no more than the limit."""
+    model = two_arms()
+    problem = model.problem(question)
+    truth = model.instantiate((0.6, 0.7))
+    for episodes in (5, 400):
+        data = tr.Simulator(truth, model_hash=model.hash()).episodes(episodes, seed=7)
+        result = tr.improve(problem, data, baseline="uniform", delta=0.05)
+        assert result.improvement >= 0.0
+        assert result.limit is None or result.improvement <= result.limit + 1e-9
+        values = [solve(truth, problem.objective, policy=one) for one in (result.policy, result.baseline)]
+        gain = float(values[0].lower[model.initial] - values[1].lower[model.initial])
+        assert result.improvement <= (gain if problem.maximises else -gain) + 1e-6
+    assert result.improvement > 0.0
+    assert result.verdict.is_proved
+
+
+def test_what_is_to_be_kept_is_kept() -> None:
+    """A cheaper policy that reaches the goal less often is not taken where that is to be kept."""
+    model = two_arms()
+    data = tr.Simulator(model.instantiate((0.6, 0.7)), model_hash=model.hash()).episodes(2000, seed=7)
+    problem = model.problem('Rmin=? [ F "end" ]')
+    safe, _ = policies(model)
+    free = tr.improve(problem, data, baseline=safe, delta=0.05)
+    bound = tr.improve(problem, data, baseline=safe, delta=0.05, keep=['P>=baseline [ F "goal" ]'])
+    assert free.improvement > 0.0
+    assert all(one.holds for one in bound.kept)
+    assert bound.improvement <= free.improvement
+    assert bound.kept[0].interval.lower >= 0.0
+    never = tr.improve(problem, data, baseline=safe, delta=0.05, keep=['P>=baseline+0.9 [ F "goal" ]'])
+    assert never.policy == never.baseline and never.improvement == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "offset", "relative", "at_least"),
+    [
+        ('P>=baseline [ F "goal" ]', 0.0, True, True),
+        ('P >= baseline - 0.01 [ F "goal" ]', -0.01, True, True),
+        ('R<=baseline+5 [ F "end" ]', 5.0, True, False),
+        ('P>=0.25 [ F "goal" ]', 0.25, False, True),
+    ],
+)
+def test_texts_of_what_is_kept(text: str, offset: float, relative: bool, at_least: bool) -> None:
+    kept = KeptText.of(text, two_arms().problem(QUESTIONS[0]))
+    assert (kept.offset, kept.relative, kept.at_least) == (offset, relative, at_least)
+
+
+@pytest.mark.parametrize(
+    "text", ["goal", 'P>baseline [ F "goal" ]', 'P>= [ F "goal" ]', 'P>=baseline [ F "x" ]']
+)
+def test_wrong_texts_of_what_is_kept(text: str) -> None:
+    with pytest.raises(tr.InputError) as error:
+        KeptText.of(text, two_arms().problem(QUESTIONS[0]))
+    assert text in str(error.value)
+
+
+def test_false_improvement_is_rare() -> None:
+    """With a baseline that is the best at the truth an improvement is claimed at most δ of the time."""
+    model = two_arms()
+    problem = model.problem('Pmax=? [ F "goal" ]')
+    truth = model.instantiate((0.5, 0.8))
+    best = solve(truth, problem.objective).policy
+    simulator = tr.Simulator(truth, model_hash=model.hash())
+    claimed = sum(
+        tr.improve(problem, simulator.episodes(60, seed=seed), baseline=best, delta=0.1).improvement > 0.0
+        for seed in range(25)
+    )
+    assert claimed <= 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"baseline": "logged"}, "what was done is not known"),
+        ({"baseline": "uniform", "sets": "tied"}, "coupled"),
+        ({"baseline": 3}, "policy"),
+    ],
+)
+def test_refusals(words: dict[str, Any], message: str) -> None:
+    model = two_arms()
+    data = tr.Simulator(model.instantiate((0.6, 0.7)), model_hash=model.hash()).episodes(20, seed=1)
+    with pytest.raises(tr.InputError, match=message):
+        tr.improve(model.problem(QUESTIONS[0]), data, delta=0.05, **words)
+
+
+def test_the_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`improve` writes a policy that `compare` finds better by as much."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(command: str, *more: str) -> str:
+        assert run([command, "bench:betting(5)", *more]) == 0
+        return capsys.readouterr().out
+
+    call("sample", "--episodes", "2000", "--seed", "1", "-o", "log.parquet")
+    log = ("--data", "log.parquet", "--delta", "0.05")
+    answer = json.loads(call("improve", *log, "-o", "new.json", "--json"))
+    assert answer["verdict"] == "proved" and answer["difference"]["lower"] > 0.0
+    assert answer["improvement"] <= answer["limit"]
+    again = json.loads(call("compare", *log, "--policy", "new.json", "--json"))
+    assert again["difference"]["lower"] == pytest.approx(answer["difference"]["lower"], rel=1e-3)
+    assert again["order"] == [["new.json", "the uniform policy"]]
+    shown = call("compare", *log, "--policy", "new.json")
+    assert shown.startswith("PROVED: new.json instead of the uniform policy: better by at least")

@@ -156,6 +156,9 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "TimedRows": lambda: tr.simulate_times(chain().instantiate(lam=0.5), 5, seed=1, time=9),
     "Benchmark": lambda: tr.benchmark("betting(3)"),
     "Check": lambda: verdict().checks[0],
+    "Comparison": lambda: tr.compare(
+        model().problem('Pmax=? [ F "goal" ]'), counts(), tr.Policy.uniform(model()), "do-nothing", delta=0.1
+    ),
     "Conflict": lambda: Conflict((0, 1), ("p ≤ 0.2", "p ≥ 0.3")),
     "Counts": counts,
     "CoupledValue": lambda: result("coupled").robust.coupled,

@@ -231,6 +231,12 @@ def improve(
     `keep` are properties that the new policy must keep, such as 'P>=baseline [ !"crash" U "goal" ]' or
     'R{"cost"}<=baseline+5 [ F "done" ]': they hold over the same region, without more of δ. Where no policy
     is certified to be better the baseline itself is the answer.
+
+    >>> import tightrope as tr
+    >>> bench = tr.benchmark("betting(5)")
+    >>> data = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).episodes(2000, seed=1)
+    >>> tr.improve(bench.problem, data, baseline="do-nothing", delta=0.05).improvement > 0.0
+    True
     """
     chosen = LearnOptions.of("improve", options)
     table = Differences.start(problem, data, baseline, delta, chosen, progress)

@@ -293,7 +293,8 @@ class Problem:
                 least, most = sum(low for _, low, _ in row), sum(high for _, _, high in row)
                 fits = all(low <= high for _, low, high in row) and least <= 1 <= most
                 require(fits, self.learned.words, 1)
-                self.rows.append(row)
+                by = Fraction(self.misfit[len(self.rows)]) if self.misfit is not None and b - a > 1 else 0
+                self.rows.append([(t, max(low - by, 0), min(high + by, 1)) for t, low, high in row])
                 self.law.append(self.expression[a:b])
             if self.learned.rewards is not None:
                 self.rewards = [[ends[side] for ends in self.learned.rewards] for side in (0, 1)]
@@ -364,6 +365,10 @@ class Problem:
             "not one model",
         )
         require(self.is_domain == ways[3] and (ways[3] or node["data"] is None), "not one model")
+        self.misfit = own.reals("misfit", self.choices, 0.0, 1.0)
+        if self.misfit is not None:
+            alone = self.is_domain and node["assumed_support"] is None and max(self.misfit) < 1
+            require(alone and len({e for e in self.misfit if e > 0}) == 1, "a misfit that does not fit")
         self.interval = ways[1]
         require(self.interval == (self.nature != "ANY"), "nature's direction does not fit")
         assumed = None if node["assumed_support"] is None else own.real("assumed_support", 0.0, 1.0)
@@ -578,7 +583,9 @@ class Claim:
         remembers = problem.learned is not None and (self.name, policy) == ("robust policy", "fixed")
         require(policy == "free" or not problem.free_only or remembers, "a policy without memory")
         self.bases = [helps.integers(f"{side}_basis", choices, -1) for side in ("lower", "upper")]
-        require(self.bases == [None, None] or problem.learned is not None, "bases without a region")
+        joint = self.bases != [None, None]
+        require(not joint or problem.learned is not None, "bases without a region")
+        require(not joint or problem.misfit is None, "a misfit goes with bounds of single probabilities")
         require(policy != "randomised" or not average, "the average of a randomised policy")
         require(not average or inf not in (self.vectors[1] or ()), "an average is infinite")
         low_rank, high_rank = helps.integers("lower_ranking", states), helps.integers("upper_ranking", states)
@@ -2018,6 +2025,9 @@ def words_of(problem: Problem) -> str:
     assumes = (
         [] if problem.assumed is None else [f"what can happen has at least probability {problem.assumed!r}"]
     )
+    if problem.misfit is not None:
+        where = sum(e > 0 for e in problem.misfit)
+        assumes.append(f"at {where} choices the process is within {max(problem.misfit)!r} of the model")
     if problem.automaton is not None:
         assumes.append("the automaton recognises the formula that is meant")
     sure = " for every instantiation" if problem.is_domain else ""

@@ -224,6 +224,8 @@ class Sets(Record):
     notes: tuple[str, ...] = ()
     over: Region | None = None
     """The region that the bounds were projected from, where there is one."""
+    narrow: Sets | None = None
+    """What was learned, where these are `widened`."""
 
     def __post_init__(self) -> None:
         for name in ("lower", "upper"):
@@ -310,6 +312,28 @@ def rectangular(region: Region, model: ParametricMDP, within: Bounds | None = No
     kind, relaxation = SetsKind.RECTANGULAR, _relaxation(region, model)
     made = _by_expression(kind, relaxation, region.ledger, model, bounds, region, region.notes)
     return replace(made, over=region)
+
+
+def widened(sets: Sets, misfit: FloatArray) -> Sets:
+    """All distributions within total variation misfit[c] of those at choice c, over the same successors.
+
+    Every bound moves outward by as much, which total variation implies. Choices with one successor keep it.
+    Joint sets become their hull first, so these enclose the balls around them.
+    """
+    size = np.diff(sets.model.transition_start)
+    by = np.repeat(np.where(size > 1, misfit, 0.0), size)
+    lower = np.where(by > 0.0, np.maximum(down(sets.lower - by), 0.0), sets.lower)
+    upper = np.where(by > 0.0, np.minimum(up(sets.upper + by), 1.0), sets.upper)
+    kind = SetsKind.EXPRESSION if sets.kind is SetsKind.RECTANGULAR else sets.kind
+    plain = replace(sets, kind=kind, region=None)
+    return replace(plain, relaxation=Relaxation.OUTER, lower=lower, upper=upper, narrow=sets)
+
+
+def of_domain(sets: Sets) -> Sets:
+    """What holds of every probability whatever the data are, in the place of learned sets."""
+    lower, upper = (end[sets.model.expression] for end in _domain_ranges(sets.model))
+    kind = SetsKind.EXPRESSION if sets.kind is SetsKind.RECTANGULAR else sets.kind
+    return replace(sets, kind=kind, relaxation=Relaxation.OUTER, lower=lower, upper=upper, region=None)
 
 
 def _project(region: Region, model: ParametricMDP, within: Bounds | None) -> Bounds:

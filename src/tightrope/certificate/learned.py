@@ -610,7 +610,11 @@ class Learned:
             least, most = boxes.rows(table)
             if np.any(signs_of_sums(n, least) > 0) or np.any(signs_of_sums(n, most) < 0):
                 raise Contradiction("no distribution is left at a choice")
-        return boxes
+        if self.problem.misfit is None:
+            return boxes
+        from tightrope.certificate.misfit import widened
+
+        return widened(self, boxes)
 
     def boxes(self, boxes: Boxes, number: int, upward: bool) -> Boxes:
         """Link 4: the sets against which an end of claim `number` is checked, within `boxes`."""

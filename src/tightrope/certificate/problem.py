@@ -131,7 +131,9 @@ class CertifiedProblem:
 
     `assumed_support` EPS: it was assumed that a transition which can happen has at least probability
     min(EPS, its upper bound); lower bounds of 0 are raised to that. Parameters beyond the domain's are the
-    reciprocals of `denominator`, in order (`tightrope.certificate.quotients`).
+    reciprocals of `denominator`, in order (`tightrope.certificate.quotients`). `misfit`, 0 or one number at
+    every choice: the process is within so much, in total variation, of a distribution over the domain or of
+    the true one, at every step anew, with no transition that is not there.
     """
 
     graph: Graph = fields.part(Graph)
@@ -147,6 +149,7 @@ class CertifiedProblem:
     assumed_support: float | None = fields.share(optional=True)
     automaton: Any = fields.part("product.RabinAutomaton", optional=True)
     denominator: tuple[Polynomial, ...] | None = fields.polynomials("denominators", optional=True)
+    misfit: FloatArray | None = fields.reals("CHOICES", least=0.0, most=1 - 2.0**-53, optional=True)
 
     @property
     def law(self) -> str:
@@ -204,6 +207,10 @@ class CertifiedProblem:
         if self.assumed_support is not None:
             words = f"a transition that can happen has at least probability {exactly(self.assumed_support)}"
             listed.append(("support", "stated", words))
+        if self.misfit is not None:
+            from tightrope.certificate.misfit import assumption
+
+            listed.append(assumption(self))
         if self.automaton is not None:
             listed.append(("formula", "stated", BELIEVED if self.automaton.believed else MEANING))
         return listed
@@ -291,6 +298,11 @@ class Certificate:
         plain = [self.problem.automaton is None and claim.earlier is None for claim in self.claims]
         if any(proof.claim >= len(plain) or not plain[proof.claim] for proof in proofs):
             return "a coupled proof of no claim, of a temporal formula or of a policy by steps"
+        if self.problem.misfit is not None:
+            from tightrope.certificate.misfit import trouble as trouble_of_misfit
+
+            if found := trouble_of_misfit(self):
+                return found
         for number, (claim, hints) in enumerate(zip(self.claims, self.values, strict=True)):
             least, most = self.problem.objective.range
             if not least <= claim.lower <= claim.upper <= most:

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.ambiguity import sets as uncertainty
 from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.certificate import evidence
 from tightrope.certificate import problem as certified
@@ -149,7 +150,7 @@ def _certificate_of(
     if result.value is not None:
         refuse_steps(result.value.policy, result.objective)
     first = result.robust.solutions[0]
-    sets = replace(result.sets, lower=first.kernel.lower, upper=first.kernel.upper)
+    sets = result.sets.narrow or replace(result.sets, lower=first.kernel.lower, upper=first.kernel.upper)
     draft, events = _draft(result, counts, question)
     wanted = _expression_bounds(result, sets)
     link = Learned(draft, FLOAT64)
@@ -169,6 +170,8 @@ def _certificate_of(
     divides = link.problem.denominator is not None
     relaxed = isinstance(first.kernel, RectangularOperator) and (by_step or divides)
     solved = widened or sets
+    if draft.problem.misfit is not None:
+        solved = uncertainty.widened(solved, draft.problem.misfit)
     if relaxed or (divides and solved.kind is SetsKind.RECTANGULAR):
         solved = replace(solved, kind=SetsKind.EXPRESSION, region=None)
     ends = _reward_ends(link, proof, draft)
@@ -208,6 +211,8 @@ def _draft(
     else:
         assert result.problem.lift is not None
         problem = to_problem(result.problem.lift.base, question, data=data, assumed_support=support)
+    if misfit := result.options.misfit:
+        problem = replace(problem, misfit=np.full(problem.graph.choices, misfit))
     given = None if result.value is None else result.value.policy
     unknown = to_claim("given policy", problem.objective.range, given, problem.objective)
     claims = () if given is None else (unknown,)

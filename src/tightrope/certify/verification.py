@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, eq=False)
 class Own:
     """What the user has: a model (at a point), what is asked of it, data, a policy; `limit` is the comparison
-    and the threshold of the property, where it has one."""
+    and the threshold of the property, where it has one, `misfit` how far the process may be from the
+    model."""
 
     model: MDP | IntervalMDP | ParametricMDP
     objective: Objective | Asked | None = None
@@ -50,6 +51,7 @@ class Own:
     counts: Counts | None = None
     policy: Policy | None = None
     limit: tuple[str, Fraction] | None = None
+    misfit: float = 0.0
 
 
 def verify(
@@ -60,6 +62,7 @@ def verify(
     at: Point | None = None,
     data: Any = None,
     policy: Policy | None = None,
+    misfit: float = 0.0,
     ltl_translator: str | None = None,
     exact: bool = False,
     budget: float | str | None = None,
@@ -68,10 +71,11 @@ def verify(
     these.
 
     A `CTMC` stands for its embedded chain, which certificates of chains in continuous time are about.
-    `data` are counts, or a log as `read_data` takes it. `ltl_translator` is the command that makes LTL an
-    automaton, where the certificate's was made by another program, too. `budget`: the work that the check may
-    take, 600 (seconds), "10min" or "10x"; beyond it, and beyond 60 s without it (600 s if `exact`), it is
-    refused before it is done.
+    `data` are counts, or a log as `read_data` takes it. `misfit`: the claims have to hold as well where the
+    process is within so much, in total variation, of the model at every choice. `ltl_translator` is the
+    command that makes LTL an automaton, where the certificate's was made by another program, too. `budget`:
+    the work that the check may take, 600 (seconds), "10min" or "10x"; beyond it, and beyond 60 s without it
+    (600 s if `exact`), it is refused before it is done.
 
     A `CannotCertify` names the first field in which the certificate speaks of something else. Whether it
     proves its claims is the verdict's `valid`; what that is worth, in one word, its `word`: proved, nominal,
@@ -92,7 +96,9 @@ def verify(
     >>> verdict.word, verdict.not_tied
     ('proved', ('property', 'data', 'policy'))
     """
-    if model is None and not (property is None and data is None and policy is None and at is None):
+    if model is None and not (
+        property is None and data is None and policy is None and at is None and misfit == 0
+    ):
         raise InputError(
             "a property, data, a point or a policy can only be compared beside a model", hint="add `model`"
         )
@@ -103,7 +109,7 @@ def verify(
         raise InputError("`at` goes with certificates about a point, this one is about none")
     if model is None:
         return check(loaded, RATIONAL if exact else FLOAT64, allowed)
-    own = _own(model, property, at, data, policy, ltl_translator)
+    own = replace(_own(model, property, at, data, policy, ltl_translator), misfit=misfit)
     bound, trouble = compare(loaded, own)
     if trouble is not None:
         raise CannotCertify(trouble)
@@ -256,6 +262,11 @@ def _compare(certificate: Certificate, own: Own) -> Iterator[tuple[str, str | No
     if (problem.law in ("point", "domain")) != hasattr(own.model, "expressions"):
         yield "model", "another model: one is parametric, the other is not"
         return
+    branches = np.diff(problem.graph.transition_start) > 1
+    allowed = np.zeros(problem.graph.choices) if problem.misfit is None else problem.misfit
+    if np.any(allowed[branches] < own.misfit):
+        yield "model", f"processes nearer to the model than a misfit of {own.misfit:g} allows"
+        return
     theirs = _problem(certificate, own)
     ours = replace(theirs, objective=problem.objective, automaton=problem.automaton, data=problem.data)
     if own.objective is None and problem.objective.earned is not None and problem.polynomial is not None:
@@ -348,12 +359,13 @@ def _problem(certificate: Certificate, own: Own) -> CertifiedProblem:
     model = own.model
     if isinstance(model, IntervalMDP) and problem.graph.states == model.states:
         model = model.without_factors  # it is about the joint bounds, which enclose the factors
-    return to_problem(
+    rebuilt = to_problem(
         model,
         objective if objective is not None else _nothing(own.model),
         theta=own.theta if problem.law == "point" else None,
         assumed_support=problem.assumed_support,
     )
+    return replace(rebuilt, misfit=problem.misfit)
 
 
 def _nothing(model: Any) -> Objective:

@@ -116,6 +116,7 @@ class CheckRequest(ModelOptions):
         bool, option("--absolute", "Read --precision as an absolute distance, not relative.")
     ] = False
     assume_support: options.AssumeSupport = None
+    misfit: options.Misfit = None
     ltl_translator: options.LtlTranslator = None
     time_limit: options.TimeLimit = None
     certificate: options.CertificateFile = None
@@ -153,7 +154,7 @@ class CheckRequest(ModelOptions):
         )
 
 
-NOT_TIMED = "policy_out policy discount terminal_reward assume_support coupled_gap figure"
+NOT_TIMED = "policy_out policy discount terminal_reward assume_support misfit coupled_gap figure"
 """Options that do not go with chains in continuous time."""
 
 
@@ -171,6 +172,8 @@ def check(request: CheckRequest) -> None:
     """
     _check_options(request.precision, request.assume_support, request.time_limit)
     require_coupled(request.coupled_gap, request.sets is DomainSets.COUPLED)
+    if request.misfit is not None and request.sets is None:
+        raise InputError("--misfit goes with bounds over a whole domain", hint="add --sets expression")
     files = CheckFiles.claim(request)
     require_device(request.device)
     constants = parse_constants(request.const)
@@ -476,6 +479,7 @@ def check_domain(
         "sets": kind,
         "precision": request.precision,
         "assume_support": request.assume_support,
+        "misfit": request.misfit,
         "seconds": request.time_limit,
         "device": request.device.value,
         "threads": request.threads,

@@ -82,6 +82,16 @@ class LearnRequest(SubjectOptions):
     ] = None
     at: options.At = None
     assume_support: options.AssumeSupport = None
+    misfit: options.Misfit = None
+    breakdown: Annotated[
+        bool, option("--breakdown", "The largest misfit per step under which the guarantee holds.")
+    ] = False
+    breakdown_of: Annotated[
+        str | None, option("--breakdown-of", "The same where this parameter or action has a part.", "NAME")
+    ] = None
+    threshold: Annotated[
+        float | None, option("--threshold", "What it has to meet; without it, half of its margin.", "VALUE")
+    ] = None
     coupled_gap: options.CoupledGap = None
     cost_range: options.CostRange = None
     cost_sd: options.CostSd = None
@@ -135,6 +145,7 @@ class LearnRequest(SubjectOptions):
             device=self.device.value,
             threads=self.threads,
             assume_support=self.assume_support,
+            misfit=0.0 if self.misfit is None else self.misfit,
             seconds=float("inf") if self.time_limit is None else self.time_limit,
             coupled_gap=COUPLED_GAP if self.coupled_gap is None else self.coupled_gap,
             cost_range=parse_cost_range(self.cost_range),

@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Collection, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -206,8 +206,8 @@ class AverageAnswer(msgspec.Struct, kw_only=True, frozen=True):
 
 
 NOT_TIMED = """
-    interval intersect policy certificate export discount terminal_reward assume_support coupled_gap
-    cost_range cost_sd at
+    interval intersect policy certificate export discount terminal_reward assume_support misfit breakdown
+    breakdown_of threshold coupled_gap cost_range cost_sd at
 """
 NOT_TIMED_LOG = "design planned_episodes since window chosen_at skip_invalid order gaps"
 """Options that do not go with chains in continuous time."""
@@ -232,6 +232,8 @@ def run(request: LearnRequest) -> None:
     if timed:
         learn_value(request, timed=True)
         return
+    if request.threshold is not None and not request.breakdown and request.breakdown_of is None:
+        raise InputError("--threshold is what a breakdown has to meet", hint="add --breakdown")
     require_coupled(request.coupled_gap, request.is_coupled)
     if request.compares and request.certificate is not None:
         raise InputError("--certificate goes with one kind of sets, not with --sets all")
@@ -243,6 +245,7 @@ def run(request: LearnRequest) -> None:
     if asks_average(request.prop):
         why = f"it does not go with {request.prop}: {NO_AVERAGE}"
         refuse_options(request, "certificate policy export discount terminal_reward", why)
+        refuse_options(request, "breakdown breakdown_of threshold", why)
         if request.compares:
             refuse("--sets all", why)
         learn_value(request, timed=False)
@@ -306,6 +309,10 @@ def run(request: LearnRequest) -> None:
             else:
                 print_verdict(error.verdict, error.verdict.headline(""))
             raise
+        if request.breakdown or request.breakdown_of is not None:
+            progress("breakdown")
+            found = results[-1].find_breakdown(threshold=request.threshold, rows=request.breakdown_of)
+            results[-1] = replace(results[-1], breakdown=found)
         proof = _proof(results[0], reading.counts, subject, progress) if request.certificate else None
     _warn_about(results, reading)
     _print(request, results, subject, true_value, proof, reading)

@@ -152,6 +152,10 @@ AssumeSupport = Annotated[
     float | None,
     option("--assume-support", "Nature cannot cut transitions: lower bounds of 0 become EPS.", "EPS"),
 ]
+Misfit = Annotated[
+    float | None,
+    option("--misfit", "Hold within this total variation of the learned sets, at every choice.", "EPS"),
+]
 CostRange = Annotated[
     str | None,
     option(
@@ -435,7 +439,7 @@ PANELS = {
         draws env convert_obs actions on_drift watched raw costs bet_on append""",
     "Aim": "gap optimality above",
     "Method": """delta alpha region sets interval budget ellipsoid intersect no_fallback policy at
-        assume_support""",
+        assume_support misfit breakdown breakdown_of threshold""",
     "Effort": "precision absolute coupled_gap time_limit device threads",
     "Output": """output certificate policy_out figure plot export overwrite accept_nominal all_states json
         every follow stop checkpoint""",

@@ -36,6 +36,8 @@ def print_result(
     if result.contradiction is not None:
         facts += [("empty region", result.contradiction), ("fallback", "tied sets, which need no region")]
     facts.append(("guarantee", f"{_guarantee(result)}{confidence(result)}"))
+    if result.breakdown is not None:
+        facts.append(("breakdown", result.breakdown.text))
     facts.append(("robust policy", f"value in {result.robust.interval}"))
     if result.value is not None:
         facts.append(("given policy", f"value in {result.value.interval}"))

@@ -288,6 +288,19 @@ class ExpressionBounds(msgspec.Struct, frozen=True):
     upper: list[float]
 
 
+class BreakdownFacts(msgspec.Struct, frozen=True):
+    """Up to which misfit per step a guarantee `holds` that meets the `threshold`, and at which it `fails`.
+
+    `rows` is the parameter or action that was doubted alone; `text` says it in words.
+    """
+
+    holds: Real
+    fails: Real | None
+    threshold: Real
+    rows: str | None
+    text: str
+
+
 class Outcome(msgspec.Struct, kw_only=True):
     """A result of `learn`. `value` is the given policy's interval, `robust_policy` the synthesised one's.
 
@@ -319,6 +332,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     reasons: list[str]
     notes: list[str]
     status: str
+    breakdown: BreakdownFacts | UnsetType = UNSET
     seconds: dict[str, float]
 
     @property

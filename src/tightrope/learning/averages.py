@@ -188,7 +188,7 @@ def _hull(prepared: Prepared, options: LearnOptions, text: str) -> IntervalMDP:
     """The sets as intervals, none of which reaches down to 0."""
     sets = prepared.sets
     model, lower = sets.model, sets.lower
-    if prepared.contradiction is None:  # the truth lies in the domain
+    if prepared.contradiction is None and not options.misfit:  # the truth lies in the domain
         low, _ = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)
         lower = np.maximum(lower, np.minimum(low[model.expression], sets.upper))
     hull = IntervalMDP(model.structure, lower, sets.upper)

@@ -63,6 +63,8 @@ def learn(
       closely they are computed, `device` and `threads` where. `progress=True` says on stderr what is done.
     * `cost_range=(low, high)` or `cost_sd=s` states what is known of observed costs (a column `cost` of the
       log): parameters in rewards are then learned from them, with a part of delta of their own.
+    * `misfit=0.02`: the guarantee holds as well where the process is, at every choice and step, within total
+      variation 0.02 of what was learned, with no transition beyond the model's (docs/breakdown.md).
     * `fallback=False` raises `EmptyRegion` where the region is empty, instead of using tied sets.
     * `since=n` leaves out the events before number n, `window=n` all but the last n: after a change, counted
       from 1 as `watch` prints them. The confidence is nominal unless `chosen_at` says that this was decided
@@ -233,6 +235,8 @@ def comparable_kinds(options: LearnOptions) -> tuple[SetsKind, ...]:
     region = region_kind("ellipsoid") if options.ellipsoid is EllipsoidVersion.PAPER else options.region
 
     def is_possible(kind: SetsKind) -> bool:
+        if options.misfit and kind in (SetsKind.RECTANGULAR, SetsKind.COUPLED):
+            return False
         if not kind.has_region:
             return options.cost_model is None
         return region is None or kind.refusal(region) is None

@@ -67,13 +67,15 @@ class LearnWords(TypedDict, total=False):
     threads: int | None
     cost_range: tuple[float, float] | None
     cost_sd: float | None
+    misfit: float
 
 
 @dataclass(frozen=True)
 class LearnOptions:
     """None leaves a choice to `decide`. `seconds` limits the refinement of all values together, `iterations`
     that of each; `device` and `threads` are where they are computed, as for `solve`. Coupled values are
-    refined until no more than the share `coupled_gap` of their width is left open.
+    refined until no more than the share `coupled_gap` of their width is left open. `misfit` is how far, in
+    total variation, a distribution may be from the learned set (`tightrope.learning.breakdown`).
 
     Choices may be given by name (`sets="tied"`). Values that mean nothing, and combinations of which one part
     would have no effect, are refused when the options are made.
@@ -98,6 +100,7 @@ class LearnOptions:
     threads: int | None = None
     cost_range: tuple[float, float] | None = None
     cost_sd: float | None = None
+    misfit: float = 0.0
 
     def __post_init__(self) -> None:
         for name, kinds in CHOICES.items():
@@ -109,7 +112,7 @@ class LearnOptions:
         for name in ("intersect", "fallback"):
             _check_flag(name, getattr(self, name))
         open_ones = ("assume_support", "threads", "cost_sd")
-        for name in ("precision", "seconds", "iterations", "coupled_gap", *open_ones):
+        for name in ("precision", "seconds", "iterations", "coupled_gap", "misfit", *open_ones):
             value = getattr(self, name)
             if value is None and name in open_ones:
                 continue
@@ -178,6 +181,13 @@ class LearnOptions:
             )
         if not 0 < self.coupled_gap < 1:
             raise InputError(f"`coupled_gap` is {self.coupled_gap}, not within (0, 1)")
+        if not 0 <= self.misfit < 1:
+            raise InputError(f"`misfit` is {self.misfit}, not within [0, 1)")
+        if self.misfit and self.assume_support is not None:
+            raise InputError(
+                "`assume_support` speaks of the model, and `misfit` of a process that may differ from it",
+                hint="leave one of them out",
+            )
 
     def with_sets(self, sets: SetsKind) -> LearnOptions:
         """The same for another kind of sets, without what that kind has no use for."""
@@ -275,6 +285,8 @@ def decide(
     if sets is None:
         sets, reason = _default_sets(model)
         reasons.append(reason)
+    sets, widened = _widened_sets(sets, options)
+    reasons += widened
     region = options.region
     if not sets.has_region:
         _refuse_region(sets, region)
@@ -311,7 +323,16 @@ def decide_over_domain(options: LearnOptions) -> Decisions:
             f"{kind.value if kind else 'such'} sets come from data, and there are none",
             hint=f"use {', '.join(one.value for one in OVER_THE_DOMAIN)}",
         )
-    return Decisions(region_kind("polytope"), kind, IntervalMethod.CLOPPER_PEARSON, ())
+    kind, reasons = _widened_sets(kind, options)
+    return Decisions(region_kind("polytope"), kind, IntervalMethod.CLOPPER_PEARSON, reasons)
+
+
+def _widened_sets(sets: SetsKind, options: LearnOptions) -> tuple[SetsKind, tuple[str, ...]]:
+    """The sets that a misfit widens: bounds of single probabilities."""
+    if not options.misfit or sets not in (SetsKind.RECTANGULAR, SetsKind.COUPLED):
+        return sets, ()
+    why = f"a misfit widens the bounds of single probabilities, and {sets.value} sets are enclosed by these"
+    return SetsKind.EXPRESSION, (f"sets expression: {why}",)
 
 
 def _default_sets(model: ParametricMDP) -> tuple[SetsKind, str]:

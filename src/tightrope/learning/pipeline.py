@@ -47,6 +47,8 @@ from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from tightrope.ambiguity import sets as uncertainty
 from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.data.counts import Counts
@@ -494,6 +496,10 @@ class Pipeline:
         intersect = self.options.intersect and kind.meets_intervals
 
         def make() -> Sets:
+            misfit = self.options.misfit
+            return uncertainty.widened(learned(), np.full(model.choices, misfit)) if misfit else learned()
+
+        def learned() -> Sets:
             if kind is SetsKind.UNTIED:
                 return uncertainty.untied(model, self._data, self.delta, decisions.interval)
             if region is None:

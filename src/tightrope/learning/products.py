@@ -68,7 +68,7 @@ def require_support(problem: Problem, sets: Sets, contradicted: bool, options: L
     model, positive = sets.model, sets.lower > 0
     if not contradicted:
         low, _ = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)
-        positive |= (low > 0)[model.expression]
+        positive |= (low > options.misfit)[model.expression]
     if not positive.all():
         raise CannotCertify(support_is_open(problem.text, model, int(np.argmin(positive))))
 
@@ -89,7 +89,7 @@ def require_support_of_domain(problem: Problem, options: LearnOptions) -> None:
         return
     model = problem.lift.base
     low, _ = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)
-    vanishing = ~(low > 0)[model.expression]
+    vanishing = ~(low > options.misfit)[model.expression]
     if vanishing.any():
         expression = int(model.expression[np.argmax(vanishing)])
         raise InputError(

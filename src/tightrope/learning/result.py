@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import UNSET
 
 from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.data.counts import Counts
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
 
     from tightrope.coupled.result import CoupledValue, Witness
     from tightrope.coupled.synthesis import CoupledSynthesis
+    from tightrope.learning.breakdown import Breakdown
     from tightrope.report.policy_map import PolicyMap
 
 CLOSE = "as close as was asked"
@@ -304,6 +306,7 @@ class LearningResult(Result):
     * `seconds` by phase, each as if this result had been computed alone.
     * `synthesis`: with coupled sets, how the robust policy was found and how far from the best it can be.
     * `refuted_costs`: words about costs that contradict what was stated of them, else None.
+    * `breakdown`: how far the process may be from the model, where that was asked for (`find_breakdown`).
     * `problem`, `counts` and `options` are what it was asked with; `counts` is None where there are no data.
 
     >>> import tightrope as tr
@@ -337,6 +340,7 @@ class LearningResult(Result):
     notes: tuple[str, ...] = field(default=())
     synthesis: CoupledSynthesis | None = None
     refuted_costs: str | None = None
+    breakdown: Breakdown | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seconds", MappingProxyType(dict(self.seconds)))
@@ -390,6 +394,7 @@ class LearningResult(Result):
             reasons=list(self.decisions.reasons),
             notes=list(self.notes),
             status=self._ended(),
+            breakdown=UNSET if self.breakdown is None else self.breakdown.record(),
             seconds={phase: round(seconds, 6) for phase, seconds in self.seconds.items()},
         )
 
@@ -499,6 +504,15 @@ class LearningResult(Result):
         """All solves behind the numbers."""
         value = () if self.value is None else self.value.solutions
         return (*self.robust.solutions, self.optimistic, *value)
+
+    def find_breakdown(self, *, threshold: float | None = None, rows: str | None = None) -> Breakdown:
+        """How far, in total variation at every choice, the process may be from what was learned before the
+        robust policy's guarantee misses `threshold`, or loses half of its margin where none is given. `rows`:
+        the name of a parameter or an action, to doubt that alone (docs/breakdown.md).
+        """
+        from tightrope.learning.breakdown import breakdown
+
+        return breakdown(self, threshold=threshold, rows=rows)
 
     def save(
         self, path: str | PathLike[str], *, source: str | None = None, exports: Collection[str] = ()
@@ -617,9 +631,19 @@ def rests_on(ledger: ConfidenceBudget, options: LearnOptions, fit: ModelFit | No
     if options.assume_support is not None:
         least = f"no transition that can happen has a probability below {options.assume_support:g}"
         assumptions.append(Assumed("support", Kept.STATED, least))
+    if options.misfit:
+        assumptions.append(Assumed("misfit", Kept.STATED, misfit_text(options.misfit)))
     if ledger.of_costs and options.cost_model is not None:
         assumptions.append(Assumed("costs", Kept.STATED, options.cost_model.text))
     return tuple(assumptions)
+
+
+def misfit_text(misfit: float) -> str:
+    """What a guarantee with a misfit is about, in words."""
+    return (
+        f"at every choice and step the process is within total variation {misfit:g} of a distribution that "
+        "was learned for it, with no transition beyond the model's"
+    )
 
 
 MOST_NAMED = 200

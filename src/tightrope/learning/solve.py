@@ -54,6 +54,7 @@ def solve(
     device: str = "cpu",
     sets: SetsKind | str | None = None,
     coupled_gap: float | None = None,
+    misfit: float = 0.0,
     ltl_translator: str | None = None,
     controller: bool = False,
     progress: Progress | bool | None = None,
@@ -67,7 +68,7 @@ def solve(
     * A model with parameters gives a `LearningResult`: the interval of the most robust policy found, or of
       the given `policy`, over all instantiations in its domain, without data (`problem.at(p=0.5)` is the
       problem at a point). `sets` are "coupled" unless it is said otherwise, "rectangular" or "expression";
-      `coupled_gap` is as for `learn`.
+      `coupled_gap` and `misfit` are as for `learn`.
     * `policy`: None lets the agent choose; a `Policy`, or what one can be made of, is evaluated.
     * The solve stops when upper − lower ≤ precision·|value| at every state (≤ precision if not `relative`).
     * `start`: values to look from, one per state. A hint: what is returned is verified as ever.
@@ -114,6 +115,7 @@ def solve(
                 "coupled_gap": LearnOptions.coupled_gap if coupled_gap is None else coupled_gap,
                 "precision": precision,
                 "assume_support": assume_support,
+                "misfit": misfit,
                 "seconds": seconds,
                 "iterations": iterations,
                 "threads": threads,
@@ -121,7 +123,7 @@ def solve(
             },
         )
         return solve_over_domain(question, chosen, policy, progress)
-    _refuse("models without parameters", sets=sets, coupled_gap=coupled_gap)
+    _refuse("models without parameters", sets=sets, coupled_gap=coupled_gap, misfit=misfit or None)
     plain: Any = model.instantiate() if isinstance(model, ParametricMDP | ParametricCTMC) else model
     is_one = isinstance(plain, MDP | IntervalMDP) and query.plain_objective is not None
     if is_one and ltl_translator is None and not controller:

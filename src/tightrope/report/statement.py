@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from tightrope.errors import TightropeError
-from tightrope.io.results import Outcome, ResultDocument
+from tightrope.io.results import BreakdownFacts, Outcome, ResultDocument
 from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import spell
@@ -289,6 +289,8 @@ def _cautions(run: ResultDocument) -> tuple[str, ...]:
     main, remarks = run.main, []
     if main.contradiction is not None:
         remarks.append(f"{main.contradiction} Tied sets were used instead.")
+    if isinstance(main.breakdown, BreakdownFacts):
+        remarks.append(f"Breakdown: the guarantee {main.breakdown.text}.")
     if main.misfit is not None:
         remarks.append(f"{main.misfit[:1].upper()}{main.misfit[1:]}")
     if main.judged.doubts:

@@ -1,0 +1,195 @@
+"""Breakdown: how far the process may be from the learned model before a guarantee of its policy is lost.
+
+A *misfit* ε: at every choice, and at every step anew, the distribution is within total variation ε of one in
+the learned set, over the model's transitions. The policy stays the same; its worst value over the sets
+widened by ε (`tightrope.ambiguity.sets.widened`) never gets better as ε grows. So bisection with verified
+solves finds `holds`, up to which the guarantee meets a threshold, and `fails`, at which over the widened sets
+it does not.
+
+*One assumption*, where it is named: only the choices that it touches are widened, those whose probabilities
+depend on a parameter or that belong to an action; at all others the learned sets are taken as they are.
+
+*Without a threshold* half of the margin is to be kept: the way from the guarantee to the worst value of the
+policy over the whole domain of the parameters, that is without data. Where that is infinite, a guarantee may
+become twice as large.
+
+The widened sets are bounds of single probabilities, which enclose the balls of total variation (and are these
+where a choice has two successors): beyond `fails` a guarantee may still hold, but is not given by these sets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tightrope.ambiguity.sets import of_domain, widened
+from tightrope.errors import InputError, check_number
+from tightrope.io.results import BreakdownFacts
+from tightrope.learning.pipeline import GIVEN, PolicySolver, silent
+from tightrope.model.objective import Direction
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.numerics.arrays import BoolArray
+from tightrope.numerics.record import Facts, Record
+from tightrope.numerics.text import bound_text
+
+if TYPE_CHECKING:
+    from tightrope.ambiguity.sets import Sets
+    from tightrope.learning.result import LearningResult
+
+LEAST = 1e-6
+"""No smaller misfit is looked at."""
+
+CLOSENESS = 1.02
+"""`fails` is at most so many times `holds`, where the solves decide it."""
+
+MOST = 1 - 2.0**-53
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Breakdown(Record):
+    """Up to which misfit a guarantee `holds` (0: for the learned sets alone), and at which it `fails`, both
+    verified; None where no misfit below 1 loses it, or where it is not met to begin with (`holds` −1 then).
+
+    `rows` names the assumption that was doubted alone, None where all were; `text` says it in words.
+
+    >>> import tightrope as tr
+    >>> bench = tr.benchmark("betting(5)")
+    >>> data = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).generative(1000, seed=1)
+    >>> found = tr.learn(bench.problem, data, delta=0.01).find_breakdown()
+    >>> 0 < found.holds < found.fails <= 1.03 * found.holds
+    True
+    """
+
+    holds: float
+    fails: float | None
+    threshold: float
+    rows: str | None
+    text: str
+
+    def record(self) -> BreakdownFacts:
+        """The key `breakdown` of documents."""
+        return BreakdownFacts(self.holds, self.fails, self.threshold, self.rows, self.text)
+
+    def _title_(self) -> str:
+        return f"Breakdown: {self.text}"
+
+    def _facts_(self) -> Facts:
+        return []
+
+
+def breakdown(
+    result: LearningResult, *, threshold: float | None = None, rows: str | None = None
+) -> Breakdown:
+    """The largest misfit under which the robust policy of a result still meets a `threshold` (keeps half of
+    its margin, where none is given); of one assumption, where `rows` names a parameter or an action.
+    """
+    sets = result.sets.narrow or result.sets
+    touched = _touched(result.model, rows)
+    maximises, guarantee = result.problem.maximises, result.guarantee
+    if not math.isfinite(guarantee):
+        raise InputError("there is no guarantee that could break down: it is infinite")
+    worst = _WorstValue(result)
+    said = "it meets the threshold"
+    if threshold is None:
+        threshold, said = _half_margin(guarantee, worst(of_domain(sets))[0 if maximises else 1])
+    check_number("threshold", threshold)
+    wanted = float(threshold)
+
+    def meets(misfit: float) -> bool | None:
+        """Whether the threshold is met; None where the solve does not decide it."""
+        lower, upper = worst(widened(sets, np.where(touched, misfit, 0.0)))
+        if maximises:
+            return True if lower >= wanted else False if upper < wanted else None
+        return True if upper <= wanted else False if lower > wanted else None
+
+    if guarantee < wanted if maximises else guarantee > wanted:
+        holds, fails = -1.0, None
+    else:
+        holds, fails = _bisect(meets)
+    text = _describe(holds, fails, f"{said} {bound_text(wanted, maximises)}", rows)
+    return Breakdown(holds, fails, wanted, rows, text)
+
+
+def _bisect(meets: Callable[[float], bool | None]) -> tuple[float, float | None]:
+    """(the largest misfit that was seen to be met, the least that was seen not to be)."""
+    holds, fails = 0.0, MOST
+    last = meets(fails)
+    if last is not False:
+        return (fails, None) if last else (holds, fails)
+    trial = LEAST
+    while fails > CLOSENESS * holds and fails > LEAST:
+        found = meets(trial)
+        if found:
+            holds = trial
+        elif found is False:
+            fails = trial
+        else:  # within the precision of the solves: a little aside of it on both sides
+            beside = trial / 1.005, min(trial * 1.005, MOST)
+            holds = beside[0] if beside[0] > holds and meets(beside[0]) else holds
+            return holds, beside[1] if meets(beside[1]) is False else fails
+        trial = math.sqrt(max(holds, LEAST) * fails)
+    return holds, fails
+
+
+class _WorstValue:
+    """Verified bounds on the worst value of the robust policy over sets."""
+
+    def __init__(self, result: LearningResult) -> None:
+        objective = result.objective
+        self.result = result
+        low = Direction.MAX if objective.complement else Direction.MIN
+        self.nature = low if result.problem.maximises else low.opposite
+
+    def __call__(self, sets: Sets) -> tuple[float, float]:
+        result = self.result
+        solver = PolicySolver(sets, result.objective, result.options, math.inf, silent, solves=1)
+        solution = solver.find(GIVEN, result.policy, nature=self.nature)
+        at = result.model.initial
+        return float(solution.lower[at]), float(solution.upper[at])
+
+
+def _half_margin(guarantee: float, worst: float) -> tuple[float, str]:
+    if not math.isfinite(worst):
+        return 2 * guarantee, "it is at most doubled, that is"
+    return (guarantee + worst) / 2, "it keeps half of what the data add to the domain, that is"
+
+
+def _touched(model: ParametricMDP, rows: str | None) -> BoolArray:
+    """The choices that an assumption touches: all, those that depend on a parameter, those of an action."""
+    structure = model.structure
+    if rows is None:
+        return np.ones(model.choices, dtype=np.bool_)
+    names = list(model.parameters.names)
+    if rows in names:
+        number, table = names.index(rows), model.expressions
+        by_monomial = np.array([any(i == number for i, _ in m) for m in table.monomials], dtype=np.bool_)
+        depends = np.array([by_monomial[table.monomial[a:b]].any() for a, b in pairwise(table.row_start)])
+        result: BoolArray = np.logical_or.reduceat(depends[model.expression], model.transition_start[:-1])
+        return result
+    actions = [name for name in structure.action_names if name]
+    if rows not in actions:
+        known = ", ".join([*names, *actions])
+        raise InputError(f"`rows` is {rows!r}, neither a parameter nor an action", hint=f"one of {known}")
+    return np.asarray(structure.action_of_choice == structure.action_names.index(rows))
+
+
+def _describe(holds: float, fails: float | None, said: str, rows: str | None) -> str:
+    where = "" if rows is None else f" where {rows} has a part"
+    if holds < 0:
+        return f"does not meet its threshold to begin with ({said})"
+    if fails is None:
+        return f"holds for any misfit{where} over the model's transitions ({said})"
+    if holds == 0:
+        return f"holds for the learned sets, and not for every misfit of {fails:.3g} per step{where} ({said})"
+    return f"holds for any misfit up to {_percent(holds)} per step{where} ({said})"
+
+
+def _percent(share: float) -> str:
+    """Rounded down."""
+    scale = 10.0 ** (2 - math.floor(math.log10(100 * share)))
+    return f"{math.floor(100 * share * scale) / scale:g} %"

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tightrope.certificate.nature import Boxes
-from tightrope.certificate.problem import Certificate, CertifiedProblem
 from tightrope.certificate.verdict import Assumption, exactly
 from tightrope.numerics.arrays import FloatArray
 
 if TYPE_CHECKING:
     from tightrope.certificate.learned import Learned
+    from tightrope.certificate.problem import Certificate, CertifiedProblem
 
 
 def numbers(problem: CertifiedProblem) -> FloatArray:

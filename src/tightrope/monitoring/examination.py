@@ -1,0 +1,439 @@
+"""`examine`: is what the log does row by row what the model says, and if not, what does it depend on.
+
+All tests share one budget: the evidence is Σ w_f·E_f over the features of the log
+(`tightrope.monitoring.features`), each an e-value of its own (`tightrope.monitoring.urns`), beside that of the
+test of ties, expressions and drift by counts (`tightrope.monitoring.batch_test`). The weights follow from the
+model and the columns of the log. Under the model it ever reaches 1/α with probability at most α, however it is
+decided when to look and when data end; leaving terms out is always allowed. The largest term names the finding.
+
+In a chain a part of the weight of each feature is for the whole path at fixed numbers of rows, and half of
+that, where the number of episodes was planned, for all rows at once.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from tightrope.data.counts import Counts
+from tightrope.data.design import absorbing_states
+from tightrope.data.episode_log import EpisodeLog
+from tightrope.errors import InputError
+from tightrope.io.results import Anomaly, power_text
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.monitoring.e_process import log_sum
+from tightrope.monitoring.features import PARTS, Feature, codes, list_features, tells_outcome, value_name
+from tightrope.monitoring.urns import (
+    FIRST_ROWS,
+    LOOKS,
+    Cells,
+    Visits,
+    before_last_exits,
+    first_visits,
+    hedged_by_context,
+    looks,
+    weigh,
+    weigh_units,
+)
+from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.record import Facts, Record
+
+SHARES = {"counts": 0.2, "memory": 0.25, "column": 0.15, "unit": 0.25, "drift": 0.1, "cost": 0.05}
+"""How the budget is divided among kinds of departures; what a log does not have is left unused."""
+
+PATH = 0.5
+"""The part of a feature's weight that is for the path of a chain."""
+
+LISTED, SHOWN, SORTS = 4, 6, 8
+MOST_UNITS = 100_000
+
+WORDS = {
+    "prev": "the state before",
+    "prev2": "the two states before",
+    "action": "the action before",
+    "revisit": "whether the state was visited before in the episode",
+    "since-start": "the number of steps since the episode began",
+    "since-entry": "the number of steps since the state was entered",
+    "drift": "when it happens in the log",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Where a finding shows: an outcome where the feature has a value, and how often it is seen there
+    (`count` of `visits`) and at all visits (`pooled`)."""
+
+    context: str
+    value: str
+    outcome: str
+    count: int
+    visits: int
+    pooled: float
+
+    @property
+    def observed(self) -> float:
+        return self.count / self.visits
+
+    @property
+    def words(self) -> str:
+        return (
+            f"{self.context}, {self.value}: to {self.outcome} {self.observed:.3f} ({self.count:,} of "
+            f"{self.visits:,}) against {self.pooled:.3f}"
+        )
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One departure of a log from a model.
+
+    `kind` is memory, column, unit, drift, tie, expression, excluded, rate or cost; `feature` a short name that
+    stays (`tightrope.monitoring.features`), empty where the counts alone show it. `log_e_value` is the natural
+    logarithm of its own evidence before it is weighed against the others, `log_weight` that of its share.
+    `contexts` are the choices that show it most; `effect` is how far frequencies are from what is expected, on
+    average over rows (total variation).
+    """
+
+    kind: str
+    feature: str
+    text: str
+    log_e_value: float
+    p_value: float | None = None
+    contexts: tuple[int, ...] = ()
+    cells: tuple[Cell, ...] = ()
+    effect: float | None = None
+    log_weight: float = 0.0
+
+    @property
+    def weighed(self) -> float:
+        """Its part of the evidence, a logarithm."""
+        return self.log_e_value + self.log_weight
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Examination(Record):
+    """What an examination found: the evidence of all tests together, and findings by their own, largest first.
+
+    `first_alarm` are the rows after which the evidence had reached 1/α, as far as it was looked at.
+    """
+
+    findings: tuple[Finding, ...]
+    log_e_value: float
+    alpha: float
+    alarm: bool
+    first_alarm: int | None
+    rows: int
+    left_out: tuple[str, ...] = field(default=())
+
+    @property
+    def refuting(self) -> tuple[Finding, ...]:
+        """Findings that are an alarm on their own."""
+        return tuple(one for one in self.findings if one.weighed >= math.log(1.0 / self.alpha))
+
+    def _title_(self) -> str:
+        return f"Examination: e-value {power_text(self.log_e_value)} after {self.rows:,} rows"
+
+    def _facts_(self) -> Facts:
+        return [(one.kind, one.text) for one in self.findings[:5]]
+
+
+def examine(
+    model: ParametricMDP,
+    log: EpisodeLog,
+    *,
+    alpha: float,
+    counts: Counts | None = None,
+    planned: bool = False,
+    rows: int | None = None,
+) -> Examination:
+    """Test what the rows of a log could depend on; with `counts`, the model's ties and expressions as well.
+
+    `planned`: the number of episodes was settled before the first one. `rows`: only so many of the first.
+
+    >>> import tightrope as tr
+    >>> bench = tr.benchmark("betting(5)")
+    >>> data = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).episodes(500, seed=1)
+    >>> examine(bench.model, data.log(), alpha=0.01).alarm
+    False
+    """
+    if not 0.0 < alpha < 1.0:
+        raise InputError(f"`alpha` is {alpha:g}, but it is a probability between 0 and 1")
+    whole = len(log) + log.rows_left_out
+    log = log if rows is None else log.first(rows)
+    findings = [
+        Finding("excluded", "", one.text, math.inf, log_weight=math.log(SHARES["counts"]))
+        for one in log.excluded[:LISTED]
+    ]
+    by_counts, counted = _by_counts(model, counts)
+    findings += by_counts
+    features = list_features(model, log)
+    weights = _log_weights(features)
+    rows_of = _Rows.of(model, log, planned and len(log) == whole)
+    tests, left_out = [], []
+    for feature in features:
+        code = codes(feature.name, model, log)
+        if feature.kind == "column" and tells_outcome(rows_of.context, rows_of.outcome, code):
+            left_out.append(feature.name)
+            continue
+        test = _Test(feature, code, weights[feature.name])
+        log_e = _evidence(rows_of, test)
+        if math.isfinite(log_e):
+            tests.append((log_e, test))
+    terms = [log_e + test.log_weight for log_e, test in tests]
+    total = math.inf if log.excluded else log_sum(np.array([counted + math.log(SHARES["counts"]), *terms]))
+    tests.sort(key=lambda one: -one[0] - one[1].log_weight)
+    level = math.log(1.0 / alpha)
+    findings += [_finding(model, log, rows_of, test, log_e) for log_e, test in tests[:SHOWN]]
+    findings.sort(key=lambda one: -one.weighed)
+    alarm = total >= level
+    first = None
+    if alarm:
+        first = log.excluded[0].row + 1 if log.excluded else len(log)
+        if tests and terms and max(terms) >= level and not log.excluded:
+            first = _first_alarm(rows_of, tests[0][1], level, len(log))
+    return Examination(
+        tuple(findings), max(total, -700.0), alpha, alarm, first, len(log), tuple(left_out)
+    )
+
+
+class _Test(NamedTuple):
+    feature: Feature
+    code: IndexArray
+    log_weight: float
+
+
+def _log_weights(features: tuple[Feature, ...]) -> dict[str, float]:
+    """log w_f: each kind's share, divided among its features."""
+    total: dict[str, float] = {}
+    for one in features:
+        total[one.kind] = total.get(one.kind, 0.0) + one.weight
+    return {one.name: math.log(SHARES[one.kind] * one.weight / total[one.kind]) for one in features}
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a log by context, and how much of it is one path of a chain.
+
+    `path` is the number of first rows that are, or −1 in models with actions; `end` the state after each row.
+    """
+
+    model: ParametricMDP
+    visits: Visits
+    context: OffsetArray
+    outcome: OffsetArray
+    end: IndexArray
+    path: int
+    planned: bool
+
+    @staticmethod
+    def of(model: ParametricMDP, log: EpisodeLog, planned: bool) -> _Rows:
+        structure = model.structure
+        context = log.choice(structure).astype(np.int64)
+        outcome = log.transition - structure.transition_start[context]
+        width = np.diff(structure.transition_start)
+        end = structure.successor[log.transition]
+        path = _path_rows(model, log, end) if structure.choices == structure.states else -1
+        visits = Visits.of(context, outcome, width)
+        planned = planned and path == len(log) and bool(log.over.all() or log.episodes == 1)
+        return _Rows(model, visits, context, outcome, end, path, planned)
+
+    def schemes(self, most: int | None = None) -> list[tuple[float, OffsetArray, int]]:
+        """Ways to use the first `most` rows: log of the weight, visits used of each context, and the rows they
+        are of (0: each context has reached a number of its own)."""
+        visits = self.visits
+        by_context = first_visits(visits if most is None else _cut(visits, most))
+        if self.path < 0:
+            return [(0.0, by_context, 0)]
+        result = [(math.log1p(-PATH), by_context, 0)]
+        share = math.log(PATH) + (math.log(0.5) if self.planned else 0.0)
+        if self.planned and most is None:
+            result.append((share, self._exits(self.path), self.path))
+        reached = looks(FIRST_ROWS, self.path if most is None else min(self.path, most))
+        if reached:
+            result.append((share - math.log(LOOKS), self._exits(reached[-1]), reached[-1]))
+        return result
+
+    def _exits(self, rows: int) -> OffsetArray:
+        return before_last_exits(self.visits, rows, int(self.end[rows - 1]))
+
+
+def _cut(visits: Visits, rows: int) -> Visits:
+    """The visits of the first rows."""
+    kept = visits.row < rows
+    start = np.concatenate([[0], np.cumsum(kept)])[visits.start].astype(np.int64)
+    return Visits(
+        visits.row[kept], start, visits.outcome[kept], visits.width, visits.context, visits.contexts
+    )
+
+
+def _path_rows(model: ParametricMDP, log: EpisodeLog, end: IndexArray) -> int:
+    """The first rows that are a path: episodes one after the other from one state, each to a state that
+    nothing leaves."""
+    if len(log) == 0:
+        return 0
+    row = np.arange(len(log))
+    state = log.state(model.structure)
+    begins = log.begins
+    follows = (log.previous == row - 1) & ~begins
+    over = np.concatenate([[True], absorbing_states(model.structure)[end[:-1]]])
+    fresh = begins & over & (state == state[0])
+    wrong = np.flatnonzero(~(follows | fresh))
+    return int(wrong[0]) if len(wrong) else len(log)
+
+
+def _evidence(rows: _Rows, test: _Test, most: int | None = None) -> float:
+    """log E of one feature."""
+    terms = []
+    visits = rows.visits
+    for share, used, at in rows.schemes(most):
+        if not used.any():
+            continue
+        if test.feature.kind == "unit":
+            unit = test.code[visits.row]
+            units = int(unit.max(initial=-1)) + 1
+            if 1 < units <= MOST_UNITS:
+                sorts = _sorts(rows, used)
+                terms.append(share + weigh_units(visits, unit, units, used, sorts, at == 0))
+            continue
+        cells = Cells.of(visits, _code(rows, test, used, at))
+        if cells.start[-1] > len(visits.width):
+            terms.append(share + weigh(visits, cells, used, at == 0))
+    return log_sum(np.array(terms))
+
+
+def _code(rows: _Rows, test: _Test, used: OffsetArray, at: int) -> IndexArray:
+    """The values of a feature; parts of the log are those of what is used."""
+    if test.feature.kind != "drift":
+        return test.code
+    if at:
+        return np.minimum(np.arange(len(test.code)) * PARTS // at, PARTS).astype(np.int32)
+    visits = rows.visits
+    number = np.diff(visits.start)
+    rank = np.arange(len(visits.row)) - np.repeat(visits.start[:-1], number)
+    part = np.minimum(rank * PARTS // np.maximum(np.repeat(used, number), 1), PARTS)
+    result: IndexArray = np.zeros(len(test.code), dtype=np.int32)
+    result[visits.row] = part
+    return result
+
+
+def _sorts(rows: _Rows, used: OffsetArray) -> list[BoolArray]:
+    """Outcomes of which units may have more: all but the most frequent one, or those
+    that lead to one other state."""
+    visits, structure = rows.visits, rows.model.structure
+    start = np.concatenate([[0], np.cumsum(visits.width)]).astype(np.int64)
+    owner = np.repeat(np.arange(len(visits.width)), visits.width)
+    at = structure.transition_start[visits.context][owner] + np.arange(start[-1]) - start[owner]
+    successor, state = structure.successor[at], structure.choice_state[visits.context][owner]
+    rank = np.arange(len(visits.row)) - np.repeat(visits.start[:-1], np.diff(visits.start))
+    inside = rank < np.repeat(used, np.diff(visits.start))
+    place = np.repeat(start[:-1], np.diff(visits.start)) + visits.outcome
+    number = np.bincount(place[inside], minlength=int(start[-1]))
+    most = np.zeros(len(visits.width), dtype=number.dtype)
+    np.maximum.at(most, owner, number)
+    result: list[BoolArray] = [number < most[owner]]
+    first = np.unique(successor, return_index=True)
+    order = first[0][np.argsort(first[1])]
+    result += [(successor == one) & (state != one) for one in order[:SORTS]]
+    return [np.ascontiguousarray(one, dtype=np.bool_) for one in result]
+
+
+def _first_alarm(rows: _Rows, test: _Test, level: float, most: int) -> int:
+    """The rows after which the strongest test alone had reached the level, of those it is looked at after."""
+    for look in looks(FIRST_ROWS, most):
+        if _evidence(rows, test, look) + test.log_weight >= level:
+            return look
+    return most
+
+
+def _by_counts(model: ParametricMDP, counts: Counts | None) -> tuple[list[Finding], float]:
+    """What ties, expressions and changes of the parameters say, by counts in batches, and log E."""
+    from tightrope.monitoring.batch_test import BatchTest, weigh_batches
+    from tightrope.monitoring.model_fit import worst_fits
+
+    if counts is None or not counts.steps:
+        return [], -math.inf
+    try:
+        test = BatchTest(model, counts)
+    except InputError:
+        return [], -math.inf
+    looks = weigh_batches(test, counts)
+    weight = math.log(SHARES["counts"])
+    return [_from_anomaly(one, weight) for one in worst_fits(test, LISTED)], max(log_e for _, log_e in looks)
+
+
+def _from_anomaly(anomaly: Anomaly, log_weight: float) -> Finding:
+    shown = tuple(
+        Cell(anomaly.text, "", seen.outcome, seen.count, round(seen.count / max(seen.observed, 1e-12)), seen.expected)
+        for seen in anomaly.outcomes
+        if seen.count
+    )
+    effect = 0.5 * sum(abs(seen.observed - seen.expected) for seen in anomaly.outcomes)
+    return Finding(
+        anomaly.kind,
+        "",
+        anomaly.words,
+        anomaly.log_evidence,
+        cells=shown,
+        effect=effect if anomaly.outcomes else None,
+        log_weight=log_weight,
+    )
+
+
+def _finding(model: ParametricMDP, log: EpisodeLog, rows: _Rows, test: _Test, log_e: float) -> Finding:
+    """A feature's evidence in words, with where it shows most."""
+    feature, visits = test.feature, rows.visits
+    structure = model.structure
+    number = np.diff(visits.start)
+    cells = Cells.of(visits, test.code)
+    gains = hedged_by_context(visits, cells, number)
+    order = [int(one) for one in np.argsort(-gains, kind="stable")[:LISTED] if gains[one] > 0.0]
+    shown: list[Cell] = []
+    moved = 0.0
+    for place in range(len(visits.width)) if len(visits.width) <= 4096 else order:
+        part = slice(int(visits.start[place]), int(visits.start[place + 1]))
+        own, outcome = cells.cell[part] - cells.start[place], visits.outcome[part]
+        table = np.zeros((int(cells.start[place + 1] - cells.start[place]), int(visits.width[place])))
+        np.add.at(table, (own, outcome), 1.0)
+        total, each = table.sum(axis=0) / len(outcome), table.sum(axis=1)
+        away = 0.5 * np.abs(table / each[:, None] - total).sum(axis=1)
+        noise = 0.5 * np.sqrt(2.0 / math.pi * total * (1.0 - total) / each[:, None]).sum(axis=1)
+        moved += float((each * np.maximum(away - noise, 0.0)).sum())
+        if place in order:
+            cell = int(np.argmax(each * np.maximum(away - noise, 0.0)))
+            best = int(np.argmax(np.abs(table[cell] / each[cell] - total)))
+            choice = int(visits.context[place])
+            to = int(structure.successor[structure.transition_start[choice] + best])
+            value = int(cells.value[cells.start[place] + cell])
+            words = "another value" if value == -2 else value_name(feature.name, model, log, value, test.code)
+            shown.append(
+                Cell(
+                    structure.choice_name(choice),
+                    words,
+                    structure.state_name(to),
+                    int(table[cell, best]),
+                    int(each[cell]),
+                    float(total[best]),
+                )
+            )
+    name, _, rest = feature.name.partition(":")
+    about = WORDS.get(feature.name) or {
+        "seen": f"whether {rest} was seen before in the episode",
+        "column": f"column '{rest}'",
+        "unit": f"whose it is: {rest}s differ",
+    }.get(name, feature.name)
+    text = f"what happens next depends on {about}"
+    if shown:
+        text += f"; {shown[0].words}"
+    return Finding(
+        feature.kind,
+        feature.name,
+        text,
+        log_e,
+        None,
+        tuple(int(visits.context[one]) for one in order),
+        tuple(shown),
+        moved / max(len(visits.row), 1),
+        test.log_weight,
+    )

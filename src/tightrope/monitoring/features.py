@@ -1,0 +1,196 @@
+"""What a row of a log could depend on although the model says that it does not: its features.
+
+A feature has one value per row, known before the row's outcome: what happened before in the episode, how long
+it has lasted, whose episode it is, or what a column without a role says. Values are numbers from 0 on, −1
+where there is none (an episode begins, a cell is empty). Names are short and stay: `prev`, `prev2`, `action`,
+`revisit`, `seen:STATE`, `since-entry`, `since-start`, `column:NAME`, `unit:NAME`, `drift`.
+
+Columns are taken at their word: a column that is written after the outcome is no feature. One that (almost)
+tells the outcome is left out for that reason (`tells_outcome`), which can only lower evidence. Numbers with
+many values are divided at the quartiles of the first `PREFIX` rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightrope.data.episode_log import EpisodeLog
+from tightrope.errors import InputError
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray, read_only
+from tightrope.numerics.jit import kernel
+
+PREFIX = 256
+"""Rows by which numbers are divided into bins."""
+
+FEW = 12
+"""Different numbers that are taken as they are."""
+
+MOST_SEEN = 16
+"""States whose having been seen before is looked at: those that come first in the log."""
+
+EPISODE = "episode"
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A name, what kind of departure it shows, and its share among those of its kind."""
+
+    name: str
+    kind: str
+    weight: float = 1.0
+
+
+def list_features(model: ParametricMDP, log: EpisodeLog) -> tuple[Feature, ...]:
+    """The features of a log: by the model and the log's shape, not by its outcomes."""
+    structure = model.structure
+    result = [Feature("prev", "memory"), Feature("revisit", "memory")]
+    result += [Feature(name, "memory") for name in ("since-start", "since-entry", "prev2")]
+    if structure.has_choices:
+        result.append(Feature("action", "memory"))
+    for rank, state in enumerate(first_states(model, log)):
+        result.append(Feature(f"seen:{structure.state_name(state)}", "memory", 1.0 / ((rank + 1) * (rank + 2))))
+    units = [EPISODE] if log.episodes > 1 else []
+    for name, column in log.columns.items():
+        result.append(Feature(f"column:{name}", "column"))
+        if column.values is None and len(column.labels) > 2:
+            units.append(name)
+    result += [Feature(f"unit:{name}", "unit") for name in units]
+    return (*result, Feature("drift", "drift"))
+
+
+def codes(feature: str, model: ParametricMDP, log: EpisodeLog) -> IndexArray:
+    """The value of a feature at every row, −1 where it has none."""
+    name, _, rest = feature.partition(":")
+    if name in ("column", "unit") and rest in log.columns:
+        column = log.columns[rest]
+        bins = column.values is not None and name == "column" and len(column.labels) > FEW
+        return _binned(column.values) if bins and column.values is not None else column.code
+    if name == "unit" and rest == EPISODE:
+        return log.episode
+    if name == "drift":
+        return (np.arange(len(log), dtype=np.int64) * PARTS // max(len(log), 1)).astype(np.int32)
+    state = log.state(model.structure).astype(np.int32)
+    before: IndexArray = np.where(log.previous >= 0, state[log.previous], -1).astype(np.int32)
+    if name == "prev":
+        return before
+    if name == "prev2":
+        older = np.where(log.previous >= 0, before[log.previous], -1).astype(np.int64)
+        pair = np.where(before >= 0, (older + 1) * model.states + before, -1)
+        return _by_appearance(pair)
+    if name == "action":
+        action = model.structure.action_of_choice[log.choice(model.structure)]
+        return np.where(log.previous >= 0, action[log.previous], -1).astype(np.int32)
+    if name in ("since-start", "since-entry", "revisit"):
+        steps, entry = _durations(read_only(log.previous), state)
+        if name == "revisit":
+            _, first, visit = np.unique(
+                log.episode * np.int64(model.states) + state, return_index=True, return_inverse=True
+            )
+            return (first[visit] < entry).astype(np.int32)
+        return _dyadic(steps if name == "since-start" else steps - steps[entry])
+    if name == "seen":
+        names = {model.structure.state_name(one): one for one in first_states(model, log)}
+        if rest in names:
+            rows = np.flatnonzero(state == names[rest])[::-1]
+            seen_at = np.full(log.episodes, len(log), dtype=np.int64)
+            seen_at[log.episode[rows]] = rows
+            return (seen_at[log.episode] < np.arange(len(log))).astype(np.int32)
+    raise InputError(f"a log has no feature '{feature}'", hint="prev, seen:STATE, column:NAME, unit:NAME, …")
+
+
+def value_name(feature: str, model: ParametricMDP, log: EpisodeLog, value: int, code: IndexArray) -> str:
+    """A value of a feature in words."""
+    name, _, rest = feature.partition(":")
+    structure = model.structure
+    if value < 0:
+        return "beginning of an episode" if name in ("prev", "prev2", "action") else "nothing there"
+    if name == "prev":
+        return f"after {structure.state_name(value)}"
+    if name == "prev2":
+        row = int(np.argmax(code == value))
+        first, older = int(log.previous[row]), -1
+        older = int(log.previous[first])
+        state = log.state(structure)
+        begin = "the beginning" if older < 0 else structure.state_name(int(state[older]))
+        return f"after {begin}, {structure.state_name(int(state[first]))}"
+    if name == "action":
+        return f"after action '{structure.action_names[value]}'"
+    if name in ("revisit", "seen"):
+        what = "it" if name == "revisit" else rest
+        return f"{what} {'was' if value else 'was not'} seen before"
+    if name in ("since-start", "since-entry"):
+        low, high = 2**value - 1, 2 ** (value + 1) - 2
+        return f"step {low}" if low == high else f"steps {low} to {high}"
+    if name == "drift":
+        return f"part {value + 1} of {PARTS} in time"
+    if rest in log.columns:
+        column = log.columns[rest]
+        if column.values is not None and name == "column" and len(column.labels) > FEW:
+            inside = column.values[code == value]
+            return f"{rest} from {inside.min():g} to {inside.max():g}"
+        return f"{rest} = {column.labels[value]}"
+    return f"{rest} {value + 1}"
+
+
+PARTS = 8
+"""Parts of the log, in its order, between which drift is looked for."""
+
+
+def first_states(model: ParametricMDP, log: EpisodeLog) -> list[int]:
+    """States that rows leave, in the order in which they appear, some of them."""
+    state, first = np.unique(log.state(model.structure), return_index=True)
+    return [int(one) for one in state[np.argsort(first)][:MOST_SEEN]]
+
+
+def tells_outcome(context: OffsetArray, outcome: OffsetArray, code: IndexArray) -> bool:
+    """Whether a value (almost) says how a row comes out: then it was written afterwards."""
+    cell = context.astype(np.int64) * (int(code.max(initial=0)) + 2) + code + 1
+    names, place, number = np.unique(cell, return_inverse=True, return_counts=True)
+    width = int(outcome.max(initial=0)) + 1
+    pair, count = np.unique(place * np.int64(width) + outcome, return_counts=True)
+    largest = np.zeros(len(names), dtype=np.int64)
+    np.maximum.at(largest, pair // width, count)
+    several = number > 1
+    rows = int(number[several].sum())
+    pooled, total = np.unique(context.astype(np.int64) * width + outcome, return_counts=True)
+    modal = np.zeros(int(context.max(initial=0)) + 1, dtype=np.int64)
+    np.maximum.at(modal, pooled // width, total)
+    sure = largest[several].sum() >= 0.98 * rows and modal.sum() <= 0.9 * len(context)
+    return bool(rows >= 32 and sure)
+
+
+def _binned(values: FloatArray) -> IndexArray:
+    known = values[:PREFIX][np.isfinite(values[:PREFIX])]
+    edges = np.unique(np.quantile(known, (0.25, 0.5, 0.75))) if len(known) else np.empty(0)
+    code = np.searchsorted(edges, values, side="left")
+    return np.where(np.isfinite(values), code, -1).astype(np.int32)
+
+
+def _by_appearance(code: OffsetArray) -> IndexArray:
+    names, first, place = np.unique(code, return_index=True, return_inverse=True)
+    order = np.argsort(np.where(names >= 0, first, -1), kind="stable")
+    number = np.empty(len(names), dtype=np.int32)
+    number[order] = np.arange(len(names)) - (len(names) > 0 and names[0] < 0)
+    result: IndexArray = number[place]
+    return result
+
+
+def _dyadic(steps: OffsetArray) -> IndexArray:
+    """0, 1–2, 3–6, 7–14, …"""
+    return np.floor(np.log2(steps + 1.0)).astype(np.int32)
+
+
+@kernel
+def _durations(previous: IndexArray, state: IndexArray) -> tuple[OffsetArray, OffsetArray]:
+    """Steps since the episode began, and the row in which the state was entered."""
+    steps, entry = np.zeros(len(state), dtype=np.int64), np.arange(len(state))
+    for row in range(len(state)):
+        before = previous[row]
+        if before >= 0:
+            steps[row] = steps[before] + 1
+            if state[before] == state[row]:
+                entry[row] = entry[before]
+    return steps, entry

@@ -1,0 +1,341 @@
+"""E-values for "the outcome depends on a feature", without paying for probabilities that nobody knows.
+
+*One context.* Under the model the outcomes at the visits to a choice c are independent draws from one unknown
+distribution, whatever decides when c is visited. Think of them as a stack that is read from the top. Fix a
+number N. Whoever knows how often each outcome stands among the first N of the stack, but not in which order,
+and has read some of them, knows the law of the next one exactly: it is drawn from an urn with what is left,
+r_o of R. The order of a stack is independent of everything else, so that holds under every policy. Hence for
+every weight τ(o) ≥ 0 that follows from what is known then,
+
+    τ(o)·R / Σ_x r_x·τ(x)
+
+has mean 1, and products of these over the first N visits are e-values once N visits were made (counted as 0
+before: that only lowers the mean). Here τ(o) = n_vo/π_o + κ with n_v the outcomes so far where the feature was
+v, and π the frequencies of the urn: the shrinkage predictor (n_v + κπ)/(N_v + κ), divided by π. No probability
+is estimated in the denominator, which saves (k−1)/2·log n per context against q / sup p.
+
+*Many contexts.* Stacks are independent, so products over contexts (and over parts of the feature's values:
+whoever bets at some of them only has mean 1, too) and mixtures of such products are e-values. N is one
+of 48 numbers, each 5/4 of the one before, with equal weights: the sum over them is an e-value, it only grows
+as data come, and what is computed is its term for the largest N that was reached. So the maximum over
+all times has mean at most 1, and the test may be looked at any time.
+
+*A chain, all at once.* For a single path of a chain (episodes that end in states that nothing leaves are put
+together, each beginning in the same state) a fixed number n of rows may be used instead: given the counts of
+all transitions and the last exit from every state but the last one, all orders of the other exits are equally
+likely and possible (the theorem of de Bruijn, van Aardenne-Ehrenfest, Smith and Tutte), so these are urns as
+above. n is again one of 48 numbers, or the one that was planned. Where an episode was cut the e-value
+counts as 0 from there on.
+
+*Units.* A unit with more (or fewer) outcomes of a sort than others: τ = m for these outcomes and 1 for others,
+over all contexts together. With a part ρ of the units at m and the others at 1, scaled to mean 1,
+Π_u ((1−ρ)·e^{L_u(low)} + ρ·e^{L_u(high)}) is an e-value, averaged over ρ, m and sorts of outcomes.
+
+Sums of logarithms are lowered by more than rounding can make up.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.jit import kernel
+
+SHRINKAGE = np.array([2.0, 8.0, 32.0, 128.0, 512.0])
+"""κ: what is known of a value counts as much as the frequencies of all after so many rows."""
+
+MOST_VALUES = 64
+"""Values of a feature in one context, by first appearance; all others count as one."""
+
+FIRST_VISITS, FIRST_ROWS, GROWTH, LOOKS = 24, 96, 1.25, 48
+"""Where evidence is looked at first, by what factor data grow between looks, and how many looks there are."""
+
+PARTS_OF_UNITS = (0.08, 0.2, 0.5)
+RATIOS = (0.4, 1.6, 2.4)
+"""How many units differ, and by what factor the frequencies of some outcomes do."""
+
+LEFT_OUT = 0.2
+
+
+@dataclass(frozen=True)
+class Visits:
+    """Rows sorted by context, in their order: those of context i are start[i]:start[i+1], with outcomes
+    0..width[i]−1. `row` says where each stands in the log; `contexts` is their number in the model, visited
+    or not.
+    """
+
+    row: OffsetArray
+    start: OffsetArray
+    outcome: IndexArray
+    width: OffsetArray
+    context: OffsetArray
+    contexts: int
+
+    @staticmethod
+    def of(context: OffsetArray, outcome: OffsetArray, width: OffsetArray) -> Visits:
+        """Those where more than one thing can happen; `width` is by context."""
+        wide = width > 1
+        row = np.flatnonzero(wide[context])
+        row = row[np.argsort(context[row], kind="stable")].astype(np.int64)
+        names, first = np.unique(context[row], return_index=True)
+        start = np.append(first, len(row)).astype(np.int64)
+        return Visits(
+            row,
+            start,
+            outcome[row].astype(np.int32),
+            width[names].astype(np.int64),
+            names.astype(np.int64),
+            int(np.count_nonzero(wide)),
+        )
+
+
+def looks(first: int, most: int) -> list[int]:
+    """The numbers of visits, or rows, at which evidence is looked at, up to `most`.
+
+    >>> looks(24, 60)
+    [24, 30, 37, 46, 58]
+    """
+    result = [int(first * GROWTH**place) for place in range(LOOKS)]
+    return result[: int(np.searchsorted(result, most, side="right"))]
+
+
+def first_visits(visits: Visits) -> OffsetArray:
+    """How many visits to each context are used."""
+    number = np.diff(visits.start)
+    grid = np.array([0, *looks(FIRST_VISITS, int(number.max(initial=0)))], dtype=np.int64)
+    result: OffsetArray = grid[np.searchsorted(grid, number, side="right") - 1]
+    return result
+
+
+def before_last_exits(visits: Visits, rows: int, end: int) -> OffsetArray:
+    """How many of the first `rows` rows are exits from each state but for the last; of state `end` all."""
+    inside = np.concatenate([[0], np.cumsum(visits.row < rows)])[visits.start]
+    number = np.diff(inside)
+    return np.where(visits.context == end, number, np.maximum(number - 1, 0)).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Values of a feature in each context: `cell` of each visit; those of context i are
+    start[i]:start[i+1], by first appearance, and `value` names them (−2: several).
+    """
+
+    cell: IndexArray
+    start: OffsetArray
+    value: IndexArray
+
+    @staticmethod
+    def of(visits: Visits, code: IndexArray) -> Cells:
+        values = code[visits.row] + np.int32(1)
+        return Cells(*_number(visits.start, values, int(values.max(initial=0)) + 1, MOST_VALUES))
+
+
+def weigh(visits: Visits, cells: Cells, used: OffsetArray, by_context: bool) -> float:
+    """log of an e-value: products over contexts and cells, hedged in several ways, averaged over these and κ.
+
+    `by_context`: the numbers of visits that are used were reached by each context on its own.
+    """
+    gain = _gains(visits.start, visits.outcome, visits.width, cells.cell, cells.start, used, SHRINKAGE)
+    gain -= 1e-12 * np.abs(gain) + 1e-12
+    number = len(visits.width)
+    each = np.zeros((number, len(SHRINKAGE)))
+    owner = np.repeat(np.arange(number), np.diff(cells.start))
+    np.add.at(each, owner, gain)
+    rank = np.arange(len(owner)) - cells.start[owner]
+    single = np.full((number, len(SHRINKAGE)), -math.inf)
+    np.logaddexp.at(single, owner, gain - np.log((rank + 1.0) * (rank + 2.0))[:, None])
+    dense = each.sum(axis=0)
+    if by_context:
+        reached = np.where(used > 0, -math.log(LOOKS), -math.inf)[:, None]
+        each, single = each + reached, single + reached
+    share = 1.0 / max(visits.contexts, 2)
+    parts = [_hedged(each, 0.5), _hedged(each, share), _hedged(single, share)]
+    return mean(np.concatenate(parts if by_context else [dense, *parts]))
+
+
+def hedged_by_context(visits: Visits, cells: Cells, used: OffsetArray) -> FloatArray:
+    """What each context says, the best κ: for naming it."""
+    gain = _gains(visits.start, visits.outcome, visits.width, cells.cell, cells.start, used, SHRINKAGE)
+    owner = np.repeat(np.arange(len(visits.width)), np.diff(cells.start))
+    each = np.zeros((len(visits.width), len(SHRINKAGE)))
+    np.add.at(each, owner, gain)
+    result: FloatArray = each[:, int(np.argmax(np.maximum(each, 0.0).sum(axis=0)))]
+    return result
+
+
+def _hedged(log_e: FloatArray, share: float) -> FloatArray:
+    """log Π (1 − share + share·E) over contexts."""
+    result: FloatArray = np.logaddexp(math.log1p(-share), log_e + math.log(share)).sum(axis=0)
+    return result
+
+
+def mean(log_e: FloatArray) -> float:
+    """The logarithm of the average, rounded down."""
+    largest = float(log_e.max(initial=-math.inf))
+    if not math.isfinite(largest):
+        return largest
+    total = largest + math.log(float(np.exp(log_e - largest).sum()) / log_e.size)
+    return total - 1e-9 * (1.0 + abs(total))
+
+
+def weigh_units(
+    visits: Visits, unit: IndexArray, units: int, used: OffsetArray, sorts: list[BoolArray], by_context: bool
+) -> float:
+    """log of the e-value for differences between units.
+
+    `sorts`: which outcomes of each context (as they lie one after the other) count as one sort. `by_context`:
+    the visits that are used were reached by each context on its own. Then one that was visited is left out
+    with weight `LEFT_OUT`.
+    """
+    start = np.concatenate([[0], np.cumsum(visits.width)]).astype(np.int64)
+    part, ratio = (np.ravel(one) for one in np.meshgrid(PARTS_OF_UNITS, RATIOS, indexing="ij"))
+    low = 1.0 / (1.0 - part + part * ratio)
+    factors = np.concatenate([low, low * ratio])
+    results = []
+    for sort in sorts:
+        marked = np.add.reduceat(sort.astype(np.int64), start[:-1])
+        concerned = (marked > 0) & (marked < visits.width)
+        taken, price = np.where(concerned, used, 0), 0.0
+        if by_context:
+            taken = np.where(taken * 16 >= taken.max(initial=0), taken, 0)
+            number = int(np.count_nonzero(taken))
+            price = number * math.log(LOOKS / (1.0 - LEFT_OUT))
+            price -= (int(concerned.sum()) - number) * math.log(LEFT_OUT)
+        gain = _tilts(visits.start, visits.outcome, start, taken, sort, unit, units, factors)
+        gain -= 1e-12 * np.abs(gain) + 1e-12
+        low_gain, high_gain = gain[:, : len(part)], gain[:, len(part) :]
+        each = np.logaddexp(np.log1p(-part) + low_gain, np.log(part) + high_gain)
+        results.append(each.sum(axis=0) - price)
+    return mean(np.concatenate(results))
+
+
+@kernel
+def _number(
+    start: OffsetArray, values: IndexArray, most: int, cells: int
+) -> tuple[IndexArray, OffsetArray, IndexArray]:
+    """Number the values in each context by first appearance."""
+    place = np.full(most, -1, dtype=np.int32)
+    cell = np.empty(len(values), dtype=np.int32)
+    first = np.zeros(len(start), dtype=np.int64)
+    names = np.empty(len(values), dtype=np.int32)
+    total = 0
+    for context in range(len(start) - 1):
+        begin = total
+        for i in range(start[context], start[context + 1]):
+            value = values[i]
+            if place[value] < 0:
+                if total - begin < cells:
+                    names[total] = value - 1
+                    place[value] = total
+                    total += 1
+                else:
+                    names[total - 1] = -2
+                    place[value] = total - 1
+            cell[i] = place[value]
+        for i in range(start[context], start[context + 1]):
+            place[values[i]] = -1
+        first[context + 1] = total
+    return cell, first, names[:total].copy()
+
+
+@kernel
+def _gains(
+    start: OffsetArray,
+    outcome: IndexArray,
+    width: OffsetArray,
+    cell: IndexArray,
+    first: OffsetArray,
+    used: OffsetArray,
+    shrinkage: FloatArray,
+) -> FloatArray:
+    """log of the product of bets at each cell, by κ, over the first used[i] visits of context i."""
+    sizes = len(shrinkage)
+    result = np.zeros((first[-1], sizes))
+    product = np.ones((first[-1], sizes))
+    widest = 1
+    for context in range(len(width)):
+        widest = max(widest, width[context])
+    urn, rarity = np.empty(widest), np.empty(widest)
+    for context in range(len(width)):
+        number = used[context]
+        if number < 2:
+            continue
+        begin, wide = start[context], width[context]
+        urn[:wide] = 0.0
+        for i in range(begin, begin + number):
+            urn[outcome[i]] += 1.0
+        for x in range(wide):
+            rarity[x] = number / urn[x] if urn[x] > 0.0 else 0.0
+        low = first[context]
+        seen = np.zeros((first[context + 1] - low, wide))
+        left = float(number)
+        for i in range(begin, begin + number):
+            at, o = cell[i], outcome[i]
+            own = seen[at - low]
+            total = 0.0
+            for x in range(wide):
+                if own[x] > 0.0:
+                    total += urn[x] * own[x]
+            if total > 0.0:
+                mine = own[o]
+                for j in range(sizes):
+                    value = product[at, j] * ((mine + shrinkage[j]) * left / (total + shrinkage[j] * left))
+                    if value < 1e-200 or value > 1e200:
+                        result[at, j] += np.log(value)
+                        value = 1.0
+                    product[at, j] = value
+            urn[o] -= 1.0
+            left -= 1.0
+            own[o] += rarity[o]
+    for at in range(first[-1]):
+        for j in range(sizes):
+            result[at, j] += np.log(product[at, j])
+    return result
+
+
+@kernel
+def _tilts(
+    start: OffsetArray,
+    outcome: IndexArray,
+    outcomes: OffsetArray,
+    used: OffsetArray,
+    sort: BoolArray,
+    unit: IndexArray,
+    units: int,
+    factors: FloatArray,
+) -> FloatArray:
+    """log of the product of bets at each unit, by factor, over the first used[i] visits of context i."""
+    sizes = len(factors)
+    result = np.zeros((units, sizes))
+    product = np.ones((units, sizes))
+    for context in range(len(used)):
+        begin, number = start[context], used[context]
+        left, marked = float(number), 0.0
+        for i in range(begin, begin + number):
+            if sort[outcomes[context] + outcome[i]]:
+                marked += 1.0
+        if marked == 0.0 or marked == number:
+            continue
+        for i in range(begin, begin + number):
+            who = unit[i]
+            is_marked = sort[outcomes[context] + outcome[i]]
+            if who >= 0:
+                share = marked / left
+                for j in range(sizes):
+                    value = product[who, j] / (1.0 + (factors[j] - 1.0) * share)
+                    if is_marked:
+                        value *= factors[j]
+                    if value < 1e-200 or value > 1e200:
+                        result[who, j] += np.log(value)
+                        value = 1.0
+                    product[who, j] = value
+            left -= 1.0
+            if is_marked:
+                marked -= 1.0
+    for who in range(units):
+        for j in range(sizes):
+            result[who, j] += np.log(product[who, j])
+    return result

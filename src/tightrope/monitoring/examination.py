@@ -1,10 +1,11 @@
 """`examine`: is what the log does row by row what the model says, and if not, what does it depend on.
 
 All tests share one budget: the evidence is Σ w_f·E_f over the features of the log
-(`tightrope.monitoring.features`), each an e-value of its own (`tightrope.monitoring.urns`), beside that of the
-test of ties, expressions and drift by counts (`tightrope.monitoring.batch_test`). The weights follow from the
-model and the columns of the log. Under the model it ever reaches 1/α with probability at most α, however it is
-decided when to look and when data end; leaving terms out is always allowed. The largest term names the finding.
+(`tightrope.monitoring.features`), each an e-value of its own (`tightrope.monitoring.urns`), beside that of
+the test of ties, expressions and drift by counts (`tightrope.monitoring.batch_test`). The weights follow
+from the model and the columns of the log. Under the model it ever reaches 1/α with probability at most α,
+however it is decided when to look and when data end; leaving terms out is always allowed. The largest term
+names the finding.
 
 In a chain a part of the weight of each feature is for the whole path at fixed numbers of rows, and half of
 that, where the number of episodes was planned, for all rows at once.
@@ -24,8 +25,10 @@ from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import InputError
 from tightrope.io.results import Anomaly, power_text
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.monitoring.batch_test import BatchTest, weigh_batches
 from tightrope.monitoring.e_process import log_sum
 from tightrope.monitoring.features import PARTS, Feature, codes, list_features, tells_outcome, value_name
+from tightrope.monitoring.model_fit import worst_fits
 from tightrope.monitoring.urns import (
     FIRST_ROWS,
     LOOKS,
@@ -46,6 +49,9 @@ SHARES = {"counts": 0.2, "memory": 0.25, "column": 0.15, "unit": 0.25, "drift": 
 
 PATH = 0.5
 """The part of a feature's weight that is for the path of a chain."""
+
+SPEED = 300_000
+"""Rows that are tested in a second, by all tests."""
 
 LISTED, SHOWN, SORTS = 4, 6, 8
 MOST_UNITS = 100_000
@@ -89,11 +95,11 @@ class Cell:
 class Finding:
     """One departure of a log from a model.
 
-    `kind` is memory, column, unit, drift, tie, expression, excluded, rate or cost; `feature` a short name that
-    stays (`tightrope.monitoring.features`), empty where the counts alone show it. `log_e_value` is the natural
-    logarithm of its own evidence before it is weighed against the others, `log_weight` that of its share.
-    `contexts` are the choices that show it most; `effect` is how far frequencies are from what is expected, on
-    average over rows (total variation).
+    `kind` is memory, column, unit, drift, tie, expression, excluded, rate or cost; `feature` a short name
+    that stays (`tightrope.monitoring.features`), empty where the counts alone show it. `log_e_value` is the
+    natural logarithm of its own evidence before it is weighed against the others, `log_weight` that of its
+    share. `contexts` are the choices that show it most; `effect` is how far frequencies are from what is
+    expected, on average over rows (total variation).
     """
 
     kind: str
@@ -114,7 +120,8 @@ class Finding:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Examination(Record):
-    """What an examination found: the evidence of all tests together, and findings by their own, largest first.
+    """What an examination found: the evidence of all tests together, and findings by their own, largest
+    first.
 
     `first_alarm` are the rows after which the evidence had reached 1/α, as far as it was looked at.
     """
@@ -146,11 +153,13 @@ def examine(
     alpha: float,
     counts: Counts | None = None,
     planned: bool = False,
-    rows: int | None = None,
+    seconds: float | None = None,
 ) -> Examination:
     """Test what the rows of a log could depend on; with `counts`, the model's ties and expressions as well.
 
-    `planned`: the number of episodes was settled before the first one. `rows`: only so many of the first.
+    `planned`: the number of episodes was settled before the first one. `seconds`: take as many of the first
+    rows as can be tested in about that time on an ordinary machine; clocks are not looked at, so that the
+    result is the same everywhere.
 
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")
@@ -161,40 +170,46 @@ def examine(
     if not 0.0 < alpha < 1.0:
         raise InputError(f"`alpha` is {alpha:g}, but it is a probability between 0 and 1")
     whole = len(log) + log.rows_left_out
-    log = log if rows is None else log.first(rows)
+    log = log if seconds is None else log.first(int(seconds * SPEED))
     findings = [
         Finding("excluded", "", one.text, math.inf, log_weight=math.log(SHARES["counts"]))
         for one in log.excluded[:LISTED]
     ]
-    by_counts, counted = _by_counts(model, counts)
+    by_counts, looked = _by_counts(model, counts)
     findings += by_counts
     features = list_features(model, log)
-    weights = _log_weights(features)
     rows_of = _Rows.of(model, log, planned and len(log) == whole)
     tests, left_out = [], []
     for feature in features:
         code = codes(feature.name, model, log)
-        if feature.kind == "column" and tells_outcome(rows_of.context, rows_of.outcome, code):
+        is_column = feature.kind in ("column", "unit") and code is not log.episode
+        if is_column and tells_outcome(rows_of.context, rows_of.outcome, code):
             left_out.append(feature.name)
             continue
-        test = _Test(feature, code, weights[feature.name])
+        test = _Test(feature, code, math.log(SHARES[feature.kind] * feature.weight))
         log_e = _evidence(rows_of, test)
         if math.isfinite(log_e):
             tests.append((log_e, test))
+    weight, level = math.log(SHARES["counts"]), math.log(1.0 / alpha)
     terms = [log_e + test.log_weight for log_e, test in tests]
-    total = math.inf if log.excluded else log_sum(np.array([counted + math.log(SHARES["counts"]), *terms]))
+    total = log_sum(np.array([*(log_e + weight for _, log_e in looked[-1:]), *terms]))
     tests.sort(key=lambda one: -one[0] - one[1].log_weight)
-    level = math.log(1.0 / alpha)
     findings += [_finding(model, log, rows_of, test, log_e) for log_e, test in tests[:SHOWN]]
     findings.sort(key=lambda one: -one.weighed)
-    alarm = total >= level
-    first = None
-    if alarm:
-        first = log.excluded[0].row + 1 if log.excluded else len(log)
-        if tests and terms and max(terms) >= level and not log.excluded:
-            first = _first_alarm(rows_of, tests[0][1], level, len(log))
+    alarms = [event for event, log_e in looked if log_e + weight >= level][:1]
+    alarms += [one.row + 1 for one in log.excluded[:1]]
+    if max(terms, default=-math.inf) >= level:
+        alarms.append(_first_alarm(rows_of, tests[0][1], level, len(log)))
+    elif total >= level:
+        alarms.append(len(log))
     return Examination(
-        tuple(findings), max(total, -700.0), alpha, alarm, first, len(log), tuple(left_out)
+        tuple(findings),
+        math.inf if log.excluded else max(total, -700.0),
+        alpha,
+        bool(alarms),
+        min(alarms, default=None),
+        len(log),
+        tuple(left_out),
     )
 
 
@@ -202,14 +217,6 @@ class _Test(NamedTuple):
     feature: Feature
     code: IndexArray
     log_weight: float
-
-
-def _log_weights(features: tuple[Feature, ...]) -> dict[str, float]:
-    """log w_f: each kind's share, divided among its features."""
-    total: dict[str, float] = {}
-    for one in features:
-        total[one.kind] = total.get(one.kind, 0.0) + one.weight
-    return {one.name: math.log(SHARES[one.kind] * one.weight / total[one.kind]) for one in features}
 
 
 @dataclass(frozen=True)
@@ -240,8 +247,8 @@ class _Rows:
         return _Rows(model, visits, context, outcome, end, path, planned)
 
     def schemes(self, most: int | None = None) -> list[tuple[float, OffsetArray, int]]:
-        """Ways to use the first `most` rows: log of the weight, visits used of each context, and the rows they
-        are of (0: each context has reached a number of its own)."""
+        """Ways to use the first `most` rows: log of the weight, visits used of each context, and the rows
+        they are of (0: each context has reached a number of its own)."""
         visits = self.visits
         by_context = first_visits(visits if most is None else _cut(visits, most))
         if self.path < 0:
@@ -347,25 +354,29 @@ def _first_alarm(rows: _Rows, test: _Test, level: float, most: int) -> int:
     return most
 
 
-def _by_counts(model: ParametricMDP, counts: Counts | None) -> tuple[list[Finding], float]:
-    """What ties, expressions and changes of the parameters say, by counts in batches, and log E."""
-    from tightrope.monitoring.batch_test import BatchTest, weigh_batches
-    from tightrope.monitoring.model_fit import worst_fits
-
+def _by_counts(model: ParametricMDP, counts: Counts | None) -> tuple[list[Finding], list[tuple[int, float]]]:
+    """What ties, expressions and changes of the parameters say, by counts in batches; log E at each look."""
     if counts is None or not counts.steps:
-        return [], -math.inf
+        return [], []
     try:
         test = BatchTest(model, counts)
     except InputError:
-        return [], -math.inf
-    looks = weigh_batches(test, counts)
+        return [], []
+    looked = weigh_batches(test, counts)
     weight = math.log(SHARES["counts"])
-    return [_from_anomaly(one, weight) for one in worst_fits(test, LISTED)], max(log_e for _, log_e in looks)
+    return [_from_anomaly(one, weight) for one in worst_fits(test, LISTED)], looked
 
 
 def _from_anomaly(anomaly: Anomaly, log_weight: float) -> Finding:
     shown = tuple(
-        Cell(anomaly.text, "", seen.outcome, seen.count, round(seen.count / max(seen.observed, 1e-12)), seen.expected)
+        Cell(
+            anomaly.text,
+            "",
+            seen.outcome,
+            seen.count,
+            round(seen.count / max(seen.observed, 1e-12)),
+            seen.expected,
+        )
         for seen in anomaly.outcomes
         if seen.count
     )

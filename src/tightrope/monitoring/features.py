@@ -13,13 +13,15 @@ many values are divided at the quartiles of the first `PREFIX` rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from tightrope.data.episode_log import EpisodeLog
+from tightrope.data.episode_log import EpisodeLog, LogColumn
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray, read_only
+from tightrope.numerics.arrays import IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
 
 PREFIX = 256
@@ -31,12 +33,15 @@ FEW = 12
 MOST_SEEN = 16
 """States whose having been seen before is looked at: those that come first in the log."""
 
+GLANCE = 20_000
+"""Rows by which it is judged whether a column tells the outcome."""
+
 EPISODE = "episode"
 
 
 @dataclass(frozen=True)
 class Feature:
-    """A name, what kind of departure it shows, and its share among those of its kind."""
+    """A name, what kind of departure it shows, and its part of the share of that kind."""
 
     name: str
     kind: str
@@ -44,21 +49,28 @@ class Feature:
 
 
 def list_features(model: ParametricMDP, log: EpisodeLog) -> tuple[Feature, ...]:
-    """The features of a log: by the model and the log's shape, not by its outcomes."""
+    """The features of a log; what parts they have follows from the model and the names of columns alone."""
     structure = model.structure
-    result = [Feature("prev", "memory"), Feature("revisit", "memory")]
-    result += [Feature(name, "memory") for name in ("since-start", "since-entry", "prev2")]
-    if structure.has_choices:
-        result.append(Feature("action", "memory"))
+    memory = ("prev", "prev2", "revisit", "since-start", "since-entry", "action")
+    part = 1.0 / (len(memory) + 1)
+    result = [Feature(name, "memory", part) for name in memory if name != "action" or structure.has_choices]
     for rank, state in enumerate(first_states(model, log)):
-        result.append(Feature(f"seen:{structure.state_name(state)}", "memory", 1.0 / ((rank + 1) * (rank + 2))))
-    units = [EPISODE] if log.episodes > 1 else []
-    for name, column in log.columns.items():
-        result.append(Feature(f"column:{name}", "column"))
-        if column.values is None and len(column.labels) > 2:
-            units.append(name)
-    result += [Feature(f"unit:{name}", "unit") for name in units]
+        name, own = f"seen:{structure.state_name(state)}", part / ((rank + 1) * (rank + 2))
+        result.append(Feature(name, "memory", own))
+    columns = list(log.columns)
+    result += [Feature(f"column:{name}", "column", 1.0 / len(columns)) for name in columns]
+    units = [*([EPISODE] if log.episodes > 1 else []), *(name for name in columns if _is_words(log, name))]
+    result += [Feature(f"unit:{name}", "unit", 1.0 / len(units)) for name in units]
     return (*result, Feature("drift", "drift"))
+
+
+def _is_words(log: EpisodeLog, column: str) -> bool:
+    return log.columns[column].values is None
+
+
+def _has_bins(column: LogColumn) -> bool:
+    """Whether a column of numbers has many of them, as far as its beginning says."""
+    return column.values is not None and len(np.unique(column.code[:PREFIX])) > FEW
 
 
 def codes(feature: str, model: ParametricMDP, log: EpisodeLog) -> IndexArray:
@@ -66,8 +78,7 @@ def codes(feature: str, model: ParametricMDP, log: EpisodeLog) -> IndexArray:
     name, _, rest = feature.partition(":")
     if name in ("column", "unit") and rest in log.columns:
         column = log.columns[rest]
-        bins = column.values is not None and name == "column" and len(column.labels) > FEW
-        return _binned(column.values) if bins and column.values is not None else column.code
+        return _binned(column) if name == "column" and _has_bins(column) else column.code
     if name == "unit" and rest == EPISODE:
         return log.episode
     if name == "drift":
@@ -86,10 +97,11 @@ def codes(feature: str, model: ParametricMDP, log: EpisodeLog) -> IndexArray:
     if name in ("since-start", "since-entry", "revisit"):
         steps, entry = _durations(read_only(log.previous), state)
         if name == "revisit":
-            _, first, visit = np.unique(
-                log.episode * np.int64(model.states) + state, return_index=True, return_inverse=True
-            )
-            return (first[visit] < entry).astype(np.int32)
+            visit = log.episode * np.int64(model.states) + state
+            if log.episodes * model.states > 8 * len(log) + 64:
+                visit = np.unique(visit, return_inverse=True)[1]
+            before = _first_rows(visit, int(visit.max(initial=0)) + 1)[visit] < entry
+            return before.astype(np.int32)
         return _dyadic(steps if name == "since-start" else steps - steps[entry])
     if name == "seen":
         names = {model.structure.state_name(one): one for one in first_states(model, log)}
@@ -128,7 +140,7 @@ def value_name(feature: str, model: ParametricMDP, log: EpisodeLog, value: int, 
         return f"part {value + 1} of {PARTS} in time"
     if rest in log.columns:
         column = log.columns[rest]
-        if column.values is not None and name == "column" and len(column.labels) > FEW:
+        if column.values is not None and name == "column" and _has_bins(column):
             inside = column.values[code == value]
             return f"{rest} from {inside.min():g} to {inside.max():g}"
         return f"{rest} = {column.labels[value]}"
@@ -141,12 +153,21 @@ PARTS = 8
 
 def first_states(model: ParametricMDP, log: EpisodeLog) -> list[int]:
     """States that rows leave, in the order in which they appear, some of them."""
-    state, first = np.unique(log.state(model.structure), return_index=True)
-    return [int(one) for one in state[np.argsort(first)][:MOST_SEEN]]
+    first = _first_rows(log.state(model.structure), model.states)
+    order = np.argsort(first, kind="stable")[:MOST_SEEN]
+    return [int(one) for one in order if first[one] < len(log)]
+
+
+def _first_rows(code: npt.NDArray[Any], codes: int) -> OffsetArray:
+    """The first row that has each code; their number where none has."""
+    result = np.full(codes, len(code), dtype=np.int64)
+    result[code[::-1]] = np.arange(len(code) - 1, -1, -1)
+    return result
 
 
 def tells_outcome(context: OffsetArray, outcome: OffsetArray, code: IndexArray) -> bool:
     """Whether a value (almost) says how a row comes out: then it was written afterwards."""
+    context, outcome, code = context[:GLANCE], outcome[:GLANCE], code[:GLANCE]
     cell = context.astype(np.int64) * (int(code.max(initial=0)) + 2) + code + 1
     names, place, number = np.unique(cell, return_inverse=True, return_counts=True)
     width = int(outcome.max(initial=0)) + 1
@@ -162,11 +183,15 @@ def tells_outcome(context: OffsetArray, outcome: OffsetArray, code: IndexArray) 
     return bool(rows >= 32 and sure)
 
 
-def _binned(values: FloatArray) -> IndexArray:
+def _binned(column: LogColumn) -> IndexArray:
+    """Quarters by the first rows, which have none themselves: their values may depend on their outcomes."""
+    assert column.values is not None
+    values = column.values
     known = values[:PREFIX][np.isfinite(values[:PREFIX])]
     edges = np.unique(np.quantile(known, (0.25, 0.5, 0.75))) if len(known) else np.empty(0)
-    code = np.searchsorted(edges, values, side="left")
-    return np.where(np.isfinite(values), code, -1).astype(np.int32)
+    code = np.where(np.isfinite(values), np.searchsorted(edges, values, side="left"), -1)
+    code[:PREFIX] = -1
+    return code.astype(np.int32)
 
 
 def _by_appearance(code: OffsetArray) -> IndexArray:
@@ -180,7 +205,7 @@ def _by_appearance(code: OffsetArray) -> IndexArray:
 
 def _dyadic(steps: OffsetArray) -> IndexArray:
     """0, 1–2, 3–6, 7–14, …"""
-    return np.floor(np.log2(steps + 1.0)).astype(np.int32)
+    return np.asarray(np.floor(np.log2(steps + 1.0)), dtype=np.int32)
 
 
 @kernel

@@ -10,9 +10,9 @@ every weight τ(o) ≥ 0 that follows from what is known then,
     τ(o)·R / Σ_x r_x·τ(x)
 
 has mean 1, and products of these over the first N visits are e-values once N visits were made (counted as 0
-before: that only lowers the mean). Here τ(o) = n_vo/π_o + κ with n_v the outcomes so far where the feature was
-v, and π the frequencies of the urn: the shrinkage predictor (n_v + κπ)/(N_v + κ), divided by π. No probability
-is estimated in the denominator, which saves (k−1)/2·log n per context against q / sup p.
+before: that only lowers the mean). Here τ(o) = n_vo/π_o + κ with n_v the outcomes so far where the feature
+was v, and π the frequencies of the urn: the shrinkage predictor (n_v + κπ)/(N_v + κ), divided by π. No
+probability is estimated in the denominator, which saves (k−1)/2·log n per context against q / sup p.
 
 *Many contexts.* Stacks are independent, so products over contexts (and over parts of the feature's values:
 whoever bets at some of them only has mean 1, too) and mixtures of such products are e-values. N is one
@@ -27,8 +27,8 @@ likely and possible (the theorem of de Bruijn, van Aardenne-Ehrenfest, Smith and
 above. n is again one of 48 numbers, or the one that was planned. Where an episode was cut the e-value
 counts as 0 from there on.
 
-*Units.* A unit with more (or fewer) outcomes of a sort than others: τ = m for these outcomes and 1 for others,
-over all contexts together. With a part ρ of the units at m and the others at 1, scaled to mean 1,
+*Units.* A unit with more (or fewer) outcomes of a sort than others: τ = m for these outcomes and 1 for
+others, over all contexts together. With a part ρ of the units at m and the others at 1, scaled to mean 1,
 Π_u ((1−ρ)·e^{L_u(low)} + ρ·e^{L_u(high)}) is an e-value, averaged over ρ, m and sorts of outcomes.
 
 Sums of logarithms are lowered by more than rounding can make up.
@@ -79,7 +79,8 @@ class Visits:
         """Those where more than one thing can happen; `width` is by context."""
         wide = width > 1
         row = np.flatnonzero(wide[context])
-        row = row[np.argsort(context[row], kind="stable")].astype(np.int64)
+        key = context[row].astype(np.uint16 if len(width) < 1 << 16 else np.int64)
+        row = row[np.argsort(key, kind="stable")].astype(np.int64)
         names, first = np.unique(context[row], return_index=True)
         start = np.append(first, len(row)).astype(np.int64)
         return Visits(
@@ -147,6 +148,7 @@ def weigh(visits: Visits, cells: Cells, used: OffsetArray, by_context: bool) -> 
     rank = np.arange(len(owner)) - cells.start[owner]
     single = np.full((number, len(SHRINKAGE)), -math.inf)
     np.logaddexp.at(single, owner, gain - np.log((rank + 1.0) * (rank + 2.0))[:, None])
+    single = np.logaddexp(single, -np.log(np.diff(cells.start) + 1.0)[:, None])
     dense = each.sum(axis=0)
     if by_context:
         reached = np.where(used > 0, -math.log(LOOKS), -math.inf)[:, None]

@@ -1,0 +1,176 @@
+"""What rows of a log depend on: e-values against their exact means, planted departures, and what is named."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tightrope as tr
+from tightrope.data.episode_log import EpisodeLog, LogColumn
+from tightrope.errors import InputError
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.monitoring.examination import examine
+from tightrope.monitoring.features import codes, list_features
+from tightrope.monitoring.urns import (
+    Cells,
+    Visits,
+    before_last_exits,
+    first_visits,
+    looks,
+    weigh,
+    weigh_units,
+)
+
+
+def chain(states: int, absorbing: bool = False) -> ParametricMDP:
+    """Every state leads to every state; with `absorbing` nothing leaves the last one."""
+    most = 1.0 / states
+    open_states = states - absorbing
+    names = [f"p{i}_{j}" for i in range(open_states) for j in range(states - 1)]
+    parameters = tr.Parameters.box(**dict.fromkeys(names, (0.0, most)))
+    symbol = dict(zip(parameters.names, parameters.symbols(), strict=True))
+    rows = []
+    for i in range(open_states):
+        row = {j: symbol[f"p{i}_{j}"] for j in range(states - 1)}
+        rows.append((i, "", {**row, states - 1: 1 - sum(row.values())}))
+    if absorbing:
+        rows.append((states - 1, "", {states - 1: 1}))
+    return tr.build_from_rows(rows, parameters)
+
+
+def log_of(model: ParametricMDP, paths: list[np.ndarray]) -> EpisodeLog:
+    start = model.structure.transition_start
+    transition = np.concatenate([start[path[:-1]] + path[1:] for path in paths])
+    episode = np.repeat(np.arange(len(paths)), [len(path) - 1 for path in paths])
+    return EpisodeLog.of_episodes(transition, episode, len(paths), model.structure, model.hash())
+
+
+def walk(chances: np.ndarray, steps: int, rng: np.random.Generator) -> np.ndarray:
+    """A path of second order: chances[before, state] is a distribution."""
+    path = np.zeros(steps + 1, dtype=np.int64)
+    limits = chances.cumsum(axis=2)
+    for step, u in enumerate(rng.random(steps)):
+        before = path[step - 1] if step else 0
+        path[step + 1] = min(int(np.searchsorted(limits[before, path[step]], u)), len(chances) - 1)
+    return path
+
+
+def second_order(states: int, much: float, rng: np.random.Generator) -> np.ndarray:
+    base = rng.dirichlet(np.ones(states), size=states)
+    return (1.0 - much) * base + much * rng.dirichlet(np.ones(states), size=(states, states))
+
+
+def as_visits(path: tuple[int, ...], states: int) -> tuple[Visits, np.ndarray]:
+    whole = np.array(path, dtype=np.int64)
+    before = np.concatenate([[-1], whole[:-2]]).astype(np.int32)
+    return Visits.of(whole[:-1], whole[1:], np.full(states, states)), before
+
+
+def test_mean_over_all_paths_of_a_chain_is_at_most_one() -> None:
+    chances = np.array([[0.5, 0.5], [0.2, 0.8]])
+    total = others = 0.0
+    for rest in itertools.product(range(2), repeat=9):
+        path = (0, *rest)
+        likely = math.prod(chances[a, b] for a, b in itertools.pairwise(path))
+        visits, before = as_visits(path, 2)
+        used = before_last_exits(visits, len(rest), path[-1])
+        cells = Cells.of(visits, before)
+        total += likely * math.exp(weigh(visits, cells, used, False))
+        sort = np.tile([True, False], len(visits.width))
+        unit = (np.arange(9) // 3).astype(np.int32)[visits.row]
+        others += likely * math.exp(weigh_units(visits, unit, 3, used, [sort], False))
+    assert 0.99 < total <= 1.0 + 1e-9
+    assert 0.99 < others <= 1.0 + 1e-9
+
+
+def test_mean_over_orders_of_an_urn_is_one_whatever_the_feature_does() -> None:
+    values = []
+    for order in set(itertools.permutations([0, 0, 0, 0, 1, 1, 1])):
+        outcome = np.array(order)
+        feature = np.concatenate([[0], np.cumsum(outcome)[:-1] % 2]).astype(np.int32)
+        visits = Visits.of(np.zeros(7, dtype=np.int64), outcome, np.array([2]))
+        values.append(weigh(visits, Cells.of(visits, feature), np.array([7]), False))
+    assert np.mean(np.exp(values)) == pytest.approx(1.0, abs=1e-7)
+
+
+def test_only_numbers_of_visits_that_were_fixed_are_used() -> None:
+    assert looks(24, 40) == [24, 30, 37]
+    visits = Visits.of(np.repeat([0, 1, 2], [40, 23, 24]), np.zeros(87, dtype=np.int64), np.full(3, 2))
+    assert first_visits(visits).tolist() == [37, 0, 24]
+
+
+def test_values_of_features() -> None:
+    model = chain(3)
+    log = log_of(model, [np.array([0, 1, 1, 0, 2, 0]), np.array([0, 0, 2])])
+    state = log.state(model.structure).tolist()
+    assert state == [0, 1, 1, 0, 2, 0, 0]
+    expected = {
+        "prev": [-1, 0, 1, 1, 0, -1, 0],
+        "revisit": [0, 0, 0, 1, 0, 0, 0],
+        "since-start": [0, 1, 1, 2, 2, 0, 1],
+        "since-entry": [0, 0, 1, 0, 0, 0, 1],
+        "seen:1": [0, 0, 1, 1, 1, 0, 0],
+        "unit:episode": [0, 0, 0, 0, 0, 1, 1],
+    }
+    for name, values in expected.items():
+        assert codes(name, model, log).tolist() == values, name
+    two = codes("prev2", model, log)
+    assert two[0] == -1 and len(set(two[1:5].tolist())) == 4 and two[6] == two[1]
+    with pytest.raises(InputError, match="no feature"):
+        codes("seen:9", model, log)
+    assert sum(one.weight for one in list_features(model, log) if one.kind == "memory") <= 1.0
+
+
+def test_second_order_is_found_and_named_first() -> None:
+    rng = np.random.default_rng(1)
+    model = chain(4)
+    chances = second_order(4, 0.4, rng)
+    log = log_of(model, [walk(chances, 4000, rng)])
+    result = examine(model, log, alpha=0.01)
+    assert result.alarm and result.findings[0].feature == "prev" and result.findings[0].kind == "memory"
+    assert result.first_alarm is not None and result.first_alarm < 4000
+    assert result.findings[0].cells and 0.0 < result.findings[0].effect < 0.5
+    sooner = examine(model, log, alpha=0.01, planned=True)
+    assert sooner.log_e_value > result.log_e_value
+    null = second_order(4, 0.0, rng)
+    assert not examine(model, log_of(model, [walk(null, 4000, rng)]), alpha=0.01, planned=True).alarm
+
+
+def test_a_column_and_a_column_that_tells_the_outcome() -> None:
+    rng = np.random.default_rng(2)
+    model = chain(3)
+    site = rng.integers(0, 2, 3000)
+    path = [0]
+    for one in site.tolist():
+        path.append(int(rng.choice(3, p=(0.2, 0.3, 0.5) if one else (0.35, 0.3, 0.35))))
+    whole = np.array(path)
+    columns = {
+        "site": LogColumn(site.astype(np.int32), ("a", "b")),
+        "after": LogColumn(whole[1:].astype(np.int32), ("x", "y", "z")),
+    }
+    result = examine(model, replace(log_of(model, [whole]), columns=columns), alpha=0.01)
+    assert result.alarm and result.findings[0].feature == "column:site"
+    assert result.left_out == ("column:after", "unit:after")
+
+
+def test_one_unit_in_five_is_twice_as_bad() -> None:
+    rng = np.random.default_rng(3)
+    model = chain(3, absorbing=True)
+    paths = []
+    for unit in range(20):
+        broken = 0.1 if unit % 5 == 0 else 0.05
+        for _ in range(80):
+            path = [0]
+            while path[-1] != 2:
+                u = rng.random()
+                path.append(2 if u < broken else 1 if u < 0.5 else 0)
+            paths.append(np.array(path))
+    log = log_of(model, paths)
+    unit = np.repeat(np.arange(20), 80)[log.episode].astype(np.int32)
+    log = replace(log, columns={"machine": LogColumn(unit, tuple(f"m{one}" for one in range(20)))})
+    result = examine(model, log, alpha=0.01, planned=True)
+    assert result.alarm and result.findings[0].feature == "unit:machine"

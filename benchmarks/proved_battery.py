@@ -1,0 +1,187 @@
+"""Certificates of the benchmark instances before the proved checker: which it covers, and its CPU seconds.
+
+    python benchmarks/proved_battery.py                          instances of at most 120,000 transitions
+    python benchmarks/proved_battery.py --results rows.jsonl     resumable: rows that are there are kept
+    python benchmarks/proved_battery.py --smoke                  one small instance, three combinations
+    python benchmarks/proved_battery.py 'glider(11,9)' --only polytope/rectangular value/free
+    python benchmarks/proved_battery.py --table rows.jsonl       the table of a run, in Markdown
+
+Data, regions and sets are those of `certificate_battery.py`; `value/free` is the certificate of the optimal
+value at the true parameters. Every certificate is given to the proved checker (`docs/proved.md`, built by
+`make proved`), and where it is covered to `verify`, up to `--exact` transitions in rationals as well. Leaves
+with status 1 where one accepts what the other refuses, or where a certificate that is covered is refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import certificate_battery as battery
+from tightrope.benchmarks.instance import Instance
+from tightrope.benchmarks.suite import load
+from tightrope.certificate.archive import load as load_certificate
+from tightrope.certificate.checker import check
+from tightrope.certificate.numbers import FLOAT64, RATIONAL
+from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.certify import certify
+from tightrope.certify.learned import certificate_of
+from tightrope.certify.proved import ask_proved_checker
+from tightrope.errors import TightropeError
+from tightrope.problem import Problem
+
+VALUE = "value", "free", None
+SMOKE = VALUE, ("-", "tied", "beta-binomial"), ("polytope", "rectangular", None)
+SIGNS = {"accepts": "", "refuses": "REFUSED", "does not cover": "not covered"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """`proved`: accepts, refuses or does not cover; `verify` and `exact`: whether Python's checker accepts,
+    None where it was not asked; `words`: why there is no certificate, or why it is not accepted."""
+
+    instance: str
+    transitions: int
+    region: str
+    sets: str
+    proved: str = ""
+    seconds: float = 0.0
+    verify: bool | None = None
+    exact: bool | None = None
+    words: str = ""
+
+    @property
+    def name(self) -> tuple[str, str, str]:
+        return self.instance, self.region, self.sets
+
+    @property
+    def agrees(self) -> bool:
+        """A kind that is not covered says nothing."""
+        judged = self.verify if self.exact is None else self.exact
+        return self.proved in ("", "does not cover") or judged == (self.proved == "accepts")
+
+    def line(self) -> str:
+        verdict = self.proved or "no certificate"
+        same = "" if self.agrees else "DISAGREES"
+        name = f"{self.instance:18} {self.region:20} {self.sets:12}"
+        return f"{name} {verdict:15} {self.seconds:7.2f} s {same} {self.words}"
+
+
+def main() -> int:
+    asked = _asked()
+    if asked.table is not None:
+        print(table(list(_read(asked.table).values())))
+        return 0
+    known = {} if asked.results is None else _read(asked.results)
+    rows: list[Row] = []
+    for instance in battery._instances(asked):
+        for row in _instance_rows(instance, asked, known):
+            rows.append(row)
+            print(row.line(), flush=True)
+    covered = sum(row.proved in ("accepts", "refuses") for row in rows)
+    bad = [row for row in rows if not row.agrees or row.proved == "refuses"]
+    print(
+        f"{len(rows)} combinations, {covered} covered, {len(bad)} refused or judged otherwise than by verify"
+    )
+    return 1 if bad else 0
+
+
+def _asked() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("instances", nargs="*")
+    parser.add_argument("--smoke", action="store_true")
+    parser.add_argument("--only", nargs="+", metavar="REGION/SETS", help="these combinations alone")
+    parser.add_argument("--episodes", type=int, default=3000)
+    parser.add_argument("--most", type=int, default=120_000, help="leave out models of more transitions")
+    parser.add_argument("--exact", type=int, default=3000, help="`verify --exact` up to so many transitions")
+    parser.add_argument("--seconds", type=float, default=60.0, help="for learning, each")
+    parser.add_argument("--limit", type=float, default=600.0, help="seconds for the proved checker, each")
+    parser.add_argument("--results", type=Path, help="append rows there, and keep those that are there")
+    parser.add_argument("--table", type=Path, help="print the table of these results, and do nothing else")
+    return parser.parse_args()
+
+
+def _read(path: Path) -> dict[tuple[str, str, str], Row]:
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    rows = [Row(**json.loads(line)) for line in lines]
+    return {row.name: row for row in rows}
+
+
+def _instance_rows(
+    instance: Instance, asked: argparse.Namespace, known: dict[tuple[str, str, str], Row]
+) -> Iterator[Row]:
+    sizes = instance.sizes
+    if sizes is not None and sizes.transitions > asked.most:
+        return
+    case: battery.Case | None = None
+    for what in SMOKE if asked.smoke else (VALUE, *battery.combinations(False)):
+        name = instance.name, battery._region_name(what), what[1]
+        if asked.only and f"{name[1]}/{name[2]}" not in asked.only:
+            continue
+        if name not in known:
+            case = case or battery.Case.of(instance, load(instance), asked.episodes)
+            row = judge(instance, case, what, asked)
+            if asked.results is not None:
+                with asked.results.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(asdict(row)) + "\n")
+        else:
+            row = known[name]
+        yield row
+
+
+def judge(instance: Instance, case: battery.Case, what: battery.What, asked: argparse.Namespace) -> Row:
+    """One certificate, before all checkers."""
+    named = case.name, case.model.transitions, battery._region_name(what), what[1]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "battery.cert"
+        try:
+            if what == VALUE:
+                certify(Problem(case.model, case.objective), path, at=instance.truth)
+            else:
+                result = battery._learned(case, what, asked.seconds)
+                made = certificate_of(result) if what[0] == "domain" else certificate_of(result, case.counts)
+                save_certificate(made, path)
+            read = load_certificate(path)
+            begun = resource.getrusage(resource.RUSAGE_CHILDREN)
+            answer = ask_proved_checker(path, read.digest, asked.limit)
+            ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+            spent = ended.ru_utime + ended.ru_stime - begun.ru_utime - begun.ru_stime
+        except TightropeError as error:
+            return Row(*named, words=str(error).splitlines()[0][:80])
+        verify = exact = None
+        if answer.verdict != "does not cover":
+            verify = check(read.certificate, FLOAT64).valid
+            exact = check(read.certificate, RATIONAL).valid if case.model.transitions <= asked.exact else None
+    return Row(*named, proved=answer.verdict, seconds=spent, verify=verify, exact=exact, words=answer.words)
+
+
+def table(rows: list[Row]) -> str:
+    """One line per instance; seconds of the proved checker in every combination that some instance covers."""
+    covered = [row for row in rows if row.proved in ("accepts", "refuses")]
+    columns = list(dict.fromkeys((row.region, row.sets) for row in covered))
+    heads = [f"{region.removeprefix('- ')}, {sets}" for region, sets in columns]
+    lines = [f"| instance | transitions | {' | '.join(heads)} |", "|---|---|" + "---|" * len(columns)]
+    for instance, transitions in dict.fromkeys((row.instance, row.transitions) for row in rows):
+        found = {(row.region, row.sets): row for row in rows if row.instance == instance}
+        cells = [_cell(found[column]) if column in found else "" for column in columns]
+        lines.append(f"| {instance} | {transitions:,} | {' | '.join(cells)} |")
+    others = sorted(
+        {f"{row.region}/{row.sets}" for row in rows} - {f"{row.region}/{row.sets}" for row in covered}
+    )
+    return "\n".join([*lines, "", f"Covered: {len(covered)} of {len(rows)}. Nowhere: {', '.join(others)}."])
+
+
+def _cell(row: Row) -> str:
+    if row.proved != "accepts":
+        return SIGNS.get(row.proved, row.words)
+    return f"{row.seconds:.2f}" if row.agrees else f"{row.seconds:.2f} DISAGREES"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,9 +1,9 @@
-(* TRUSTED. Events: what is counted together, a function of the model alone. An event is a polynomial g that is the
+(* NOT BELIEVED, but that it is a function of the model and of how confidence is shared: the theorems hold for any events that are
+   fixed beforehand, and the checker proves that they are events. Events: what is counted together. An event is a polynomial g that is the
    probability of an outcome: m·f where m transitions of a choice have the expression f, which is no number. Where they are
    paired, g and 1 − g are one event. Events are numbered by their first pair (expression, m). *)
 
-open Fields
-open Problem
+open Arrays
 
 type t = { chances : Poly.t array; place : (int * int, int * bool) Hashtbl.t } (* (f, m): event, whether it is 1 − g *)
 
@@ -15,9 +15,9 @@ let outcomes (expression : int vector) a b =
     | e :: rest -> (match group rest with (f, m) :: more when f = e -> (f, m + 1) :: more | more -> (e, 1) :: more) in
   group sorted
 
-let derive (graph : graph) expression polynomials paired =
+let derive (graph : Says.graph) expression polynomials paired =
   let pairs = Hashtbl.create 1000 in
-  for c = 0 to graph.choices - 1 do
+  for c = 0 to graph.transition_start.size - 2 do
     List.iter (fun pair -> Hashtbl.replace pairs pair ())
       (outcomes expression (graph.transition_start.get c) (graph.transition_start.get (c + 1)))
   done;
@@ -47,11 +47,41 @@ let of_choice events expression a b =
     | [] -> [] in
   first (List.sort compare found)
 
-(* How often each transition was seen. *)
-let counts (data : data) transitions =
-  let seen = Array.make transitions 0 in
-  for i = 0 to data.batch_count.size - 1 do
-    let t = data.batch_transition.get i in
-    seen.(t) <- seen.(t) + data.batch_count.get i
-  done;
-  seen
+let terms (p : Poly.t) = List.map (fun (m, c) -> c, m) (Poly.to_terms p)
+
+(* Events with their trials, all choices at which they are drawn; for every event the number of its interval; and what they were
+   derived from. Without sharing, every transition of an unknown probability is an event of its own. *)
+let of_model (graph : Says.graph) (expression : int vector) polynomials shared_by =
+  let polynomials = Array.map (fun p -> Poly.of_terms (List.map (fun (c, m) -> m, c) p)) polynomials in
+  let known = Hashtbl.create 100 in
+  let shared hits = match Hashtbl.find_opt known hits with Some h -> h | None -> Hashtbl.add known hits hits; hits in
+  let each_choice f =
+    for s = 0 to graph.choice_start.size - 2 do
+      let first, last = Says.span graph.choice_start s in
+      for c = first to last - 1 do
+        let a, b = Says.span graph.transition_start c in f s (c - first) a b
+      done
+    done in
+  if shared_by = "transitions" then begin
+    let found = ref [] in
+    each_choice (fun s i a b ->
+      for t = a to b - 1 do
+        let p = polynomials.(expression.get t) in
+        if not (Poly.is_number p) then begin
+          let hits = shared (List.init (b - a) (fun j -> a + j = t)) in
+          found := ({ Checker.about = terms p; trials = [ { Checker.t_state = s; t_choice = i; hits } ] }, t) :: !found
+        end
+      done);
+    let found = Array.of_list (List.rev !found) in
+    Array.map fst found, Array.map snd found, None
+  end else begin
+    let events = derive graph expression polynomials (shared_by = "events") in
+    let trials = Array.make (Array.length events.chances) [] in
+    each_choice (fun s i a b ->
+      List.iter (fun (k, (opposite, e)) ->
+        let hits = shared (List.init (b - a) (fun j -> (expression.get (a + j) = e) <> opposite)) in
+        trials.(k) <- { Checker.t_state = s; t_choice = i; hits } :: trials.(k))
+        (of_choice events expression a b));
+    Array.mapi (fun k g -> { Checker.about = terms g; trials = List.rev trials.(k) }) events.chances,
+    Array.init (Array.length events.chances) Fun.id, Some events
+  end

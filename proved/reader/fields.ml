@@ -1,39 +1,11 @@
-(* The certificate's objects and arrays: exactly those that are declared, each of its type and within its range. *)
+(* NOT BELIEVED: it can only refuse. The certificate's objects and arrays: exactly those that are declared, each of its type and
+   within its range. *)
 
 open Refusal
+open Arrays
 
-(* An array keeps the bytes of its member and is read entry by entry; running sums alone are written out. *)
-type entries =
-  | Ints of (int -> int)
-  | Floats of (int -> float)
-  | Truths of (int -> bool)
-  | Lines of string
-
-type table = { shape : int list; length : int; entries : entries }
-
-let narrow n = n >= -0x80000000 && n < 0x80000000
-
-(* The running sums of entries, in 4 bytes each where that is enough. *)
-let running get length =
-  let fits = ref true and total = ref 0 in
-  for i = 0 to length - 1 do total := !total + get i; if not (narrow !total) then fits := false done;
-  total := 0;
-  if !fits then begin
-    let sums = Bigarray.(Array1.create int32 c_layout length) in
-    for i = 0 to length - 1 do total := !total + get i; sums.{i} <- Int32.of_int !total done;
-    fun i -> Int32.to_int sums.{i}
-  end else begin
-    let sums = Bigarray.(Array1.create int c_layout length) in
-    for i = 0 to length - 1 do total := !total + get i; sums.{i} <- !total done;
-    fun i -> sums.{i}
-  end
-
-let long content i =
-  let wide = String.get_int64_le content (8 * i) in
-  let n = Int64.to_int wide in
-  require (Int64.of_int n = wide) "an integer is out of range"; n
-
-let table_of name recipe content =
+(* An array is as it is described: known types, lengths that fit, entries that mean something. *)
+let check_array name recipe bytes =
   let wrong () = malformed (Printf.sprintf "the array '%s' is not as it is described" (plain name)) in
   let kind, coding, shape = match recipe with
     | Json.List [ Json.Text kind; Json.Text coding; Json.List shape ] ->
@@ -45,46 +17,62 @@ let table_of name recipe content =
   if not plainly && coding <> "difference" then wrong ();
   let width = match kind with
     | "int8" | "bool" -> 1 | "int16" -> 2 | "int32" -> 4 | "int64" | "float64" -> 8 | "text" -> 0 | _ -> wrong () in
-  if width > 0 && length > String.length content then wrong ();
-  if width > 0 && length * width <> String.length content then wrong ();
-  let ints get =
-    if plainly then Ints get
-    else if List.length shape = 1 && width <= 4 then Ints (running get length) else wrong () in
-  let entries = match kind with
-    | "int8" -> ints (String.get_int8 content)
-    | "int16" -> ints (fun i -> String.get_int16_le content (2 * i))
-    | "int32" -> ints (fun i -> Int32.to_int (String.get_int32_le content (4 * i)))
-    | "int64" -> ints (long content)
-    | _ when not plainly -> wrong ()
-    | "float64" -> Floats (fun i -> Int64.float_of_bits (String.get_int64_le content (8 * i)))
-    | "bool" ->
-      require (String.for_all (fun c -> c <= '\001') content) "an entry that is neither true nor false";
-      Truths (fun i -> String.get content i = '\001')
-    | _ -> Lines content in
-  { shape; length; entries }
+  if width > 0 && (length > bytes || length * width <> bytes) then wrong ();
+  if not plainly && (List.length shape <> 1 || not (List.mem kind [ "int8"; "int16"; "int32" ])) then wrong ();
+  length * if kind = "bool" then 1 else 8
 
 type arrays = (string, table) Hashtbl.t
 
-let most_lines = 1_000_000 and most_parts = 2_500_000
+let most_header = 1 lsl 20 and most_lines = 1_000_000 and most_parts = 2_500_000
 
-(* (the certificate's object, its arrays, the digest) *)
-let read path =
-  let data = Archive.read_file path in
-  let members, digest = Archive.read data in
-  let head = Json.parse (Hashtbl.find members "header.json") in
-  Hashtbl.remove members "header.json";
-  match head with
-  | Json.Object fields when List.sort compare (List.map fst fields) = [ "arrays"; "certificate"; "format" ] ->
+(* Whether bytes are UTF-8: shortest forms, no surrogates. *)
+let is_utf8 text =
+  let n = String.length text in
+  let byte i = if i < n then Char.code text.[i] else 0 in
+  let more i = byte i land 0xc0 = 0x80 in
+  let rec from i =
+    i = n ||
+    let b = byte i and c = byte (i + 1) in
+    if b < 0x80 then from (i + 1)
+    else if b >= 0xc2 && b < 0xe0 then more (i + 1) && from (i + 2)
+    else if b >= 0xe0 && b < 0xf0 then
+      more (i + 1) && more (i + 2) && (b <> 0xe0 || c >= 0xa0) && (b <> 0xed || c < 0xa0) && from (i + 3)
+    else b >= 0xf0 && b < 0xf5 && more (i + 1) && more (i + 2) && more (i + 3)
+      && (b <> 0xf0 || c >= 0x90) && (b <> 0xf4 || c < 0x90) && from (i + 4) in
+  from 0
+
+(* Escapes are those of JSON; a name stands in an object once. *)
+let rec check_json = function
+  | Json.Text text ->
+    let n = String.length text in
+    let hex c = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F') in
+    let rec from i = i >= n || (if text.[i] <> '\\' then from (i + 1)
+      else i + 1 < n && (if text.[i + 1] = 'u' then i + 5 < n && String.for_all hex (String.sub text (i + 2) 4) && from (i + 6)
+        else String.contains "\"\\/bfnrt" text.[i + 1] && from (i + 2))) in
+    require (from 0) "the header is no JSON text of ours"
+  | Json.List items -> List.iter check_json items
+  | Json.Object fields ->
+    require (List.length (List.sort_uniq compare (List.map fst fields)) = List.length fields) "a name is there twice";
+    List.iter (fun (name, value) -> check_json (Json.Text name); check_json value) fields
+  | _ -> ()
+
+(* Before anything is read: the header, the list of members, and what reading takes. *)
+let check_members size members =
+  require (Hashtbl.mem members "header.json") "there is no header";
+  let length, header = Hashtbl.find members "header.json" in
+  require (length <= most_header) "the header is longer than 1 MiB";
+  let header = Lazy.force header in
+  require (is_utf8 header) "the header is no JSON text of ours";
+  match (try Json.parse header with Json.Wrong | Failure _ -> malformed "the header is no JSON text of ours") with
+  | Json.Object fields as head when List.sort compare (List.map fst fields) = [ "arrays"; "certificate"; "format" ] ->
+    check_json head;
     require (List.assoc "format" fields = Json.Int 6) "a certificate of another format: format 6 is read";
     let recipes = match List.assoc "arrays" fields with Json.Object recipes -> recipes | _ -> malformed "no arrays" in
-    require (List.length recipes = Hashtbl.length members && List.for_all (fun (name, _) -> Hashtbl.mem members name) recipes)
+    require (List.length recipes = Hashtbl.length members - 1 && List.for_all (fun (name, _) -> Hashtbl.mem members name) recipes)
       "it lists other members";
-    let arrays = Hashtbl.create 50 in
-    List.iter (fun (name, recipe) -> Hashtbl.add arrays name (table_of name recipe (Hashtbl.find members name))) recipes;
-    let unpacked = Hashtbl.fold (fun _ t total ->
-      total + t.length * (match t.entries with Truths _ -> 1 | _ -> 8)) arrays 0 in
-    require (unpacked <= Archive.most_memory (String.length data)) "it would take too much memory";
-    List.assoc "certificate" fields, arrays, digest
+    let unpacked = List.fold_left (fun total (name, recipe) ->
+      total + check_array name recipe (fst (Hashtbl.find members name))) 0 recipes in
+    require (unpacked <= Archive.most_memory size) "it would take too much memory"
   | _ -> malformed "the header has other fields"
 
 (* One object of the header, with the arrays below its path. *)
@@ -125,8 +113,6 @@ let shaped ?length node name table =
   | Some n when n <> table.length -> wrong node name "has another length"
   | _ -> ()
 
-type 'a vector = { size : int; get : int -> 'a }
-
 let each table f = for i = 0 to table.length - 1 do f i done
 
 let integer_entries ?(least = 0) ?(most = max_int) node name table = match table.entries with
@@ -149,7 +135,7 @@ let reals ?length ?least ?most node name =
 let truths ?length node name =
   Option.map (fun table -> shaped ?length node name table;
     match table.entries with
-    | Truths get -> { size = table.length; get }
+    | Truths get -> each table (fun i -> ignore (get i)); { size = table.length; get }
     | _ -> wrong node name "is of another type") (take node name)
 
 let given node name = function Some value -> value | None -> wrong node name "is missing"
@@ -182,32 +168,27 @@ let natural most text =
 
 let rational text =
   let unsigned = if text <> "" && text.[0] = '-' then String.sub text 1 (String.length text - 1) else text in
-  match String.split_on_char '/' unsigned with
-  | [ above ] -> natural 4000 above; Q.of_bigint (Z.of_string text)
-  | [ above; below ] ->
-    natural 4000 above; natural 4000 below;
-    let below = Z.of_string below in
-    require (Z.sign below > 0) "a denominator is 0";
-    let above = Z.of_string above in
-    Q.make (if unsigned == text then above else Z.neg above) below
-  | _ -> malformed "no rational"
+  let parts = String.split_on_char '/' unsigned in
+  require (List.length parts <= 2) "no rational";
+  List.iter (natural 4000) parts;
+  Arrays.rational text
 
 (* Factors (parameter, exponent) with their coefficient. *)
 type polynomial = ((int * int) list * Q.t) list
 
 let polynomial parameters line : polynomial =
-  let factor text = match String.split_on_char '^' text with
-    | [ i; e ] -> natural 5 i; natural 4 e; int_of_string i, int_of_string e
+  let check_factor text = match String.split_on_char '^' text with
+    | [ i; e ] -> natural 5 i; natural 4 e
     | _ -> malformed "no power of a parameter" in
-  let term text = match String.split_on_char '*' text with
-    | coefficient :: factors ->
-      let monomial = List.map factor factors and c = rational coefficient in
-      let rec rises = function (i, _) :: ((j, _) :: _ as rest) -> i < j && rises rest | _ -> true in
-      require (rises monomial && List.for_all (fun (i, e) -> i < parameters && e >= 1) monomial
-        && List.fold_left (fun total (_, e) -> total + e) 0 monomial <= 4096 && Q.sign c <> 0) "no term of a polynomial";
-      monomial, c
+  let check_term text = match String.split_on_char '*' text with
+    | coefficient :: factors -> ignore (rational coefficient); List.iter check_factor factors
     | [] -> malformed "no term" in
-  let terms = if line = "" then [] else List.map term (String.split_on_char ' ' line) in
+  if line <> "" then List.iter check_term (String.split_on_char ' ' line);
+  let terms = List.map (fun (c, m) -> m, c) (Arrays.polynomial line) in
+  let rec rises = function (i, _) :: ((j, _) :: _ as rest) -> i < j && rises rest | _ -> true in
+  List.iter (fun (m, c) ->
+    require (rises m && List.for_all (fun (i, e) -> i < parameters && e >= 1) m
+      && List.fold_left (fun total (_, e) -> total + e) 0 m <= 4096 && Q.sign c <> 0) "no term of a polynomial") terms;
   require (List.length (List.sort_uniq compare (List.map fst terms)) = List.length terms)
     "a polynomial has a monomial twice";
   terms

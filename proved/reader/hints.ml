@@ -1,6 +1,8 @@
-(* NOT TRUSTED. Hints for the proved checker, from the vectors, rankings and witnesses of a file: multipliers of weak
+(* NOT BELIEVED. Hints for the proved checker, from the vectors, rankings and witnesses of a file: multipliers of weak
    duality, nature's distributions, vectors of a bounded number of steps. The theorems hold whatever stands here. *)
 
+open Refusal
+open Arrays
 open Fields
 open Problem
 
@@ -207,7 +209,7 @@ let hints { file; problem; claim; question; upward; over } =
     let taken = match rule step s with
       | Checker.Any -> true | Only k -> k = i | Mix weights -> Q.sign (List.nth weights i) > 0 in
     match file.law, over with
-    | Point _, _ -> Checker.Box zero, None
+    | Point, _ -> Checker.Box zero, None
     | _, None -> by_box ()
     | _ when ends || not taken -> Checker.Box zero, None
     | _ ->
@@ -226,3 +228,33 @@ let hints { file; problem; claim; question; upward; over } =
       let row = List.nth (rows s) i in
       Array.to_list (if not (nature_owns row) then row.lo
         else if step < last then optimum (behind step) maximise row else chosen s i)) }
+
+let crossed (claim : claim) = match claim.low, claim.high with
+  | Some low, Some high ->
+    let found = ref false in
+    for s = 0 to low.size - 1 do if low.get s > high.get s then found := true done; !found
+  | _ -> false
+
+(* What can only refuse: a file is refused, too, where its vectors prove nothing though its claim needs no proof. *)
+let demand_hints (file : Problem.t) (claim : claim) problem question low high =
+  let unbounded = Problem.steps file.objective = None and words = claim.name in
+  demand (not (crossed claim)) (words ^ ": a lower bound above an upper one");
+  demand (claim.policy <> "free" || claim.witness <> None || not unbounded) (words ^ ": the agent's witness is missing");
+  demand (claim.low_rank <> None || not unbounded || file.objective.kind = "DISCOUNTED") (words ^ ": a ranking is missing");
+  demand (Checker.playable problem question) (words ^ ": a choice has no distribution, or the policy is none");
+  let holds max check hints =
+    Checker.owners problem question max hints
+    && check problem (Checker.arena problem question max hints) (Checker.rule_for problem question max hints) hints in
+  let least, most = if file.objective.complement then 1.0 -. claim.upper, 1.0 -. claim.lower else claim.lower, claim.upper in
+  let sure = List.mem file.objective.kind [ "UNTIL"; "NEXT" ] in
+  if least <= 0.0 then demand (holds true Checker.check_low low) (words ^ ": the lower bound is not inductive");
+  if most = infinity || (sure && most >= 1.0) then
+    demand (holds false Checker.check_high high) (words ^ ": the upper bound is not inductive")
+
+(* Both sides of a claim about a value. *)
+let of_claim (file : Problem.t) problem question number =
+  let claim = List.nth file.claims number in
+  let side upward = snd (hints { file; problem; claim; question; upward; over = None }) in
+  let low = side false and high = side true in
+  demand_hints file claim problem question low high;
+  low, high

@@ -1,4 +1,4 @@
-(* Deflated bytes (RFC 1951) to a string of a length that is known. What comes out is compared with the digest of the
+(* NOT BELIEVED. Deflated bytes (RFC 1951) to a string of a length that is known. What comes out is compared with the digest of the
    file, so that a fault here can only refuse a file. *)
 
 let bad = Refusal.malformed

@@ -1,86 +1,29 @@
-(* Claims over a domain, and claims of the true parameters with data. TRUSTED: [model], [events] and [counts], which say what
-   the file says; the rest are hints. *)
+(* NOT BELIEVED. Certificates of claims over a domain, and of claims of the true parameters with data. *)
 
 open Refusal
+open Arrays
 open Fields
 open Problem
 
-let terms (p : Poly.t) = List.map (fun (m, c) -> c, m) (Poly.to_terms p)
-
-(* TRUSTED. Bounds of parameters, then rows; an equality is two. *)
-let domain_polys (d : domain) =
-  let parameter i = Poly.parameter i in
-  List.concat (List.mapi (fun i (low, high) ->
-    [ Poly.minus (parameter i) (Poly.constant low); Poly.minus (Poly.constant high) (parameter i) ])
-    (List.combine d.lower d.upper))
-  @ List.concat_map (fun (row, bound, equal) ->
-    let sum = List.fold_left (fun p (i, c) -> Poly.plus ~times:c p (parameter i)) Poly.zero (List.mapi (fun i c -> i, c) row) in
-    let below = Poly.minus (Poly.constant bound) sum in
-    if equal then [ below; Poly.minus sum (Poly.constant bound) ] else [ below ]) d.constraints
-
-(* TRUSTED. *)
-let model (file : Problem.t) (expression : int vector) (polynomials : Poly.t array) domain =
-  let graph = file.graph in
-  let polys = Array.map terms polynomials in
-  let choice c =
-    let a, b = Game.span graph.transition_start c in
-    { Checker.gains = Game.reward file None c;
-      outcomes = List.init (b - a) (fun i -> { Checker.goes = graph.successor.get (a + i); expr = expression.get (a + i) }) } in
-  { Checker.shape = { (Game.problem file None) with rows = (fun _ -> []) };
-    table = (fun s -> let a, b = Game.span graph.choice_start s in List.init (b - a) (fun i -> choice (a + i)));
-    polys = (fun e -> polys.(e)); domain = List.map terms (domain_polys domain); least = (fun _ -> Q.zero) }
-
-(* TRUSTED. Events with their trials, all choices at which they are drawn; and for every event the number of its interval. *)
-let events (file : Problem.t) (expression : int vector) polynomials (data : data) (of_model : Events.t option) =
-  let graph = file.graph and known = Hashtbl.create 100 in
-  let shared hits = match Hashtbl.find_opt known hits with Some h -> h | None -> Hashtbl.add known hits hits; hits in
-  let each_choice f =
-    for s = 0 to graph.states - 1 do
-      let first, last = Game.span graph.choice_start s in
-      for c = first to last - 1 do
-        let a, b = Game.span graph.transition_start c in f s (c - first) a b
-      done
-    done in
-  ignore data;
-  match of_model with
-  | Some events ->
-    let trials = Array.make (Array.length events.chances) [] in
-    each_choice (fun s i a b ->
-      List.iter (fun (k, (opposite, e)) ->
-        let hits = shared (List.init (b - a) (fun j -> (expression.get (a + j) = e) <> opposite)) in
-        trials.(k) <- { Checker.t_state = s; t_choice = i; hits } :: trials.(k))
-        (Events.of_choice events expression a b));
-    Array.mapi (fun k g -> { Checker.about = terms g; trials = List.rev trials.(k) }) events.chances,
-    Array.init (Array.length events.chances) Fun.id
-  | None ->
-    let found = ref [] in
-    each_choice (fun s i a b ->
-      for t = a to b - 1 do
-        let p = polynomials.(expression.get t) in
-        if not (Poly.is_number p) then begin
-          let hits = shared (List.init (b - a) (fun j -> a + j = t)) in
-          found := ({ Checker.about = terms p; trials = [ { Checker.t_state = s; t_choice = i; hits } ] }, t) :: !found
-        end
-      done);
-    let found = Array.of_list (List.rev !found) in
-    Array.map fst found, Array.map snd found
-
-(* TRUSTED. *)
-let counts (file : Problem.t) data =
-  let seen = Events.counts data file.graph.transitions and graph = file.graph in
-  fun s i j -> seen.(graph.transition_start.get (graph.choice_start.get s + i) + j)
-
 (* Facts of a book as the checker takes them: combinations are written out, products are made. *)
-let reasons (space : Region.space) (domain : domain) occurrence =
+let reasons (space : Region.space) (domain : domain) written occurrence =
   let book = space.book and made = ref [] and count = ref 0 and known = Hashtbl.create 100 and sums = Hashtbl.create 100 in
   let add m = made := m :: !made; incr count; Checker.Made (!count - 1) in
   let parameters = List.length domain.lower in
-  let place r = (* of constraint r among the polynomials of the domain *)
-    let before = List.filteri (fun i _ -> i < r) domain.constraints in
-    2 * parameters + List.fold_left (fun n (_, _, equal) -> n + if equal then 2 else 1) 0 before in
+  (* Constraint r among the polynomials of the domain, or the other side of an equality. Those beyond the [written] ones say that a
+     parameter is a number, which its bounds do. *)
+  let row r other =
+    if r < written then begin
+      let before = List.filteri (fun i _ -> i < r) domain.constraints in
+      Checker.Dom (2 * parameters + List.fold_left (fun n (_, _, equal) -> n + if equal then 2 else 1) 0 before + if other then 1 else 0)
+    end else begin
+      let coefficients, _, _ = List.nth domain.constraints r in
+      let rec first i = function c :: rest -> if Q.sign c <> 0 then i else first (i + 1) rest | [] -> assert false in
+      Checker.Dom (2 * first 0 coefficients + if other then 0 else 1)
+    end in
   let given : Region.given -> Checker.reference = function
     | Above i -> Dom (2 * i) | Below i -> Dom (2 * i + 1)
-    | Row r -> Dom (place r) | Minus_row r -> Dom (place r + 1)
+    | Row r -> row r false | Minus_row r -> row r true
     | Event_low k -> Low k | Event_high k -> High k
     | Chance e -> let s, i, j = occurrence e in Least (s, i, j)
     | Chance_up e -> let s, i, j = occurrence e in Most (s, i, j) in
@@ -101,7 +44,7 @@ let reasons (space : Region.space) (domain : domain) occurrence =
             @ List.map (fun (q, k) ->
               if not (Poly.is_number q) then not_covered "products with equalities of the domain";
               let c = Poly.constant_of q in (* c·(a·θ − b) *)
-              if Q.sign c > 0 then c, Checker.Dom (place k + 1) else Q.neg c, Checker.Dom (place k)) equal) in
+              Q.abs c, row k (Q.sign c > 0)) equal) in
       Hashtbl.replace sums i l; l
   and single i = match Hashtbl.find_opt known i with
     | Some r -> r
@@ -109,7 +52,7 @@ let reasons (space : Region.space) (domain : domain) occurrence =
       let r = match book.why.(i) with
         | Region.Given g -> given g
         | Product (a, b) -> let a = single a in let b = single b in add (Checker.Prod (a, b))
-        | Square p -> add (Checker.Square (terms p))
+        | Square p -> add (Checker.Square (Events.terms p))
         | Combine (parts, _) ->
           let l = flat i in
           let rest = List.fold_left (fun p (c, j) -> Poly.plus ~times:(Q.neg c) p book.says.(j)) book.says.(i) parts in
@@ -127,10 +70,10 @@ let reasons (space : Region.space) (domain : domain) occurrence =
         Poly.minus p (Poly.times q form)) rest equal in
       List.fold_left (fun total (c, j) -> Q.add total (Q.mul c (left j))) (Poly.constant_of rest) parts
     | _ -> Q.zero in
-  flat, single, (fun (c, k) -> if Q.sign c > 0 then c, Checker.Dom (place k + 1) else Q.neg c, Checker.Dom (place k)),
+  flat, single, (fun (c, k) -> Q.abs c, row k (Q.sign c > 0)),
   fun () -> List.rev !made
 
-(* NOT TRUSTED. What the region says of the mean of a vector at a choice that has a basis, and why. *)
+(* What the region says of the mean of a vector at a choice that has a basis, and why. *)
 let over_region file (expression : int vector) polynomials (sets : Sets.t) single equality upward (basis : int vector) =
   let graph = file.graph and forms = Hashtbl.create 100 in
   let region = match sets.polytope with Some r -> r | None -> unproved "bases of choices without a region" in
@@ -144,7 +87,7 @@ let over_region file (expression : int vector) polynomials (sets : Sets.t) singl
     else begin
       demand (k < Array.length sets.choice_basis) "bases of choices that are not there";
       let direction = Array.make (Region.size sets.space) Q.zero and level = ref Q.zero and equal = ref [] in
-      let a, b = Game.span graph.transition_start c in
+      let a, b = Says.span graph.transition_start c in
       for t = a to b - 1 do
         let v = x.(graph.successor.get t) in
         let v = if upward then v else Q.neg v in
@@ -174,7 +117,7 @@ let with_fixed (d : domain) = (* equalities that follow from the bounds are writ
     (List.combine d.lower d.upper)) in
   { d with constraints = d.constraints @ fixed }
 
-(* NOT TRUSTED. Upper bounds of P(k+i)/P(k), k successes and m failures at chance p, until what is left is small. *)
+(* Upper bounds of P(k+i)/P(k), k successes and m failures at chance p, until what is left is small. *)
 let tails p k m =
   if Q.leq p Q.zero || Q.geq p Q.one then []
   else begin
@@ -191,22 +134,19 @@ let tails p k m =
     more [] Q.one k m Q.one
   end
 
-(* Every claim of the file, or a refusal; the names of the theorems. *)
-let check (file : Problem.t) expression polynomials domain (data : data option) (hints : learned) demand_hints =
-  let graph = file.graph and domain = with_fixed domain in
-  let polynomials = Array.map Poly.of_terms polynomials in
-  if file.objective.earned <> None then not_covered "rewards with parameters";
-  if file.assumed_support <> None then not_covered "assumed supports of learned models";
-  Option.iter (fun d ->
-    if d.method_ <> "beta-binomial" && d.method_ <> "clopper-pearson" then not_covered ("the method " ^ d.method_);
-    if d.method_ = "clopper-pearson" && d.design <> "generative-fixed" then not_covered "Clopper and Pearson without a fixed plan";
-    demand (not d.censored && not (List.exists (fun i -> i = 1 || i = 2) d.stated))
-      "the data were not collected as the guarantee needs: it would be nominal") data;
+(* Of every claim the certificate, and the hints of Clopper and Pearson's ends. [evs]: the events, and the numbers of their
+   intervals. *)
+let certificates (file : Problem.t) model complement question (evs, interval_of, of_model) counts delta fixed =
+  let expression, polynomials, domain, data = match file.law with
+    | Domain (e, p, d, data) -> e, Array.map Poly.of_terms p, d, data | _ -> assert false in
+  let hints = Option.get file.learned in
+  let graph = file.graph and written = List.length domain.constraints in
+  let domain = with_fixed domain in
   let used = Hashtbl.create 1000 and place = Hashtbl.create 1000 in
   for s = 0 to graph.states - 1 do
-    let first, last = Game.span graph.choice_start s in
+    let first, last = Says.span graph.choice_start s in
     for c = first to last - 1 do
-      let a, b = Game.span graph.transition_start c in
+      let a, b = Says.span graph.transition_start c in
       for t = a to b - 1 do
         let e = expression.get t in
         if not (Hashtbl.mem used e) then (Hashtbl.add used e (); Hashtbl.add place e (s, c - first, t - a))
@@ -215,11 +155,6 @@ let check (file : Problem.t) expression polynomials domain (data : data option) 
   done;
   let used = List.sort compare (List.of_seq (Hashtbl.to_seq_keys used)) in
   let untied = match data with Some d -> d.shared_by = "transitions" | None -> false in
-  let of_model = match data with
-    | Some d when not untied -> Some (Events.derive graph expression polynomials (d.shared_by = "events"))
-    | _ -> None in
-  let evs, interval_of = match data with
-    | Some d -> events file expression polynomials d of_model | None -> [||], [||] in
   let wanted = if untied then graph.transitions else Array.length evs in
   let ends = match hints.ends with
     | Some (lower, upper) -> demand (lower.size = wanted) "the intervals do not fit the events"; lower.get, upper.get
@@ -227,7 +162,7 @@ let check (file : Problem.t) expression polynomials domain (data : data option) 
   demand (not (untied && hints.region <> None)) "a region beside intervals of transitions";
   let words = if data = None then Sets.no_domain else Sets.contradiction in
   let sets = Sets.project domain polynomials used hints of_model words in
-  let flat, single, equality, made = reasons sets.space domain (Hashtbl.find place) in
+  let flat, single, equality, made = reasons sets.space domain written (Hashtbl.find place) in
   let of_expression = Hashtbl.create 1000 in
   List.iter (fun e ->
     let b = Hashtbl.find sets.expressions e in
@@ -251,14 +186,11 @@ let check (file : Problem.t) expression polynomials domain (data : data option) 
     end in
   let transition s i j = graph.transition_start.get (graph.choice_start.get s + i) + j in
   let slot s i j = let t = transition s i j in if untied then t else Hashtbl.find number (expression.get t) in
-  let model = model file expression polynomials domain in
   let problem = Checker.boxed model (fun s i j -> let b = bound_at (slot s i j) in b.blo, b.bhi) in
-  let delta = match data with Some d -> Q.of_float d.delta | None -> Q.zero in
-  let fixed = match data with Some d -> d.method_ = "clopper-pearson" | None -> false in
   let level = Q.div delta (Q.of_int ((if fixed then 2 else 1) * max 1 (Array.length evs))) in
   let bound x = if x = infinity then None else Some (Q.of_float x) in
-  List.iter (fun (claim : claim) ->
-    let question = Game.question file claim in
+  List.mapi (fun number (claim : claim) ->
+    let question = question number in
     let side upward =
       let over = match if upward then claim.high_basis else claim.low_basis with
         | Some basis when has_basis basis -> Some (over_region file expression polynomials sets single equality upward basis)
@@ -277,19 +209,12 @@ let check (file : Problem.t) expression polynomials domain (data : data option) 
       why, hints in
     let why_low, low = side false in
     let why_high, high = side true in
-    demand_hints file claim problem question low high;
-    let cert = { Checker.ask = question; compl = file.objective.complement; lower = bound claim.lower; upper = bound claim.upper;
+    Hints.demand_hints file claim problem question low high;
+    let cert = { Checker.ask = question; compl = complement; lower = bound claim.lower; upper = bound claim.upper;
       low; high; elow = (fun g -> Q.of_float (fst ends interval_of.(g))); ehigh = (fun g -> Q.of_float (snd ends interval_of.(g)));
       parts = (fun q -> Q.num q, Q.den q); level; facts = made ();
       bounds = (if untied then graph.transitions else Array.length expressions); bound_at; slot; why_low; why_high } in
-    let holds = match data with
-      | None -> Checker.accept_domain model cert
-      | Some d when fixed ->
-        let seen = counts file d in
-        let hints g =
-          let k = Checker.tally true seen evs.(g).trials and m = Checker.tally false seen evs.(g).trials in
-          tails (cert.elow g) k m, tails (Q.sub Q.one (cert.ehigh g)) m k in
-        Checker.accept_fixed model (Array.length evs) (fun g -> evs.(g)) seen delta cert hints
-      | Some d -> Checker.accept model (Array.length evs) (fun g -> evs.(g)) (counts file d) delta cert in
-    demand holds (claim.name ^ ": the claim is not proved")) file.claims;
-  if data = None then "domain_sound" else if fixed then "fixed_sound" else "learned_sound"
+    let tails g =
+      let k = Checker.tally true counts evs.(g).Checker.trials and m = Checker.tally false counts evs.(g).trials in
+      tails (cert.elow g) k m, tails (Q.sub Q.one (cert.ehigh g)) m k in
+    cert, tails) file.claims

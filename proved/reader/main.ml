@@ -1,4 +1,4 @@
-(* TRUSTED for what is asked and printed. tightrope-proved-check FILE: every claim of a certificate is proved, or why not.
+(* BELIEVED. tightrope-proved-check FILE: every claim of a certificate is proved, or why not.
 
    Exit codes: 0 accepted; 1 refused: it does not prove its claims; 2 no certificate; 3 a kind that is not covered. *)
 
@@ -6,50 +6,59 @@ open Refusal
 
 let number x = if x = infinity then "inf" else Printf.sprintf "%.17g" x
 
-let crossed (claim : Problem.claim) = match claim.low, claim.high with
-  | Some low, Some high ->
-    let found = ref false in
-    for s = 0 to low.size - 1 do if low.get s > high.get s then found := true done; !found
-  | _ -> false
+let read path : Says.file =
+  let data = Archive.read_file path in
+  let members, stated = Archive.read data in
+  Fields.check_members (String.length data) members;
+  let members = Hashtbl.of_seq (Seq.map (fun (name, (_, content)) -> name, Lazy.force content) (Hashtbl.to_seq members)) in
+  let digest = Sha.digest members in
+  require (digest = stated) "the file's contents do not match its digest";
+  let head = Json.parse (Hashtbl.find members "header.json") and tables = Hashtbl.create 50 in
+  (match Says.below head [ "arrays" ] with
+   | Json.Object recipes -> List.iter (fun (name, recipe) ->
+       Hashtbl.add tables name (Arrays.table recipe (Hashtbl.find members name))) recipes
+   | _ -> raise Not_found);
+  { certificate = Says.below head [ "certificate" ]; tables; digest }
 
-(* What can only refuse: a file is refused, too, where its vectors prove nothing though its claim needs no proof. *)
-let demand_hints (file : Problem.t) (claim : Problem.claim) problem question low high =
-  let unbounded = Problem.steps file.objective = None and words = claim.name in
-  demand (not (crossed claim)) (words ^ ": a lower bound above an upper one");
-  demand (claim.policy <> "free" || claim.witness <> None || not unbounded) (words ^ ": the agent's witness is missing");
-  demand (claim.low_rank <> None || not unbounded || file.objective.kind = "DISCOUNTED") (words ^ ": a ranking is missing");
-  demand (Checker.playable problem question) (words ^ ": a choice has no distribution, or the policy is none");
-  let holds max check hints =
-    Checker.owners problem question max hints
-    && check problem (Checker.arena problem question max hints) (Checker.rule_for problem question max hints) hints in
-  let least, most = if file.objective.complement then 1.0 -. claim.upper, 1.0 -. claim.lower else claim.lower, claim.upper in
-  let sure = List.mem file.objective.kind [ "UNTIL"; "NEXT" ] in
-  if least <= 0.0 then demand (holds true Checker.check_low low) (words ^ ": the lower bound is not inductive");
-  if most = infinity || (sure && most >= 1.0) then
-    demand (holds false Checker.check_high high) (words ^ ": the upper bound is not inductive")
-
-let check_claim file problem (claim : Problem.claim) =
-  let question = Game.question file claim in
-  let hints upward = snd (Hints.hints { file; problem; claim; question; upward; over = None }) in
-  let low = hints false and high = hints true in
-  demand_hints file claim problem question low high;
-  let bound x = if x = infinity then None else Some (Q.of_float x) in
-  demand (Checker.prove problem question file.objective.complement (bound claim.lower) (bound claim.upper) low high)
-    (claim.name ^ ": the claim is not proved")
+(* The theorem; [hints]: of everything that is not believed. *)
+let theorem (file : Says.file) (hints : Problem.t) claims =
+  let complement = Says.complement file and question = Says.question file in
+  let upper_lower i = let lower, upper = Says.bounds file i in Says.ends lower, Says.ends upper in
+  let each holds = List.iteri (fun i name -> demand (holds i) (name ^ ": the claim is not proved")) claims in
+  if not (Says.is_over_domain file) then begin
+    let problem = Says.problem file in
+    each (fun i ->
+      let lower, upper = upper_lower i in
+      let low, high = Hints.of_claim hints problem (question i) i in
+      Checker.prove problem (question i) complement lower upper low high);
+    "value_sound"
+  end else begin
+    let model = Says.model file and data = Says.has_data file in
+    let events, _, _ as derived = if data then Events.of_model (Says.graph file) (Says.ints file "problem.expression")
+        (Says.polynomials file) (Says.shared_by file) else [||], [||], None in
+    let fixed = data && Says.is_fixed file and count = Array.length events and event g = events.(g) in
+    let delta = if data then Says.delta file else Q.zero and counts = if data then Says.counts file else fun _ _ _ -> 0 in
+    let made = Array.of_list (Learned.certificates hints model complement question derived counts delta fixed) in
+    each (fun i ->
+      let lower, upper = upper_lower i and cert, tails = made.(i) in
+      let cert = { cert with Checker.ask = question i; compl = complement; lower; upper } in
+      if not data then Checker.accept_domain model cert
+      else if fixed then Checker.accept_fixed model count event counts delta cert tails
+      else Checker.accept model count event counts delta cert);
+    if not data then "domain_sound" else if fixed then "fixed_sound" else "learned_sound"
+  end
 
 let run path =
   let begun = Sys.time () in
-  let file = Problem.read path in
-  let theorem = match file.law, file.learned with
-    | Domain (expression, polynomials, domain, data), Some hints ->
-      Learned.check file expression polynomials domain data hints demand_hints
-    | _ ->
-      let problem = Game.problem file None in
-      List.iter (check_claim file problem) file.claims;
-      "value_sound" in
-  let delta = match file.law with Domain (_, _, _, Some d) -> Printf.sprintf ", with probability 1 - %s" (number d.delta) | _ -> "" in
-  List.iter (fun (claim : Problem.claim) ->
-    Printf.printf "PROVED: %s in [%s, %s]%s\n" claim.name (number claim.lower) (number claim.upper) delta) file.claims;
+  let file = read path in
+  let claims = match Says.at file "claims" with
+    | Json.List l -> List.mapi (fun i _ -> Says.text file (Printf.sprintf "claims.%d.name" i)) l | _ -> raise Not_found in
+  let theorem = theorem file (Problem.read file) claims in
+  let sure = if Says.is_over_domain file && Says.has_data file
+    then ", with probability 1 - " ^ number (Says.real file "problem.data.delta") else "" in
+  List.iteri (fun i name ->
+    let lower, upper = Says.bounds file i in
+    Printf.printf "PROVED: %s in [%s, %s]%s\n" name (number lower) (number upper) sure) claims;
   Printf.printf "theorems: %s\ndigest: %s\nseconds: %.2f\n" theorem file.digest (Sys.time () -. begun)
 
 let () =
@@ -60,6 +69,5 @@ let () =
        Printf.printf "%s: %s\n" (match code with 1 -> "REFUSED" | 3 -> "NOT COVERED" | _ -> "NO CERTIFICATE") words;
        exit code
      | Stack_overflow | Out_of_memory -> print_endline "REFUSED: it takes more memory than there is"; exit 1
-     | Division_by_zero | Not_found | Failure _ | Invalid_argument _ | Assert_failure _ ->
-       print_endline "NO CERTIFICATE: numbers or sizes that do not fit"; exit 2)
+     | _ -> print_endline "NO CERTIFICATE: numbers or sizes that do not fit"; exit 2)
   | _ -> prerr_endline "usage: tightrope-proved-check CERTIFICATE"; exit 2

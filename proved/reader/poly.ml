@@ -1,4 +1,4 @@
-(* Polynomials of the parameters as maps from monomials to coefficients that are not 0. *)
+(* NOT BELIEVED. Polynomials of the parameters as maps from monomials to coefficients that are not 0. *)
 
 module M = Map.Make (struct type t = (int * int) list let compare = compare end)
 

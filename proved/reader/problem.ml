@@ -1,6 +1,8 @@
-(* What a certificate says, parsed once: the problem, the claims, and the hints. *)
+(* NOT BELIEVED: what stands in a certificate, of all fields the types and ranges that they must have, and the hints. What it says
+   is read once more by says.ml; this can only refuse. *)
 
 open Refusal
+open Arrays
 open Fields
 
 type graph = { states : int; choices : int; transitions : int; initial : int;
@@ -19,7 +21,7 @@ type data = { delta : float; method_ : string; shared_by : string; design : stri
 type law =
   | Plain of float vector
   | Interval of float vector * float vector
-  | Point of int vector * Q.t array
+  | Point
   | Domain of int vector * polynomial array * domain * data option
 
 type region = { row : (int * int * int) array; size : int; box_basis : int array array; bounds : (int * int * int array) array;
@@ -34,7 +36,7 @@ type claim = { name : string; policy : string; lower : float; upper : float; cho
                high_bias : float vector option; low_basis : int vector option; high_basis : int vector option }
 
 type t = { graph : graph; objective : objective; law : law; assumed_support : float option; learned : learned option;
-           claims : claim list; digest : string }
+           claims : claim list }
 
 let offsets ?(rising = true) (start : int vector) total =
   let fits = ref (start.size > 0 && start.get 0 = 0 && start.get (start.size - 1) = total) in
@@ -94,15 +96,12 @@ let read_objective json arrays (graph : graph) =
 
 let bits q = Z.numbits (Q.num q) + Z.numbits (Q.den q)
 
-(* Every polynomial at the point. *)
-let values_at polynomials theta =
+(* Every polynomial at the point is not too much work. *)
+let check_work polynomials theta =
   let monomials = Hashtbl.create 100 in
-  Array.iter (List.iter (fun (m, _) -> Hashtbl.replace monomials m Q.one)) polynomials;
+  Array.iter (List.iter (fun (m, _) -> Hashtbl.replace monomials m ())) polynomials;
   let work = Hashtbl.fold (fun m _ total -> List.fold_left (fun t (i, e) -> t + e * bits theta.(i)) total m) monomials 0 in
-  require (work <= 10_000_000) "the expressions are too large to be evaluated at the point";
-  Hashtbl.filter_map_inplace (fun m _ -> Some (List.fold_left (fun p (i, e) ->
-    Q.mul p (Q.make (Z.pow (Q.num theta.(i)) e) (Z.pow (Q.den theta.(i)) e))) Q.one m)) monomials;
-  Array.map (List.fold_left (fun total (m, c) -> Q.add total (Q.mul c (Hashtbl.find monomials m))) Q.zero) polynomials
+  require (work <= 10_000_000) "the expressions are too large to be evaluated at the point"
 
 let rationals own name = List.map rational (given own name (lines own name))
 
@@ -172,7 +171,7 @@ let read_law own json arrays (graph : graph) (objective : objective) =
     | None, Some a, Some b, None, None, None, false, false -> Interval (a, b)
     | None, None, None, Some e, Some texts, Some point, false, false ->
       let theta = Array.of_list (List.map rational point) in
-      Point (e, values_at (polynomials_over (Array.length theta) texts) theta)
+      ignore e; check_work (polynomials_over (Array.length theta) texts) theta; Point
     | None, None, None, Some e, Some texts, None, true, _ ->
       let domain = read_domain (field own "domain") arrays in
       let found = polynomials_over (List.length domain.lower) texts in
@@ -285,14 +284,18 @@ let read_learned json arrays data =
 
 let about = function
   | Json.Object texts when List.length texts <= 64 ->
-    let characters text = String.fold_left (fun n c -> if Char.code c land 0xc0 = 0x80 then n else n + 1) 0 text in
+    let characters text = (* as written, an escape counting as one *)
+      let rec from i n = if i >= String.length text then n
+        else if text.[i] = '\\' then from (i + if text.[i + 1] = 'u' then 6 else 2) (n + 1)
+        else from (i + 1) (if Char.code text.[i] land 0xc0 = 0x80 then n else n + 1) in
+      from 0 0 in
     List.iter (function
       | name, Json.Text text -> require (characters name <= 64 && characters text <= 4096) "'about' has texts that are too long"
       | _ -> malformed "'about' has other things than texts") texts
   | _ -> malformed "'about' is no object of texts"
 
-let read path =
-  let json, arrays, digest = Fields.read path in
+let read (file : Says.file) =
+  let json = file.certificate and arrays = Hashtbl.copy file.tables in
   let top = node json "" arrays [ "problem"; "claims"; "values"; "learned"; "about" ] in
   about (field top "about");
   let own = node (field top "problem") "problem." arrays
@@ -317,4 +320,4 @@ let read path =
   let names = List.map (fun (c : claim) -> c.name) claims in
   require (List.length (List.sort_uniq compare names) = List.length names) "two claims have one name";
   Hashtbl.iter (fun name _ -> malformed ("nobody asked for the member '" ^ plain name ^ "'")) arrays;
-  { graph; objective; law; assumed_support; learned; claims; digest }
+  { graph; objective; law; assumed_support; learned; claims }

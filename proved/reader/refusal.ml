@@ -1,4 +1,4 @@
-(* How a file is refused: exit codes 1 (it does not prove its claim), 2 (no certificate), 3 (a kind that is not covered). *)
+(* BELIEVED. How a file is refused: exit codes 1 (it does not prove its claim), 2 (no certificate), 3 (a kind that is not covered). *)
 
 exception Refused of int * string
 

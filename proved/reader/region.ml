@@ -1,4 +1,4 @@
-(* NOT TRUSTED. From the intervals, boxes and bases of a file to facts: polynomials that are not negative at the true
+(* NOT BELIEVED. From the intervals, boxes and bases of a file to facts: polynomials that are not negative at the true
    parameters, each with the reason that the proved checker takes. Facts are made when they are needed. *)
 
 open Refusal

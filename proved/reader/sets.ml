@@ -1,7 +1,8 @@
-(* NOT TRUSTED. The bounds of every expression (untied: of every transition) that follow from a file, and the facts that
+(* NOT BELIEVED. The bounds of every expression (untied: of every transition) that follow from a file, and the facts that
    say so: the best of what events, bases of the region, and ranges over the domain and over the region's box prove. *)
 
 open Refusal
+open Arrays
 open Fields
 open Region
 

@@ -1,4 +1,4 @@
-(* Zarith's integers and rationals stand for Coq's; nat is OCaml's int (only counted, indexed and compared). *)
+(* BELIEVED. Zarith's integers and rationals stand for Coq's; nat is OCaml's int (only counted, indexed and compared). *)
 From Coq Require Import Extraction ExtrOcamlBasic ExtrOcamlNatInt ZArith QArith.
 From Proved Require Import Game Problem Basics Value Model Krichevsky Learned Binomial Fixed.
 Extract Inlined Constant andb => "(&&)".

@@ -18,20 +18,23 @@ Definition accept_fixed (M : model) (N : nat) (evs : nat -> event) (cnt : nat ->
 
 (* ---------- Semantics: choices in the order of a plan; the expectation of f at the log in the end ---------- *)
 
+(* BELIEVED *)
 Fixpoint carried_out (M : model) (theta : nat -> R) (plan : list (nat * nat)) (f : seen -> R) (h : seen) : R :=
   match plan with
   | [] => f h
   | c :: plan' => rsum (fun o => law M theta c o * carried_out M theta plan' f ((c, o) :: h)) (results M c)
   end.
+(* END *)
 
 (* ---------- Proofs ---------- *)
 
 Section Plan.
 Variables (M : model) (theta : nat -> R).
 Notation run := (carried_out M theta).
+(* BELIEVED *)
 Definition sensible (plan : list (nat * nat)) : Prop := forall c, In c plan ->
   (forall o, 0 <= law M theta c o) /\ rsum (law M theta c) (results M c) = 1.
-
+(* END *)
 Lemma run_mono plan f g : sensible plan -> (forall h, f h <= g h) -> forall h, run plan f h <= run plan g h.
 Proof.
   intros S H. induction plan as [|c plan IH]; intros h; simpl; [apply H|].
@@ -127,12 +130,14 @@ Qed.
 End Plan.
 
 (* When the plan is carried out, a certificate is accepted whose claim is not true with probability at most delta. *)
+(* BELIEVED *)
 Theorem fixed_sound (M : model) (N : nat) (evs : nat -> event) (theta : nat -> R) (delta : Q) (plan : list (nat * nat))
     (maker : seen -> cert) (us : seen -> nat -> list Q * list Q) (wrong : seen -> bool) :
   instance M theta -> 0 <= Q2R delta -> sensible M theta plan ->
   (forall h, wrong h = true -> accept_fixed M N evs (counts_of h) delta (maker h) (us h) = true /\
      ~ true_stated M theta (ask (maker h)) (compl (maker h)) (lower (maker h)) (upper (maker h))) ->
   carried_out M theta plan (fun h => if wrong h then 1 else 0) [] <= Q2R delta.
+(* END *)
 Proof.
   intros T D S HW.
   assert (Parts : forall h, wrong h = true -> 0 < Q2R (level (maker h)) /\ 2 * INR N * Q2R (level (maker h)) <= Q2R delta /\

@@ -1,4 +1,4 @@
-(* Models with parameters, and what is said of the true one. To be read by whoever wants to believe it. *)
+(* BELIEVED. Models with parameters, and what is said of the true one. *)
 From Coq Require Import List Bool Arith QArith Qreals Reals.
 From Proved Require Import Game Problem Polynomial Value Ville.
 Import ListNotations.

@@ -4,12 +4,14 @@ From Proved Require Import Game Basics.
 Import ListNotations.
 Open Scope R_scope.
 
+(* BELIEVED *)
 Definition mono := list (nat * nat). (* parameter, exponent *)
 Definition poly := list (Q * mono).
 Fixpoint mono_at (theta : nat -> R) (m : mono) : R :=
   match m with [] => 1 | (i, e) :: m' => theta i ^ e * mono_at theta m' end.
 Fixpoint poly_at (theta : nat -> R) (p : poly) : R :=
   match p with [] => 0 | (c, m) :: p' => Q2R c * mono_at theta m + poly_at theta p' end.
+(* END *)
 
 Fixpoint mono_eqb (m n : mono) : bool :=
   match m, n with

@@ -1,4 +1,4 @@
-(* What a certificate of a value is about, and what it says. To be read by whoever wants to believe it. *)
+(* BELIEVED. What a certificate of a value is about, and what it says. *)
 From Coq Require Import List Bool Arith QArith Qreals Reals.
 From Proved Require Import Game.
 Import ListNotations.

@@ -732,8 +732,10 @@ Proof.
 Qed.
 
 (* The program's answer about a value. *)
+(* BELIEVED *)
 Theorem value_sound p q complement lower upper low high :
   prove p q complement lower upper low high = true -> stated p q complement lower upper.
+(* END *)
 Proof.
   unfold prove, shows, stated. destruct (if complement then _ else _) as [l u]. intros H. apply andb_prop in H. destruct H as [H1 H2].
   split; [now apply low_sound with (hs := low)|]. destruct u as [u|]; [now apply high_sound with (hs := high)|exact I].

@@ -236,6 +236,7 @@ End Event.
 (* Among all logs, those [wrong] on which a certificate was accepted whose claim is not true of the true model are met, at
    any time up to n, with probability at most delta: whatever design chose what to try next, whoever made the certificates,
    and whenever one stops. Events are fixed beforehand. *)
+(* BELIEVED *)
 Theorem learned_sound (M : model) (N : nat) (evs : nat -> event) (theta : nat -> R) (delta : Q)
     (cs : list (nat * nat)) (design : seen -> nat * nat -> R) (maker : seen -> cert) (wrong : seen -> bool) (n : nat) :
   instance M theta -> 0 <= Q2R delta ->
@@ -243,6 +244,7 @@ Theorem learned_sound (M : model) (N : nat) (evs : nat -> event) (theta : nat ->
   (forall h, wrong h = true -> accept M N evs (counts_of h) delta (maker h) = true /\
      ~ true_stated M theta (ask (maker h)) (compl (maker h)) (lower (maker h)) (upper (maker h))) ->
   prob (nat * nat) nat cs (results M) design (law M theta) n (sometime (nat * nat) nat wrong) <= Q2R delta.
+(* END *)
 Proof.
   intros T D X HW.
   assert (Parts : forall h, wrong h = true -> 0 < Q2R (level (maker h)) /\ INR N * Q2R (level (maker h)) <= Q2R delta /\

@@ -11,8 +11,10 @@ Record hints := Hints {
   x : nat -> nat -> Q; endless : nat -> bool; rank : nat -> nat; layer : nat -> nat;
   lam : nat -> nat -> nat -> support; witness : nat -> nat -> nat; pin : nat -> nat -> nat -> list Q }.
 
+(* BELIEVED *)
 Fixpoint mapi {A B} (f : nat -> A -> B) (i : nat) (l : list A) : list B :=
   match l with [] => [] | a :: l' => f i a :: mapi f (S i) l' end.
+(* END *)
 Fixpoint pin_edges (l : list edge) (q : list Q) {struct l} : list edge :=
   match l with
   | [] => []
@@ -91,8 +93,10 @@ Definition check_high p G pol h : bool :=
   no_endless p h && below (size G) (base_high p G pol h) && steps geb high_term G pol h (horizon p).
 
 (* What the owners do is written in the hints. *)
+(* BELIEVED *)
 Definition agent_owns (q : question) (max : bool) : bool :=
   match policy q with None => Bool.eqb (agent_max q) max | Some _ => false end.
+(* END *)
 Definition nature_owns (q : question) (max : bool) : bool :=
   match nature_is q with Some m => Bool.eqb m max | None => false end.
 Definition rule_for (p : problem) (q : question) (max : bool) (h : hints) (j s : nat) : rule :=

@@ -1,0 +1,195 @@
+(* BELIEVED. What a certificate says: the problem, the claims, the data, as the proved checker takes them. Numbers are exact:
+   a double is the rational that it is. *)
+
+open Refusal
+open Arrays
+
+type file = { certificate : Json.t; tables : (string, table) Hashtbl.t; digest : string }
+
+let rec below json = function
+  | [] -> json
+  | name :: path -> (match json with
+    | Json.Object fields -> below (List.assoc name fields) path
+    | Json.List items -> below (List.nth items (int_of_string name)) path
+    | _ -> raise Not_found)
+let at file path = below file.certificate (String.split_on_char '.' path)
+let missing file path = at file path = Json.Null
+let text file path = match at file path with Json.Text t -> t | _ -> raise Not_found
+let whole file path = match at file path with Json.Int n when n >= 0 -> n | _ -> raise Not_found
+let truth file path = match at file path with Json.Bool b -> b | _ -> raise Not_found
+let real file path = match at file path with Json.Real x -> x | Json.Text "inf" -> infinity | _ -> raise Not_found
+let exact x = if Float.abs x <= max_float then Q.of_float x else raise Not_found
+let ends x = if x = infinity then None else Some (exact x)
+
+let there file name = Hashtbl.mem file.tables name
+let ints file name = match Hashtbl.find file.tables name with
+  | { entries = Ints get; length; _ } -> { size = length; get } | _ -> raise Not_found
+let floats file name = match Hashtbl.find file.tables name with
+  | { entries = Floats get; length; _ } -> { size = length; get } | _ -> raise Not_found
+let truths file name = match Hashtbl.find file.tables name with
+  | { entries = Truths get; length; _ } -> { size = length; get } | _ -> raise Not_found
+let lines file name = match Hashtbl.find file.tables name with
+  | { entries = Lines content; length; _ } -> List.filteri (fun i _ -> i < length) (String.split_on_char '\n' content)
+  | _ -> raise Not_found
+
+(* ---------- The model ---------- *)
+
+type graph = { choice_start : int vector; transition_start : int vector; successor : int vector }
+let graph file = { choice_start = ints file "problem.graph.choice_start";
+  transition_start = ints file "problem.graph.transition_start"; successor = ints file "problem.graph.successor" }
+let span start i = start.get i, start.get (i + 1)
+let from_to (a, b) f = List.init (b - a) (fun i -> f (a + i))
+
+let unit = Q.of_float epsilon_float (* 2^-52 *)
+let sum = List.fold_left Q.add Q.zero
+let value theta p = sum (List.map (fun (c, m) -> List.fold_left (fun t (i, e) ->
+  Q.mul t (Q.make (Z.pow (Q.num theta.(i)) e) (Z.pow (Q.den theta.(i)) e))) c m) p)
+
+(* The least and the greatest probabilities of the transitions of choice c. A double p of a plain model stands for what was
+   rounded to it, p·(1 ± (k + 2)·2^-52) among k; intervals that miss 1 as a whole by so little are one distribution. *)
+let sets file =
+  let start = ints file "problem.graph.transition_start" in
+  let margin (a, b) = Q.mul (Q.of_int (b - a + 2)) unit in
+  if there file "problem.probability" then begin
+    let p = floats file "problem.probability" in
+    fun c -> let row = span start c in
+      from_to row (fun t ->
+        let q = exact (p.get t) in
+        Q.mul q (Q.sub Q.one (margin row)), Q.min Q.one (Q.mul q (Q.add Q.one (margin row))))
+  end else if there file "problem.theta" then begin
+    let theta = Array.of_list (List.map rational (lines file "problem.theta")) in
+    let values = Array.of_list (List.map (fun line -> value theta (polynomial line)) (lines file "problem.polynomial")) in
+    let expression = ints file "problem.expression" in
+    fun c -> from_to (span start c) (fun t -> let p = values.(expression.get t) in p, p)
+  end else begin
+    let lower = floats file "problem.lower" and upper = floats file "problem.upper" in
+    let support = if missing file "problem.assumed_support" then 0.0 else real file "problem.assumed_support" in
+    fun c -> let row = span start c in
+      let bounds = from_to row (fun t ->
+        let low = lower.get t and high = upper.get t in
+        exact (if low = 0.0 then Float.min support high else low), exact high) in
+      let least = sum (List.map fst bounds) and most = sum (List.map snd bounds) in
+      let near total = Q.leq (Q.abs (Q.sub total Q.one)) (margin row) in
+      let scaled total part = List.map (fun ends -> let p = Q.div (part ends) total in p, p) bounds in
+      if Q.gt least Q.one && near least then scaled least fst
+      else if Q.lt most Q.one && near most then scaled most snd
+      else bounds
+  end
+
+let objective file name = "problem.objective." ^ name
+let reward file = if there file (objective file "reward")
+  then (let r = floats file (objective file "reward") in fun c -> exact (r.get c)) else fun _ -> Q.zero
+
+(* All but the choices. *)
+let shape file =
+  let own name = objective file name in
+  let marked name otherwise = if there file (own name) then (truths file (own name)).get else fun _ -> otherwise in
+  if there file (own "earned") then not_covered "rewards with parameters";
+  let kind = text file (own "kind") in
+  { Checker.states = (ints file "problem.graph.choice_start").size - 1; initial = whole file "problem.graph.initial";
+    rows = (fun _ -> []);
+    kind_of = (match kind with
+      | "UNTIL" -> Checker.Until | "NEXT" -> Checker.Next | "REACH_REWARD" -> Checker.Reach_reward
+      | "CUMULATIVE" -> Checker.Cumulative | "TOTAL" -> Checker.Total | "DISCOUNTED" -> Checker.Discounted
+      | "AVERAGE" -> not_covered "long-run averages"
+      | kind -> not_covered kind);
+    target = marked "target" false; allowed = marked "allowed" true;
+    terminal = (if there file (own "terminal")
+      then (let v = floats file (own "terminal") in fun s -> exact (v.get s)) else fun _ -> Q.zero);
+    first = whole file (own "lower_steps");
+    last = (if kind = "NEXT" then Some 1 else if missing file (own "upper_steps") then None
+      else Some (whole file (own "upper_steps")));
+    factor = (if missing file (own "discount") then Q.one else exact (real file (own "discount"))) }
+
+let problem file =
+  let g = graph file and set = sets file and earned = reward file in
+  let choice c =
+    let a, _ = span g.transition_start c in
+    { Checker.reward = earned c;
+      edges = List.mapi (fun i (lo, hi) -> { Checker.next = g.successor.get (a + i); lo; hi }) (set c) } in
+  { (shape file) with rows = (fun s -> from_to (span g.choice_start s) choice) }
+
+(* ---------- The claims ---------- *)
+
+let complement file = truth file (objective file "complement")
+
+let question file number =
+  let g = graph file and own name = Printf.sprintf "claims.%d.%s" number name in
+  let policy = match text file (own "policy") with
+    | "free" -> None
+    | "randomised" ->
+      let weight = floats file (own "weight") in
+      Some (fun _ s ->
+        let weights = from_to (span g.choice_start s) (fun c -> exact (weight.get c)) in
+        Checker.Mix (List.map (fun w -> Q.div w (sum weights)) weights))
+    | _ ->
+      (* [earlier] has rows (step, state, choice), steps falling: until that step another choice than [choice] *)
+      let choice = ints file (own "choice") and changes = Hashtbl.create 16 in
+      if there file (own "earlier") then begin
+        let rows = ints file (own "earlier") in
+        for i = 0 to rows.size / 3 - 1 do
+          Hashtbl.add changes (rows.get (3 * i + 1)) (rows.get (3 * i), rows.get (3 * i + 2))
+        done
+      end;
+      Some (fun step s ->
+        let c = match List.find_opt (fun (until, _) -> until >= step) (Hashtbl.find_all changes s) with
+          | Some (_, c) -> c | None -> choice.get s in
+        Checker.Only (c - g.choice_start.get s)) in
+  { Checker.agent_max = text file (objective file "agent") = "MAX"; policy;
+    nature_is = (match text file (objective file "nature") with "MAX" -> Some true | "MIN" -> Some false | _ -> None) }
+
+let bounds file number =
+  let own name = real file (Printf.sprintf "claims.%d.%s" number name) in
+  own "lower", own "upper"
+
+(* ---------- Parameters and data ---------- *)
+
+let is_over_domain file = not (missing file "problem.domain")
+
+(* Bounds of parameters, then rows a·θ ≤ b; an equality is two. *)
+let domain file =
+  let own name = "problem.domain." ^ name in
+  let read name = Array.of_list (List.map rational (lines file (own name))) in
+  let lower = read "lower" and upper = read "upper" and coefficient = read "coefficient" and bound = read "bound" in
+  let equal = truths file (own "is_equality") and size = Array.length lower in
+  List.concat (List.init size (fun i ->
+    [ [ Q.one, [ i, 1 ]; Q.neg lower.(i), [] ]; [ Q.minus_one, [ i, 1 ]; upper.(i), [] ] ]))
+  @ List.concat (List.init (Array.length bound) (fun r ->
+    let row sign = (Q.mul sign bound.(r), [])
+      :: List.init size (fun i -> Q.neg (Q.mul sign coefficient.(r * size + i)), [ i, 1 ]) in
+    if equal.get r then [ row Q.one; row Q.minus_one ] else [ row Q.one ]))
+
+let polynomials file = Array.of_list (List.map polynomial (lines file "problem.polynomial"))
+let model file =
+  let g = graph file and earned = reward file and expression = ints file "problem.expression" in
+  let polys = polynomials file in
+  let choice c = { Checker.gains = earned c; outcomes = from_to (span g.transition_start c) (fun t ->
+    { Checker.goes = g.successor.get t; expr = expression.get t }) } in
+  if not (missing file "problem.assumed_support") then not_covered "assumed supports of learned models";
+  if there file "problem.denominator" then not_covered "quotients of parameters";
+  { Checker.shape = shape file; table = (fun s -> from_to (span g.choice_start s) choice);
+    polys = (fun e -> polys.(e)); domain = domain file; least = (fun _ -> Q.zero) }
+
+let has_data file = not (missing file "problem.data")
+let delta file = exact (real file "problem.data.delta")
+let shared_by file = text file "problem.data.shared_by"
+
+(* How often each outcome was seen, by state, choice and outcome. *)
+let counts file =
+  let g = graph file and seen = Array.make (ints file "problem.graph.successor").size 0 in
+  let which = ints file "problem.data.batch_transition" and times = ints file "problem.data.batch_count" in
+  for i = 0 to which.size - 1 do seen.(which.get i) <- seen.(which.get i) + times.get i done;
+  fun s i j -> seen.(g.transition_start.get (g.choice_start.get s + i) + j)
+
+(* Which theorem speaks of data that came like these. *)
+let is_fixed file =
+  let own name = "problem.data." ^ name in
+  let stated = if there file (own "stated") then let v = ints file (own "stated") in List.init v.size v.get else [] in
+  demand (not (truth file (own "censored")) && not (List.mem 1 stated) && not (List.mem 2 stated))
+    "the data were not collected as the guarantee needs: it would be nominal";
+  match text file (own "method") with
+  | "beta-binomial" -> false
+  | "clopper-pearson" ->
+    if text file (own "design") <> "generative-fixed" then not_covered "Clopper and Pearson without a fixed plan";
+    true
+  | other -> not_covered ("the method " ^ other)

@@ -1,0 +1,55 @@
+(* BELIEVED. SHA-256 (FIPS 180-4) of the concatenation of texts; words of 32 bits in OCaml's integers of 63. *)
+
+let primes =
+  let rec from n known count = if count = 64 then List.rev known
+    else if List.exists (fun p -> n mod p = 0) known then from (n + 1) known count else from (n + 1) (n :: known) (count + 1) in
+  Array.of_list (from 2 [] 0)
+(* The first 32 bits of the fraction of a root of an integer. *)
+let fraction power n = Z.to_int (Z.extract (Z.root (Z.shift_left (Z.of_int n) (32 * power)) power) 0 32)
+let k = Array.map (fraction 3) primes
+let start = Array.map (fraction 2) (Array.sub primes 0 8)
+let mask = 0xffffffff
+let twice x = x lor (x lsl 32) (* turned right by n: its bits from n on *)
+
+let block h w text first =
+  for i = 0 to 15 do w.(i) <- Int32.to_int (String.get_int32_be text (first + 4 * i)) land mask done;
+  for i = 16 to 63 do
+    let x = w.(i - 15) and y = w.(i - 2) in
+    let xx = twice x and yy = twice y in
+    let s0 = (xx lsr 7) lxor (xx lsr 18) lxor (x lsr 3) and s1 = (yy lsr 17) lxor (yy lsr 19) lxor (y lsr 10) in
+    w.(i) <- (w.(i - 16) + (s0 land mask) + w.(i - 7) + (s1 land mask)) land mask
+  done;
+  let rec round i a b c d e f g hh =
+    if i = 64 then List.iteri (fun j v -> h.(j) <- (h.(j) + v) land mask) [ a; b; c; d; e; f; g; hh ]
+    else begin
+      let ee = twice e and aa = twice a in
+      let s1 = ((ee lsr 6) lxor (ee lsr 11) lxor (ee lsr 25)) land mask and choice = g lxor (e land (f lxor g)) in
+      let t1 = hh + s1 + choice + k.(i) + w.(i) in
+      let s0 = ((aa lsr 2) lxor (aa lsr 13) lxor (aa lsr 22)) land mask and most = (a land b) lor (c land (a lor b)) in
+      round (i + 1) ((t1 + s0 + most) land mask) a b c ((d + t1) land mask) e f g
+    end in
+  round 0 h.(0) h.(1) h.(2) h.(3) h.(4) h.(5) h.(6) h.(7)
+
+let hex texts =
+  let h = Array.copy start and w = Array.make 64 0 and rest = Buffer.create 128 and total = ref 0 in
+  let feed text =
+    let n = String.length text and from = ref 0 in
+    total := !total + n;
+    if Buffer.length rest > 0 then begin
+      from := min n (64 - Buffer.length rest);
+      Buffer.add_substring rest text 0 !from;
+      if Buffer.length rest = 64 then (block h w (Buffer.contents rest) 0; Buffer.clear rest)
+    end;
+    while n - !from >= 64 do block h w text !from; from := !from + 64 done;
+    if n > !from then Buffer.add_substring rest text !from (n - !from) in
+  List.iter feed texts;
+  let bits = 8 * !total and zeros = (119 - (!total mod 64)) mod 64 in
+  feed ("\x80" ^ String.make zeros '\000' ^ String.init 8 (fun i -> Char.chr ((bits lsr (56 - 8 * i)) land 255)));
+  String.concat "" (List.map (Printf.sprintf "%08x") (Array.to_list h))
+
+(* Of the members of a file, each with its name and length. *)
+let digest members =
+  let names = List.sort compare (List.of_seq (Hashtbl.to_seq_keys members)) in
+  hex (List.concat_map (fun name ->
+    let content = Hashtbl.find members name in
+    [ Printf.sprintf "%s\n%d\n" name (String.length content); content ]) names)

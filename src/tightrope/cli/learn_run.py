@@ -8,6 +8,7 @@ the value.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Collection, Sequence
@@ -147,6 +148,14 @@ class TimedLogFacts(msgspec.Struct, frozen=True):
     read_as: list[str]
 
 
+class RateFinding(msgspec.Struct, frozen=True):
+    """What a rate seems to depend on, in words and by a short name, and the evidence for it."""
+
+    what: str
+    feature: str
+    e_value: Real
+
+
 class RateAnswer(msgspec.Struct, kw_only=True, frozen=True):
     """`learn` for a chain in continuous time: it has no choices, so both intervals are that of its value."""
 
@@ -161,6 +170,7 @@ class RateAnswer(msgspec.Struct, kw_only=True, frozen=True):
     robust_policy: Interval | None
     widths: WidthFacts | None
     rates: list[RateFacts]
+    findings: list[RateFinding]
     ledger: LedgerFacts
     status: str
     notes: list[str]
@@ -709,9 +719,13 @@ def rate_answer(loaded: LoadedModel | TimedModel, result: RateResult) -> RateAns
             RateFacts(text, low, high, k, t, k / t if t > 0 else None)
             for text, low, high, k, t in result.rates
         ],
+        findings=[
+            RateFinding(one.text, one.feature, math.exp(min(one.log_e_value, 700.0)))
+            for one in (() if result.fit is None else result.fit.findings)
+        ],
         ledger=result.ledger.record(),
         status="empty" if result.value is None else "limit" if result.value.missed else CLOSE,
-        notes=[] if result.value is None else list(result.value.notes),
+        notes=[*([] if result.value is None else result.value.notes), f"constant rates {result.fit_text}"],
         data=TimedLogFacts(
             result.data.rows,
             result.data.episodes,

@@ -402,13 +402,13 @@ def read_rows(plan: ReadPlan, model_hash: str, in_time: bool, strict: bool = Fal
         order = order[np.argsort(time[order], kind="stable")]
     left_out, order = max(0, len(order) - MOST), order[:MOST]
     place, transition, episode, time = (part[order] for part in (place, transition, episode, time))
-    beside, begins = _Beside(plan), gathering.strands.begun
+    beside, begins = BesideColumns(plan), gathering.strands.begun
     over = np.zeros(begins, dtype=np.bool_)
     over[_flat(gathering.closed)] = True
     where, which = map(_flat, gathering.flagged)
     over[which[~beside.truncated[beside.index(where)]]] = True
     number, numbers = _number(episode, begins)
-    columns = {name: one.column(beside.index(place)) for name, one in beside.codings.items()}
+    columns = beside.columns(place, len(number))
     excluded = []
     for here, one in gathering.excluded:
         rises, at = (time, one.time) if has_time and in_time else (np.maximum.accumulate(place), here)
@@ -420,15 +420,10 @@ def read_rows(plan: ReadPlan, model_hash: str, in_time: bool, strict: bool = Fal
         over[number],
         model_hash,
         _clock(time, plan.time_kind) if has_time else None,
-        {name: one for name, one in columns.items() if name not in beside.names or _names_more(one, number)},
+        columns,
         tuple(sorted(excluded, key=lambda one: one.row)) if not left_out else (),
         left_out,
     )
-
-
-def _names_more(column: LogColumn, number: OffsetArray) -> bool:
-    """Whether the names of episodes are those of units with several episodes."""
-    return len(column.labels) < len(number)
 
 
 def _ragged(plan: ReadPlan) -> Callable[[], None] | None:
@@ -469,8 +464,11 @@ def _clock(time: OffsetArray, kind: TimeKind | None) -> FloatArray:
     return clock / 1e9 if kind is TimeKind.DATE else clock
 
 
-class _Beside:
-    """What columns without a role say, of all rows of all tables in their order; names of episodes, too."""
+class BesideColumns:
+    """What columns without a role say, of all rows of all tables in their order; names of episodes, too.
+
+    Only the tables of the plan, and what their columns mean, are looked at.
+    """
 
     def __init__(self, plan: ReadPlan):
         self.names = {columns.roles[EPISODE] for columns in plan.columns if EPISODE in columns.roles}
@@ -504,6 +502,16 @@ class _Beside:
         """Where rows stand among all of all tables, by their places."""
         result: OffsetArray = self._first[place >> 40] + (place & ((1 << 40) - 1)) - 1
         return result
+
+    def columns(self, place: OffsetArray, episodes: int) -> dict[str, LogColumn]:
+        """What rows hold; names of episodes only where some have several of so many episodes."""
+        index = self.index(place)
+        columns = {name: coding.column(index) for name, coding in self.codings.items()}
+        return {
+            name: column
+            for name, column in columns.items()
+            if name not in self.names or len(column.labels) < episodes
+        }
 
 
 class HeldEpisodes:

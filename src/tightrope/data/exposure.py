@@ -32,10 +32,11 @@ again, which says that nothing was seen.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -52,6 +53,7 @@ from tightrope.data.columns import (
     TERMINATED,
     TIME,
     TRUNCATED,
+    WATCHED_UNTIL,
     ColumnFinder,
     RowColumns,
     StateForm,
@@ -63,6 +65,7 @@ from tightrope.data.columns import (
 from tightrope.data.design import ENDS, KNOWN_ENDS, absorbing_states
 from tightrope.data.model_index import ModelIndex
 from tightrope.data.read_options import COMPLETE, LogReadOptions
+from tightrope.data.read_plan import ReadPlan
 from tightrope.data.row_validation import RowValidation
 from tightrope.data.rows import RowDecoder, TimeFormat, parse_maps, time_format_of
 from tightrope.errors import InputError, Location, check_keywords, check_number, describe
@@ -78,6 +81,8 @@ from tightrope.verdict import Assumed, Kept
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tightrope.data.episode_log import LogColumn
+
 DURATION = "duration"
 
 DISCRETE_WORDS = (
@@ -91,6 +96,26 @@ DISCRETE_WORDS = (
     "gaps",
 )
 """Options of `LogReadOptions` that say nothing about a log in continuous time."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pieces(Record):
+    """Stretches of time in one state, one per row: how long, and the transition at the end (−1: none).
+
+    `since_entry` and `since_start` are the times that had passed in the state and in the episode when it
+    began, `clock` the log's time then (None where there is none), `before` the state that was left for this
+    one (−1: none).
+    """
+
+    state: OffsetArray
+    duration: FloatArray
+    transition: OffsetArray
+    episode: OffsetArray
+    since_entry: FloatArray
+    since_start: FloatArray
+    before: OffsetArray
+    clock: FloatArray | None
+    columns: Mapping[str, LogColumn]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,6 +138,11 @@ class Exposure(Record):
     read_as: str
     files: tuple[str, ...] = field(default=())
     ends: Assumed = KNOWN_ENDS
+    pieces: Callable[[], Pieces] | None = field(default=None, compare=False, repr=False)
+    """The rows themselves, where they are at hand."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "pieces": None}
 
     def __post_init__(self) -> None:
         freeze_fields(self)
@@ -189,7 +219,8 @@ def exposure_of(data: Any, structure: Structure, options: LogReadOptions) -> Exp
         text += f"; values mapped: {role}: {value_map.text}"
     files = tuple(table.path for table in tables)
     about = (counter.jumps, counter.waited, counter.rows, counter.episodes, counter.censored, text, files)
-    return Exposure(*about, KNOWN_ENDS if is_own else ends)
+    plan = ReadPlan(structure, tuple(tables), [form.all_columns for form in forms])
+    return Exposure(*about, KNOWN_ENDS if is_own else ends, partial(counter.pieces, plan))
 
 
 @dataclass(frozen=True)
@@ -206,6 +237,12 @@ class _Form:
     def names(self) -> tuple[str, ...]:
         until = [] if self.until is None else [self.until]
         return tuple(dict.fromkeys((self.clock, *self.columns.names, *until)))
+
+    @property
+    def all_columns(self) -> RowColumns:
+        """Every column that has a role, the clock and the ends of watching among them."""
+        clocks = {TIME: self.clock, **({} if self.until is None else {WATCHED_UNTIL: self.until})}
+        return replace(self.columns, roles={**self.columns.roles, **clocks})
 
     @property
     def text(self) -> str:
@@ -351,6 +388,8 @@ class _ExposureCounter:
         self._absorbing = absorbing_states(structure)
         self._tables: list[DataTable] = []
         self._parts: list[_TimedLog] = []
+        self._rows: tuple[_TimedLog, BoolArray, FloatArray, OffsetArray] | None = None
+        """Rows by episode, whether each goes on in the next one, how long each lasted, and what ended it."""
 
     @property
     def waited(self) -> FloatArray:
@@ -470,6 +509,7 @@ class _ExposureCounter:
             log, same = self._check_times(log, same)
         else:
             same &= ~apart
+        self._parts = []
         self._count(form, log, same)
         last = np.flatnonzero(np.r_[~same, True])
         self.episodes = len(last)
@@ -525,6 +565,8 @@ class _ExposureCounter:
                 message = f"an episode goes on at {log.clock[row]:g}, after it was watched"
                 raise self._wrong(log, row, message)
             self._wait(log.state[open_], end - log.clock[open_])
+            assert self._rows is not None
+            self._rows[2][open_] = end - log.clock[open_]
             self.censored += len(open_)
             return ends
         if not len(open_):
@@ -562,6 +604,31 @@ class _ExposureCounter:
             hint = "every change of the state has a row of its own; is the log of this model, and complete?"
             raise self._wrong(log, row, f"the model has no transition from {states}", hint)
         np.add.at(self.jumps, transition, 1)
+        lasted = (
+            np.r_[np.where(follows, np.diff(log.clock), 0.0), 0.0] if form.kind == TIME else log.clock.copy()
+        )
+        ended_by = np.full(len(log.clock), -1, dtype=np.int64)
+        ended_by[:-1][moved] = transition
+        self._rows = (log, np.r_[follows, False], lasted, ended_by)
+        self._has_clock = form.kind == TIME
+
+    def pieces(self, plan: ReadPlan) -> Pieces:
+        """All stretches of time, in the order of episodes."""
+        from tightrope.data.episode_log import BesideColumns
+
+        assert self._rows is not None
+        log, goes_on, lasted, ended_by = self._rows
+        begins = np.r_[True, ~goes_on[:-1]]
+        enters = begins | np.r_[True, log.state[1:] != log.state[:-1]]
+        rows = np.arange(len(begins))
+        entry, start = (np.maximum.accumulate(np.where(mark, rows, 0)) for mark in (enters, begins))
+        passed = np.r_[0.0, np.cumsum(lasted)[:-1]]
+        before = np.where(begins[entry], -1, log.state[np.maximum(entry - 1, 0)])
+        episode = np.cumsum(begins) - 1
+        columns = BesideColumns(plan).columns((log.source << 40) + log.number, int(episode[-1]) + 1)
+        since = (passed - passed[entry], passed - passed[start])
+        clock = log.clock if self._has_clock else None
+        return Pieces(log.state, lasted, ended_by, episode, *since, before, clock, columns)
 
     def _locate(self, source: OffsetArray, target: OffsetArray) -> OffsetArray:
         """The transition between two states, −1 where there is none."""

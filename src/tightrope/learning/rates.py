@@ -4,7 +4,8 @@ Exposures and jumps give an interval for every unknown rate (`statistics.rates`)
 of the parameters (`region.rate_box`), or the likelihood of all rates together gives the region and that the
 intervals (`region.rate_likelihood`). The region gives an interval chain, and the interval chain bounds on the
 value (`logic.timed`). A chain has no choices, so there is no policy to find: what comes out is
-certified bounds on the value that the chain has.
+certified bounds on the value that the chain has. That rates are constant is tested on the same log at a level
+of its own (`monitoring.rate_fit`); where it is refuted, the result is contradicted.
 """
 
 from __future__ import annotations
@@ -21,12 +22,16 @@ import numpy as np
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.exposure import Exposure, read_exposure
 from tightrope.errors import InputError, check_number
+from tightrope.io.results import power_text
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.pipeline import Progress
 from tightrope.learning.result import rests_on
 from tightrope.logic.timed import RateBounds, bound_over_rates, value_operator
 from tightrope.model.continuous import IntervalCTMC, ParametricCTMC
 from tightrope.model.policy import PolicyGiven
+from tightrope.monitoring.examination import Examination
+from tightrope.monitoring.model_fit import ALPHA
+from tightrope.monitoring.rate_fit import examine_rates
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import interval_text
@@ -73,6 +78,8 @@ class RateResult(Record):
     value: RateBounds | None
     ledger: ConfidenceBudget
     seconds: Mapping[str, float] = field(compare=False)
+    fit: Examination | None = field(default=None, repr=False)
+    """Whether the log bears out that rates are constant (`tightrope.monitoring.rate_fit`)."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seconds", MappingProxyType(dict(self.seconds)))
@@ -83,6 +90,8 @@ class RateResult(Record):
         assumed = rests_on(self.ledger, LearnOptions(), None)
         if self.value is None:
             return Worth.of(assumed, contradicted=EMPTY)
+        if self.fit is not None and self.fit.alarm:
+            return Worth.of(assumed, contradicted=f"a rate is not constant: {self.fit.findings[0].text}")
         return Worth.of(assumed, limit="; ".join(self.value.missed) or None)
 
     def headline(self) -> str:
@@ -105,9 +114,20 @@ class RateResult(Record):
         return [
             ("asked", self.question),
             ("verdict", self.headline()),
+            *([] if self.fit is None else [("constant rates", self.fit_text)]),
             *rates,
             *(("ledger", line) for line in self.ledger.lines),
         ]
+
+    @property
+    def fit_text(self) -> str:
+        """The evidence against constant rates, in a line."""
+        fit = self.fit
+        if fit is None or not fit.findings:
+            return "not tested: the log's rows are not at hand"
+        word = "refuted" if fit.alarm else "not refuted"
+        sure = f"constant rates reach {1.0 / fit.alpha:,.0f} with probability at most {fit.alpha:g}"
+        return f"{word}: e-value {power_text(fit.log_e_value)} ({sure})"
 
     @property
     def rates(self) -> list[tuple[str, float, float, int, float]]:
@@ -139,14 +159,18 @@ class RateChain:
         assert isinstance(model, ParametricCTMC)
         events, region, ledger = _estimate(model, self.exposure, self.delta, self.kind)
         learned = time.perf_counter()
+        fit = examine_rates(model, self.exposure, alpha=ALPHA)
+        tested = time.perf_counter()
         chain = None if region.is_empty else interval_chain(model, events, region)
         value = None if chain is None else bound_over_rates(chain, query, SolveOptions(options.precision))
         seconds = {
             "read": self.reading,
             "statistics": learned - begin,
-            "solve": time.perf_counter() - learned,
+            "fit": tested - learned,
+            "solve": time.perf_counter() - tested,
         }
-        return RateResult(query.text, model, self.exposure, events, region, chain, value, ledger, seconds)
+        about = (query.text, model, self.exposure, events, region, chain, value, ledger)
+        return RateResult(*about, seconds, fit)
 
 
 class UnknownRates:

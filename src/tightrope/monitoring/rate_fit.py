@@ -1,0 +1,400 @@
+"""Are the rates of a chain in continuous time constant: what the log says against that, feature by feature.
+
+Transition t of state s happens, under the model, with one intensity λ whenever the chain is in s. For any
+feature whose value v is known at every moment (how long ago s was entered, the state before, a column of the
+log, …) let K_v count t while the feature is v, and T_v be the time spent in s then. For a measure π on rates
+that is fixed in advance
+
+    E_t = ∫ Π_v q_v^K_v e^(−q_v T_v) dπ(q) / max over λ of λ^K e^(−λT),      K = Σ K_v, T = Σ T_v,
+
+is at most a non-negative martingale that begins at 1 (`tightrope.statistics.rates`), whenever one looks:
+exposures count until observation ends, which may depend on all that was seen before. It depends on totals
+alone, so it holds whatever the order in which episodes are read. No two transitions happen at once, so bets
+on all of them multiply, and one need not pay for every transition (METHODS 13): with S transitions
+½ Π(1 − 1/S + E_t/S) + ½ Π(½ + E_t/2). The same is done with all transitions of a state together, which sees
+what makes sojourns shorter or longer; each of the two has half of the weight. All features share one budget.
+
+π has two parts. *Shrinkage*: the q_v are independent, Gamma with mean m and shape c = 1, 8, 64 or 512, m on a
+lattice in log m; of the sum over the lattice some terms near the data are taken, and leaving out terms only
+makes it smaller. *Tilts*, for features that are times: q_v = λ·(v/u)^e with some exponents e, λ Gamma:
+rates that rise or fall as Weibull's do. Times are cut into bins whose ends are fixed in advance, each √2
+times the one before, and pairs of these for the shrinkage.
+
+What a state before, a column and an episode say is tested in the same way; and whether transitions that share
+one unknown rate have the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.special import gammaln, logsumexp
+
+from tightrope.data.exposure import Exposure, Pieces
+from tightrope.io.results import power_text
+from tightrope.model.continuous import ParametricCTMC
+from tightrope.model.ranges import ranges_over_box
+from tightrope.monitoring.examination import Examination, Finding
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.statistics.rates import SHAPE, RateClasses, texts_of
+
+SHAPES = (1.0, 8.0, 64.0, 512.0)
+STEPS = (0.4, 0.02)
+"""Of the two lattices of mean rates, in logarithms."""
+
+NEAR = (0, 1, -1, 3, -3)
+TILTS = (-0.5, -0.25, 0.25, 0.5, 1.0, 2.0)
+LOWEST, HIGHEST = -24, 40
+"""The first and the last bin of times, by powers of √2 of the unit."""
+
+MOST_VALUES = 64
+LISTED = 3
+
+WORDS = {
+    "since-entry": "the time since the state was entered",
+    "since-start": "the time since the episode began",
+    "clock": "when it happens",
+    "prev": "the state before",
+    "unit:episode": "the episode",
+    "tie": "the transition, though the model says that they share one rate",
+}
+
+
+def examine_rates(model: ParametricCTMC, exposure: Exposure, *, alpha: float) -> Examination:
+    """Test what the rates of a chain could depend on; where the rows are gone, only what totals show.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(lam=(0.01, 10))
+    >>> (lam,) = parameters.symbols()
+    >>> model = tr.build_ctmc_from_rows([(0, {1: lam}), (1, {0: 1})], parameters)
+    >>> log = tr.simulate_times(model.instantiate(lam=2), 40, seed=1, time=50)
+    >>> examine_rates(model, tr.read_exposure(log, model), alpha=0.01).alarm
+    False
+    """
+    test = _RateTest(model, exposure)
+    found = [(name, *test.evidence(cells)) for name, cells in test.features()]
+    if (tied := test.ties()) is not None:
+        found.append(("tie", *tied))
+    weight = -math.log(max(len(found), 1))
+    findings = []
+    for name, log_e, worst in found:
+        words = WORDS.get(name) or f"the column {name.partition(':')[2]}"
+        text = f"{worst.text} depends on {words} (e-value {power_text(log_e)}): {worst.shown}"
+        contexts = (worst.state,) if worst.state >= 0 else ()
+        findings.append(
+            Finding("rate", name, text, log_e, contexts=contexts, effect=worst.effect, log_weight=weight)
+        )
+    findings.sort(key=lambda one: -one.log_e_value)
+    total = float(logsumexp([one.weighed for one in findings])) if findings else 0.0
+    alarm = total >= math.log(1.0 / alpha)
+    rows = exposure.rows
+    return Examination(tuple(findings), max(total, -700.0), alpha, alarm, rows if alarm else None, rows)
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Events and exposures of transitions where a feature has a value; `times` are the middles of bins."""
+
+    transition: OffsetArray
+    value: OffsetArray
+    events: FloatArray
+    exposure: FloatArray
+    names: tuple[str, ...]
+    times: FloatArray | None = None
+
+    def grouped(self, group: OffsetArray) -> _Cells:
+        """The events of several transitions together, over the exposure that they share."""
+        key = group[self.transition] * (int(self.value.max(initial=0)) + 1) + self.value
+        _, first, which = np.unique(key, return_index=True, return_inverse=True)
+        return replace(
+            self,
+            transition=group[self.transition[first]],
+            value=self.value[first],
+            events=np.bincount(which, weights=self.events, minlength=len(first)),
+            exposure=self.exposure[first],
+        )
+
+    def paired(self) -> _Cells:
+        """Bins of times, two by two."""
+        if self.times is None:
+            return self
+        key = self.transition * (1 << 20) + self.value // 2
+        _, first, which = np.unique(key, return_index=True, return_inverse=True)
+        sums = [np.bincount(which, weights=x, minlength=len(first)) for x in (self.events, self.exposure)]
+        return replace(
+            self,
+            transition=self.transition[first],
+            value=self.value[first] // 2,
+            events=sums[0],
+            exposure=sums[1],
+        )
+
+
+@dataclass(frozen=True)
+class _Worst:
+    """The unit that shows a feature most."""
+
+    state: int
+    text: str
+    shown: str
+    effect: float
+
+
+@dataclass(frozen=True)
+class _Units:
+    """What is bet on at a time, with the range of its rate over the domain and a rate in the middle."""
+
+    low: FloatArray
+    high: FloatArray
+    middle: FloatArray
+    is_there: BoolArray
+
+    def log_e(self, cells: _Cells) -> FloatArray:
+        """The evidence of each unit."""
+        size = len(self.low)
+        events = np.bincount(cells.transition, weights=cells.events, minlength=size)
+        exposure = np.bincount(cells.transition, weights=cells.exposure, minlength=size)
+        best = np.clip(events / np.maximum(exposure, 1e-300), self.low, self.high)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            null = np.where(events > 0, events * np.log(best), 0.0) - best * exposure
+        bet = self._shrunk(cells.paired(), events, exposure)
+        if cells.times is not None:
+            bet = np.logaddexp(bet, self._tilted(cells, events)) - math.log(2.0)
+        seen = self.is_there & (exposure > 0.0)
+        return np.where(seen, bet - np.where(seen, null, 0.0), 0.0)
+
+    def _shrunk(self, cells: _Cells, events: FloatArray, exposure: FloatArray) -> FloatArray:
+        unit, size = cells.transition, len(events)
+        rate = np.maximum(events, 0.5) / np.maximum(exposure, 1e-300)
+        terms = []
+        for shape in SHAPES:
+            counted = gammaln(shape + cells.events) - gammaln(shape)
+            for step in STEPS:
+                nearest = np.rint(np.log(rate / self.middle) / step)
+                for offset in NEAR:
+                    place = np.abs(nearest + offset)
+                    scale = shape / (self.middle * np.exp(step * (nearest + offset)))
+                    log_q = counted - cells.events * np.log(scale[unit] + cells.exposure)
+                    log_q -= shape * np.log1p(cells.exposure / scale[unit])
+                    total = np.bincount(unit, weights=log_q, minlength=size)
+                    terms.append(total - math.log(1.5) - np.log((place + 1.0) * (place + 2.0)))
+        result: FloatArray = logsumexp(terms, axis=0) - math.log(len(SHAPES) * len(STEPS))
+        return result
+
+    def _tilted(self, cells: _Cells, events: FloatArray) -> FloatArray:
+        assert cells.times is not None
+        unit, size = cells.transition, len(events)
+        place = np.log(cells.times)[cells.value]
+        terms = []
+        for exponent in TILTS:
+            weighed = np.bincount(unit, weights=np.exp(exponent * place) * cells.exposure, minlength=size)
+            gained = exponent * np.bincount(unit, weights=place * cells.events, minlength=size)
+            scale = SHAPE / self.middle
+            log_q = gammaln(SHAPE + events) - gammaln(SHAPE) - events * np.log(scale + weighed)
+            terms.append(gained + log_q - SHAPE * np.log1p(weighed / scale))
+        result: FloatArray = logsumexp(terms, axis=0) - math.log(len(TILTS))
+        return result
+
+    def combined(self, log_e: FloatArray) -> float:
+        """Bets on all units together, without paying for each."""
+        each, size = log_e[self.is_there], int(self.is_there.sum())
+        if not size:
+            return 0.0
+        few = np.logaddexp(math.log1p(-1.0 / size), each - math.log(size)) if size > 1 else each
+        half = np.logaddexp(0.0, each) - math.log(2.0)
+        return float(np.logaddexp(few.sum(), half.sum()) - math.log(2.0))
+
+
+class _RateTest:
+    """The transitions of a model with what a log says of them."""
+
+    def __init__(self, model: ParametricCTMC, exposure: Exposure):
+        self.model, self.exposure = model, exposure
+        structure = model.structure
+        self.owner = structure.choice_state[structure.transition_choice].astype(np.int64)
+        moves = model.successor != self.owner
+        low, high = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)
+        low, high = np.maximum(low, 0.0)[model.expression], np.maximum(high, 0.0)[model.expression]
+        self.transitions = _units(low * (1 - 1e-12), high * (1 + 1e-12), moves)
+        sums = [np.bincount(self.owner[moves], weights=x[moves], minlength=model.states) for x in (low, high)]
+        exits = np.bincount(self.owner[moves], minlength=model.states)
+        self.states = _units(sums[0] * (1 - 1e-12), sums[1] * (1 + 1e-12), exits > 0)
+        self.has_races = bool((exits > 1).any())
+
+    @cached_property
+    def pieces(self) -> Pieces | None:
+        return None if self.exposure.pieces is None else self.exposure.pieces()
+
+    def features(self) -> Iterator[tuple[str, _Cells]]:
+        """The features that the log has, with events and exposures by their values."""
+        pieces, middle = self.pieces, self.states.middle[self.states.is_there]
+        unit = 1.0 / float(np.median(middle)) if len(middle) else 1.0
+        if pieces is None:
+            return
+        yield "since-entry", self._by_time(pieces.since_entry, unit)
+        yield "since-start", self._by_time(pieces.since_start, unit)
+        name = self.model.structure.state_name
+        names = tuple(f"from {name(state)}" for state in range(self.model.states))
+        yield "prev", self._by_code(pieces.before, (*names, "at the start"))
+        if int(pieces.episode[-1]) > 0:
+            yield "unit:episode", self._by_code(pieces.episode, ())
+            if pieces.clock is not None:
+                yield "clock", self._by_time(pieces.clock - pieces.clock.min(), unit)
+        for column, held in pieces.columns.items():
+            code = held.code.astype(np.int64)
+            if len(held.labels) > MOST_VALUES and held.values is not None:
+                code, labels = _binned(held.values)
+            else:
+                labels = held.labels
+            yield f"column:{column}", self._by_code(code, (*labels, "missing"))
+
+    def _name(self, transition: int) -> str:
+        name = self.model.structure.state_name
+        return f"{name(int(self.owner[transition]))} to {name(int(self.model.successor[transition]))}"
+
+    def ties(self) -> tuple[float, _Worst] | None:
+        """Whether transitions whose rates are multiples of one unknown rate have it in common."""
+        model, structure = self.model, self.model.structure
+        classes = RateClasses.of(model)
+        number = classes.of_expression[model.expression].astype(np.int64)
+        factor = np.array([float(one) for one in classes.factor])[model.expression]
+        shared = np.flatnonzero(self.transitions.is_there & (number >= 0) & (factor > 0.0))
+        number, factor = number[shared], factor[shared]
+        several = np.bincount(number, minlength=len(classes)) > 1
+        low, high = (np.full(len(classes), end) for end in (math.inf, 0.0))
+        np.minimum.at(low, number, self.transitions.low[shared] / factor * (1 - 1e-12))
+        np.maximum.at(high, number, self.transitions.high[shared] / factor * (1 + 1e-12))
+        names = tuple(map(self._name, range(structure.transitions)))
+        events, waited = (
+            self.exposure.jumps[shared].astype(np.float64),
+            self.exposure.waited[self.owner[shared]],
+        )
+        cells = _Cells(number, shared, events, factor * waited, names)
+        if not several.any():
+            return None
+        units = _units(np.where(several, low, 0.0), high, several)
+        log_e = units.log_e(cells)
+        worst = int(np.argmax(np.where(several, log_e, -math.inf)))
+        text = f"the rate {texts_of(classes, model.parameters.names)[worst]}"
+        return units.combined(log_e), _show(-1, text, cells, worst)
+
+    def _by_code(self, code: OffsetArray, names: tuple[str, ...]) -> _Cells:
+        pieces = self.pieces
+        assert pieces is not None
+        size = max(int(code.max(initial=0)), len(names) - 2) + 2
+        value = np.where(code < 0, size - 1, code)
+        key, which = np.unique(pieces.state * size + value, return_inverse=True)
+        waited = np.bincount(which, weights=pieces.duration, minlength=len(key))
+        ends = pieces.transition >= 0
+        jumped = pieces.transition[ends] * size + value[ends]
+        if names and len(names) < size:
+            names = (*names[:-1], *([""] * (size - len(names))), names[-1])
+        return self._cells(key, waited, jumped, size, names)
+
+    def _by_time(self, since: FloatArray, unit: float) -> _Cells:
+        pieces = self.pieces
+        assert pieces is not None
+        edges = unit * np.sqrt(2.0) ** np.arange(LOWEST, HIGHEST + 1)
+        size, until = len(edges) + 1, since + pieces.duration
+        waited = np.zeros((self.model.states, size))
+        least, most = float(since.min(initial=0.0)), float(until.max(initial=0.0))
+        for value, (low, high) in enumerate(zip([0.0, *edges], [*edges, math.inf], strict=True)):
+            if low < most and high > least:
+                here = np.minimum(until, high) - np.maximum(since, low)
+                waited[:, value] = np.bincount(
+                    pieces.state, weights=np.maximum(here, 0.0), minlength=self.model.states
+                )
+        ends = pieces.transition >= 0
+        bins = np.searchsorted(edges, until[ends], side="left")
+        key = np.flatnonzero(waited.ravel() > 0.0)
+        times = np.r_[edges[0] / 2**0.25, edges * 2**0.25] / unit
+        names = tuple(f"from {edge:.3g} on" for edge in [0.0, *edges])
+        cells = self._cells(key, waited.ravel()[key], pieces.transition[ends] * size + bins, size, names)
+        return replace(cells, times=times)
+
+    def _cells(
+        self, key: OffsetArray, waited: FloatArray, jumped: OffsetArray, size: int, names: tuple[str, ...]
+    ) -> _Cells:
+        """Exposures of states by value, shared by all their transitions, and the events of these."""
+        start = self.model.structure.transition_start[self.model.structure.choice_start[key // size]]
+        stop = self.model.structure.transition_start[self.model.structure.choice_start[key // size + 1]]
+        each = np.repeat(np.arange(len(key)), stop - start)
+        transition = np.arange(len(each)) - np.repeat(np.cumsum(stop - start) - (stop - start), stop - start)
+        transition = transition + start[each]
+        value = (key % size)[each]
+        wanted, counted = np.unique(jumped, return_counts=True)
+        cell = transition * size + value
+        order = np.argsort(cell)
+        events = np.zeros(len(cell))
+        if len(cell):
+            place = order[np.minimum(np.searchsorted(cell[order], wanted), len(cell) - 1)]
+            known = cell[place] == wanted
+            np.add.at(events, place[known], counted[known])
+        return _Cells(transition, value, events, waited[each], names)
+
+    def evidence(self, cells: _Cells) -> tuple[float, _Worst]:
+        """Of transitions, and of states with all their transitions; and what shows it most."""
+        alone = self.transitions.log_e(cells)
+        log_e = self.transitions.combined(alone)
+        worst, shown = int(np.argmax(alone)), cells
+        structure = self.model.structure
+        state = int(self.owner[worst])
+        text = f"the rate from {self._name(worst)}"
+        if self.has_races:
+            moving = self.transitions.is_there[cells.transition]
+            kept = replace(
+                cells,
+                transition=cells.transition[moving],
+                value=cells.value[moving],
+                events=cells.events[moving],
+                exposure=cells.exposure[moving],
+            )
+            together = kept.grouped(self.owner)
+            of_states = self.states.log_e(together)
+            both = self.states.combined(of_states)
+            if float(of_states.max()) > float(alone[worst]):
+                worst, shown = int(np.argmax(of_states)), together
+                state, text = worst, f"the rate of leaving {structure.state_name(worst)}"
+            log_e = float(np.logaddexp(log_e, both) - math.log(2.0))
+        return log_e, _show(state, text, shown, worst)
+
+
+def _units(low: FloatArray, high: FloatArray, is_there: BoolArray) -> _Units:
+    middle = np.where(low > 0.0, np.sqrt(low * np.minimum(high, 1e300)), np.minimum(high, 1e300) / 100.0)
+    return _Units(low, high, np.maximum(middle, 1e-300), is_there)
+
+
+def _show(state: int, text: str, cells: _Cells, unit: int) -> _Worst:
+    """The values with the most events and what the rate is there, against all."""
+    cells = cells.paired()
+    own = cells.transition == unit
+    value, events, exposure = cells.value[own], cells.events[own], cells.exposure[own]
+    pooled = events.sum() / max(exposure.sum(), 1e-300)
+    surprise = np.abs(events - pooled * exposure) / np.sqrt(np.maximum(pooled * exposure, 1.0))
+    order = np.sort(np.argsort(-surprise, kind="stable")[:LISTED])
+    parts = []
+    for i in order.tolist():
+        number = int(value[i]) * (2 if cells.times is not None else 1)
+        name = cells.names[number] if number < len(cells.names) else f"number {number}"
+        parts.append(
+            f"{name} {events[i] / max(exposure[i], 1e-300):.3g} ({int(events[i]):,} in {exposure[i]:.4g})"
+        )
+    effect = float(np.abs(events - pooled * exposure).sum() / max(2.0 * events.sum(), 1.0))
+    return _Worst(state, text, f"{', '.join(parts)}, against {pooled:.3g}", effect)
+
+
+def _binned(values: FloatArray) -> tuple[OffsetArray, tuple[str, ...]]:
+    """Numbers by their sign and size, in powers of 2; −1 where there is none."""
+    size = np.zeros(len(values))
+    there = np.isfinite(values) & (values != 0.0)
+    size[there] = np.sign(values[there]) * (np.clip(np.floor(np.log2(np.abs(values[there]))), -30, 30) + 31)
+    code = np.where(np.isfinite(values), size + 61, -1).astype(np.int64)
+    names = (
+        f"about {'-' if n < 61 else ''}{2.0 ** (abs(n - 61) - 31):.3g}" if n != 61 else "0"
+        for n in range(123)
+    )
+    return code, tuple(names)

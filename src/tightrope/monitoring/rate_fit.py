@@ -114,7 +114,7 @@ class _Cells:
             self,
             transition=group[self.transition[first]],
             value=self.value[first],
-            events=np.bincount(which, weights=self.events, minlength=len(first)),
+            events=_sums(which, self.events, len(first)),
             exposure=self.exposure[first],
         )
 
@@ -124,7 +124,7 @@ class _Cells:
             return self
         key = self.transition * (1 << 20) + self.value // 2
         _, first, which = np.unique(key, return_index=True, return_inverse=True)
-        sums = [np.bincount(which, weights=x, minlength=len(first)) for x in (self.events, self.exposure)]
+        sums = [_sums(which, x, len(first)) for x in (self.events, self.exposure)]
         return replace(
             self,
             transition=self.transition[first],
@@ -156,9 +156,9 @@ class _Units:
     def log_e(self, cells: _Cells) -> FloatArray:
         """The evidence of each unit."""
         size = len(self.low)
-        events = np.bincount(cells.transition, weights=cells.events, minlength=size)
-        exposure = np.bincount(cells.transition, weights=cells.exposure, minlength=size)
-        best = np.clip(events / np.maximum(exposure, 1e-300), self.low, self.high)
+        events = _sums(cells.transition, cells.events, size)
+        exposure = _sums(cells.transition, cells.exposure, size)
+        best = np.clip(events / np.where(exposure > 0.0, exposure, 1.0), self.low, self.high)
         with np.errstate(divide="ignore", invalid="ignore"):
             null = np.where(events > 0, events * np.log(best), 0.0) - best * exposure
         bet = self._shrunk(cells.paired(), events, exposure)
@@ -169,7 +169,8 @@ class _Units:
 
     def _shrunk(self, cells: _Cells, events: FloatArray, exposure: FloatArray) -> FloatArray:
         unit, size = cells.transition, len(events)
-        rate = np.maximum(events, 0.5) / np.maximum(exposure, 1e-300)
+        seen = self.is_there & (exposure > 0.0)
+        rate = np.where(seen, np.maximum(events, 0.5) / np.where(seen, exposure, 1.0), self.middle)
         terms = []
         for shape in SHAPES:
             counted = gammaln(shape + cells.events) - gammaln(shape)
@@ -180,7 +181,7 @@ class _Units:
                     scale = shape / (self.middle * np.exp(step * (nearest + offset)))
                     log_q = counted - cells.events * np.log(scale[unit] + cells.exposure)
                     log_q -= shape * np.log1p(cells.exposure / scale[unit])
-                    total = np.bincount(unit, weights=log_q, minlength=size)
+                    total = _sums(unit, log_q, size)
                     terms.append(total - math.log(1.5) - np.log((place + 1.0) * (place + 2.0)))
         result: FloatArray = logsumexp(terms, axis=0) - math.log(len(SHAPES) * len(STEPS))
         return result
@@ -191,8 +192,8 @@ class _Units:
         place = np.log(cells.times)[cells.value]
         terms = []
         for exponent in TILTS:
-            weighed = np.bincount(unit, weights=np.exp(exponent * place) * cells.exposure, minlength=size)
-            gained = exponent * np.bincount(unit, weights=place * cells.events, minlength=size)
+            weighed = _sums(unit, np.exp(exponent * place) * cells.exposure, size)
+            gained = exponent * _sums(unit, place * cells.events, size)
             scale = SHAPE / self.middle
             log_q = gammaln(SHAPE + events) - gammaln(SHAPE) - events * np.log(scale + weighed)
             terms.append(gained + log_q - SHAPE * np.log1p(weighed / scale))
@@ -220,7 +221,7 @@ class _RateTest:
         low, high = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)
         low, high = np.maximum(low, 0.0)[model.expression], np.maximum(high, 0.0)[model.expression]
         self.transitions = _units(low * (1 - 1e-12), high * (1 + 1e-12), moves)
-        sums = [np.bincount(self.owner[moves], weights=x[moves], minlength=model.states) for x in (low, high)]
+        sums = [_sums(self.owner[moves], x[moves], model.states) for x in (low, high)]
         exits = np.bincount(self.owner[moves], minlength=model.states)
         self.states = _units(sums[0] * (1 - 1e-12), sums[1] * (1 + 1e-12), exits > 0)
         self.has_races = bool((exits > 1).any())
@@ -288,7 +289,7 @@ class _RateTest:
         size = max(int(code.max(initial=0)), len(names) - 2) + 2
         value = np.where(code < 0, size - 1, code)
         key, which = np.unique(pieces.state * size + value, return_inverse=True)
-        waited = np.bincount(which, weights=pieces.duration, minlength=len(key))
+        waited = _sums(which, pieces.duration, len(key))
         ends = pieces.transition >= 0
         jumped = pieces.transition[ends] * size + value[ends]
         if names and len(names) < size:
@@ -305,9 +306,7 @@ class _RateTest:
         for value, (low, high) in enumerate(zip([0.0, *edges], [*edges, math.inf], strict=True)):
             if low < most and high > least:
                 here = np.minimum(until, high) - np.maximum(since, low)
-                waited[:, value] = np.bincount(
-                    pieces.state, weights=np.maximum(here, 0.0), minlength=self.model.states
-                )
+                waited[:, value] = _sums(pieces.state, np.maximum(here, 0.0), self.model.states)
         ends = pieces.transition >= 0
         bins = np.searchsorted(edges, until[ends], side="left")
         key = np.flatnonzero(waited.ravel() > 0.0)
@@ -361,6 +360,11 @@ class _RateTest:
                 state, text = worst, f"the rate of leaving {structure.state_name(worst)}"
             log_e = float(np.logaddexp(log_e, both) - math.log(2.0))
         return log_e, _show(state, text, shown, worst)
+
+
+def _sums(group: OffsetArray, values: FloatArray, size: int) -> FloatArray:
+    """The sum of the values of every group."""
+    return np.bincount(group, weights=values, minlength=size).astype(np.float64)
 
 
 def _units(low: FloatArray, high: FloatArray, is_there: BoolArray) -> _Units:

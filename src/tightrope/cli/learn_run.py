@@ -469,7 +469,9 @@ def _warn_about(results: list[LearningResult], reading: Reading) -> None:
         warn(f"{refuted}\nhint: {hint}")
     fit = results[-1].fit
     if fit is not None and fit.misfit is not None:
-        warn(f"{fit.misfit}\nhint: {_what_to_do(fit)}")
+        from tightrope.learning.assumption_chain import what_to_do
+
+        warn(f"{fit.misfit}\nhint: {what_to_do(results[-1])}")
     for ledger in dict.fromkeys(result.ledger for result in results):
         if ledger.assumption is Assumption.NONE:
             warn(f"{ledger.method}: nothing is guaranteed, for comparison with published figures only")
@@ -483,13 +485,6 @@ def _warn_about(results: list[LearningResult], reading: Reading) -> None:
                     f"{ledger.method} assumes {ledger.assumption.value}, and the data were not collected in "
                     f"this way: the confidence is nominal\nhint: {options_that_hold(ledger)} holds for them"
                 )
-
-
-def _what_to_do(fit: ModelFit) -> str:
-    """About a model that is contradicted."""
-    if fit.suspects and fit.suspects[0].kind == "drift":
-        return "watch says when the parameters changed, and --since leaves out what came before"
-    return "--sets tied needs least of the model: that equal expressions have equal probabilities"
 
 
 def _answer(

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
 
     from tightrope.coupled.result import CoupledValue, Witness
     from tightrope.coupled.synthesis import CoupledSynthesis
+    from tightrope.learning.assumption_chain import AssumptionChain
     from tightrope.learning.breakdown import Breakdown
     from tightrope.report.policy_map import PolicyMap
 
@@ -513,6 +514,14 @@ class LearningResult(Result):
         from tightrope.learning.breakdown import breakdown
 
         return breakdown(self, threshold=threshold, rows=rows)
+
+    def assumption_chain(self, unit: str | None = None) -> AssumptionChain:
+        """The result under weaker and weaker assumptions (expressions, ties, one distribution a choice, per
+        `unit`, a column of the log), what each step costs, and which of them the data refute.
+        """
+        from tightrope.learning.assumption_chain import assumption_chain
+
+        return assumption_chain(self, unit)
 
     def save(
         self, path: str | PathLike[str], *, source: str | None = None, exports: Collection[str] = ()

@@ -1,0 +1,244 @@
+"""The assumptions that sets rest on, from the strongest to the weakest, what each step costs, and which of
+them the data refute.
+
+    expression   probabilities are the model's expressions of one parameter vector
+    tied         equal expressions have equal probabilities, whatever these are
+    untied       every choice has one distribution, whatever it is
+    per unit     every choice has one distribution in each unit: nothing is pooled across units
+
+Numbers that are written into the model are believed by all of them, and so is its graph. Each rung implies
+those below it, so what refutes one refutes all above it. A test of the whole model refutes the first rung.
+What its suspects say of the others is not taken as it is: a choice that departs from a wrong expression need
+not depart from those that it is tied to. So ties are tested by themselves (`ties_refuted`): of one event,
+
+    E = Π_c ∫ p^k_c (1 − p)^(n_c − k_c) Beta(½, ½)(dp) / sup_p p^K (1 − p)^(N − K),
+
+k_c of the n_c visits to choice c, K and N their sums, is below 1/α at all times with probability at least
+1 − α if the event has one probability at all these choices, whatever policy chose them; so is the mean over
+events. A number of the model stands in the place of the supremum where the probability is one.
+
+What to fall back on is the first rung that is not refuted: it needs no more than it has to. A bound for a unit
+that was not seen is claimed by no rung but the pooled ones: units are not assumed to be draws from anything.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import gammaln, logsumexp, xlogy
+
+from tightrope.ambiguity.sets import SetsKind
+from tightrope.errors import InputError
+from tightrope.io.results import Interval, ModelFit, power_text
+from tightrope.learning.pipeline import Pipeline
+from tightrope.monitoring.model_fit import ALPHA
+from tightrope.numerics.record import Facts, Record
+
+if TYPE_CHECKING:
+    from tightrope.data.counts import Counts
+    from tightrope.learning.result import LearningResult
+    from tightrope.model.parametric_mdp import ParametricMDP
+
+ASSUMES = {
+    "expression": "probabilities are the model's expressions of one parameter vector",
+    "tied": "equal expressions have equal probabilities, whatever these are",
+    "untied": "every choice has one distribution, whatever it is",
+    "per-unit": "every choice has one distribution in each unit",
+}
+BY_ALL = ("memory", "drift", "excluded")
+"""What the weakest rung excludes as well."""
+
+BY_POOLED = ("unit", "column")
+"""What all but the last one exclude."""
+
+MOST_UNITS = 60
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rung(Record):
+    """One assumption: the interval of the policy that is most robust under it, `cost`: what its guarantee is
+    worse by than that of the rung before; `refuted`: words, where the data refute it."""
+
+    name: str
+    interval: Interval | None
+    guarantee: float | None
+    cost: float | None
+    refuted: str | None
+
+    @property
+    def assumes(self) -> str:
+        return ASSUMES[self.name]
+
+    def _title_(self) -> str:
+        shown = "" if self.guarantee is None else f": {self.guarantee:.6g}"
+        return f"{self.name}{shown}, {'refuted' if self.refuted else 'not refuted'}"
+
+    def _facts_(self) -> Facts:
+        return [("assumes", self.assumes), *([("refuted", self.refuted)] if self.refuted else [])]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AssumptionChain(Record):
+    """The rungs, strongest first. Each guarantee holds with its own confidence, if its assumption does.
+
+    >>> import tightrope as tr
+    >>> bench = tr.benchmark("betting(5)")
+    >>> data = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).generative(1000, seed=1)
+    >>> chain = tr.learn(bench.problem, data, delta=0.01).assumption_chain()
+    >>> [rung.name for rung in chain.rungs], chain.needed.name
+    (['expression', 'tied', 'untied'], 'expression')
+    """
+
+    rungs: tuple[Rung, ...]
+
+    @property
+    def needed(self) -> Rung | None:
+        """The first rung that the data do not refute."""
+        return next((rung for rung in self.rungs if rung.refuted is None), None)
+
+    def _title_(self) -> str:
+        needed = self.needed
+        return f"AssumptionChain: {'all are refuted' if needed is None else f'{needed.name} is not refuted'}"
+
+    def _facts_(self) -> Facts:
+        return [(rung.name, rung._title_().partition(": ")[2] or rung._title_()) for rung in self.rungs]
+
+
+def refuted_rungs(model: ParametricMDP, counts: Counts, fit: ModelFit | None) -> dict[str, str]:
+    """Which rungs the data refute, each with the reason, at the level of the test of the model."""
+    alpha = ALPHA if fit is None else fit.alpha
+    found: dict[str, str] = {}
+    if fit is not None and fit.alarm:
+        level = math.log(1 / alpha)
+        sure = [one for one in fit.suspects if one.log_evidence >= level] or list(fit.suspects[:1])
+        for one in sure:
+            if one.kind in (*BY_ALL, *BY_POOLED):
+                for name in ASSUMES if one.kind in BY_ALL else ("expression", "tied", "untied"):
+                    found.setdefault(name, one.words)
+        found.setdefault("expression", sure[0].words if sure else fit.text)
+    evidence = ties_refuted(model, counts)
+    for names, (log_e, words) in evidence.items():
+        if log_e >= math.log(2 / alpha):
+            for name in names:
+                found.setdefault(name, f"{words} (e-value {power_text(log_e)})")
+    return found
+
+
+def ties_refuted(model: ParametricMDP, counts: Counts) -> dict[tuple[str, ...], tuple[float, str]]:
+    """Log e-values against ties, and against numbers of the model, with the choice that departs most; by the
+    rungs that each refutes."""
+    structure, table = model.structure, model.expressions
+    choice = np.repeat(np.arange(model.choices), np.diff(model.transition_start))
+    visits = np.bincount(choice, counts.transition, model.choices)
+    key = choice.astype(np.int64) * len(table) + model.expression
+    distinct, place, times = np.unique(key, return_inverse=True, return_counts=True)
+    seen = np.bincount(place, counts.transition, len(distinct))
+    at, of = distinct // len(table), distinct % len(table)
+    met = (visits[at] > 0) & (np.diff(model.transition_start)[at] > 1)
+    at, of, seen, times = at[met], of[met], seen[met], times[met]
+    number = visits[at]
+    mixed = gammaln(seen + 0.5) + gammaln(number - seen + 0.5) - gammaln(number + 1) - math.log(math.pi)
+    known, result = table.is_constant[of], {}
+    for fixed, names in ((False, ("expression", "tied")), (True, ("expression", "tied", "untied", "per-unit"))):
+        rows = np.flatnonzero(known == fixed)
+        if not len(rows):
+            continue
+        events, event = np.unique(of[rows] * (times.max() + 1) + times[rows], return_inverse=True)
+        total, trials = (np.bincount(event, part[rows], len(events)) for part in (seen, number))
+        share = total / trials
+        if fixed:
+            values = np.array([float(table.polynomial(int(e)).constant_term) for e in of[rows]])
+            share = np.bincount(event, values * times[rows], len(events)) / np.bincount(event)
+        own = xlogy(seen[rows], share[event]) + xlogy(number[rows] - seen[rows], 1 - share[event])
+        gain = mixed[rows] - np.where(np.isfinite(own), own, -1e300)
+        log_e = np.bincount(event, gain, len(events))
+        several = np.ones(len(events), np.bool_) if fixed else np.bincount(event) > 1
+        if not several.any():
+            continue
+        worst = int(np.argmax(np.where(several, log_e, -np.inf)))
+        members = np.flatnonzero(event == worst)
+        far = rows[members[np.argmax(gain[members])]]
+        words = f"{structure.choice_name(int(at[far]))}: {table.text(int(of[far]))} was seen {int(seen[far]):,} "
+        words += f"times in {int(number[far]):,}, " + (
+            f"and the model says {share[worst]:.4g}" if fixed else f"{share[worst]:.4g} of what it is tied to"
+        )
+        result[names] = float(logsumexp(log_e[several]) - math.log(several.sum())), words
+    return result
+
+
+def what_to_do(result: LearningResult) -> str:
+    """The hint about a model that is refuted: the first rung that is not, or what else there is to do."""
+    assert result.counts is not None
+    counts = result.counts
+    refuted = refuted_rungs(result.model, counts, result.fit)
+    suspect = result.fit.suspects[0] if result.fit is not None and result.fit.suspects else None
+    if suspect is not None and suspect.kind == "drift" and "untied" in refuted:
+        return "watch says when the parameters changed, and --since leaves out what came before"
+    rung = next(name for name in (*ASSUMES, "") if name not in refuted)
+    if rung == "untied" and result.problem.lift is not None:
+        rung = ""
+    advice = {
+        "expression": "",
+        "tied": "--sets tied needs least of what is not refuted: that equal expressions have equal probabilities",
+        "untied": "--sets untied: a tie is broken, and these sets assume no more than one distribution a choice; "
+        f"{refuted.get('tied', '')}",
+        "per-unit": "units or columns differ, and all sets pool them: doctor splits the model or the log",
+        "": "no kind of sets is without what is refuted: doctor says what is, and which amendment removes it",
+    }
+    return advice[rung] or "doctor says what is wrong with the model, and what that does to the answer"
+
+
+def assumption_chain(result: LearningResult, unit: str | None = None) -> AssumptionChain:
+    """What the result would be under weaker assumptions; `unit`: the column of the log that names units.
+
+    Per unit: the least of the units' guarantees, each at its share of δ. It is about the units in the log.
+    """
+    counts, delta = result.counts, result.ledger.delta
+    if counts is None:
+        raise InputError("over a domain nothing is learned, and no assumption about it is weaker")
+    refuted = refuted_rungs(result.model, counts, result.fit)
+    if result.contradiction is not None:
+        refuted.setdefault("expression", result.contradiction)
+    kinds = [SetsKind.TIED] if result.problem.lift is not None else [SetsKind.TIED, SetsKind.UNTIED]
+    of_region = result.decisions.sets.has_region
+    found: list[tuple[str, Interval]] = []
+    if of_region and result.contradiction is None:
+        found.append(("expression", result.robust.interval))
+    for kind in kinds:
+        if result.options.cost_model is None:
+            found.append((kind.value, _robust(result, counts, delta, kind)))
+    if unit is not None:
+        found.append(("per-unit", _per_unit(result, counts, unit)))
+    maximises, rungs, before = result.problem.maximises, [], None
+    for name, interval in found:
+        guarantee = interval.lower if maximises else interval.upper
+        cost = None if before is None else abs(guarantee - before)
+        rungs.append(Rung(name, interval, guarantee, cost, refuted.get(name)))
+        before = guarantee
+    return AssumptionChain(tuple(rungs))
+
+
+def _per_unit(result: LearningResult, counts: Counts, unit: str) -> Interval:
+    """The hull of the units' intervals, which hold together."""
+    log = None if counts.log is None else counts.log()
+    if log is None or unit not in log.columns:
+        raise InputError(f"the log has no column {unit!r} that could name units")
+    of_episode = log.by_unit(unit)
+    units = np.unique(of_episode[of_episode >= 0]).tolist()
+    if not 1 <= len(units) <= MOST_UNITS:
+        raise InputError(f"{len(units)} units: between 1 and {MOST_UNITS} are learned about one by one")
+    share, design = result.ledger.delta / len(units), replace(counts.design, planned=None)
+    parts = [log.subset(of_episode == one).counts(result.model, design) for one in units]
+    intervals = [_robust(result, part, share, SetsKind.UNTIED) for part in parts]
+    return Interval(min(one.lower for one in intervals), max(one.upper for one in intervals))
+
+
+def _robust(result: LearningResult, counts: Counts, delta: float, kind: SetsKind) -> Interval:
+    """The interval of the policy that is most robust over sets of another kind."""
+    options = result.options.with_sets(kind)
+    chain = Pipeline(result.problem, counts, delta, options=options)
+    prepared = chain.prepare(chain.decide(options), sets_only=True)
+    return chain.solver(prepared, options, math.inf, solves=2).robust().interval

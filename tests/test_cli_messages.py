@@ -182,7 +182,7 @@ def test_the_hint_of_data_that_the_model_does_not_fit_helps(
     assert app.run([*asked, "--region", "likelihood"]) == 1
     said = capsys.readouterr().err
     assert "warning: the data contradict the model (e-value 10^" in said
-    assert "hint: --sets tied needs least of the model" in said
+    assert "hint: --sets tied needs least of the model that is not refuted" in said
     assert app.run([*asked, "--sets", "tied"]) == 1
     assert capsys.readouterr().out.startswith("CONTRADICTED: the data refute the model")
     assert app.run([*asked, "--region", "polytope"]) == 1

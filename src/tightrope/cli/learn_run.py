@@ -63,12 +63,12 @@ from tightrope.io.results import (
     CertifiedFacts,
     Interval,
     LedgerFacts,
-    ModelFit,
     Outcome,
     ReadingFacts,
     ResultDocument,
     WidthFacts,
 )
+from tightrope.learning.assumption_chain import refuted_rungs, what_to_do
 from tightrope.learning.averages import LearnedAverage
 from tightrope.learning.learn import comparable_kinds
 from tightrope.learning.learn import learn as learn_about
@@ -462,15 +462,15 @@ def _warn_about(results: list[LearningResult], reading: Reading) -> None:
         warn(f"{missing}: what is missing may depend on how it came out, so the confidence is nominal")
     for result in results:
         if result.contradiction is not None:
-            warn(f"{result.contradiction} Tied sets were used instead.")
+            broken = refuted_rungs(result.model, result.counts, None).get("tied") if result.counts is not None else None
+            hint = "" if broken is None else f"\nhint: --sets untied: a tie is broken as well, {broken}"
+            warn(f"{result.contradiction} Tied sets were used instead.{hint}")
             break
     if (refuted := results[-1].refuted_costs) is not None:
         hint = "state a wider range of costs (--cost-range), or a larger bound on their deviation (--cost-sd)"
         warn(f"{refuted}\nhint: {hint}")
     fit = results[-1].fit
     if fit is not None and fit.misfit is not None:
-        from tightrope.learning.assumption_chain import what_to_do
-
         warn(f"{fit.misfit}\nhint: {what_to_do(results[-1])}")
     for ledger in dict.fromkeys(result.ledger for result in results):
         if ledger.assumption is Assumption.NONE:

@@ -17,8 +17,8 @@ k_c of the n_c visits to choice c, K and N their sums, is below 1/α at all time
 1 − α if the event has one probability at all these choices, whatever policy chose them; so is the mean over
 events. A number of the model stands in the place of the supremum where the probability is one.
 
-What to fall back on is the first rung that is not refuted: it needs no more than it has to. A bound for a unit
-that was not seen is claimed by no rung but the pooled ones: units are not assumed to be draws from anything.
+What to fall back on is the first rung that is not refuted: it gives up no more than it has to. A bound for a
+unit that was not seen is claimed by the pooled rungs alone: units are not assumed to be draws from anything.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ BY_ALL = ("memory", "drift", "excluded")
 
 BY_POOLED = ("unit", "column")
 """What all but the last one exclude."""
+
+POOLED = ("expression", "tied", "untied")
 
 MOST_UNITS = 60
 
@@ -112,13 +114,10 @@ def refuted_rungs(model: ParametricMDP, counts: Counts, fit: ModelFit | None) ->
     alpha = ALPHA if fit is None else fit.alpha
     found: dict[str, str] = {}
     if fit is not None and fit.alarm:
-        level = math.log(1 / alpha)
-        sure = [one for one in fit.suspects if one.log_evidence >= level] or list(fit.suspects[:1])
-        for one in sure:
-            if one.kind in (*BY_ALL, *BY_POOLED):
-                for name in ASSUMES if one.kind in BY_ALL else ("expression", "tied", "untied"):
-                    found.setdefault(name, one.words)
-        found.setdefault("expression", sure[0].words if sure else fit.text)
+        worst = fit.suspects[0] if fit.suspects else None
+        if worst is not None and worst.kind in (*BY_ALL, *BY_POOLED):
+            found = dict.fromkeys(ASSUMES if worst.kind in BY_ALL else POOLED, worst.words)
+        found.setdefault("expression", fit.text if worst is None else worst.words)
     evidence = ties_refuted(model, counts)
     for names, (log_e, words) in evidence.items():
         if log_e >= math.log(2 / alpha):
@@ -134,37 +133,34 @@ def ties_refuted(model: ParametricMDP, counts: Counts) -> dict[tuple[str, ...], 
     choice = np.repeat(np.arange(model.choices), np.diff(model.transition_start))
     visits = np.bincount(choice, counts.transition, model.choices)
     key = choice.astype(np.int64) * len(table) + model.expression
-    distinct, place, times = np.unique(key, return_inverse=True, return_counts=True)
-    seen = np.bincount(place, counts.transition, len(distinct))
-    at, of = distinct // len(table), distinct % len(table)
+    key = np.where(table.is_constant[model.expression], -1 - np.arange(model.transitions), key)
+    _, first, place, times = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
+    seen, at, of = np.bincount(place, counts.transition, len(first)), choice[first], model.expression[first]
     met = (visits[at] > 0) & (np.diff(model.transition_start)[at] > 1)
     at, of, seen, times = at[met], of[met], seen[met], times[met]
     number = visits[at]
     mixed = gammaln(seen + 0.5) + gammaln(number - seen + 0.5) - gammaln(number + 1) - math.log(math.pi)
-    known, result = table.is_constant[of], {}
-    for fixed, names in ((False, ("expression", "tied")), (True, ("expression", "tied", "untied", "per-unit"))):
-        rows = np.flatnonzero(known == fixed)
-        if not len(rows):
-            continue
-        events, event = np.unique(of[rows] * (times.max() + 1) + times[rows], return_inverse=True)
+    result: dict[tuple[str, ...], tuple[float, str]] = {}
+    for fixed, names in ((False, ("expression", "tied")), (True, tuple(ASSUMES))):
+        rows = np.flatnonzero(table.is_constant[of] == fixed)
+        name = rows if fixed else of[rows] * (model.transitions + 1) + times[rows]
+        events, event = np.unique(name, return_inverse=True)
         total, trials = (np.bincount(event, part[rows], len(events)) for part in (seen, number))
-        share = total / trials
+        share = total / np.maximum(trials, 1)
         if fixed:
-            values = np.array([float(table.polynomial(int(e)).constant_term) for e in of[rows]])
-            share = np.bincount(event, values * times[rows], len(events)) / np.bincount(event)
+            share = np.array([float(table.polynomial(int(e)).constant_term) for e in of[rows]])
         own = xlogy(seen[rows], share[event]) + xlogy(number[rows] - seen[rows], 1 - share[event])
         gain = mixed[rows] - np.where(np.isfinite(own), own, -1e300)
         log_e = np.bincount(event, gain, len(events))
-        several = np.ones(len(events), np.bool_) if fixed else np.bincount(event) > 1
+        several = np.bincount(event, minlength=len(events)) > (0 if fixed else 1)
         if not several.any():
             continue
         worst = int(np.argmax(np.where(several, log_e, -np.inf)))
         members = np.flatnonzero(event == worst)
         far = rows[members[np.argmax(gain[members])]]
-        words = f"{structure.choice_name(int(at[far]))}: {table.text(int(of[far]))} was seen {int(seen[far]):,} "
-        words += f"times in {int(number[far]):,}, " + (
-            f"and the model says {share[worst]:.4g}" if fixed else f"{share[worst]:.4g} of what it is tied to"
-        )
+        told = f"the model says {share[worst]:.4g}" if fixed else f"with all it is tied to {share[worst]:.4g}"
+        text = f"{table.text(int(of[far]))} was {int(seen[far]):,} of {int(number[far]):,}"
+        words = f"{structure.choice_name(int(at[far]))}: {text}, {told}"
         result[names] = float(logsumexp(log_e[several]) - math.log(several.sum())), words
     return result
 
@@ -172,23 +168,21 @@ def ties_refuted(model: ParametricMDP, counts: Counts) -> dict[tuple[str, ...], 
 def what_to_do(result: LearningResult) -> str:
     """The hint about a model that is refuted: the first rung that is not, or what else there is to do."""
     assert result.counts is not None
-    counts = result.counts
-    refuted = refuted_rungs(result.model, counts, result.fit)
+    refuted = refuted_rungs(result.model, result.counts, result.fit)
     suspect = result.fit.suspects[0] if result.fit is not None and result.fit.suspects else None
-    if suspect is not None and suspect.kind == "drift" and "untied" in refuted:
+    if suspect is not None and suspect.kind == "drift":
         return "watch says when the parameters changed, and --since leaves out what came before"
     rung = next(name for name in (*ASSUMES, "") if name not in refuted)
     if rung == "untied" and result.problem.lift is not None:
         rung = ""
+    tied = "--sets tied needs least of the model that is not refuted: that equal expressions have equal"
+    untied = "--sets untied assumes no more than one distribution a choice; a tie is broken,"
     advice = {
-        "expression": "",
-        "tied": "--sets tied needs least of what is not refuted: that equal expressions have equal probabilities",
-        "untied": "--sets untied: a tie is broken, and these sets assume no more than one distribution a choice; "
-        f"{refuted.get('tied', '')}",
+        "tied": f"{tied} probabilities",
+        "untied": f"{untied} {refuted.get('tied', '')}",
         "per-unit": "units or columns differ, and all sets pool them: doctor splits the model or the log",
-        "": "no kind of sets is without what is refuted: doctor says what is, and which amendment removes it",
     }
-    return advice[rung] or "doctor says what is wrong with the model, and what that does to the answer"
+    return advice.get(rung, "doctor says what is wrong with the model, and which amendment removes it")
 
 
 def assumption_chain(result: LearningResult, unit: str | None = None) -> AssumptionChain:
@@ -212,12 +206,13 @@ def assumption_chain(result: LearningResult, unit: str | None = None) -> Assumpt
             found.append((kind.value, _robust(result, counts, delta, kind)))
     if unit is not None:
         found.append(("per-unit", _per_unit(result, counts, unit)))
-    maximises, rungs, before = result.problem.maximises, [], None
+    maximises = result.problem.maximises
+    rungs: list[Rung] = []
     for name, interval in found:
         guarantee = interval.lower if maximises else interval.upper
-        cost = None if before is None else abs(guarantee - before)
+        before = rungs[-1].guarantee if rungs else None
+        cost = None if before is None else (before - guarantee if maximises else guarantee - before)
         rungs.append(Rung(name, interval, guarantee, cost, refuted.get(name)))
-        before = guarantee
     return AssumptionChain(tuple(rungs))
 
 

@@ -462,7 +462,11 @@ def _warn_about(results: list[LearningResult], reading: Reading) -> None:
         warn(f"{missing}: what is missing may depend on how it came out, so the confidence is nominal")
     for result in results:
         if result.contradiction is not None:
-            broken = refuted_rungs(result.model, result.counts, None).get("tied") if result.counts is not None else None
+            broken = (
+                refuted_rungs(result.model, result.counts, None).get("tied")
+                if result.counts is not None
+                else None
+            )
             hint = "" if broken is None else f"\nhint: --sets untied: a tie is broken as well, {broken}"
             warn(f"{result.contradiction} Tied sets were used instead.{hint}")
             break

@@ -218,7 +218,7 @@ def _draft(
     claims = () if given is None else (unknown,)
     hints = LearnedHints()
     if result.ledger.of_costs:
-        about = (result.model, result.objective, counts, result.ledger.delta)
+        about = (result.model, result.objective, counts, result.sets.ledger.delta)
         costs = learn_costs(*about, result.options)
         assert costs is not None
         if costs.contradiction is not None:
@@ -330,7 +330,7 @@ def learn_again(result: LearningResult, counts: Counts) -> tuple[LearningResult,
     options = replace(result.options, sets=decisions.sets, region=decisions.region)
     if decisions.sets is SetsKind.COUPLED:
         options = replace(options, sets=SetsKind.RECTANGULAR)
-    learner = Pipeline.start(made, counts, result.ledger.delta, options=options)
+    learner = Pipeline.start(made, counts, result.sets.ledger.delta, options=options)
     return learner.result(options), question
 
 
@@ -428,7 +428,7 @@ def to_costs(counts: Counts, assumed: CostModel) -> Costs:
 
 def data_of(result: LearningResult, counts: Counts) -> evidence.Data | None:
     """The data behind a result; None where it is about the whole domain."""
-    ledger = result.ledger
+    ledger = result.sets.ledger
     if ledger.delta == 0:
         return None
     region = result.region if result.contradiction is None else None

@@ -100,7 +100,8 @@ class SamplingDesign:
 
     `by_episodes` says that batches end after numbers of episodes: where it is False they end after numbers of
     rows, and a plan of episodes says nothing about them. `order` and `ends` are what is assumed of the data
-    themselves, and how that is known.
+    themselves, and how that is known. `followed` names the policy that all episodes followed, where the data
+    say it: "uniform", or a policy's digest.
 
     >>> SamplingDesign(SamplingKind.TRAJECTORIES, episodes=10, steps=50).kind.value
     'trajectories'
@@ -120,6 +121,7 @@ class SamplingDesign:
     by_episodes: bool = True
     order: Assumed = KNOWN_ORDER
     ends: Assumed = KNOWN_ENDS
+    followed: str | None = None
 
     def __post_init__(self) -> None:
         if self.open_end and self.kind is not SamplingKind.ADAPTIVE and OPEN_END not in self.censored:
@@ -158,6 +160,7 @@ class SamplingDesign:
             by_episodes=self.by_episodes and later.by_episodes,
             order=worse(self.order, later.order),
             ends=worse(self.ends, later.ends),
+            followed=self.followed if self.followed == later.followed else None,
         )
 
     def to_json(self) -> dict[str, object]:
@@ -183,6 +186,8 @@ class SamplingDesign:
             fields["planned_from"] = self.planned_from
         if not self.by_episodes:
             fields["by_episodes"] = False
+        if self.followed is not None:
+            fields["followed"] = self.followed
         for name, assumed in (("order", self.order), ("ends", self.ends)):
             fields[name] = {"kept": assumed.kept.value, "why": assumed.why}
         return fields
@@ -230,6 +235,7 @@ class _WrittenDesign(msgspec.Struct):
     by_episodes: bool = True
     order: _WrittenAssumption | None = None
     ends: _WrittenAssumption | None = None
+    followed: str | None = None
 
 
 def absorbing_states(structure: Structure) -> BoolArray:

@@ -189,7 +189,10 @@ class Simulator(Record):
             steps += walked
             parts.append(part)
             begin = end
-        design = SamplingDesign(SamplingKind.TRAJECTORIES, episodes, steps, self.repeats, planned=episodes)
+        followed = "uniform" if self._followed is None else self._followed.digest
+        design = SamplingDesign(
+            SamplingKind.TRAJECTORIES, episodes, steps, self.repeats, planned=episodes, followed=followed
+        )
         return replace(
             self._counts(parts, design), log=LazyLog(lambda: simulated_log(self, episodes, seed, first))
         )

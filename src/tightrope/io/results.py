@@ -88,7 +88,8 @@ class Binding:
 
 
 class LedgerFacts(msgspec.Struct, frozen=True):
-    """How δ is spent and what is assumed of the data; `lines` says it in words."""
+    """How δ is spent and what is assumed of the data; `lines` says it in words. `outcomes` is the part of δ
+    that observed outcomes of episodes have."""
 
     delta: float
     holds: bool
@@ -99,6 +100,7 @@ class LedgerFacts(msgspec.Struct, frozen=True):
     budget: str = ""
     assumption: str = ""
     censored: list[str] = []
+    outcomes: float = 0.0
 
 
 class WitnessFacts(msgspec.Struct, frozen=True):
@@ -281,6 +283,30 @@ def power_text(log_e: float) -> str:
     return "∞" if log_e == math.inf else f"10^{log_e / math.log(10.0):.1f}"
 
 
+class ObservedFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The value in the episodes of the log alone, without the model's probabilities.
+
+    `observed` is false where there is nothing to observe; `text` says why, or what was seen. With probability
+    at least 1 − `delta` the value lies in `interval`; `model` is the interval of the same value over the
+    model's sets, and `contradiction` are words where the two exclude each other, else null. `episodes` begin
+    in the initial state, `elsewhere` others; `successes` and `failures` are null where returns are bounded.
+    """
+
+    observed: bool
+    text: str
+    interval: Interval | None = None
+    model: Interval | None = None
+    delta: float = 0.0
+    episodes: int = 0
+    decided: int = 0
+    successes: int | None = None
+    failures: int | None = None
+    elsewhere: int = 0
+    method: str = ""
+    policy: str = ""
+    contradiction: str | None = None
+
+
 class ExpressionBounds(msgspec.Struct, frozen=True):
     """The bounds of the listed expressions in the sets."""
 
@@ -307,6 +333,8 @@ class Outcome(msgspec.Struct, kw_only=True):
     `verdict`: proved, nominal, contradicted or limit; it rests on the `assumptions`, and `why` says what
     keeps it from being proved. `contradiction` are words about an empty region, `conflict` the observations
     that contradict each other there, `misfit` words about a test of the model that has raised an alarm.
+    `outcomes` is what the episodes of the log show without the model; where it holds of the same policy, that
+    policy's interval is the intersection.
     """
 
     verdict: Word
@@ -318,6 +346,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     conflict: list[str] | None = None
     misfit: str | None = None
     fit: ModelFit | UnsetType | None = UNSET
+    outcomes: ObservedFacts | None = None
     region: str | None = None
     sets: str
     relaxation: str
@@ -415,6 +444,7 @@ class DesignFacts(msgspec.Struct, frozen=True):
     bet_on: list[str] | UnsetType = UNSET
     anytime: bool | UnsetType = UNSET
     planned_from: str | UnsetType = UNSET
+    followed: str | UnsetType = UNSET
 
 
 class FileDigest(msgspec.Struct, frozen=True):

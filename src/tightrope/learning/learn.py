@@ -138,6 +138,7 @@ def learn_all(
         policy=policy,
         progress=progress,
         together=True,
+        observes=True,
     )
     return dict(zip(wanted, chain.results([chosen.with_sets(kind) for kind in wanted]), strict=True))
 
@@ -184,7 +185,9 @@ class PlainQuestions:
         progress: Progress | bool | None = None,
     ) -> Pipeline:
         counts = counts_of(data, problem.base, part)
-        return Pipeline.start(problem, counts, delta, options=options, policy=policy, progress=progress)
+        return Pipeline.start(
+            problem, counts, delta, options=options, policy=policy, progress=progress, observes=True
+        )
 
     lift: Callable[[Any, LearnOptions], Any] = staticmethod(Pipeline.result)
 

@@ -17,6 +17,7 @@ from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError, check_keywords, choose
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import PolicyGiven
 from tightrope.regions.region import RegionKind, RegionOptions
 from tightrope.regions.registry import own_kinds, region_kind
 from tightrope.statistics.coordinates import Coordinates
@@ -36,13 +37,26 @@ COUPLED_GAP = 0.02
 """Share of a coupled interval's width that may stay without witnesses."""
 
 
+class OutcomesUse(Enum):
+    """Whether the outcomes of episodes are used beside the model, alone, or not at all.
+
+    >>> [one.value for one in OutcomesUse]
+    ['auto', 'only', 'none']
+    """
+
+    AUTO = "auto"
+    ONLY = "only"
+    NONE = "none"
+
+
 CHOICES: dict[str, type[Enum]] = {
     "sets": SetsKind,
     "interval": IntervalMethod,
     "budget": Budget,
     "ellipsoid": EllipsoidVersion,
+    "outcomes": OutcomesUse,
 }
-NEVER_OPEN = ("budget", "ellipsoid")
+NEVER_OPEN = ("budget", "ellipsoid", "outcomes")
 SHOWN = ("cpu", "cuda")
 DEVICES = (*SHOWN, "cuda-emulated")
 """The last one is for tests: every kernel of the GPU without one."""
@@ -68,6 +82,9 @@ class LearnWords(TypedDict, total=False):
     cost_range: tuple[float, float] | None
     cost_sd: float | None
     misfit: float
+    outcomes: OutcomesUse | str
+    behaviour: PolicyGiven | None
+    return_range: tuple[float, float] | None
 
 
 @dataclass(frozen=True)
@@ -76,6 +93,10 @@ class LearnOptions:
     that of each; `device` and `threads` are where they are computed, as for `solve`. Coupled values are
     refined until no more than the share `coupled_gap` of their width is left open. `misfit` is how far, in
     total variation, a distribution may be from the learned set (`tightrope.learning.breakdown`).
+
+    `outcomes` says whether what episodes returned is used beside the model ("auto"), without it ("only") or
+    not at all ("none"); `behaviour` is the policy that a log was collected by ("uniform", or a policy) where
+    the data do not say it, `return_range` what all returns lie between where the model does not bound them.
 
     Choices may be given by name (`sets="tied"`). Values that mean nothing, and combinations of which one part
     would have no effect, are refused when the options are made.
@@ -101,6 +122,9 @@ class LearnOptions:
     cost_range: tuple[float, float] | None = None
     cost_sd: float | None = None
     misfit: float = 0.0
+    outcomes: OutcomesUse = OutcomesUse.AUTO
+    behaviour: PolicyGiven | None = None
+    return_range: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         for name, kinds in CHOICES.items():
@@ -125,6 +149,16 @@ class LearnOptions:
             from tightrope.statistics.costs import checked_range
 
             object.__setattr__(self, "cost_range", checked_range(self.cost_range))
+        if self.return_range is not None:
+            from tightrope.statistics.costs import checked_range
+
+            object.__setattr__(self, "return_range", checked_range(self.return_range, "return_range"))
+        if self.outcomes is OutcomesUse.NONE and (self.behaviour or self.return_range) is not None:
+            unused = "behaviour" if self.behaviour is not None else "return_range"
+            raise InputError(
+                f'`{unused}` speaks of observed outcomes, and `outcomes="none"` leaves them out',
+                hint=f"leave `{unused}` out",
+            )
         if self.cost_model is not None and self.sets is not None and not self.sets.has_region:
             raise InputError(
                 f"costs are learned as rows of a region, and {self.sets.value} sets have none",
@@ -138,6 +172,11 @@ class LearnOptions:
     def of(cls, function: str, words: Mapping[str, object]) -> LearnOptions:
         """The options that keyword arguments of a function give."""
         made = cls(**check_keywords(function, LearnWords, words))
+        if function == "online" and (made.outcomes is OutcomesUse.ONLY or made.behaviour is not None):
+            raise InputError(
+                "`online` learns from counts as they come, and looks at no outcomes of episodes",
+                hint="leave `outcomes` and `behaviour` out, or give the log to `learn`",
+            )
         if function == "online" and made.cost_model is not None:
             raise InputError(
                 "costs are learned from a whole log: `online` keeps none",
@@ -312,7 +351,8 @@ OVER_THE_DOMAIN = (SetsKind.EXPRESSION, SetsKind.RECTANGULAR, SetsKind.COUPLED)
 
 def decide_over_domain(options: LearnOptions) -> Decisions:
     """What is decided without data: the region is the domain, and options that speak of data are refused."""
-    for name in ("region", "interval", "budget", "ellipsoid", "intersect", "cost_range", "cost_sd"):
+    of_data = "region interval budget ellipsoid intersect cost_range cost_sd outcomes behaviour return_range"
+    for name in of_data.split():
         if getattr(options, name) != _DEFAULTS[name]:
             raise InputError(
                 f"`{name}` speaks of data, and over a domain there are none", hint=f"leave `{name}` out"

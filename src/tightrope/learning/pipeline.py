@@ -51,10 +51,18 @@ import numpy as np
 
 from tightrope.ambiguity import sets as uncertainty
 from tightrope.ambiguity.sets import Sets, SetsKind
-from tightrope.data.counts import Counts
+from tightrope.data.counts import Batches, Counts, batch_ends
 from tightrope.errors import CannotCertify, InputError, describe
 from tightrope.io.results import Binding, Interval, ModelFit
-from tightrope.learning.options import Decisions, LearnOptions, decide, decide_over_domain
+from tightrope.learning.options import Decisions, LearnOptions, OutcomesUse, decide, decide_over_domain
+from tightrope.learning.outcomes import (
+    Observation,
+    ObservedOutcomes,
+    Unobserved,
+    meet,
+    plan_observation,
+    share,
+)
 from tightrope.learning.result import (
     NOTHING,
     LearningResult,
@@ -204,6 +212,8 @@ class Pipeline:
         self.settled = settled or Settled()
         self.bets = self.settled.bets
         self.costs: CostIntervals | None = None
+        self.observation: Observation | Unobserved | None = None
+        self.of_outcomes = 0.0
         self.evaluation: Pipeline | None = None
         self._together = together
         self._made: dict[tuple[str, object], tuple[Any, float]] = {}
@@ -228,9 +238,11 @@ class Pipeline:
         progress: Progress | bool | None = None,
         settled: Settled | None = None,
         together: bool = False,
+        observes: bool = False,
     ) -> Pipeline:
         """The chain for a problem whose data speak of its base: counts are lifted to a product, and a given
-        policy that needs a memory gets a chain of its own, over the same events with the same counts.
+        policy that needs a memory gets a chain of its own, over the same events with the same counts. With
+        `observes`, what episodes returned is looked at beside the model, with a part of δ of its own.
         """
         if problem.query.is_plain:
             problem = learnable(problem)
@@ -253,6 +265,8 @@ class Pipeline:
         )
         if lifted is not None:
             chain.costs = learn_costs(chain.model, problem.query.plain_objective, lifted, delta, options)
+        if observes and counts is not None and options.outcomes is not OutcomesUse.NONE:
+            chain.plan_outcomes(counts, as_policy(problem.base, policy), steered)
         if steered is not None:
             product, own, lifted = steered
             part = chain.of_probabilities
@@ -268,8 +282,50 @@ class Pipeline:
 
     @property
     def of_probabilities(self) -> float:
-        """The part of δ that is left for probabilities, where observed costs have the other."""
-        return self.delta if self.costs is None else self.delta - self.costs.delta
+        """The part of δ that is left for probabilities, where observed costs or outcomes have the other."""
+        return self.delta - self.of_outcomes - (0.0 if self.costs is None else self.costs.delta)
+
+    def plan_outcomes(
+        self, counts: Counts, given: Policy | None, steered: tuple[Problem, Policy, Counts] | None
+    ) -> None:
+        """Whether and how the outcomes of episodes will be looked at, and their part of δ; `counts` are those
+        of the base, `given` its policy, and `steered` the question about that where it has a memory."""
+        options = self.options
+        about, own = (self.problem, self.policy) if steered is None else steered[:2]
+        seen = plan_observation(about, counts, own, options.behaviour, options.return_range, given)
+        self.observation = seen
+        if isinstance(seen, Observation):
+            self.of_outcomes = share(seen, self) * self.delta
+
+    def forecast(self, expected: FloatArray, episodes: int) -> float:
+        """The width of the interval of the policy (of the chain, where none is given) if so many episodes
+        take each transition as often as is `expected` of one, at the whole of δ."""
+        counts = self._data
+        done, parts = np.zeros(len(expected), dtype=np.int64), []
+        for end in batch_ends(episodes).tolist() if counts.batches is not None else [episodes]:
+            upto = np.rint(expected * end).astype(np.int64)
+            seen = np.flatnonzero(upto - done)
+            parts.append((seen, (upto - done)[seen]))
+            done = upto
+        fixed = None if counts.design.planned is None else episodes
+        design = replace(counts.design, episodes=episodes, steps=int(done.sum()), planned=fixed)
+        start, name = counts.transition_start, counts.model_hash
+        made = Counts(done, start, design, name)
+        if counts.batches is not None:
+            made = Counts.from_batches(Batches.from_parts(parts), start, design, name)
+        policy = self.policy or Policy.uniform(self.model)
+        options = replace(self.options, outcomes=OutcomesUse.NONE, behaviour=None, return_range=None)
+        alone = Pipeline(self.problem, made, self.delta, options=options, policy=policy)
+        return alone.evaluate(options).interval.width
+
+    def _look(self, seconds: dict[str, float]) -> ObservedOutcomes | Unobserved | None:
+        """What episodes returned; read once."""
+        plan = self.observation
+        if not isinstance(plan, Observation):
+            return plan
+        seconds["outcomes"] = 0.0
+        with self._weighing:
+            return self._time("outcomes", "outcomes", lambda: plan.look(self.of_outcomes), seconds)
 
     @cached_property
     def outcomes(self) -> Outcomes:
@@ -346,6 +402,16 @@ class Pipeline:
         notes = (*prepared.sets.notes, *region_notes, *solved.solver.notes, *of_product, *unused)
         robust = solved.robust or solved.value
         assert robust is not None and solved.optimistic is not None
+        value, seen = solved.value, self._look(spent)
+        if isinstance(seen, ObservedOutcomes):
+            seen = replace(seen, total=self.delta)
+            is_chain = self.problem.base.structure.choices == self.problem.base.structure.states
+            about = robust if is_chain else value
+            assert about is not None
+            interval, seen = meet(about.interval, seen, "the chain" if is_chain else "the given policy")
+            if is_chain:
+                robust = replace(robust, interval=interval)
+            value = None if value is None else replace(value, interval=interval)
         return LearningResult(
             problem=self.problem,
             counts=counts,
@@ -354,7 +420,7 @@ class Pipeline:
             sets=prepared.sets,
             region=prepared.region,
             intervals=prepared.intervals,
-            value=solved.value,
+            value=value,
             robust=robust,
             optimistic=solved.optimistic,
             widths=solved.shape.widths,
@@ -365,6 +431,7 @@ class Pipeline:
             notes=tuple(dict.fromkeys(notes)),
             synthesis=solved.synthesis,
             refuted_costs=None if self.costs is None else self.costs.contradiction,
+            outcomes=seen,
         )
 
     # --- decide ----------------------------------------------------------------------------
@@ -415,7 +482,7 @@ class Pipeline:
         if region is not None and region.emptiness.is_empty:
             if self.counts is None:
                 raise CannotCertify("the domain is empty: its constraints contradict each other")
-            contradiction = region.emptiness.text(self.delta)
+            contradiction = region.emptiness.text(self.of_probabilities)
             if not self.options.fallback:
                 raise EmptyRegion(contradiction, region.emptiness.conflict, region.ledger)
             intervals = self.intervals(decisions, seconds)
@@ -501,7 +568,7 @@ class Pipeline:
 
         def learned() -> Sets:
             if kind is SetsKind.UNTIED:
-                return uncertainty.untied(model, self._data, self.delta, decisions.interval)
+                return uncertainty.untied(model, self._data, self.of_probabilities, decisions.interval)
             if region is None:
                 assert intervals is not None
                 return uncertainty.tied(intervals)

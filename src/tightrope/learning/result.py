@@ -40,6 +40,7 @@ from tightrope.io.results import (
     WitnessFacts,
 )
 from tightrope.learning.options import Decisions, LearnOptions
+from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
@@ -308,6 +309,9 @@ class LearningResult(Result):
     * `synthesis`: with coupled sets, how the robust policy was found and how far from the best it can be.
     * `refuted_costs`: words about costs that contradict what was stated of them, else None.
     * `breakdown`: how far the process may be from the model, where that was asked for (`find_breakdown`).
+    * `outcomes`: the value in the episodes of the log alone, or why it does not show there. Where it is that
+      of a policy here, the policy's interval is the intersection; where the two exclude each other, that of
+      the outcomes. None where it was not looked at.
     * `problem`, `counts` and `options` are what it was asked with; `counts` is None where there are no data.
 
     >>> import tightrope as tr
@@ -342,6 +346,7 @@ class LearningResult(Result):
     synthesis: CoupledSynthesis | None = None
     refuted_costs: str | None = None
     breakdown: Breakdown | None = None
+    outcomes: ObservedOutcomes | Unobserved | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seconds", MappingProxyType(dict(self.seconds)))
@@ -381,13 +386,14 @@ class LearningResult(Result):
             conflict=list(self.conflict.texts) if self.conflict is not None else None,
             misfit=self.misfit,
             fit=self.fit,
+            outcomes=None if self.outcomes is None else self.outcomes.record(),
             region=self.decisions.region.value if self.decisions.region else None,
             sets=(SetsKind.COUPLED if coupled else self.sets.kind).value,
             relaxation=self.sets.relaxation.value,
             value=None if self.value is None else self.value.interval,
             robust_policy=self.robust.interval,
             guarantee=self.robust.interval.lower if self._maximises else self.robust.interval.upper,
-            optimistic=float((best.upper if self._maximises else best.lower)[self.model.initial]),
+            optimistic=self._clip(float((best.upper if self._maximises else best.lower)[self.model.initial])),
             coupled=self._describe_coupled() if coupled else None,
             widths=self.widths.summary(self.model.parameters.names),
             binding=self.binding,
@@ -399,8 +405,26 @@ class LearningResult(Result):
             seconds={phase: round(seconds, 6) for phase, seconds in self.seconds.items()},
         )
 
+    def _clip(self, best: float) -> float:
+        """What no policy exceeds, where there is one alone: no more than the other end of its interval."""
+        if self.seen is None or self.model.structure.choices > self.model.structure.states:
+            return best
+        low, high = self.robust.interval
+        return (
+            min(max(best, low), high)
+            if self.seen.contradiction is None
+            else (high if self._maximises else low)
+        )
+
+    @property
+    def seen(self) -> ObservedOutcomes | None:
+        """What episodes returned, where that was observed."""
+        return self.outcomes if isinstance(self.outcomes, ObservedOutcomes) else None
+
     def _judge(self) -> Worth:
         refuted = self.contradiction or self.refuted_costs or excluded_in(self.counts)
+        if refuted is None and self.seen is not None:
+            refuted = self.seen.contradiction
         if refuted is None and self.fit is not None and self.fit.is_refutation:
             refuted = self.misfit
         ended = self._ended()
@@ -479,7 +503,11 @@ class LearningResult(Result):
     @property
     def ledger(self) -> ConfidenceBudget:
         """How δ was spent, and what the guarantee assumes of the data."""
-        return self.sets.ledger
+        own, seen = self.sets.ledger, self.seen
+        if seen is None:
+            return own
+        delta = seen.total or own.delta + seen.delta
+        return own.with_outcomes(delta, seen.delta, (*seen.stated, seen.assumption), seen.text)
 
     @property
     def fallback(self) -> bool:

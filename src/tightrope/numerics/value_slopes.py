@@ -123,6 +123,19 @@ def _ending(question: GraphQuestion) -> OffsetArray:
 
 
 @dataclass(frozen=True, eq=False)
+class Spread:
+    """What a play brings on average, its variance, how often it is expected to take each transition, and how
+    much the value gains where that is more likely and the others of its choice less, in proportion.
+    """
+
+    value: float
+    variance: float
+    transition: OffsetArray
+    count: FloatArray
+    leverage: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class PolicyEquations:
     """A policy's equations: entry i leads from row[i] to column[i] (−1: where it no longer matters)."""
 
@@ -194,6 +207,37 @@ class PolicyEquations:
 
     def slopes(self, probability: FloatArray) -> tuple[OffsetArray, FloatArray] | None:
         """∂value/∂probability of every transition that is met."""
+        solved = self.passes(probability)
+        if solved is None:
+            return None
+        slope = np.zeros(len(self.row))
+        for visits, values in solved[1]:
+            slope += visits[self.row] * values[self.column]
+        slope = np.where(self.column >= 0, slope * self.chance, 0.0)
+        slope = -slope if self.question.complement else slope
+        return (self.transition, slope) if bool(np.all(np.isfinite(slope))) else None
+
+    def spread(self, probability: FloatArray) -> Spread | None:
+        """How what a play brings varies; None where that cannot be told."""
+        solved = self.passes(probability)
+        if solved is None:
+            return None
+        size, variance, met = len(self.reward), 0.0, np.zeros(len(self.reward))
+        leverage = np.zeros(len(self.row))
+        chance, rate = self.chance * probability[self.transition], self.question.rate
+        for visits, values in solved[1]:
+            met += visits
+            following = np.where(self.column >= 0, values[self.column], 0.0)
+            mean = np.bincount(self.row, chance * following, size)
+            square = np.bincount(self.row, chance * following**2, size) * rate
+            variance += float(visits @ np.maximum(square - mean**2, 0.0))
+            leverage += visits[self.row] * self.chance * (following - mean[self.row] / rate)
+        count = met[self.row] * chance / rate
+        variance /= 1.0 if rate == 1.0 else 1.0 + rate
+        return Spread(solved[0], variance, self.transition, count, leverage)
+
+    def passes(self, probability: FloatArray) -> tuple[float, list[tuple[FloatArray, FloatArray]]] | None:
+        """The value, and pairs (expected visits of each row, values of what follows them) that make it up."""
         phases, first, matrix = self._phases(), self._first(), self.matrix(probability)
         if sum(steps for steps, _, _ in phases) * len(self.reward) > _MOST_STORED:
             return None
@@ -206,20 +250,18 @@ class PolicyEquations:
         for steps, held, value in phases:
             for _ in range(steps):
                 values.append(np.where(held, value, self.reward + matrix @ values[-1]))
-        slope, visits = np.zeros(len(self.row)), np.zeros(len(self.reward))
+        visits, pairs = np.zeros(len(self.reward)), []
         visits[self.initial] = 1.0
         step, transposed = len(values) - 1, matrix.T.tocsr()
         for steps, held, _ in reversed(phases):
             for _ in range(steps):
                 step -= 1
                 visits = np.where(held, 0.0, visits)
-                slope += visits[self.row] * values[step][self.column]
+                pairs.append((visits, values[step]))
                 visits = transposed @ visits
         if base is not None:
-            slope += base.visits(visits)[self.row] * values[0][self.column]
-        slope = np.where(self.column >= 0, slope * self.chance, 0.0)
-        slope = -slope if self.question.complement else slope
-        return (self.transition, slope) if bool(np.all(np.isfinite(slope))) else None
+            pairs.append((base.visits(visits), values[0]))
+        return float(values[-1][self.initial]), pairs
 
     def _first(self) -> FloatArray | None:
         """What a bounded number of steps begins with; None where an equation says that."""

@@ -7,7 +7,7 @@ needs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from tightrope.data.design import SamplingDesign, SamplingKind
@@ -56,7 +56,8 @@ class ConfidenceBudget:
 
     One of them is `assumption`, what the method needs; the others are about the data at hand, such as that no
     outcome is missing from them. What the user states of the data stands first. `of_costs` is the part of δ
-    that intervals of observed costs have; the rest is for probabilities.
+    that intervals of observed costs have, `of_outcomes` that of observed outcomes of episodes; the rest is
+    for probabilities.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))
@@ -78,6 +79,15 @@ class ConfidenceBudget:
     assumptions: tuple[Assumed, ...] = ()
     notes: tuple[str, ...] = ()
     of_costs: float = 0.0
+    of_outcomes: float = 0.0
+
+    def with_outcomes(
+        self, delta: float, of_outcomes: float, assumed: tuple[Assumed, ...], line: str
+    ) -> ConfidenceBudget:
+        """The ledger of this statement and of one about outcomes together, at `delta` in all."""
+        known = tuple(dict.fromkeys((*self.assumptions, *assumed)))
+        notes = (*self.notes, f"outcomes: {line}")
+        return replace(self, delta=delta, of_outcomes=of_outcomes, assumptions=known, notes=notes)
 
     @property
     def holds(self) -> bool:
@@ -102,8 +112,8 @@ class ConfidenceBudget:
     def lines(self) -> tuple[str, ...]:
         """The ledger in words, for reports."""
         share = f"δ = {self.delta:g}"
-        if self.of_costs:
-            share = f"δ = {self.delta - self.of_costs:g} of {self.delta:g}"
+        if self.of_costs or self.of_outcomes:
+            share = f"δ = {self.delta - self.of_costs - self.of_outcomes:g} of {self.delta:g}"
         if self.events > 1:
             share += f" shared by {self.events} events (budget '{self.budget}'): γ = {self.gamma:.3g} each"
         elif self.events == 1:
@@ -134,6 +144,7 @@ class ConfidenceBudget:
             holds=self.holds,
             censored=list(self.censored),
             lines=list(self.lines),
+            outcomes=self.of_outcomes,
         )
 
 

@@ -158,8 +158,8 @@ def spread_evidence(costs: CostSums, rows: IndexArray, deviation: float) -> tupl
     return most + math.log(sum(math.exp(log - most) for log in logs) / len(SHARES)), len(apart)
 
 
-def checked_range(value: Any) -> tuple[float, float] | None:
-    """A range of costs as two numbers."""
+def checked_range(value: Any, name: str = "cost_range") -> tuple[float, float] | None:
+    """A range of costs as two numbers; `name` is the option."""
     if value is None:
         return None
     try:
@@ -168,8 +168,8 @@ def checked_range(value: Any) -> tuple[float, float] | None:
         low = high = 0.0
     if not float("-inf") < low < high < float("inf"):
         raise InputError(
-            f"`cost_range` is {value!r}, not two numbers, the smaller one first",
-            hint="e.g. `cost_range=(0, 5)`",
+            f"`{name}` is {value!r}, not two numbers, the smaller one first",
+            hint=f"e.g. `{name}=(0, 5)`",
         )
     return low, high
 

@@ -1,0 +1,476 @@
+"""What the episodes of a log returned, beside what the model says: `observe`, and how δ is shared out.
+
+Where a log was collected by the policy that is asked about (always where no state has a choice) its episodes
+carry the value directly: what each returned has the value as its mean, whatever the model says of
+probabilities. With J₁ from the model at 1 − δ₁ and J₂ from outcomes at 1 − δ₂ the value lies in both with
+probability at least 1 − δ₁ − δ₂, under the model. Where they exclude each other the model is contradicted,
+and J₂ is what holds without it. Episodes that were collected by another policy that is known count with
+importance weights.
+
+J₂ assumes that episodes are independent draws under one policy, and that none was left out or cut because of
+how it came out. The states, the transitions that are possible and the rewards are taken from the model: they
+say what an episode returned, and what one that is not decided could still bring.
+
+*How δ is shared out* is decided before outcomes are looked at (`share`), from the model, the property, the
+design and the number of episodes where that was fixed in advance: a number that followed from outcomes would
+not be free to choose among statements. At a few points of the domain both parts are forecast, the model's
+from the counts that are expected there, or by a formula where that takes long; the part that is narrower
+there gets nine tenths, and both the same where the points disagree. A wrong forecast costs width alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tightrope.ambiguity.sets import SetsKind
+from tightrope.data.counts import Counts
+from tightrope.data.design import SamplingKind
+from tightrope.errors import CannotCertify, InputError
+from tightrope.io.results import Interval, ObservedFacts
+from tightrope.learning.options import MOST_VERTEX_DIMENSIONS
+from tightrope.model.objective import Objective
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy, PolicyGiven, as_policy
+from tightrope.model.structure import Structure
+from tightrope.monitoring.episode_scores import Episodes, PathRules, Scores
+from tightrope.numerics.arrays import FloatArray, IndexArray
+from tightrope.numerics.record import Facts, Record
+from tightrope.numerics.value_slopes import PolicyEquations, Spread
+from tightrope.problem import Problem
+from tightrope.statistics.coordinates import Coordinates
+from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
+from tightrope.statistics.returns import BETTING, Tally, frequency_interval, mean_interval
+from tightrope.verdict import Assumed, Kept
+
+if TYPE_CHECKING:
+    from tightrope.learning.pipeline import Pipeline
+
+UNIFORM = "uniform"
+"""The behaviour that takes every choice of a state alike."""
+
+
+@dataclass(frozen=True)
+class Unobserved:
+    """No outcome of the log bounds the value, and why.
+
+    >>> Unobserved("the data are counts, which hold no episodes").text
+    'not observed: the data are counts, which hold no episodes'
+    """
+
+    reason: str
+
+    @property
+    def text(self) -> str:
+        return f"not observed: {self.reason}"
+
+    def record(self) -> ObservedFacts:
+        """What is written of it."""
+        return ObservedFacts(observed=False, text=self.text)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ObservedOutcomes(Record):
+    """The value in the episodes of a log alone: it lies in `interval` with probability at least 1 − `delta`.
+
+    * `episodes` begin in the initial state, `elsewhere` others; `decided` of them show all that is asked.
+    * `successes` and `failures`: of those decided, where a probability is asked for and nothing is weighed.
+    * `method`: clopper-pearson or beta-binomial of these numbers; betting on the returns.
+    * `ends` is what returns lie between; `returns` are (above the lower end, below the upper end) at least,
+      with weights and before the complement is taken, where the method is betting.
+    * `planned` is the number of episodes that was fixed beforehand, None where any stopping is allowed.
+    * `complement`: the value is 1 − what was counted.
+    * `policy` says whose value it is, and how the log was collected.
+    * `model`: the interval of the same value over the model's sets, and `contradiction` words where the two
+      exclude each other. `total` is δ of both together.
+    """
+
+    interval: Interval
+    delta: float
+    episodes: int
+    decided: int
+    successes: int | None
+    failures: int | None
+    method: str
+    policy: str
+    ends: tuple[float, float] = (0.0, 1.0)
+    planned: int | None = None
+    complement: bool = False
+    elsewhere: int = 0
+    returns: tuple[Tally, Tally] | None = field(default=None, repr=False)
+    model: Interval | None = None
+    contradiction: str | None = None
+    stated: tuple[Assumed, ...] = ()
+    total: float = 0.0
+
+    @property
+    def text(self) -> str:
+        """What was seen, in words."""
+        seen = "1 episode" if self.episodes == 1 else f"{self.episodes:,} episodes"
+        if self.successes is not None and self.failures is not None:
+            happened = self.failures if self.complement else self.successes
+            seen = f"in {happened:,} of {seen}"
+        else:
+            seen = f"{seen} of {self.policy}"
+        left = self.episodes - self.decided
+        open_ones = f", {left:,} undecided" if left else ""
+        passed = f", {self.elsewhere:,} began elsewhere" if self.elsewhere else ""
+        return f"{seen}{open_ones}{passed}: {self.interval} ({self.method}, δ = {self.delta:.3g})"
+
+    @property
+    def assumption(self) -> Assumed:
+        """What is assumed of episodes beyond what every log must keep to."""
+        why = f"episodes are independent draws of {self.policy}, which is assumed and not tested"
+        return Assumed("episodes", Kept.STATED, why)
+
+    def record(self) -> ObservedFacts:
+        """What is written of it."""
+        return ObservedFacts(
+            observed=True,
+            text=self.text,
+            interval=self.interval,
+            model=self.model,
+            delta=self.delta,
+            episodes=self.episodes,
+            decided=self.decided,
+            successes=self.successes,
+            failures=self.failures,
+            elsewhere=self.elsewhere,
+            method=self.method,
+            policy=self.policy,
+            contradiction=self.contradiction,
+        )
+
+    def _title_(self) -> str:
+        return f"ObservedOutcomes: {self.interval}"
+
+    def _facts_(self) -> Facts:
+        return [("seen", self.text), ("policy", self.policy)]
+
+
+def meet(model: Interval, seen: ObservedOutcomes, what: str) -> tuple[Interval, ObservedOutcomes]:
+    """The interval of a value that both parts are about, and what was seen beside the model's part."""
+    low, high = max(model.lower, seen.interval.lower), min(model.upper, seen.interval.upper)
+    if low <= high:
+        return Interval(low, high), replace(seen, model=model)
+    words = (
+        f"the episodes contradict the model: by the model the value of {what} is in {model}, by what "
+        f"episodes returned in {seen.interval}, which holds without it (both at once under the model with "
+        f"probability at most {seen.total:g}); {seen.text}"
+    )
+    return seen.interval, replace(seen, model=model, contradiction=words)
+
+
+def observe(
+    problem: Problem,
+    counts: Counts,
+    delta: float,
+    *,
+    policy: PolicyGiven | None = None,
+    behaviour: PolicyGiven | None = None,
+    return_range: tuple[float, float] | None = None,
+) -> ObservedOutcomes | Unobserved:
+    """The value of a problem in the episodes of a log alone, at level 1 − delta.
+
+    `policy` is whose value is asked for, where states have choices; `behaviour` states by which policy the
+    log was collected ("uniform", or a policy), where the data do not say it themselves. `return_range` states
+    what all returns lie between, where the model does not bound them.
+    """
+    plan = plan_observation(problem, counts, policy, behaviour, return_range)
+    return plan if isinstance(plan, Unobserved) else plan.look(delta)
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """How a log will be looked at: nothing of it was read yet."""
+
+    problem: Problem
+    counts: Counts
+    rules: PathRules
+    ratio: FloatArray
+    policy: Policy | None
+    whose: str
+    behaviour: str | None
+    ends: tuple[float, float]
+    stated: tuple[Assumed, ...]
+
+    @property
+    def is_weighted(self) -> bool:
+        return self.behaviour is not None
+
+    @property
+    def objective(self) -> Objective:
+        return self.problem.objective
+
+    @property
+    def planned(self) -> int | None:
+        """The number of episodes that was fixed in advance."""
+        design = self.counts.design
+        fixed = design.kind is SamplingKind.TRAJECTORIES and not design.anytime and not design.late_plan
+        return design.episodes if fixed else None
+
+    def forecast(self, value: float, variance: float, number: int, delta: float) -> float:
+        """About how wide the interval will be if returns have this mean and variance."""
+        if not self.objective.is_reward and not self.is_weighted:
+            successes = min(max(round(value * number), 0), number)
+            fixed = self.planned is not None
+            low, high, _ = frequency_interval(successes, number - successes, number, delta, fixed)
+            return high - low
+        level = math.log(2.0 / delta) + 2.0
+        width = 2.0 * math.sqrt(2.0 * level * variance / number)
+        return min(width + level * (self.ends[1] - self.ends[0]) / number, self.ends[1] - self.ends[0])
+
+    def look(self, delta: float) -> ObservedOutcomes | Unobserved:
+        """Read the episodes and bound the value."""
+        rows = self.counts.log() if self.counts.log is not None else None
+        if rows is None:
+            return Unobserved("the data hold no episodes")
+        lift: Any = self.problem.lift
+        base: Structure = self.problem.model.structure if lift is None else lift.base.structure
+        log = Episodes.of(base, rows.transition, rows.previous, rows.episode)
+        if lift is not None:
+            log = log.within(base, self.problem.model.structure, lift.product.transition)
+        if not len(log):
+            return Unobserved("no episode of the log begins in the initial state")
+        scores = self.rules.score(log, self.ratio)
+        if self.is_weighted and np.any(np.isnan(scores.weight)):
+            raise InputError(
+                "the log takes choices that the stated behaviour never takes",
+                hint="leave `behaviour` out, or name the policy that the log was collected by",
+            )
+        if not self.is_weighted and np.any(scores.weight == 0.0):
+            return Unobserved("the log takes choices that the given policy never takes")
+        planned = self.planned if len(log) + log.elsewhere == self.planned else None
+        return self._bound(scores, delta, planned, log.elsewhere)
+
+    def _bound(
+        self, scores: Scores, delta: float, planned: int | None, elsewhere: int
+    ) -> ObservedOutcomes | Unobserved:
+        a, b = self.ends
+        wrong = (scores.high < a) | (scores.low > b)
+        if np.any(wrong):
+            value = float(scores.low[int(np.argmax(wrong))])
+            raise InputError(
+                f"an episode returned {value:g}, outside of the range [{a:g}, {b:g}] that is stated",
+                hint="state a range that all returns keep to, whatever is seen (`return_range`)",
+            )
+        low, high = np.maximum(scores.low, a), np.minimum(scores.high, b)
+        decided, number = int(np.count_nonzero(scores.low == scores.high)), len(low)
+        if self.objective.is_reward:
+            with np.errstate(invalid="ignore"):
+                decided = int(np.count_nonzero(scores.high - scores.low <= 1e-9 * (1.0 + np.abs(scores.low))))
+        successes = failures = None
+        returns: tuple[Tally, Tally] | None = None
+        if not self.objective.is_reward and not self.is_weighted:
+            successes = int(np.count_nonzero(low == 1.0))
+            failures = int(np.count_nonzero(high == 0.0))
+            lower, upper, method = frequency_interval(successes, failures, number, delta, planned is not None)
+        else:
+            least = np.maximum(np.nextafter(low - a, -np.inf), 0.0) * scores.weight
+            most = np.zeros(number)
+            if math.isfinite(b):
+                most = np.maximum(np.nextafter(b - high, -np.inf), 0.0) * scores.weight
+            returns = Tally.of(least), Tally.of(most)
+            method = BETTING
+            lower, upper = mean_interval(*returns, self.ends, delta, planned)
+        if self.objective.complement:
+            lower, upper = float(np.nextafter(1.0 - upper, -1.0)), float(np.nextafter(1.0 - lower, 2.0))
+            lower, upper = max(lower, 0.0), min(upper, 1.0)
+        return ObservedOutcomes(
+            Interval(lower, upper),
+            delta,
+            number,
+            decided,
+            successes,
+            failures,
+            method,
+            self.whose,
+            self.ends,
+            planned,
+            self.objective.complement,
+            elsewhere,
+            returns,
+            stated=self.stated,
+        )
+
+
+def plan_observation(
+    problem: Problem,
+    counts: Counts,
+    policy: PolicyGiven | None = None,
+    behaviour: PolicyGiven | None = None,
+    return_range: tuple[float, float] | None = None,
+    given: Policy | None = None,
+) -> Observation | Unobserved:
+    """How the log would be looked at, or why it cannot be; no outcome is looked at.
+
+    `counts` are those of the base. `given` is the policy as the base has it, where the problem is about a
+    product with its memory.
+    """
+    if problem.query.plain_objective is None:
+        return Unobserved("long-run averages do not show in finitely many steps")
+    if counts.log is None or counts.design.episodes is None:
+        return Unobserved("the data are counts, which hold no episodes")
+    structure, lift = problem.model.structure, problem.lift
+    own = as_policy(problem.model, policy)
+    given = own if given is None else given
+    base = structure if lift is None else lift.base.structure
+    is_chain = base.choices == base.states
+    ratio, known, whose = np.ones(structure.choices), None, "the chain"
+    if not is_chain:
+        if own is None or given is None:
+            return Unobserved("states have choices, and no policy is given that the log was collected by")
+        if own.depends_on_step:
+            return Unobserved("the given policy depends on the step")
+        stated = behaviour if behaviour is not None else counts.design.followed
+        if stated is None:
+            return Unobserved("nothing says by which policy the log was collected; `behaviour` states it")
+        whose = "the given policy"
+        is_uniform = isinstance(stated, str) and stated == UNIFORM
+        if isinstance(stated, str) and behaviour is None and not is_uniform:
+            if stated != given.digest:
+                return Unobserved("the log was collected by another policy; `behaviour` names it")
+            ratio = (own.probability > 0.0).astype(np.float64)
+        else:
+            collected = Policy.uniform(base) if is_uniform else as_policy(base, stated)
+            assert collected is not None
+            if collected.depends_on_step or collected.has_memory:
+                raise InputError("`behaviour` is a policy with a memory, and such are not weighed")
+            chance = collected.probability if lift is None else collected.probability[_choices(lift)]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = np.where(chance > 0.0, own.probability / chance, np.nan)
+            taken = own.probability > 0.0
+            if np.any(taken & ~(chance > 0.0)):
+                return Unobserved("the given policy takes choices that the log's policy never takes")
+            if np.all(ratio[taken] == 1.0):
+                ratio = taken.astype(np.float64)
+            else:
+                known = "uniform" if is_uniform else "another policy"
+                whose = f"the given policy, weighed from {known}"
+    taken = np.ones(structure.choices, np.bool_) if own is None else own.probability > 0.0
+    try:
+        rules = PathRules.of(structure, problem.objective, taken)
+    except CannotCertify as error:
+        return Unobserved(str(error))
+    if rules.at_once:
+        return Unobserved("it is decided before the first step")
+    ends, assumed = rules.ends, ()
+    if return_range is not None:
+        if not problem.objective.is_reward:
+            raise InputError("`return_range` speaks of rewards, and the property asks for a probability")
+        ends = max(ends[0], return_range[0]), min(ends[1], return_range[1])
+        why = f"all returns lie within [{return_range[0]:g}, {return_range[1]:g}]"
+        assumed = (Assumed("returns", Kept.STATED, why),)
+    if not math.isfinite(ends[0]) or not ends[0] < ends[1]:
+        what = "have no lower limit" if ends[0] == -math.inf else "are the same on every path"
+        return Unobserved(f"returns {what}" + ("; `return_range` states one" if "limit" in what else ""))
+    return Observation(problem, counts, rules, ratio, own, whose, known, ends, assumed)
+
+
+MOST_OF_IT = 0.9
+"""The part of δ for what is forecast to be better."""
+
+REFERENCE = 1000
+"""Episodes that a forecast is for where their number was not fixed in advance."""
+
+POINTS = 3
+CHEAP_TRANSITIONS = 2000
+"""Up to so many, and few coordinates, the model's part is forecast by learning from expected counts."""
+
+HOPELESS = 5.0
+"""Weighed returns that are forecast to be so many times as wide as the model's part are not looked at."""
+
+
+def share(seen: Observation, chain: Pipeline) -> float:
+    """The part of δ for outcomes; 0 where they are weighed, and hopeless."""
+    number = seen.planned or REFERENCE
+    logs = np.array([one for one in _forecasts(seen, chain, number) if math.isfinite(one)])
+    if not len(logs):
+        return 0.5
+    if seen.is_weighted and float(logs.mean()) < -math.log(HOPELESS):
+        return 0.0
+    if abs(float(logs.sum())) < 0.5 * float(np.abs(logs).sum()):
+        return 0.5
+    return MOST_OF_IT if float(logs.mean()) > 0.0 else 1.0 - MOST_OF_IT
+
+
+def _forecasts(seen: Observation, chain: Pipeline, number: int) -> Iterator[float]:
+    """At some points of the domain: the logarithm of the model's width over that of the outcomes."""
+    from tightrope.learning.bet_policy import question_of
+
+    model, objective = seen.problem.model, seen.objective
+    assert isinstance(model, ParametricMDP)
+    coordinates = Coordinates.of(model.expressions, model.parameters)
+    maximiser = LikelihoodMaximiser.of(coordinates, coordinates.functions(model.expressions))
+    policy = Policy.uniform(model) if seen.policy is None else seen.policy
+    equations = PolicyEquations.of(question_of(model, objective), policy.probability, everywhere=False)
+    if equations is None:
+        return
+    for point in _points(maximiser):
+        x, jacobian = maximiser.search.lifted(point)
+        probability = np.clip(maximiser.functions.constant + maximiser.functions.linear @ x, 0.0, 1.0)
+        spread = equations.spread(probability[model.expression])
+        if spread is None or not math.isfinite(spread.variance):
+            return
+        outcomes = seen.forecast(spread.value, spread.variance, number, chain.delta)
+        cheap = coordinates.size <= MOST_VERTEX_DIMENSIONS and model.transitions <= CHEAP_TRANSITIONS
+        if cheap and chain.evaluation is None and chain.options.sets is not SetsKind.COUPLED:
+            total = np.zeros(model.transitions)
+            total[spread.transition] = spread.count
+            width = chain.forecast(total, number)
+        else:
+            slope = maximiser.functions.linear @ jacobian.reshape(-1, len(point))
+            width = _formula(spread, probability, slope, model.expression, number, chain)
+        if width > 0.0 and outcomes > 0.0:
+            yield math.log(width / outcomes)
+
+
+def _points(maximiser: LikelihoodMaximiser) -> list[FloatArray]:
+    """The middle of the domain, and points on both sides of it, half of the way to its faces."""
+    middle, (faces, bounds) = maximiser.start, maximiser.faces
+    if not len(middle):
+        return [middle]
+    result = [middle]
+    random = np.random.default_rng(0)
+    for _ in range((POINTS - 1) // 2):
+        way = random.standard_normal(len(middle)) * np.sqrt(1.0 / np.diag(maximiser.smoothing_at(middle)))
+        for sign in (1.0, -1.0):
+            rise = faces @ (sign * way)
+            room = np.maximum(bounds - faces @ middle, 0.0)
+            with np.errstate(divide="ignore"):
+                reach = float(np.where(rise > 0.0, room / rise, np.inf).min(initial=1.0))
+            result.append(middle + 0.5 * reach * sign * way)
+    return result
+
+
+def _formula(
+    spread: Spread,
+    probability: FloatArray,
+    slope: FloatArray,
+    expression: IndexArray,
+    number: int,
+    chain: Pipeline,
+) -> float:
+    """About the width over a likelihood region: at one parameter vector with coupled sets, else with the
+    probability of every transition at the end of its own interval."""
+    size, events = slope.shape[1], expression[spread.transition]
+    met = np.bincount(events, spread.count, len(probability))
+    possible = np.maximum(probability, 1e-12)
+    information = (slope * (met / possible**2)[:, None]).T @ slope
+    inverse = np.linalg.pinv(information, hermitian=True)
+    level = 2.0 * (math.log(1.0 / chain.delta) + 1.15 * size + 1.5)
+    if chain.options.sets is SetsKind.COUPLED:
+        gradient = np.bincount(events, spread.leverage, len(probability)) @ slope
+        return 2.0 * math.sqrt(max(level * float(gradient @ inverse @ gradient), 0.0) / number)
+    half = np.sqrt(np.maximum(level * np.einsum("ei,ij,ej->e", slope, inverse, slope), 0.0) / number)
+    most = np.minimum(half, np.maximum(probability, 1.0 - probability))
+    return float(np.abs(spread.leverage) @ most[events])
+
+
+def _choices(lift: Any) -> Any:
+    """The choice of the base behind each of a product's."""
+    return lift.product.choice

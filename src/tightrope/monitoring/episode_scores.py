@@ -1,0 +1,360 @@
+"""What every episode of a log returned at least and at most, and how likely it was under another policy.
+
+An objective is decided along a path: a target is entered, or can no longer be, or the steps are over. What an
+episode that ends before may still bring is bounded over the graph alone (`extremes`), whatever the
+probabilities are. Sums of rewards are rounded outward. An episode is followed from its first row to the first
+gap; one that begins elsewhere than in the initial state is passed over, which is decided before anything
+happens in it.
+
+*Weights.* Under the policy π that is asked about a path is Π π/b times as likely as under the policy b by
+which it was collected. Where the path is followed up to a stopping time W is that product, and the mean of
+W·Y under b is that of Y under π.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightrope.errors import CannotCertify
+from tightrope.model.objective import Objective, ObjectiveKind
+from tightrope.model.structure import ParametricReward, Structure
+from tightrope.monitoring.episode_returns import can_reach
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.jit import kernel
+from tightrope.numerics.rounding import down, up
+
+_NEVER = 2**62
+_MOST_ROUNDS = 20_000
+_MOST_STORED = 4_000_000
+_EPS = 2.0**-51
+
+
+@dataclass(frozen=True, eq=False)
+class Episodes:
+    """The rows of episodes that begin in the initial state, one episode behind the other: each begins at its
+    `start`, and `step` counts from 0 within it. What follows a gap is left out; `elsewhere` episodes begin in
+    other states.
+    """
+
+    transition: OffsetArray
+    start: OffsetArray
+    step: OffsetArray
+    elsewhere: int
+
+    @staticmethod
+    def of(
+        structure: Structure, transition: OffsetArray, previous: OffsetArray, episode: OffsetArray
+    ) -> Episodes:
+        """Of rows in any order that keeps to that of each episode; `previous` is the row before in the same
+        episode, −1 where there is none or it is not known."""
+        order = np.argsort(episode, kind="stable")
+        own, place = episode[order], np.arange(len(order))
+        first = np.ones(len(own), dtype=np.bool_)
+        first[1:] = own[1:] != own[:-1]
+        begin = np.maximum.accumulate(np.where(first, place, 0))
+        broken = ~first
+        broken[1:] &= previous[order][1:] != order[:-1]
+        row = transition[order].astype(np.int64)
+        source = structure.choice_state[structure.transition_choice[row]]
+        inside = (source == structure.initial)[begin]
+        kept = inside & (np.maximum.accumulate(np.where(broken, place, -1)) < begin)
+        start = np.flatnonzero(first[kept])
+        return Episodes(row[kept], start, (place - begin)[kept], int(np.count_nonzero(first & ~inside)))
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def within(self, base: Structure, product: Structure, copied: OffsetArray) -> Episodes:
+        """The same in a product with a memory, whose transitions are copies of those of the base."""
+        offset = base.transition_start[base.choice_start[:-1]]
+        source = base.choice_state[base.transition_choice].astype(np.int64)
+        begin = product.transition_start[product.choice_start[:-1]]
+        there = np.full(len(self.transition), -1, dtype=np.int64)
+        rows = (self.transition, self.step)
+        graph = (offset.astype(np.int64), source, begin.astype(np.int64), copied.astype(np.int64))
+        _follow(rows, graph, product.successor.astype(np.int64), product.initial, there)
+        kept = there >= 0
+        return Episodes(there[kept], np.flatnonzero(self.step[kept] == 0), self.step[kept], self.elsewhere)
+
+
+@kernel
+def _follow(
+    rows: tuple[OffsetArray, OffsetArray],
+    graph: tuple[OffsetArray, OffsetArray, OffsetArray, OffsetArray],
+    successor: OffsetArray,
+    initial: int,
+    there: OffsetArray,
+) -> None:
+    """The transitions of a product along the episodes of its base; −1 from where it has none."""
+    transition, step = rows
+    offset, source, begin, copied = graph
+    state = -1
+    for i in range(len(transition)):
+        if step[i] == 0:
+            state = initial
+        if state < 0:
+            continue
+        wanted = transition[i]
+        place = begin[state] + wanted - offset[source[wanted]]
+        if place < 0 or place >= len(copied) or copied[place] != wanted:
+            state = -1
+            continue
+        there[i] = place
+        state = successor[place]
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Per episode: its return lies between `low` and `high`, and it is `weight` times as likely under the
+    policy that is asked about."""
+
+    low: FloatArray
+    high: FloatArray
+    weight: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class PathRules:
+    """How paths are scored. `decided[s]` is what is added when s is entered after at least `first` steps,
+    `early[s]` before that; NaN where the path goes on. After `last` steps it is over. `rests` bounds what is
+    still to come from a state after so many steps, in the value of that moment; `ends` bounds all returns.
+    """
+
+    structure: Structure
+    gain: FloatArray
+    discount: float
+    decided: FloatArray
+    early: FloatArray
+    first: int
+    last: int
+    rests: Callable[[OffsetArray, OffsetArray], tuple[FloatArray, FloatArray]]
+    ends: tuple[float, float]
+
+    @property
+    def at_once(self) -> bool:
+        """Whether everything is decided before the first step."""
+        initial = self.structure.initial
+        worth = self.decided[initial] if self.first <= 0 else self.early[initial]
+        return self.last <= 0 or not np.isnan(worth)
+
+    @staticmethod
+    def of(structure: Structure, objective: Objective, taken: BoolArray) -> PathRules:
+        """For paths of `taken` choices. Refused (`CannotCertify`), with words, where returns do not show."""
+        kind, states = objective.kind, structure.states
+        nothing = np.full(states, np.nan)
+        last = _NEVER if objective.upper_steps is None else objective.upper_steps
+        if kind in (ObjectiveKind.UNTIL, ObjectiveKind.NEXT):
+            assert objective.target is not None
+            target = objective.target
+            first = 1 if kind is ObjectiveKind.NEXT else objective.lower_steps
+            allowed = np.ones(states, dtype=np.bool_) if objective.allowed is None else objective.allowed
+            may = can_reach(structure, target, allowed)
+            early = np.where(may & allowed, np.nan, 0.0)
+            decided = np.where(target, 1.0, early)
+            if kind is ObjectiveKind.NEXT:
+                last, early, decided = 1, nothing, np.where(target, 1.0, 0.0)
+            either = (np.zeros(states), np.ones(states))
+            return PathRules(
+                structure,
+                np.zeros(structure.choices),
+                1.0,
+                decided,
+                early,
+                first,
+                last,
+                lambda state, step: (either[0][state], either[1][state]),
+                (0.0, 1.0),
+            )
+        if isinstance(objective.reward, ParametricReward):
+            raise CannotCertify("the rewards depend on parameters, so that episodes do not show them")
+        assert objective.reward is not None
+        gain = objective.reward.per_choice(structure)
+        graph = _Graph.of(structure, taken, gain)
+        initial = structure.initial
+        if kind is ObjectiveKind.CUMULATIVE:
+            rests = _finite(graph, last)
+            low, high = rests(np.array([initial]), np.array([0]))
+            ends = float(low[0]), float(high[0])
+            return PathRules(structure, gain, 1.0, nothing, nothing, 0, last, rests, ends)
+        if kind is ObjectiveKind.DISCOUNTED:
+            assert objective.discount is not None
+            low, high = graph.discounted(objective.discount)
+            same = np.where(low == high, low, np.nan)
+            rests = _constant(low, high)
+            ends = float(low[initial]), float(high[initial])
+            return PathRules(structure, gain, objective.discount, same, same, 0, last, rests, ends)
+        if kind is ObjectiveKind.TOTAL:
+            earning = np.zeros(states, dtype=np.bool_)
+            earning[structure.choice_state[taken & (gain != 0.0)]] = True
+            target = ~graph.leads_to(earning)
+            worth = np.zeros(states)
+        else:
+            assert objective.target is not None
+            target = objective.target
+            worth = np.zeros(states) if objective.terminal is None else np.asarray(objective.terminal)
+        graph.refuse_traps(target)
+        low, high = graph.until(target, worth)
+        decided = np.where(target, worth, np.nan)
+        ends = float(low[initial]), float(high[initial])
+        return PathRules(structure, gain, 1.0, decided, decided, 0, last, _constant(low, high), ends)
+
+    def score(self, log: Episodes, ratio: FloatArray) -> Scores:
+        """The returns of episodes; `ratio` is how much more likely each choice is under the policy that is
+        asked about."""
+        structure, start = self.structure, log.start
+        choice = structure.transition_choice[log.transition].astype(np.int64)
+        after, successor = log.step + 1, structure.successor[log.transition]
+        worth = np.where(after >= self.first, self.decided[successor], self.early[successor])
+        place, rows = np.arange(len(choice)), len(choice)
+        stops = ~np.isnan(worth) | (after >= self.last)
+        if len(start) == 0:
+            nothing = np.zeros(0)
+            return Scores(nothing, nothing, nothing)
+        size = np.diff(start, append=rows)
+        stop = np.minimum.reduceat(np.where(stops, place, rows), start)
+        end = np.minimum(stop, start + size - 1)
+        used = place <= np.repeat(end, size)
+        gain = self.gain[choice] * (1.0 if self.discount == 1.0 else self.discount**log.step)
+        total = np.add.reduceat(np.where(used, gain, 0.0), start)
+        size_of = np.add.reduceat(np.where(used, np.abs(gain), 0.0), start)
+        weight = np.multiply.reduceat(np.where(used, ratio[choice], 1.0), start)
+        steps = end - start + 1
+        shown, scale = stop <= end, self.discount ** steps.astype(np.float64)
+        last_worth = np.nan_to_num(worth[end])
+        low, high = self.rests(successor[end], steps)
+        low, high = np.where(shown, last_worth, low), np.where(shown, last_worth, high)
+        with np.errstate(invalid="ignore"):
+            low, high = total + scale * low, total + scale * high
+            exact = (size_of == 0.0) & (self.discount == 1.0)
+            slack = np.where(exact, 0.0, (steps + 4) * _EPS * (size_of + np.abs(low)))
+            slack_high = np.where(exact, 0.0, (steps + 4) * _EPS * (size_of + np.abs(high)))
+        low, high = np.maximum(low - slack, self.ends[0]), np.minimum(high + slack_high, self.ends[1])
+        return Scores(low, high, weight * (1.0 if np.all(ratio == 1.0) else 1.0 - 2.0**-40))
+
+
+def _constant(low: FloatArray, high: FloatArray) -> Callable[..., tuple[FloatArray, FloatArray]]:
+    return lambda state, step: (low[state], high[state])
+
+
+def _finite(graph: _Graph, last: int) -> Callable[..., tuple[FloatArray, FloatArray]]:
+    """What the steps until `last` bring at least and at most: by state where that is not too many numbers."""
+    most, least = float(max(graph.gain.max(initial=0.0), 0.0)), float(min(graph.gain.min(initial=0.0), 0.0))
+    if last * max(graph.states, len(graph.successor)) > _MOST_STORED:
+        return lambda state, step: (down((last - step) * least), up((last - step) * most))
+    table = np.zeros((2, last + 1, graph.states))
+    for left in range(1, last + 1):
+        table[0, left] = down(graph.backup(table[0, left - 1], 1.0, np.minimum))
+        table[1, left] = up(graph.backup(table[1, left - 1], 1.0, np.maximum))
+    return lambda state, step: (table[0, last - step, state], table[1, last - step, state])
+
+
+@dataclass(frozen=True, eq=False)
+class _Graph:
+    """The transitions of the choices that are taken, by source."""
+
+    states: int
+    initial: int
+    source: OffsetArray
+    successor: OffsetArray
+    gain: FloatArray
+    begin: OffsetArray
+    owner: OffsetArray
+
+    @staticmethod
+    def of(structure: Structure, taken: BoolArray, gain: FloatArray) -> _Graph:
+        kept = taken[structure.transition_choice]
+        choice = structure.transition_choice[kept]
+        source = structure.choice_state[choice].astype(np.int64)
+        owner, begin = np.unique(source, return_index=True)
+        successor = structure.successor[kept].astype(np.int64)
+        return _Graph(structure.states, structure.initial, source, successor, gain[choice], begin, owner)
+
+    def backup(self, value: FloatArray, rate: float, best: np.ufunc) -> FloatArray:
+        """The best of gain + rate·value over the transitions of each state; 0 where none is taken."""
+        result = np.zeros(self.states)
+        result[self.owner] = best.reduceat(self.gain + rate * value[self.successor], self.begin)
+        return result
+
+    def leads_to(self, goal: BoolArray) -> BoolArray:
+        """States with a path to the goal."""
+        result: BoolArray = goal.copy()
+        while True:
+            more = result.copy()
+            more[self.source[result[self.successor]]] = True
+            if np.array_equal(more, result):
+                return result
+            result = more
+
+    def refuse_traps(self, target: BoolArray) -> None:
+        """Where the target may never be reached, the value may be infinite, and no episode shows it."""
+        reached: BoolArray = np.zeros(self.states, dtype=np.bool_)
+        reached[self.initial] = True
+        while True:
+            more = reached.copy()
+            more[self.successor[reached[self.source] & ~target[self.source]]] = True
+            if np.array_equal(more, reached):
+                break
+            reached = more
+        if np.any(reached & ~self.leads_to(target)):
+            raise CannotCertify(
+                "some path never comes to where rewards end, so that episodes do not show all"
+            )
+
+    def discounted(self, rate: float) -> tuple[FloatArray, FloatArray]:
+        """Bounds on discounted sums from each state on: backups of bounds are bounds."""
+        scale = 1.0 / (1.0 - rate)
+        low = np.full(self.states, min(float(self.gain.min(initial=0.0)), 0.0) * scale * (1.0 + 1e-12))
+        high = np.full(self.states, max(float(self.gain.max(initial=0.0)), 0.0) * scale * (1.0 + 1e-12))
+        idle = ~self.leads_to(self._earning())
+        rounds = min(int(np.log(1e-9) / np.log(rate)) + 1, _MOST_ROUNDS)
+        for _ in range(rounds):
+            low, high = (
+                down(self.backup(low, rate, np.minimum) - 1e-15 * np.abs(low)),
+                up(self.backup(high, rate, np.maximum) + 1e-15 * np.abs(high)),
+            )
+        return np.where(idle, 0.0, low), np.where(idle, 0.0, high)
+
+    def _earning(self) -> BoolArray:
+        earning: BoolArray = np.zeros(self.states, dtype=np.bool_)
+        earning[self.source[self.gain != 0.0]] = True
+        return earning
+
+    def until(self, target: BoolArray, worth: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Bounds on sums until the target: infinite where a cycle may bring ever more, or after many rounds
+        (longer ways are not looked at)."""
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import connected_components
+
+        inner = ~target[self.source]
+        edges = csr_array(
+            (np.ones(int(inner.sum())), (self.source[inner], self.successor[inner])),
+            shape=(self.states, self.states),
+        )
+        component = connected_components(edges, directed=True, connection="strong")[1]
+        cyclic = inner & (component[self.source] == component[self.successor])
+        ends = []
+        for sign in (-1.0, 1.0):
+            gain = sign * self.gain
+            grows: BoolArray = np.zeros(self.states, dtype=np.bool_)
+            grows[np.isin(component, component[self.source[cyclic & (gain > 0.0)]])] = True
+            value = np.where(target, sign * worth, -np.inf)
+            value[grows & ~target] = np.inf
+            settled = False
+            for _ in range(_MOST_ROUNDS):
+                with np.errstate(invalid="ignore"):
+                    further = np.full(self.states, -np.inf)
+                    sums = gain + value[self.successor]
+                    sums = np.where((gain != 0.0) & np.isfinite(sums), up(sums), sums)
+                    further[self.owner] = np.maximum.reduceat(sums, self.begin)
+                further[target] = sign * worth[target]
+                further[grows & ~target] = np.inf
+                further = np.where(np.isnan(further), np.inf, further)
+                settled = bool(np.array_equal(further, value))
+                value = further
+                if settled or float(np.abs(value[np.isfinite(value)]).max(initial=0.0)) > 1e300:
+                    break
+            ends.append(sign * (value if settled else np.where(target, value, np.inf)))
+        return ends[0], ends[1]

@@ -1,0 +1,133 @@
+"""Intervals for the mean of what independent episodes returned, without any model.
+
+*Frequencies.* Of n episodes at least k succeeded and at least f failed; the others are not decided, and count
+against either end. Both ends of an interval rise with the number of successes, so the lower one of k and the
+upper one of n − f hold wherever those of the true number do. Where n was planned the interval is
+Clopper–Pearson's, else the beta-binomial sequence, which holds at all n together.
+
+*Returns.* Let Y ≥ 0 be what an episode returned, of mean μ. For m ≥ μ and 0 < f < 1 the capital
+
+    K_f(m) = Π_i ((1 − f) + f·Y_i/m)
+
+is a non-negative supermartingale that begins at 1 (a constant bet; Waudby-Smith and Ramdas 2024), and so is
+Σ_j w_j·K_{f_j} with Σ w_j ≤ 1. By Ville's inequality it ever reaches 1/γ with probability at most γ. It falls
+in m, so that all m below the least one at which it stays under 1/γ are excluded: a lower bound on μ, at all
+numbers of episodes together. It is affine and rises in each Y_i, whatever the order: a return that shows in
+part counts as the least that it can be, and the bound still holds. No upper limit of Y is needed, so Y may be
+weighted by how much more likely the episode is under another policy. An upper bound on the mean of returns
+within [a, b] is the lower bound of b − Y. The fractions f_j are 15/16 and halves of √2; where n was planned,
+only those that suit n and returns whose deviation is between a tenth and ten times their mean are mixed.
+
+Values are rounded to the safe side, and capitals compared with more than the error of their logarithms.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.record import freeze_fields
+from tightrope.numerics.rounding import down, up
+from tightrope.statistics.intervals import beta_binomial, clopper_pearson
+
+CLOPPER_PEARSON, BETA_BINOMIAL, BETTING = "clopper-pearson", "beta-binomial", "betting"
+
+FRACTIONS = (0.9375, *(2.0 ** (-0.5 * j) for j in range(1, 41)))
+"""f_j, the part of the capital that is at stake."""
+
+_MOST_DISTINCT = 1 << 14
+"""More distinct values than these are rounded down to so many."""
+
+_STEPS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Distinct values ≥ 0, and how often each was seen."""
+
+    value: FloatArray
+    count: OffsetArray
+
+    def __post_init__(self) -> None:
+        freeze_fields(self)
+
+    @staticmethod
+    def of(values: FloatArray) -> Tally:
+        value, count = np.unique(np.maximum(values, 0.0), return_counts=True)
+        if len(value) > _MOST_DISTINCT:
+            unit = 2.0 ** math.ceil(math.log2(float(value[-1]) / _MOST_DISTINCT))
+            value, count = np.unique(np.floor(np.maximum(values, 0.0) / unit) * unit, return_counts=True)
+        return Tally(value, count.astype(np.int64))
+
+    @property
+    def number(self) -> int:
+        return int(self.count.sum())
+
+
+def frequency_interval(
+    successes: int, failures: int, episodes: int, gamma: float, planned: bool
+) -> tuple[float, float, str]:
+    """(lower, upper, method) for the probability of success at level 1 − gamma."""
+    method = clopper_pearson if planned else beta_binomial
+    most = np.array([successes, episodes - failures], dtype=np.int64)
+    lower, upper = method(most, np.full(2, episodes, dtype=np.int64), gamma)
+    return float(lower[0]), float(upper[1]), CLOPPER_PEARSON if planned else BETA_BINOMIAL
+
+
+def lower_mean(tally: Tally, gamma: float, planned: int | None) -> float:
+    """A lower bound on the mean at level 1 − gamma; 0 where nothing is excluded."""
+    top = float(tally.value.max(initial=0.0))
+    if top <= 0.0:
+        return 0.0
+    scaled, stakes = tally.value / top, bets(gamma, planned)
+    below, above = -60.0, 0.0  # in powers of two: what is excluded, what need not be
+    if log_capital(scaled, tally.count, 2.0**below, stakes) < math.log(1.0 / gamma):
+        return 0.0
+    mean = float(scaled @ tally.count) / tally.number
+    above = min(0.0, math.log2(mean) + 1e-9)
+    for _ in range(_STEPS):
+        middle = 0.5 * (below + above)
+        if log_capital(scaled, tally.count, 2.0**middle, stakes) >= math.log(1.0 / gamma):
+            below = middle
+        else:
+            above = middle
+    return max(float(down(2.0**below * top * (1.0 - 2.0**-50))), 0.0)
+
+
+def mean_interval(
+    low: Tally, high: Tally, ends: tuple[float, float], gamma: float, planned: int | None
+) -> tuple[float, float]:
+    """Bounds on the mean of returns within `ends`: `low` are they above the lower one at least, `high` below
+    the upper one at least. Where that is infinite only the lower bound is sought, with all of gamma.
+    """
+    a, b = ends
+    if not math.isfinite(b):
+        return float(down(a + lower_mean(low, gamma, planned))), math.inf
+    lower = float(down(a + lower_mean(low, 0.5 * gamma, planned)))
+    return max(lower, a), min(float(up(b - lower_mean(high, 0.5 * gamma, planned))), b)
+
+
+def bets(gamma: float, planned: int | None) -> tuple[tuple[float, float], ...]:
+    """(fraction, weight) of the bets that are mixed."""
+    used = FRACTIONS
+    if planned is not None:
+        best = math.sqrt(2.0 * math.log(1.0 / gamma) / max(planned, 1))
+        used = tuple(f for f in FRACTIONS if 0.1 * best <= f <= 10.0 * best) or FRACTIONS[:1]
+    return tuple((f, 1.0 / len(used)) for f in used)
+
+
+def log_capital(
+    value: FloatArray, count: OffsetArray, m: float, stakes: tuple[tuple[float, float], ...]
+) -> float:
+    """A lower bound on log Σ w_j·K_{f_j}(m)."""
+    logs = []
+    for fraction, weight in stakes:
+        terms = np.log1p(fraction * (value / m - 1.0))
+        total = float(terms @ count)
+        error = 2.0**-48 * float((np.abs(terms) + 1.0) @ count)
+        logs.append(total - error + math.log(weight))
+    most = max(logs)
+    return most + math.log(sum(math.exp(one - most) for one in logs)) - 1e-12

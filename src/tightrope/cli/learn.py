@@ -22,7 +22,7 @@ from tightrope.cli.options import (
     parse_cost_range,
     takes,
 )
-from tightrope.learning.options import LearnOptions
+from tightrope.learning.options import LearnOptions, OutcomesUse
 from tightrope.regions.registry import region_kind
 from tightrope.statistics.estimates import Budget, IntervalMethod
 from tightrope.statistics.least_squares import EllipsoidVersion
@@ -95,6 +95,29 @@ class LearnRequest(SubjectOptions):
     coupled_gap: options.CoupledGap = None
     cost_range: options.CostRange = None
     cost_sd: options.CostSd = None
+    outcomes: Annotated[
+        OutcomesUse,
+        option(
+            "--outcomes",
+            "What episodes returned, where the log shows it: beside the model (auto), alone, or not at all.",
+        ),
+    ] = OutcomesUse.AUTO
+    behaviour: Annotated[
+        str | None,
+        option(
+            "--behaviour",
+            "With --policy: the policy that the log was collected by, where the data do not say it.",
+            "FILE|uniform",
+        ),
+    ] = None
+    return_range: Annotated[
+        str | None,
+        option(
+            "--return-range",
+            "All that episodes return lies between these two numbers, where the model does not bound it.",
+            "LOW,HIGH",
+        ),
+    ] = None
     precision: options.Precision = 1e-6
     time_limit: options.TimeLimit = None
     device: options.Device = DeviceName.CPU
@@ -150,6 +173,9 @@ class LearnRequest(SubjectOptions):
             coupled_gap=COUPLED_GAP if self.coupled_gap is None else self.coupled_gap,
             cost_range=parse_cost_range(self.cost_range),
             cost_sd=self.cost_sd,
+            outcomes=self.outcomes,
+            behaviour=self.behaviour,
+            return_range=parse_cost_range(self.return_range, "--return-range"),
         )
 
 
@@ -161,6 +187,10 @@ def learn(request: LearnRequest) -> None:
     decided from the model and from how the data were sampled and came, not from outcomes; every default is
     explained. With --sets all, every kind of sets is solved and compared. With --sets coupled, nature picks
     one parameter vector for the whole run, as the true system does: the tightest interval, still certified.
+
+    Where the log shows the value itself (always where no state has a choice; of --policy, where the log was
+    collected by it), what episodes returned is bounded, too, and the answer is what both allow. Where they
+    exclude each other, the model is contradicted.
 
     Whether the data fit the model is tested apart, at its own level ("model fit"). After a change that
     'watch' has found, --since leaves out what came before it.

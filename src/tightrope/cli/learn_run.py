@@ -218,6 +218,8 @@ class AverageAnswer(msgspec.Struct, kw_only=True, frozen=True):
 NOT_TIMED = """
     interval intersect policy certificate export discount terminal_reward assume_support misfit breakdown
     breakdown_of threshold coupled_gap cost_range cost_sd at
+    interval intersect policy certificate export discount terminal_reward assume_support coupled_gap
+    cost_range cost_sd at outcomes behaviour return_range
 """
 NOT_TIMED_LOG = "design planned_episodes since window chosen_at skip_invalid order gaps"
 """Options that do not go with chains in continuous time."""
@@ -256,6 +258,8 @@ def run(request: LearnRequest) -> None:
         why = f"it does not go with {request.prop}: {NO_AVERAGE}"
         refuse_options(request, "certificate policy export discount terminal_reward", why)
         refuse_options(request, "breakdown breakdown_of threshold", why)
+        refused = "certificate policy export discount terminal_reward outcomes behaviour return_range"
+        refuse_options(request, refused, why)
         if request.compares:
             refuse("--sets all", why)
         learn_value(request, timed=False)
@@ -474,6 +478,11 @@ def _warn_about(results: list[LearningResult], reading: Reading) -> None:
     if (refuted := results[-1].refuted_costs) is not None:
         hint = "state a wider range of costs (--cost-range), or a larger bound on their deviation (--cost-sd)"
         warn(f"{refuted}\nhint: {hint}")
+    seen = results[-1].seen
+    if seen is not None and seen.contradiction is not None:
+        warn(
+            f"{seen.contradiction}\nhint: the outcomes are what holds; --sets untied needs less of the model"
+        )
     fit = results[-1].fit
     if fit is not None and fit.misfit is not None:
         warn(f"{fit.misfit}\nhint: {what_to_do(results[-1])}")

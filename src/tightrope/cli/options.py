@@ -414,7 +414,7 @@ def parse_constants(texts: Sequence[str] | None) -> dict[str, str]:
     return constants
 
 
-def parse_cost_range(text: str | None) -> tuple[float, float] | None:
+def parse_cost_range(text: str | None, flag: str = "--cost-range") -> tuple[float, float] | None:
     """`0,5` as two numbers."""
     if text is None:
         return None
@@ -423,8 +423,8 @@ def parse_cost_range(text: str | None) -> tuple[float, float] | None:
     except ValueError:
         low = high = math.nan
     if not -math.inf < low < high < math.inf:
-        problem = f"--cost-range is '{text}', not two numbers, the smaller one first"
-        raise InputError(problem, hint="e.g. --cost-range 0,5")
+        problem = f"{flag} is '{text}', not two numbers, the smaller one first"
+        raise InputError(problem, hint=f"e.g. {flag} 0,5")
     return low, high
 
 

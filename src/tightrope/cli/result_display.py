@@ -41,6 +41,7 @@ def print_result(
     facts.append(("robust policy", f"value in {result.robust.interval}"))
     if result.value is not None:
         facts.append(("given policy", f"value in {result.value.interval}"))
+    facts += outcome_facts(result)
     facts += list_coupled_facts(result)
     facts += list_certified_facts(result, certified or {})
     if true_value is not None:
@@ -59,6 +60,17 @@ def confidence(result: LearningResult) -> str:
     if word in (Word.PROVED, Word.LIMIT) and result.ledger.holds:
         return f" with confidence {1 - result.ledger.delta:g}"
     return f": {word.value}, so with no confidence"
+
+
+def outcome_facts(result: LearningResult) -> list[tuple[str, str]]:
+    """What episodes returned beside what the model says of the same value, or why that does not show."""
+    if result.outcomes is None:
+        return []
+    facts = [("outcomes", result.outcomes.text)]
+    if result.seen is not None and result.seen.model is not None:
+        both = "exclude each other" if result.seen.contradiction else "the answer is what both allow"
+        facts.append(("", f"by the model {result.seen.model}: {both}"))
+    return facts
 
 
 def list_coupled_facts(result: LearningResult) -> list[tuple[str, str]]:
@@ -140,6 +152,7 @@ def print_comparison(
         for result in results
         if result.verdict.word is Word.LIMIT
     ]
+    facts += outcome_facts(last)
     facts += _how(last)
     if files is not None:
         facts.append(("written", files))

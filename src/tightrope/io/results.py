@@ -520,6 +520,8 @@ class OptionFacts(msgspec.Struct, kw_only=True, frozen=True):
     coupled_gap: float | None = None
     cost_range: tuple[float, float] | UnsetType = UNSET
     cost_sd: float | UnsetType = UNSET
+    outcomes: str | UnsetType = UNSET
+    return_range: tuple[float, float] | UnsetType = UNSET
 
 
 class TruthFacts(msgspec.Struct, frozen=True):

@@ -36,7 +36,7 @@ from tightrope.learning.options import MOST_VERTEX_DIMENSIONS
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
-from tightrope.model.structure import Structure
+from tightrope.model.product import Product
 from tightrope.monitoring.episode_scores import Episodes, PathRules, Scores
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.record import Facts, Record
@@ -186,10 +186,11 @@ def observe(
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """How a log will be looked at: nothing of it was read yet."""
+    """How a log will be looked at: where its episodes begin is known, how they came out was not looked at."""
 
     problem: Problem
     counts: Counts
+    log: Episodes
     rules: PathRules
     ratio: FloatArray
     policy: Policy | None
@@ -209,9 +210,9 @@ class Observation:
     @property
     def planned(self) -> int | None:
         """The number of episodes that was fixed in advance."""
-        design = self.counts.design
+        design, number = self.counts.design, len(self.log)
         fixed = design.kind is SamplingKind.TRAJECTORIES and not design.anytime and not design.late_plan
-        return design.episodes if fixed else None
+        return number if fixed and design.episodes == number + self.log.elsewhere else None
 
     def forecast(self, value: float, variance: float, number: int, delta: float) -> float:
         """About how wide the interval will be if returns have this mean and variance."""
@@ -225,27 +226,17 @@ class Observation:
         return min(width + level * (self.ends[1] - self.ends[0]) / number, self.ends[1] - self.ends[0])
 
     def look(self, delta: float) -> ObservedOutcomes | Unobserved:
-        """Read the episodes and bound the value."""
-        rows = self.counts.log() if self.counts.log is not None else None
-        if rows is None:
-            return Unobserved("the data hold no episodes")
-        lift: Any = self.problem.lift
-        base: Structure = self.problem.model.structure if lift is None else lift.base.structure
-        log = Episodes.of(base, rows.transition, rows.previous, rows.episode)
-        if lift is not None:
-            log = log.within(base, self.problem.model.structure, lift.product.transition)
-        if not len(log):
-            return Unobserved("no episode of the log begins in the initial state")
+        """Score the episodes and bound the value."""
+        log = self.log
         scores = self.rules.score(log, self.ratio)
-        if self.is_weighted and np.any(np.isnan(scores.weight)):
+        if np.any(np.isnan(scores.weight)):
             raise InputError(
                 "the log takes choices that the stated behaviour never takes",
                 hint="leave `behaviour` out, or name the policy that the log was collected by",
             )
         if not self.is_weighted and np.any(scores.weight == 0.0):
             return Unobserved("the log takes choices that the given policy never takes")
-        planned = self.planned if len(log) + log.elsewhere == self.planned else None
-        return self._bound(scores, delta, planned, log.elsewhere)
+        return self._bound(scores, delta, self.planned, log.elsewhere)
 
     def _bound(
         self, scores: Scores, delta: float, planned: int | None, elsewhere: int
@@ -340,14 +331,14 @@ def plan_observation(
             assert collected is not None
             if collected.depends_on_step or collected.has_memory:
                 raise InputError("`behaviour` is a policy with a memory, and such are not weighed")
-            chance = collected.probability if lift is None else collected.probability[_choices(lift)]
+            chance = collected.probability if lift is None else collected.probability[_product(lift).choice]
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = np.where(chance > 0.0, own.probability / chance, np.nan)
             taken = own.probability > 0.0
             if np.any(taken & ~(chance > 0.0)):
                 return Unobserved("the given policy takes choices that the log's policy never takes")
             if np.all(ratio[taken] == 1.0):
-                ratio = taken.astype(np.float64)
+                ratio = np.where(taken, 1.0, 0.0 if behaviour is None else np.nan)
             else:
                 known = "uniform" if is_uniform else "another policy"
                 whose = f"the given policy, weighed from {known}"
@@ -358,7 +349,8 @@ def plan_observation(
         return Unobserved(str(error))
     if rules.at_once:
         return Unobserved("it is decided before the first step")
-    ends, assumed = rules.ends, ()
+    ends = rules.ends
+    assumed: tuple[Assumed, ...] = ()
     if return_range is not None:
         if not problem.objective.is_reward:
             raise InputError("`return_range` speaks of rewards, and the property asks for a probability")
@@ -368,7 +360,13 @@ def plan_observation(
     if not math.isfinite(ends[0]) or not ends[0] < ends[1]:
         what = "have no lower limit" if ends[0] == -math.inf else "are the same on every path"
         return Unobserved(f"returns {what}" + ("; `return_range` states one" if "limit" in what else ""))
-    return Observation(problem, counts, rules, ratio, own, whose, known, ends, assumed)
+    rows = counts.log()
+    log = Episodes.of(base, rows.transition, rows.previous, rows.episode, rows.episodes)
+    if lift is not None:
+        log = log.within(base, structure, _product(lift).transition)
+    if not len(log):
+        return Unobserved("no episode of the log begins in the initial state")
+    return Observation(problem, counts, log, rules, ratio, own, whose, known, ends, assumed)
 
 
 MOST_OF_IT = 0.9
@@ -471,6 +469,7 @@ def _formula(
     return float(np.abs(spread.leverage) @ most[events])
 
 
-def _choices(lift: Any) -> Any:
-    """The choice of the base behind each of a product's."""
-    return lift.product.choice
+def _product(lift: Any) -> Product:
+    """The product behind a question that needs a memory."""
+    product: Product = lift.product
+    return product

@@ -292,7 +292,12 @@ class Pipeline:
         of the base, `given` its policy, and `steered` the question about that where it has a memory."""
         options = self.options
         about, own = (self.problem, self.policy) if steered is None else steered[:2]
-        seen = plan_observation(about, counts, own, options.behaviour, options.return_range, given)
+        seen = self._time(
+            "outcomes",
+            "rows",
+            lambda: plan_observation(about, counts, own, options.behaviour, options.return_range, given),
+            {"outcomes": 0.0},
+        )
         self.observation = seen
         if isinstance(seen, Observation):
             self.of_outcomes = share(seen, self) * self.delta
@@ -323,7 +328,7 @@ class Pipeline:
         plan = self.observation
         if not isinstance(plan, Observation):
             return plan
-        seconds["outcomes"] = 0.0
+        seconds["outcomes"] = self._made["outcomes", "rows"][1]
         with self._weighing:
             return self._time("outcomes", "outcomes", lambda: plan.look(self.of_outcomes), seconds)
 

@@ -368,6 +368,7 @@ class LearningResult(Result):
             ("interval", f"{self.interval}, at best {optimistic}"),
             ("assumes", self.ledger.assumption.value),
             ("sets", f"{self.kind.value}{region}"),
+            *([] if self.seen is None else [("outcomes", self.seen.text)]),
             *wrong,
         ]
 
@@ -410,11 +411,9 @@ class LearningResult(Result):
         if self.seen is None or self.model.structure.choices > self.model.structure.states:
             return best
         low, high = self.robust.interval
-        return (
-            min(max(best, low), high)
-            if self.seen.contradiction is None
-            else (high if self._maximises else low)
-        )
+        if self.seen.contradiction is not None:
+            return high if self._maximises else low
+        return min(max(best, low), high)
 
     @property
     def seen(self) -> ObservedOutcomes | None:

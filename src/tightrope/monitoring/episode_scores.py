@@ -21,8 +21,7 @@ import numpy as np
 from tightrope.errors import CannotCertify
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.structure import ParametricReward, Structure
-from tightrope.monitoring.episode_returns import can_reach
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.rounding import down, up
 
@@ -36,20 +35,25 @@ _EPS = 2.0**-51
 class Episodes:
     """The rows of episodes that begin in the initial state, one episode behind the other: each begins at its
     `start`, and `step` counts from 0 within it. What follows a gap is left out; `elsewhere` episodes begin in
-    other states.
+    other states, and `empty` ones were cut before their first step.
     """
 
     transition: OffsetArray
     start: OffsetArray
     step: OffsetArray
     elsewhere: int
+    empty: int = 0
 
     @staticmethod
     def of(
-        structure: Structure, transition: OffsetArray, previous: OffsetArray, episode: OffsetArray
+        structure: Structure,
+        transition: IndexArray,
+        previous: IndexArray,
+        episode: IndexArray,
+        episodes: int,
     ) -> Episodes:
         """Of rows in any order that keeps to that of each episode; `previous` is the row before in the same
-        episode, −1 where there is none or it is not known."""
+        episode, −1 where there is none or it is not known. Of `episodes` some may have no row."""
         order = np.argsort(episode, kind="stable")
         own, place = episode[order], np.arange(len(order))
         first = np.ones(len(own), dtype=np.bool_)
@@ -62,10 +66,12 @@ class Episodes:
         inside = (source == structure.initial)[begin]
         kept = inside & (np.maximum.accumulate(np.where(broken, place, -1)) < begin)
         start = np.flatnonzero(first[kept])
-        return Episodes(row[kept], start, (place - begin)[kept], int(np.count_nonzero(first & ~inside)))
+        away = int(np.count_nonzero(first & ~inside))
+        empty = episodes - int(np.count_nonzero(first))
+        return Episodes(row[kept], start, (place - begin)[kept], away, empty)
 
     def __len__(self) -> int:
-        return len(self.start)
+        return len(self.start) + self.empty
 
     def within(self, base: Structure, product: Structure, copied: OffsetArray) -> Episodes:
         """The same in a product with a memory, whose transitions are copies of those of the base."""
@@ -77,7 +83,8 @@ class Episodes:
         graph = (offset.astype(np.int64), source, begin.astype(np.int64), copied.astype(np.int64))
         _follow(rows, graph, product.successor.astype(np.int64), product.initial, there)
         kept = there >= 0
-        return Episodes(there[kept], np.flatnonzero(self.step[kept] == 0), self.step[kept], self.elsewhere)
+        start = np.flatnonzero(self.step[kept] == 0)
+        return Episodes(there[kept], start, self.step[kept], self.elsewhere, self.empty)
 
 
 @kernel
@@ -151,9 +158,10 @@ class PathRules:
             target = objective.target
             first = 1 if kind is ObjectiveKind.NEXT else objective.lower_steps
             allowed = np.ones(states, dtype=np.bool_) if objective.allowed is None else objective.allowed
-            may = can_reach(structure, target, allowed)
+            graph = _Graph.of(structure, taken, np.zeros(structure.choices))
+            may, must = graph.may_and_must(target, allowed)
             early = np.where(may & allowed, np.nan, 0.0)
-            decided = np.where(target, 1.0, early)
+            decided = np.where(must if last == _NEVER and first == 0 else target, 1.0, early)
             if kind is ObjectiveKind.NEXT:
                 last, early, decided = 1, nothing, np.where(target, 1.0, 0.0)
             either = (np.zeros(states), np.ones(states))
@@ -206,13 +214,13 @@ class PathRules:
         asked about."""
         structure, start = self.structure, log.start
         choice = structure.transition_choice[log.transition].astype(np.int64)
-        after, successor = log.step + 1, structure.successor[log.transition]
+        after, successor = log.step + 1, structure.successor[log.transition].astype(np.int64)
         worth = np.where(after >= self.first, self.decided[successor], self.early[successor])
         place, rows = np.arange(len(choice)), len(choice)
         stops = ~np.isnan(worth) | (after >= self.last)
+        unknown = np.full(log.empty, self.ends[0]), np.full(log.empty, self.ends[1]), np.ones(log.empty)
         if len(start) == 0:
-            nothing = np.zeros(0)
-            return Scores(nothing, nothing, nothing)
+            return Scores(*unknown)
         size = np.diff(start, append=rows)
         stop = np.minimum.reduceat(np.where(stops, place, rows), start)
         end = np.minimum(stop, start + size - 1)
@@ -232,7 +240,11 @@ class PathRules:
             slack = np.where(exact, 0.0, (steps + 4) * _EPS * (size_of + np.abs(low)))
             slack_high = np.where(exact, 0.0, (steps + 4) * _EPS * (size_of + np.abs(high)))
         low, high = np.maximum(low - slack, self.ends[0]), np.minimum(high + slack_high, self.ends[1])
-        return Scores(low, high, weight * (1.0 if np.all(ratio == 1.0) else 1.0 - 2.0**-40))
+        weight = weight * (
+            1.0 if np.all(np.isnan(ratio) | (ratio == 1.0) | (ratio == 0.0)) else 1.0 - 2.0**-40
+        )
+        known = (low, high, weight)
+        return Scores(*(np.concatenate(pair) for pair in zip(known, unknown, strict=True)))
 
 
 def _constant(low: FloatArray, high: FloatArray) -> Callable[..., tuple[FloatArray, FloatArray]]:
@@ -277,6 +289,17 @@ class _Graph:
         result = np.zeros(self.states)
         result[self.owner] = best.reduceat(self.gain + rate * value[self.successor], self.begin)
         return result
+
+    def may_and_must(self, target: BoolArray, allowed: BoolArray) -> tuple[BoolArray, BoolArray]:
+        """States from which some path, and every path, comes to the target through allowed states."""
+        may, must = target.copy(), target.copy()
+        known = -1
+        while (now := int(np.count_nonzero(may)) + int(np.count_nonzero(must))) != known:
+            known = now
+            onward = allowed[self.owner]
+            may[self.owner[onward & np.logical_or.reduceat(may[self.successor], self.begin)]] = True
+            must[self.owner[onward & np.logical_and.reduceat(must[self.successor], self.begin)]] = True
+        return may, must
 
     def leads_to(self, goal: BoolArray) -> BoolArray:
         """States with a path to the goal."""

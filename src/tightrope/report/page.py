@@ -37,7 +37,7 @@ from tightrope.report.draw_intervals import INTERVALS, TIMINGS
 from tightrope.report.draw_regions import BOXES, pairs_of, panel_figures, panel_words, region_keys
 from tightrope.report.draw_widths import EVENTS, WIDTHS, binding_remark, binding_table
 from tightrope.report.policy_map import PolicyMap
-from tightrope.report.statement import explain_words, statement
+from tightrope.report.statement import explain_words, outcome_lines, statement
 from tightrope.report.style import (
     ACTIONS,
     BREAK,
@@ -301,6 +301,8 @@ def _ledger(run: ResultDocument) -> list[tuple[str, list[str]]]:
     for label, outcome in run.shown:
         groups.setdefault(tuple(outcome.ledger.lines), []).append(label)
     parts = [(", ".join(labels), list(lines)) for lines, labels in groups.items()]
+    if seen := outcome_lines(run.main):
+        parts.append(("What the episodes of the log show without the model", seen))
     rests = [f"{one.name} ({one.kept.value}): {one.why}" for one in run.main.assumptions]
     parts.append(("Assumptions, and whether they are kept", rests))
     for title, attribute in (("Choices made", "reasons"), ("Notes", "notes")):

@@ -18,6 +18,7 @@ from decimal import Decimal
 
 from tightrope.errors import TightropeError
 from tightrope.io.results import BreakdownFacts, Outcome, ResultDocument
+from tightrope.io.results import Interval, Outcome, ResultDocument
 from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import spell
@@ -246,9 +247,12 @@ def statement(run: ResultDocument) -> Statement:
         )
     if main.value is not None:
         answer += f" The given policy's value lies in {interval_text(main.value.lower, main.value.upper)}."
-    word = verdict.word.name
+    word, seen = verdict.word.name, main.outcomes
     if verdict.word is Word.CONTRADICTED:
-        answer = f"{word}: {verdict.why} So no number here is guaranteed; what was computed: {inside}."
+        holds = f"So no number here is guaranteed; what was computed: {inside}."
+        if seen is not None and seen.contradiction is not None and seen.interval is not None:
+            holds = f"What holds without the model's probabilities: {_ends(seen.interval)}."
+        answer = f"{word}: {verdict.why} {holds}"
     elif verdict.doubts:
         why = "; ".join(verdict.doubts)
         answer = (
@@ -263,9 +267,26 @@ def statement(run: ResultDocument) -> Statement:
 
 
 def _source(outcome: Outcome) -> str:
+    seen = outcome.outcomes
+    both = ", and what episodes returned" if seen is not None and seen.model is not None else ""
     if outcome.region is None or outcome.contradiction is not None:
-        return f"{outcome.sets} sets"
-    return f"{outcome.sets} sets over the {outcome.region} region"
+        return f"{outcome.sets} sets{both}"
+    return f"{outcome.sets} sets over the {outcome.region} region{both}"
+
+
+def _ends(interval: Interval) -> str:
+    return interval_text(interval.lower, interval.upper)
+
+
+def outcome_lines(outcome: Outcome) -> list[str]:
+    """What episodes returned, beside the model's part."""
+    seen = outcome.outcomes
+    if seen is None:
+        return []
+    lines = [seen.text] + ([f"of {seen.policy}"] if seen.policy else [])
+    if seen.model is not None:
+        lines.append(f"by the model: {_ends(seen.model)}")
+    return lines + ([seen.contradiction] if seen.contradiction is not None else [])
 
 
 def _statements(run: ResultDocument) -> int:

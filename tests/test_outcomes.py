@@ -1,0 +1,234 @@
+"""What episodes returned beside the model: scores, intervals, intersections, contradictions."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import tightrope as tr
+from tightrope.data.counts import Counts
+from tightrope.data.design import SamplingDesign, SamplingKind
+from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, observe
+from tightrope.monitoring.episode_scores import Episodes, PathRules
+from tightrope.statistics.returns import Tally, frequency_interval, lower_mean, mean_interval
+
+PATHS = [[0, 1, 2], [0, 3], [0, 1, 0, 1, 2], [0, 1, 0], [0, 1, 0, 3], [1, 2], [0, 1, 2, 2, 2]]
+
+
+def walk() -> tr.ParametricMDP:
+    """0 → 1 → 2 (goal), back, or into 3 (lost); every step before costs 1."""
+    parameters = tr.Parameters.box(p=("0.2", "0.8"))
+    (p,) = parameters.symbols()
+    rows = [(0, "", {1: p, 3: 1 - p}), (1, "", {2: p, 0: 1 - p}), (2, "", {2: 1}), (3, "", {3: 1})]
+    return tr.build_from_rows(
+        rows,
+        parameters,
+        labels={"goal": [2], "lost": [3], "end": [2, 3], "none": []},
+        state_rewards={"steps": [1, 1, 0, 0]},
+        valuations={"s": [0, 1, 2, 3]},
+    )
+
+
+def simulated(model: tr.ParametricMDP, p: float, episodes: int, seed: int) -> Counts:
+    return tr.Simulator(model.instantiate(p=p), model_hash=model.hash()).episodes(episodes, seed=seed)
+
+
+def rules_of(model: tr.ParametricMDP, text: str) -> PathRules:
+    problem = tr.Problem(model, text)
+    return PathRules.of(model.structure, problem.objective, np.ones(model.choices, dtype=np.bool_))
+
+
+def play(model: tr.ParametricMDP, log: list[list[int]]) -> Episodes:
+    """Paths of states as episodes."""
+    structure = model.structure
+    row, previous, episode = [], [], []
+    for number, path in enumerate(log):
+        for place, (one, following) in enumerate(pairwise(path)):
+            choice = int(structure.choice_start[one])
+            span = range(int(structure.transition_start[choice]), int(structure.transition_start[choice + 1]))
+            row.append(next(t for t in span if structure.successor[t] == following))
+            previous.append(len(row) - 2 if place else -1)
+            episode.append(number)
+    arrays = [np.array(column, dtype=np.int32) for column in (row, previous, episode)]
+    return Episodes.of(structure, *arrays, len(log))
+
+
+@pytest.mark.parametrize(
+    "text, low, high",
+    [
+        ('P=? [ F "goal" ]', [1, 0, 1, 0, 0, 1], [1, 0, 1, 1, 0, 1]),
+        ('P=? [ F<=2 "goal" ]', [1, 0, 0, 0, 0, 1], [1, 0, 0, 0, 0, 1]),
+        ('P=? [ F<=3 "goal" ]', [1, 0, 0, 0, 0, 1], [1, 0, 0, 1, 0, 1]),
+        ("P=? [ X (s=1) ]", [1, 0, 1, 1, 1, 1], [1, 0, 1, 1, 1, 1]),
+        ('R{"steps"}=? [ C<=3 ]', [2, 1, 3, 3, 3, 2], [2, 1, 3, 3, 3, 2]),
+        ('R{"steps"}=? [ C<=4 ]', [2, 1, 4, 3, 3, 2], [2, 1, 4, 4, 3, 2]),
+        ('R{"steps"}=? [ F "end" ]', [2, 1, 4, 3, 3, 2], [2, 1, 4, math.inf, 3, 2]),
+        ('R{"steps"}=? [ C ]', [2, 1, 4, 3, 3, 2], [2, 1, 4, math.inf, 3, 2]),
+        ('R{"steps"}=? [ Cdiscount=0.5 ]', [1.5, 1, 1.875, 1.75, 1.75, 1.5], [1.5, 1, 1.875, 2, 1.75, 1.5]),
+    ],
+)
+def test_episodes_are_scored_between_what_they_can_still_bring(
+    text: str, low: list[float], high: list[float]
+) -> None:
+    model = walk()
+    rules, log = rules_of(model, text), play(model, PATHS)
+    scores = rules.score(log, np.ones(model.choices))
+    assert log.elsewhere == 1 and not rules.at_once
+    np.testing.assert_allclose(scores.low, low, atol=1e-8)
+    np.testing.assert_allclose(scores.high, high, atol=1e-8)
+    assert np.all(scores.low <= np.array(low) + 1e-8) and np.all(scores.high >= np.array(high) - 1e-8)
+
+
+def test_what_no_episode_can_show_is_not_observed() -> None:
+    model = walk()
+    counts = simulated(model, 0.5, 50, seed=1)
+    for text, words in (
+        ('P=? [ F "none" ]', "decided before the first step"),
+        ('R{"steps"}=? [ F "goal" ]', "never comes to where rewards end"),
+        ('S=? [ "goal" ]', "long-run averages"),
+    ):
+        seen = observe(tr.Problem(model, text), counts, 0.01)
+        assert isinstance(seen, Unobserved) and words in seen.reason
+    table = tr.Simulator(model.instantiate(p=0.5), model_hash=model.hash()).generative(50, seed=1)
+    seen = observe(tr.Problem(model, 'P=? [ F "goal" ]'), table, 0.01)
+    assert isinstance(seen, Unobserved) and "counts" in seen.reason
+
+
+def test_a_gap_and_interleaved_episodes() -> None:
+    model = walk()
+    transition = np.array([0, 0, 3, 1, 2], dtype=np.int32)
+    # episode 0: 0→1, 1→0, then a gap, 0→3; episode 1: 0→1, 1→2, between them
+    previous = np.array([-1, -1, 0, -1, 1], dtype=np.int32)
+    episode = np.array([0, 1, 0, 0, 1], dtype=np.int32)
+    log = Episodes.of(model.structure, transition, previous, episode, 3)
+    scores = rules_of(model, 'P=? [ F "goal" ]').score(log, np.ones(model.choices))
+    assert scores.low.tolist() == [0, 1, 0] and scores.high.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("gamma", [0.05, 0.001])
+def test_returns_are_bounded_about_as_closely_as_frequencies(gamma: float) -> None:
+    random = np.random.default_rng(3)
+    values = (random.random(2000) < 0.3).astype(np.float64)
+    successes = int(values.sum())
+    low, high, method = frequency_interval(successes, 2000 - successes, 2000, gamma, planned=True)
+    assert method == "clopper-pearson"
+    least, most = mean_interval(Tally.of(values), Tally.of(1 - values), (0.0, 1.0), gamma, 2000)
+    assert least < low < 0.3 < high < most
+    assert most - least < (1.75 if gamma > 0.01 else 1.4) * (high - low)
+    wider = frequency_interval(successes, 1900 - successes, 2000, gamma, planned=True)
+    assert wider[0] == low and wider[1] > high
+
+
+def test_lower_bounds_need_no_upper_limit_and_hold_at_all_times() -> None:
+    random = np.random.default_rng(5)
+    missed, deviation = 0, 0.0
+    for _ in range(300):
+        values = random.exponential(2.0, 200)
+        looks = [lower_mean(Tally.of(values[:n]), 0.1, None) for n in (10, 40, 100, 200)]
+        missed += max(looks) > 2.0
+        deviation += 2.0 - looks[-1]
+    assert missed <= 30 and deviation / 300 < 0.6
+
+
+def test_the_answer_of_a_chain_is_what_model_and_outcomes_allow() -> None:
+    model = walk()
+    problem = tr.Problem(model, 'P=? [ F "goal" ]')
+    counts = simulated(model, 0.6, 800, seed=2)
+    both = tr.learn(problem, counts, delta=0.01)
+    seen = both.outcomes
+    assert isinstance(seen, ObservedOutcomes) and seen.model is not None and seen.method == "clopper-pearson"
+    assert seen.episodes == seen.decided == 800 == seen.successes + seen.failures
+    assert both.interval.lower == max(seen.interval.lower, seen.model.lower)
+    assert both.interval.upper == min(seen.interval.upper, seen.model.upper)
+    assert 0.6**2 / (1 - 0.6 * 0.4) in both.interval
+    assert both.ledger.delta == 0.01 and both.ledger.of_outcomes == seen.delta
+    assert both.sets.ledger.delta == pytest.approx(0.01 - seen.delta, rel=1e-12)
+    assert both.verdict.word.value == "proved"
+    assert [one for one in both.assumptions if one.name == "episodes"]
+    record = both.to_json()["outcomes"]
+    assert record["observed"] and record["successes"] == seen.successes and record["contradiction"] is None
+    alone = tr.learn(problem, counts, delta=0.01, outcomes="none")
+    assert alone.outcomes is None and alone.ledger.of_outcomes == 0.0
+    assert both.interval.width <= 1.1 * min(alone.interval.width, seen.interval.width)
+
+
+def test_a_wrong_model_is_contradicted_and_the_outcomes_hold() -> None:
+    """The log comes to the goal at the third try, always; the model has one parameter for both steps."""
+    model = walk()
+    problem = tr.Problem(model, 'P=? [ F "goal" ]')
+    data = [[(0, "", 1), (1, "", 0), (0, "", 1), (1, "", 0), (0, "", 1), (1, "", 2)]] * 200
+    result = tr.learn(problem, data, delta=0.01, sets="tied")
+    seen = result.outcomes
+    assert isinstance(seen, ObservedOutcomes) and seen.model is not None
+    assert result.verdict.word.value == "contradicted"
+    assert 1.0 in seen.interval and seen.model.upper < seen.interval.lower
+    assert result.interval == seen.interval and "contradict" in (seen.contradiction or "")
+    assert result.guarantee <= result.optimistic_value
+
+
+def test_a_temporal_formula_is_observed_in_the_product() -> None:
+    model = walk()
+    with warnings.catch_warnings(action="ignore"):
+        problem = tr.Problem(model, 'P=? [ (F (s=1 & (X (s=0)))) & (F "goal") ]')
+        result = tr.learn(problem, simulated(model, 0.6, 500, seed=4), delta=0.01)
+    seen, truth = result.outcomes, 0.36 * 0.24 / (1 - 0.24)  # at least one way back, then the goal
+    assert isinstance(seen, ObservedOutcomes) and seen.decided == 500
+    assert truth in result.interval and truth in seen.interval
+
+
+def slot_machines() -> tr.ParametricMDP:
+    parameters = tr.Parameters.box(p=("0.05", "0.95"), q=("0.05", "0.95"))
+    p, q = parameters.symbols()
+    rows = [(0, "a", {1: p, 2: 1 - p}), (0, "b", {1: q, 2: 1 - q}), (1, "", {1: 1}), (2, "", {2: 1})]
+    return tr.build_from_rows(rows, parameters, labels={"won": [1]})
+
+
+def test_a_policy_is_observed_where_the_log_was_collected_by_it() -> None:
+    model = slot_machines()
+    problem = tr.Problem(model, 'Pmax=? [ F "won" ]')
+    policy = tr.Policy(model, [0.5, 0.5, 1.0, 1.0])
+    truth = model.instantiate(p=0.4, q=0.8)
+    uniform = tr.Simulator(truth, model_hash=model.hash()).episodes(1000, seed=3)
+    assert isinstance(tr.learn(problem, uniform).outcomes, Unobserved)
+    plain = tr.learn(problem, uniform, delta=0.01, outcomes="none")
+    assert tr.learn(problem, uniform, delta=0.01).interval == plain.interval
+    result = tr.learn(problem, uniform, delta=0.01, policy=policy)
+    assert isinstance(result.outcomes, ObservedOutcomes) and result.outcomes.successes is not None
+    assert result.value is not None and 0.6 in result.value.interval
+    assert result.robust.interval.width > 0
+    first = tr.Policy(model, [1.0, 0.0, 1.0, 1.0])
+    weighed = observe(problem, uniform, 0.01, policy=first)
+    assert isinstance(weighed, ObservedOutcomes) and weighed.method == "betting"
+    assert 0.4 in weighed.interval and weighed.interval.width < 0.3
+    own = tr.Simulator(truth, first, model_hash=model.hash()).episodes(400, seed=3)
+    assert isinstance(observe(problem, own, 0.01, policy=first), ObservedOutcomes)
+    assert isinstance(observe(problem, own, 0.01, policy=policy), Unobserved)
+    with pytest.raises(tr.InputError, match="stated behaviour never takes"):
+        observe(problem, uniform, 0.01, policy=first, behaviour=first)
+
+
+def test_returns_without_a_limit_need_a_stated_range() -> None:
+    model = walk()
+    problem = tr.Problem(model, 'R{"steps"}=? [ F "end" ]')
+    counts = simulated(model, 0.5, 600, seed=6)
+    truth = 2.0
+    seen = observe(problem, counts, 0.01)
+    assert isinstance(seen, ObservedOutcomes) and seen.interval.upper == math.inf
+    assert 1.0 < seen.interval.lower < truth
+    stated = observe(problem, counts, 0.01, return_range=(0, 60))
+    assert isinstance(stated, ObservedOutcomes) and truth in stated.interval
+    assert stated.interval.width < 4.0 and stated.stated[0].name == "returns"
+    with pytest.raises(tr.InputError, match="outside of the range"):
+        observe(problem, counts, 0.01, return_range=(0, 2.5))
+
+
+def test_options_are_refused_where_they_mean_nothing() -> None:
+    with pytest.raises(tr.InputError, match="leaves them out"):
+        tr.LearnOptions(outcomes="none", behaviour="uniform")
+    with pytest.raises(tr.InputError, match="outcomes"):
+        tr.LearnOptions(outcomes="sometimes")
+    assert SamplingDesign(SamplingKind.TRAJECTORIES, followed="uniform").to_json()["followed"] == "uniform"

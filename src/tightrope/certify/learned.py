@@ -327,7 +327,7 @@ def learn_again(result: LearningResult, counts: Counts) -> tuple[LearningResult,
         )
     question = asked_of(problem.lift.temporal)
     made = _certified_product(problem, problem.lift, question)
-    options = replace(result.options, sets=decisions.sets, region=decisions.region)
+    options = replace(result.options.without_outcomes, sets=decisions.sets, region=decisions.region)
     if decisions.sets is SetsKind.COUPLED:
         options = replace(options, sets=SetsKind.RECTANGULAR)
     learner = Pipeline.start(made, counts, result.sets.ledger.delta, options=options)

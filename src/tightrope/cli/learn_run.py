@@ -314,7 +314,6 @@ def run(request: LearnRequest) -> None:
             policy=given.policy if given is not None else None,
             progress=progress,
             together=request.compares,
-            observes=True,
         )
         try:
             results = _results(learner, options, request.compares)

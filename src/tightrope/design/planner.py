@@ -623,7 +623,7 @@ def plan(
         )
     question = learnable(problem)
     counts = counts_of(data, question.model)
-    options = LearnOptions(**given)
+    options = LearnOptions(**given).without_outcomes
     decisions = decide(parametric(question), counts, options, "how it narrows is not forecast")
     _refuse_plans(question, counts, decisions)
     options = replace(options, region=decisions.region)

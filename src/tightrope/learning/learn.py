@@ -138,7 +138,6 @@ def learn_all(
         policy=policy,
         progress=progress,
         together=True,
-        observes=True,
     )
     return dict(zip(wanted, chain.results([chosen.with_sets(kind) for kind in wanted]), strict=True))
 
@@ -185,9 +184,7 @@ class PlainQuestions:
         progress: Progress | bool | None = None,
     ) -> Pipeline:
         counts = counts_of(data, problem.base, part)
-        return Pipeline.start(
-            problem, counts, delta, options=options, policy=policy, progress=progress, observes=True
-        )
+        return Pipeline.start(problem, counts, delta, options=options, policy=policy, progress=progress)
 
     lift: Callable[[Any, LearnOptions], Any] = staticmethod(Pipeline.result)
 

@@ -228,6 +228,11 @@ class LearnOptions:
                 hint="leave one of them out",
             )
 
+    @property
+    def without_outcomes(self) -> LearnOptions:
+        """The same for the model's part alone."""
+        return replace(self, outcomes=OutcomesUse.NONE, behaviour=None, return_range=None)
+
     def with_sets(self, sets: SetsKind) -> LearnOptions:
         """The same for another kind of sets, without what that kind has no use for."""
         return replace(

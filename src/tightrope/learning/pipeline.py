@@ -238,11 +238,11 @@ class Pipeline:
         progress: Progress | bool | None = None,
         settled: Settled | None = None,
         together: bool = False,
-        observes: bool = False,
     ) -> Pipeline:
         """The chain for a problem whose data speak of its base: counts are lifted to a product, and a given
-        policy that needs a memory gets a chain of its own, over the same events with the same counts. With
-        `observes`, what episodes returned is looked at beside the model, with a part of δ of its own.
+        policy that needs a memory gets a chain of its own, over the same events with the same counts.
+        What episodes returned is looked at beside the model, with a part of δ of its own, unless the options
+        say otherwise.
         """
         if problem.query.is_plain:
             problem = learnable(problem)
@@ -265,7 +265,7 @@ class Pipeline:
         )
         if lifted is not None:
             chain.costs = learn_costs(chain.model, problem.query.plain_objective, lifted, delta, options)
-        if observes and counts is not None and options.outcomes is not OutcomesUse.NONE:
+        if counts is not None and options.outcomes is not OutcomesUse.NONE:
             chain.plan_outcomes(counts, as_policy(problem.base, policy), steered)
         if steered is not None:
             product, own, lifted = steered
@@ -319,7 +319,7 @@ class Pipeline:
         if counts.batches is not None:
             made = Counts.from_batches(Batches.from_parts(parts), start, design, name)
         policy = self.policy or Policy.uniform(self.model)
-        options = replace(self.options, outcomes=OutcomesUse.NONE, behaviour=None, return_range=None)
+        options = replace(self.options.without_outcomes, precision=1e-3)
         alone = Pipeline(self.problem, made, self.delta, options=options, policy=policy)
         return alone.evaluate(options).interval.width
 

@@ -293,7 +293,7 @@ class OnlineLearner:
             self.problem,
             self.problem.to_base(self.data.counts()),
             self.delta,
-            options=self.options,
+            options=self.options.without_outcomes,
             progress=self.progress,
             settled=Settled(self._predictions if is_base else None, bets=self._betted),
         )

@@ -13,12 +13,9 @@ NAMES = """
     above actions alpha assume_support at at_most avoid behaviour budget chosen_at columns const convert_obs
     cost cost_range cost_sd costs coupled_gap data delta design device discount domain
     drop_duplicates ellipsoid ends engine env exact export gap gaps intersect interval iterations
-    ltl_translator misfit on_drift optimality order overwrite planned_episodes plot policy precision reading
-    refuted region
+    ltl_translator misfit on_drift optimality order outcomes overwrite planned_episodes plot policy
+    precision reading refuted region return_range
     scheduler sets since skip_invalid states terminal_reward threads threshold until_now watched_until window
-    ltl_translator on_drift optimality order outcomes overwrite planned_episodes plot policy precision
-    reading refuted region return_range
-    scheduler sets since skip_invalid states terminal_reward threads until_now watched_until window
     within_cap
 """
 """Arguments whose options have the same name."""

@@ -217,9 +217,7 @@ class AverageAnswer(msgspec.Struct, kw_only=True, frozen=True):
 
 NOT_TIMED = """
     interval intersect policy certificate export discount terminal_reward assume_support misfit breakdown
-    breakdown_of threshold coupled_gap cost_range cost_sd at
-    interval intersect policy certificate export discount terminal_reward assume_support coupled_gap
-    cost_range cost_sd at outcomes behaviour return_range
+    breakdown_of threshold coupled_gap cost_range cost_sd at outcomes behaviour return_range
 """
 NOT_TIMED_LOG = "design planned_episodes since window chosen_at skip_invalid order gaps"
 """Options that do not go with chains in continuous time."""
@@ -256,7 +254,6 @@ def run(request: LearnRequest) -> None:
         )
     if asks_average(request.prop):
         why = f"it does not go with {request.prop}: {NO_AVERAGE}"
-        refuse_options(request, "certificate policy export discount terminal_reward", why)
         refuse_options(request, "breakdown breakdown_of threshold", why)
         refused = "certificate policy export discount terminal_reward outcomes behaviour return_range"
         refuse_options(request, refused, why)

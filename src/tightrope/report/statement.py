@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from tightrope.errors import TightropeError
-from tightrope.io.results import BreakdownFacts, Outcome, ResultDocument
-from tightrope.io.results import Interval, Outcome, ResultDocument
+from tightrope.io.results import BreakdownFacts, Interval, Outcome, ResultDocument
 from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import spell

@@ -100,7 +100,7 @@ class LedgerFacts(msgspec.Struct, frozen=True):
     budget: str = ""
     assumption: str = ""
     censored: list[str] = []
-    outcomes: float = 0.0
+    outcomes: float | UnsetType = UNSET
 
 
 class WitnessFacts(msgspec.Struct, frozen=True):
@@ -346,7 +346,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     conflict: list[str] | None = None
     misfit: str | None = None
     fit: ModelFit | UnsetType | None = UNSET
-    outcomes: ObservedFacts | None = None
+    outcomes: ObservedFacts | UnsetType | None = UNSET
     region: str | None = None
     sets: str
     relaxation: str
@@ -368,6 +368,11 @@ class Outcome(msgspec.Struct, kw_only=True):
     def label(self) -> str:
         """The kind of sets, with a word where it is not the one asked for."""
         return f"{self.sets} (fallback)" if self.fallback else self.sets
+
+    @property
+    def seen(self) -> ObservedFacts | None:
+        """What was observed of episodes, or why nothing was; None where nobody looked."""
+        return None if self.outcomes is UNSET else self.outcomes
 
     @property
     def judged(self) -> Worth:

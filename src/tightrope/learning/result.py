@@ -420,6 +420,14 @@ class LearningResult(Result):
         """What episodes returned, where that was observed."""
         return self.outcomes if isinstance(self.outcomes, ObservedOutcomes) else None
 
+    @property
+    def by_model(self) -> Interval:
+        """The robust policy's interval over the model's sets alone, whatever episodes returned."""
+        seen, structure = self.seen, self.model.structure
+        if seen is None or seen.model is None or structure.choices > structure.states:
+            return self.robust.interval
+        return seen.model
+
     def _judge(self) -> Worth:
         refuted = self.contradiction or self.refuted_costs or excluded_in(self.counts)
         if refuted is None and self.seen is not None:

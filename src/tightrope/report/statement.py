@@ -246,7 +246,7 @@ def statement(run: ResultDocument) -> Statement:
         )
     if main.value is not None:
         answer += f" The given policy's value lies in {interval_text(main.value.lower, main.value.upper)}."
-    word, seen = verdict.word.name, main.outcomes
+    word, seen = verdict.word.name, main.seen
     if verdict.word is Word.CONTRADICTED:
         holds = f"So no number here is guaranteed; what was computed: {inside}."
         if seen is not None and seen.contradiction is not None and seen.interval is not None:
@@ -266,7 +266,7 @@ def statement(run: ResultDocument) -> Statement:
 
 
 def _source(outcome: Outcome) -> str:
-    seen = outcome.outcomes
+    seen = outcome.seen
     both = ", and what episodes returned" if seen is not None and seen.model is not None else ""
     if outcome.region is None or outcome.contradiction is not None:
         return f"{outcome.sets} sets{both}"
@@ -279,7 +279,7 @@ def _ends(interval: Interval) -> str:
 
 def outcome_lines(outcome: Outcome) -> list[str]:
     """What episodes returned, beside the model's part."""
-    seen = outcome.outcomes
+    seen = outcome.seen
     if seen is None:
         return []
     lines = [seen.text] + ([f"of {seen.policy}"] if seen.policy else [])

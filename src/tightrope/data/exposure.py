@@ -9,6 +9,8 @@ index. Two forms:
 * a column `duration`: the chain stayed in this state for so long, and then went to the state of the episode's
   next row. The last row of an episode is cut off: its time counts, and no transition.
 
+A third form has one row per subject, with a time and a status for each state (`tightrope.data.survival`).
+
 `episode` tells episodes apart; without it, everything is one. Columns, maps, formats of dates and saved
 readings are those of logs in discrete time (`tightrope.data.read_options`). Times are numbers in the unit of
 the model's rates, or dates, which count in seconds until a map says the unit (`time: /3600` for hours). A log
@@ -68,6 +70,7 @@ from tightrope.data.read_options import COMPLETE, LogReadOptions
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.row_validation import RowValidation
 from tightrope.data.rows import RowDecoder, TimeFormat, parse_maps, time_format_of
+from tightrope.data.survival import as_timed_tables, entries_of
 from tightrope.errors import InputError, Location, check_keywords, check_number, describe
 from tightrope.io.table.columns import ProblemCodes, describe_column, look, some_values, times_of
 from tightrope.io.table.data_table import Chunk, DataTable
@@ -202,6 +205,10 @@ def exposure_of(data: Any, structure: Structure, options: LogReadOptions) -> Exp
     tables = open_tables(data.table() if isinstance(data, TimedRows) else data, options.format)
     if not tables:
         raise InputError("there is no data")
+    entries, options = entries_of(options, structure)
+    if entries:
+        names = tuple(table.path for table in tables)
+        tables, options = as_timed_tables(tables, entries, structure, options)
     counter = _ExposureCounter(structure, options)
     forms = [_form(table, structure, options) for table in tables]
     if forms[0].kind == TIME and forms[0].time_format is None:
@@ -217,7 +224,9 @@ def exposure_of(data: Any, structure: Structure, options: LogReadOptions) -> Exp
     text = forms[0].text + (f"; not read: {', '.join(unread)}" if unread else "")
     for role, value_map in counter.maps.items():
         text += f"; values mapped: {role}: {value_map.text}"
-    files = tuple(table.path for table in tables)
+    files = names if entries else tuple(table.path for table in tables)
+    if entries:
+        text = f"one row per subject, with times and statuses of {len(entries)} states; {text}"
     about = (counter.jumps, counter.waited, counter.rows, counter.episodes, counter.censored, text, files)
     plan = ReadPlan(structure, tuple(tables), [form.all_columns for form in forms])
     return Exposure(*about, KNOWN_ENDS if is_own else ends, partial(counter.pieces, plan))

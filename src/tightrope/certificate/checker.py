@@ -37,7 +37,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from math import inf
+from math import inf, isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -136,6 +136,8 @@ def _prove(
     """The proofs of a claim. Where steps are made, which add up what is rounded, and do not prove it in
     float64, they are made again in rationals."""
     problem, claim, hints = certificate.problem, certificate.claims[number], certificate.values[number]
+    if claim.pair is not None:
+        return _prove_difference(certificate, number, learned)
     checks: list[Check] = []
     ends: list[BoundVector] = []
     for upward in (False, True):
@@ -167,6 +169,25 @@ def _prove(
             return _prove(certificate, number, boxes, learned, True)
         last = replace(last, detail=f"{last.detail} in float64, and the steps are too many for rationals")
     return [*checks, last]
+
+
+def _prove_difference(certificate: Certificate, number: int, learned: Learned | None) -> list[Check]:
+    """The difference of two values that were proved before: of their ends, and by coupled proofs."""
+    claim = certificate.claims[number]
+    assert claim.pair is not None
+    one, two = (certificate.claims[i] for i in claim.pair)
+    low, high = (
+        Fraction(a) - Fraction(b) if isfinite(a) and isfinite(b) else side
+        for a, b, side in ((one.lower, two.upper, -inf), (one.upper, two.lower, inf))
+    )
+    checks: list[Check] = []
+    if learned is not None and learned.hints.coupled:
+        from tightrope.certificate.coupled import coupled_ends
+
+        checks, (low, high) = coupled_ends(learned, number, (low, high))
+    if low > high and all(one.passed for one in checks):
+        raise Contradiction("no value is left for the difference")
+    return [*checks, _compare_claim(claim, low, high, -inf)]
 
 
 def _at(vector: BoundVector, state: int) -> _End:

@@ -535,22 +535,27 @@ def norm_up(n: Arithmetic, vectors: Numbers, divided: Any = 1) -> Numbers:
     return root_up(n, square + n.error(vectors.shape[-1] + 8, square))
 
 
-def polynomial_ends(ball: Ball, model: ValueModel, state: int, points: FloatArray) -> ValueEnds:
-    """Bounds of V at a state over the hull of the points."""
-    n, size, own = ball.n, ball.size, ball.n.array(model.coefficient[[state]])
+def polynomial_ends(ball: Ball, model: ValueModel, states: list[int], points: FloatArray) -> ValueEnds:
+    """Bounds of the sum of V at one or two states over the hull of the points."""
+    n, size, own = ball.n, ball.size, ball.n.array(model.coefficient[states])
     table, (left, right) = n.zeros((size + 1, size + 1)), np.triu_indices(size + 1)
-    table[left, right] = own[0]
-    doubt = n.array(model.error[[state]])[0]
+    table[left, right] = own.sum(axis=0)
+    doubt = n.array(model.error[states]).sum()
     if not is_tame(n, own, doubt, ball.radius):
         raise OutOfRange
-    slack = doubt + rounding(n, size * size + 40, ball.magnitude(own)[0] + doubt)
+    slack = doubt + rounding(n, size * size + 48, ball.magnitude(own).sum() + doubt)
     return _bilinear_ends(n, table, n.array(points), 0, slack)
 
 
 def occupancy_ends(
-    walk: PolicyChain, ball: Ball, model: ValueModel, initial: int, points: FloatArray, occupancy: FloatArray
+    walk: PolicyChain,
+    ball: Ball,
+    model: ValueModel,
+    initial: list[int],
+    points: FloatArray,
+    occupancy: FloatArray,
 ) -> ValueEnds:
-    """Bounds of V at the initial state from weights of the open states."""
+    """Bounds of the sum of V at one or two states from weights of the open states."""
     n, eta, y = walk.n, walk.n.array(occupancy), walk.n.array(points)
     coefficient, error = n.array(model.coefficient), n.array(model.error)
     visits = np.repeat(eta, np.diff(walk.start)) * walk.weight
@@ -569,7 +574,7 @@ def occupancy_ends(
     if not n.exact:
         magnitude, reach = ball.magnitude(coefficient) + error, ball.magnitude(ball.form) + ball.fuzz
         there = np.abs(visits) * magnitude[walk.successor]
-        size = magnitude[initial] + (np.abs(eta) * (magnitude[walk.state] + walk.reward_size)).sum()
+        size = magnitude[initial].sum() + (np.abs(eta) * (magnitude[walk.state] + walk.reward_size)).sum()
         size = size + (there * reach[walk.label]).sum()
         if not is_tame(n, eta, magnitude, reach, ball.radius, size):
             raise OutOfRange
@@ -726,10 +731,14 @@ class CoupledCheck:
             self.value = np.zeros(states) if target is None else target.astype(np.float64)
         if len(hints.value) != (0 if vectors.lower is None else len(hints.node)):
             raise ValueError("models do not fit the proofs")
-        self.claim = link.certificate.claims[hints.claim]
+        self.claim, self.initial = link.certificate.claims[hints.claim], [problem.graph.initial]
         self.about = link.space, problem, self.claim
-        self.walk = PolicyChain.of(self.n, *self.about, self.state)
+        self.walk = self.chain(self.n, self.state)
         self._walks = {(self.n, False): self.walk}
+
+    def chain(self, n: Arithmetic, states: OffsetArray) -> PolicyChain:
+        """The policy's chain from these states."""
+        return PolicyChain.of(n, *self.about, states)
 
     def checks(self, ends: ValueEnds) -> tuple[list[Check], ValueEnds]:
         """All checks in order, and the bounds that follow beside those `ends` of the vectors."""
@@ -763,7 +772,8 @@ class CoupledCheck:
         """From open states, which are off the boundary and of finite value, to open or decided states."""
         known, opened = self.decided.copy(), np.zeros(len(self.decided), dtype=np.bool_)
         known[self.state] = opened[self.state] = True
-        wrong = opened & (self.objective.boundary(len(known))[0] | ~self.finite)
+        boundary = self.objective.boundary(self.graph.states)[0]
+        wrong = opened & (np.tile(boundary, len(self.initial)) | ~self.finite)
         wrong[self.state] |= np.logical_or.reduceat(~known[self.walk.successor], self.walk.start[:-1])
         return Check.everywhere("coupled: open states lead to open or decided ones", wrong, "state")
 
@@ -779,7 +789,7 @@ class CoupledCheck:
 
         def encloses(n: Arithmetic, which: OffsetArray) -> BoolArray:
             whole = n is self.n and len(which) == len(self.state)
-            walk = self.walk if whole else PolicyChain.of(n, *self.about, self.state[which])
+            walk = self.walk if whole else self.chain(n, self.state[which])
             try:
                 return ~model_misfit(walk, Ball.of(walk, *shape), model)
             except OutOfRange:
@@ -810,15 +820,15 @@ class CoupledCheck:
 
     def ends(self, n: Arithmetic, proof: int) -> ValueEnds | None:
         """Bounds of the value at the initial state over a cell whose model encloses it, where it is known."""
-        hints, shape, initial = self.hints, self.shape(proof), self.graph.initial
+        hints, shape, initial = self.hints, self.shape(proof), self.initial
         if (n, self.steps > 0) not in self._walks:
             states = np.arange(self.graph.states) if self.steps else self.state
-            self._walks[n, self.steps > 0] = PolicyChain.of(n, *self.about, states)
+            self._walks[n, self.steps > 0] = self.chain(n, states)
         walk, (model, known) = self._walks[n, self.steps > 0], self.model(proof)
         ball = Ball.of(walk, *shape)
         if self.steps:
             model, known = take_steps(self.objective, walk, ball, model, known, self.steps)
-        if not known[initial]:
+        if not known[initial].all():
             return None
         low, high = polynomial_ends(ball, model, initial, shape[0])
         duals = int(hints.lower_dual[proof]), int(hints.upper_dual[proof])
@@ -840,11 +850,78 @@ class CoupledCheck:
         return max(known[0][0], ends[0]), min(known[0][1], ends[1])
 
 
+class DifferenceCheck(CoupledCheck):
+    """The links of a proof about the difference of two policies' values, without a bound on the steps.
+
+    States are those of both policies' chains side by side, the second's numbered after the first's, whose
+    values are negated: rewards, decided values, and so V itself. The two chains do not meet, so the models of
+    both are enclosed as before, and the sum of V at the two initial states is the difference. Where the
+    question is `complement`, 1 − V_1 − (1 − V_2) = V_2 − V_1: the two change places.
+    """
+
+    def __init__(self, link: Learned, hints: CoupledHints):
+        pair = link.certificate.claims[hints.claim].pair
+        objective, states = link.problem.objective, link.problem.graph.states
+        if pair is None or objective.steps is not None or objective.lower_steps or link.hints.region is None:
+            raise ValueError("a coupled proof of a difference over no region, or with a bound on the steps")
+        if objective.earned is not None or link.problem.denominator is not None:
+            raise ValueError("a coupled proof about rewards with parameters, or quotients")
+        self.hints, self.objective, self.graph = hints, objective, link.problem.graph
+        self.n, self.steps, self.state = link.n, 0, hints.state
+        self.cells = Cells(hints, link.projection.writer, link.projection.box)
+        if hints.point.shape[1] != link.space.size or hints.state.max(initial=0) >= 2 * states:
+            raise ValueError("a coupled proof does not fit the coordinates or the states")
+        if len(hints.value) != len(hints.node):
+            raise ValueError("models do not fit the proofs")
+        self.claim, self.initial = link.certificate.claims[hints.claim], [self.graph.initial]
+        self.initial.append(states + self.graph.initial)
+        sides = [int(one) for one in (pair[::-1] if objective.complement else pair)]
+        self.sides = [(link.space, link.problem, link.certificate.claims[side]) for side in sides]
+        finite, decided, value = [], [], []
+        for side, sign in zip(sides, (1.0, -1.0), strict=True):
+            vectors = link.certificate.values[side]
+            assert vectors.lower is not None and vectors.upper is not None
+            finite.append(np.isfinite(vectors.upper))
+            decided.append((vectors.lower == vectors.upper) & finite[-1])
+            value.append(np.where(decided[-1], sign * np.where(decided[-1], vectors.lower, 0.0), 0.0))
+        self.finite, self.decided, self.value = (np.concatenate(part) for part in (finite, decided, value))
+        self.walk = self.chain(self.n, self.state)
+        self._walks = {(self.n, False): self.walk}
+
+    def chain(self, n: Arithmetic, states: OffsetArray) -> PolicyChain:
+        count = self.graph.states
+        one = PolicyChain.of(n, *self.sides[0], states[states < count])
+        two = PolicyChain.of(n, *self.sides[1], states[states >= count] - count)
+        return PolicyChain(
+            n,
+            states,
+            np.concatenate([one.start, one.start[-1] + two.start[1:]]),
+            np.concatenate([one.weight, two.weight]),
+            np.concatenate([one.label, two.label + len(one.linear)]),
+            np.concatenate([one.successor, two.successor + count]),
+            np.concatenate([one.linear, two.linear]),
+            np.concatenate([one.constant, two.constant]),
+            np.concatenate([one.reward, -two.reward]),
+            np.concatenate([one.reward_size, two.reward_size]),
+        )
+
+    @property
+    def wanted(self) -> ValueEnds:
+        low, high = (Fraction(end) if isfinite(end) else end for end in (self.claim.lower, self.claim.upper))
+        return low, high
+
+
+def coupled_check(link: Learned, hints: CoupledHints) -> CoupledCheck:
+    """The links of a proof about a policy, or about a pair of them."""
+    pair = link.certificate.claims[hints.claim].pair
+    return CoupledCheck(link, hints) if pair is None else DifferenceCheck(link, hints)
+
+
 def coupled_ends(link: Learned, number: int, ends: ValueEnds) -> tuple[list[Check], ValueEnds]:
     """Coupled proofs about claim `number`, whose vectors prove `ends`, and what follows."""
     checks: list[Check] = []
     for hints in link.hints.coupled:
         if hints.claim == number:
-            proofs, ends = CoupledCheck(link, hints).checks(ends)
+            proofs, ends = coupled_check(link, hints).checks(ends)
             checks += proofs
     return checks, ends

@@ -227,16 +227,18 @@ class Claim:
     `policy` free: of the agent's best policy; fixed: of the policy `choice`; randomised: of the one that
     takes choice c with probability weight[c], divided by the sum of the weights of its state. A fixed policy
     may change with the step: until `earlier` steps (step, state, choice) were taken, the state's choice is
-    another one (`tightrope.certificate.special`).
+    another one (`tightrope.certificate.special`). Of a pair: of the policy of claim pair[0], less that of the
+    policy of claim pair[1], both under the same parameters.
     """
 
-    name: str = fields.word("value", "robust policy", "given policy")
-    policy: str = fields.word("free", "fixed", "randomised")
+    name: str = fields.word("value", "robust policy", "given policy", "difference")
+    policy: str = fields.word("free", "fixed", "randomised", "pair")
     lower: float = fields.real(most=inf)
     upper: float = fields.real(most=inf)
     choice: OffsetArray | None = fields.integers("states", optional=True)
     weight: FloatArray | None = fields.reals("choices", least=0.0, most=1.0, optional=True)
     earlier: OffsetArray | None = fields.integers("changes", "3", optional=True)
+    pair: OffsetArray | None = fields.integers("2", most=3, optional=True)
 
     def weights(self, choices: int) -> FloatArray | None:
         """With which weights the policy takes the choices, so many; None where it is free."""
@@ -251,6 +253,8 @@ class Claim:
             return "weights are given where the policy is randomised, and only there"
         if self.earlier is not None and self.policy != "fixed":
             return "choices of earlier steps are for policies that are fixed"
+        if not (self.pair is not None) == (self.policy == "pair") == (self.name == "difference"):
+            return "a pair of policies is given where their difference is claimed, and only there"
         return None if self.lower <= self.upper else "a lower bound above the upper one"
 
 
@@ -304,6 +308,10 @@ class Certificate:
             if found := trouble_of_misfit(self):
                 return found
         for number, (claim, hints) in enumerate(zip(self.claims, self.values, strict=True)):
+            if claim.pair is not None:
+                if trouble := self._misfit_of_pair(number, claim.pair, hints):
+                    return f"claim {number}: {trouble}"
+                continue
             least, most = self.problem.objective.range
             if not least <= claim.lower <= claim.upper <= most:
                 return f"claim {number}: what is claimed is no value of the quantity"
@@ -314,6 +322,15 @@ class Certificate:
                 trouble = misfit(self.problem, claim, hints)
             if trouble:
                 return f"claim {number}: {trouble}"
+        return None
+
+    def _misfit_of_pair(self, number: int, pair: OffsetArray, hints: ValueHints) -> str | None:
+        if any(one >= number or self.claims[one].policy not in ("fixed", "randomised") for one in pair):
+            return "a difference is that of two policies of claims before it"
+        if self.problem.automaton is not None or any(self.claims[one].earlier is not None for one in pair):
+            return "a difference of policies with memory or by steps"
+        if any(getattr(hints, name) is not None for name, _ in list_fields(hints)):
+            return "vectors beside a difference"
         return None
 
 

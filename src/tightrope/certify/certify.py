@@ -23,6 +23,7 @@ from tightrope.certify.solved import composed_certificate, refuse_steps, to_cert
 from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number
 from tightrope.io.output import CERTIFICATE, OutputFile, claim_file, path_of
 from tightrope.io.results import Interval
+from tightrope.learning.compare import Comparison
 from tightrope.learning.result import LearningResult
 from tightrope.model.mdp import JOINT_BOUNDS, IntervalMDP
 from tightrope.model.parameters import Point
@@ -48,7 +49,8 @@ def certify(
 ) -> dict[str, Interval]:
     """Write the certificate of an answer; the interval that it proves of each policy.
 
-    * `subject`: a result of `learn` or over a domain, or a problem, of a parametric model `at` a point.
+    * `subject`: a result of `learn`, `compare` or `improve` or over a domain, or a problem, of a parametric
+      model `at` a point.
     * `policy`, `precision` and the other options are those of `solve`; where steps are counted, synchronised
       intervals are their joint bounds, wider than `solve` takes them.
     * `ltl_translator`: the command of another program, whose automata of LTL are taken.
@@ -79,6 +81,9 @@ def certify(
         claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
         about = {"model_hash": subject.problem.base.hash(), "property": subject.problem.text}
         return _save(certificate_of(subject, about=about), claimed)
+    if isinstance(subject, Comparison):
+        claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
+        return _save(certificate_of_difference(subject), claimed)
     problem = problem_of(subject)
     words = check_keywords("certify", SolveWords, options)
     model = require_discrete(problem.model)
@@ -99,6 +104,18 @@ def certify(
     else:
         proof = _solved(problem, theta, policy, precision, words)
     return _save(proof, claimed)
+
+
+def certificate_of_difference(comparison: Comparison) -> Certificate:
+    """The certificate of the best policy of a comparison: its value, the baseline's, and the difference."""
+    result = comparison.as_result()
+    if result.decisions.bets:
+        raise InputError(
+            "certificates do not hold bets on a difference, which a slab makes here",
+            hint="leave the region out",
+        )
+    about = {"model_hash": comparison.problem.base.hash(), "property": comparison.problem.text}
+    return certificate_of(result, comparison.counts, about, comparison.best.value)
 
 
 def _save(proof: Certificate, claimed: OutputFile) -> dict[str, Interval]:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.coupled import Cells, CoupledCheck, CoupledHints, hull_misfit, packed_size
+from tightrope.certificate.coupled import Cells, CoupledHints, coupled_check, hull_misfit, packed_size
 from tightrope.certificate.learned import Learned, RowSystem, Statements
 from tightrope.certificate.learned import RowOrigin as Kind
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
@@ -115,20 +115,22 @@ def _proof(
     """The proof of one claim and the tighter claim; None where nothing is proved or it would be too large."""
     assert value.chain is not None
     size, objective = link.space.size, link.problem.objective
+    if value.chain.second is not None and (objective.steps is not None or objective.lower_steps):
+        return None
     state, row = _open_states(link, claim, value)
     by_steps = objective.steps is not None
     held = 0 if by_steps else len(state) * len(tree.nodes)
     if held * (2 + size + packed_size(size)) > MOST_NUMBERS:
         return None
     blank = _blank(claim, size, state, tree)
-    finder = HullFinder(CoupledCheck(link, blank).cells, names, tree)
+    finder = HullFinder(coupled_check(link, blank).cells, names, tree)
     parts = [
         _CellProof(node, cell, hull)
         for node, cell in tree.nodes
         if (hull := finder.find(node, value.cells[cell])) is not None
     ]
     proof = _write(blank, parts, value, row, by_steps or objective.lower_steps > 0, by_steps)
-    check: CoupledCheck = CoupledCheck(link, proof)
+    check = coupled_check(link, proof)
     if not check.closed().passed:
         return None
     own = {number: check.own_ends(number) for number in range(len(parts))}
@@ -138,7 +140,8 @@ def _proof(
         proof = _write(blank, parts, value, row, by_steps or objective.lower_steps > 0, by_steps)
     ends = {int(part.node): own[number] for part, number in zip(parts, good, strict=True)}
     low, high = check.tree_ends({n: e for n, e in ends.items() if not isinstance(e, str)}, (-inf, inf))
-    tighter = _tighter(link.certificate.claims[claim], low, high, objective.complement)
+    pair = link.certificate.claims[claim].pair
+    tighter = _tighter(link.certificate.claims[claim], low, high, objective.complement and pair is None)
     return (proof, tighter) if parts else None
 
 
@@ -155,13 +158,24 @@ def _tighter(claim: Claim, low: Fraction | float, high: Fraction | float, comple
 
 
 def _open_states(link: Learned, claim: int, value: CoupledValue) -> tuple[OffsetArray, OffsetArray]:
-    """The states that models speak of, in order, and their rows in the result's chain."""
+    """The states that models speak of, in order, and their rows in the result's chain. Of a difference the
+    states of the second policy are numbered after those of the first.
+    """
     assert value.chain is not None
-    vectors = link.certificate.values[claim]
-    rows = np.flatnonzero(~value.chain.fixed)
-    states = value.chain.state[rows].astype(np.int64)
-    if vectors.lower is not None and vectors.upper is not None:
-        undecided = vectors.lower[states] != vectors.upper[states]
+    chain, certificate = value.chain, link.certificate
+    rows = np.flatnonzero(~chain.fixed)
+    numbers: list[int] = [claim]
+    pair = certificate.claims[claim].pair
+    if pair is not None:
+        numbers = pair.tolist()[::-1] if link.problem.objective.complement else pair.tolist()
+        rows = rows[rows < chain.rows - 1]
+    count = link.problem.graph.states
+    later = 0 if chain.second is None else count * (rows >= chain.second)
+    states = chain.state[rows].astype(np.int64) + later
+    vectors = [certificate.values[number] for number in numbers]
+    if all(one.lower is not None and one.upper is not None for one in vectors):
+        lower, upper = (np.concatenate([getattr(one, end) for one in vectors]) for end in ("lower", "upper"))
+        undecided = lower[states] != upper[states]
         rows, states = rows[undecided], states[undecided]
     order = np.argsort(states)
     return states[order], rows[order]
@@ -268,6 +282,9 @@ def _occupancy(value: CoupledValue, cell: int, proof: VertexProof, row: OffsetAr
     assert frame is not None and chain is not None
     x = frame.to_x(frame.points[proof.point : proof.point + 1])[0]
     eta = occupancy(chain, affine_at(value.functions, x, np.zeros((len(x), 0)), 0.0))
+    if eta is not None and chain.second is not None:  # the root stands for the first visits of both
+        for part in (slice(0, chain.second), slice(chain.second, chain.rows - 1)):
+            eta[part][chain.state[part] == chain.state[-1]] += 1.0
     return None if eta is None else eta[row]
 
 

@@ -62,6 +62,7 @@ from tightrope.certify.solved import (
     to_words,
     value_hints,
 )
+from tightrope.coupled.result import CoupledValue
 from tightrope.data.counts import Counts
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind
 from tightrope.errors import CannotCertify, InputError
@@ -88,13 +89,17 @@ RewardEnds = tuple[RewardStructure, RewardStructure]
 
 
 def certificate_of(
-    result: LearningResult, counts: Counts | None = None, about: Mapping[str, Any] | None = None
+    result: LearningResult,
+    counts: Counts | None = None,
+    about: Mapping[str, Any] | None = None,
+    difference: CoupledValue | None = None,
 ) -> Certificate:
     """The certificate of a result and the counts it was learned from (those of the result where none are
-    given; without any it is about the whole domain); none where they refute the model."""
+    given; without any it is about the whole domain); none where they refute the model. With a `difference` it
+    also claims that of the result's policy and the given one."""
     seen = result.counts if counts is None else counts
     try:
-        return _certificate_of(result, _nothing(result.model) if seen is None else seen, about)
+        return _certificate_of(result, _nothing(result.model) if seen is None else seen, about, difference)
     except Contradiction as finding:
         raise CannotCertify(
             f"no certificate is written: the data contradict the model ({finding}), and over an empty region "
@@ -110,7 +115,10 @@ def _nothing(model: ParametricMDP) -> Counts:
 
 
 def _certificate_of(
-    result: LearningResult, counts: Counts, about: Mapping[str, Any] | None = None
+    result: LearningResult,
+    counts: Counts,
+    about: Mapping[str, Any] | None = None,
+    difference: CoupledValue | None = None,
 ) -> Certificate:
     question = None
     lift = result.problem.lift
@@ -187,12 +195,25 @@ def _certificate_of(
         draft = prove_choices(link, projected, draft, result)
     draft = prune(draft)
     coupled = [None if ends is not None else value.coupled for _, value in values]
+    if difference is not None:
+        draft = _with_difference(draft)
+        coupled.append(difference)
     if isinstance(region, Polytope) and any(coupled):
         aligned, points = row_names(result, region, events)
         draft = with_coupled_proofs(draft, aligned, points, coupled, link.statements)
     if question is not None:
         require_proved(draft)
     return draft
+
+
+def _with_difference(draft: Certificate) -> Certificate:
+    """The claim that the first policy's value less the second's lies between what both intervals say."""
+    first, second = draft.claims
+    pair = np.arange(2, dtype=np.int64)
+    low = float(np.nextafter(first.lower - second.upper, -np.inf))
+    high = float(np.nextafter(first.upper - second.lower, np.inf))
+    claim = Claim("difference", "pair", low, high, pair=pair)
+    return replace(draft, claims=(first, second, claim), values=(*draft.values, ValueHints()))
 
 
 def _stated(result: LearningResult) -> dict[str, str]:

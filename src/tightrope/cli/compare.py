@@ -11,9 +11,17 @@ import msgspec
 
 from tightrope.cli import options
 from tightrope.cli.options import READING, SOLVING, DesignedLogOptions, SubjectOptions, option, takes
-from tightrope.cli.output import leave, phase_progress, print_facts, print_json, print_table, print_verdict
+from tightrope.cli.output import (
+    leave,
+    phase_progress,
+    print_facts,
+    print_json,
+    print_table,
+    print_verdict,
+    say,
+)
 from tightrope.io.coding import Real
-from tightrope.io.output import POLICY, claim_file
+from tightrope.io.output import CERTIFICATE, POLICY, claim_file, refuse_same
 from tightrope.io.results import Interval, ReadingFacts
 from tightrope.numerics.text import bound_text, interval_text
 from tightrope.verdict import Assumed, Word
@@ -86,6 +94,7 @@ class ComparedOptions(SubjectOptions):
     time_limit: options.TimeLimit = None
     threads: options.Threads = None
     output: PolicyFile = None
+    certificate: options.CertificateFile = None
     overwrite: options.Overwrite = False
     accept_nominal: options.AcceptNominal = False
     json: options.Json = False
@@ -143,7 +152,11 @@ def answer(request: ComparedOptions, run: Any) -> None:
     from tightrope.statistics.estimates import check_delta
 
     check_delta(request.delta)
-    claimed = None if request.output is None else claim_file(request.output, POLICY, request.overwrite)
+    refuse_same((request.output, request.certificate))
+    claimed, proof = (
+        None if path is None else claim_file(path, kind, request.overwrite)
+        for path, kind in ((request.output, POLICY), (request.certificate, CERTIFICATE))
+    )
     log = LogRequest.of(request.reading, request.data)
     files = log.files()
     subject = load_subject(request)
@@ -165,6 +178,11 @@ def answer(request: ComparedOptions, run: Any) -> None:
     if claimed is not None:
         claimed.check()
         result.policy.save(claimed.path, subject.model.hash())
+    if proof is not None:
+        from tightrope.certify.certify import certify
+
+        proved = certify(result, proof.path, overwrite=request.overwrite)["difference"]
+        say(f"certificate: {proof.path} proves a difference in {interval_text(proved.lower, proved.upper)}")
     leave(result.verdict, request.accept_nominal, "the difference")
 
 

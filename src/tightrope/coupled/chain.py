@@ -75,6 +75,7 @@ class Chain(Record):
     * A `weight` is its true value up to a relative error of 8 units; it is exactly 1 for a deterministic
       policy without discount. `reward` is off by at most `reward_error`.
     * `acyclic`: entries of rows that are not fixed lead to smaller rows or to fixed ones.
+    * `second`: of a difference of two policies the first row of the second one's; its root is the last row.
     * `start`: the values that the first phase of a step-bounded objective begins with; None where it begins
       with the solution of the equations, or where there is no phase.
     """
@@ -92,6 +93,7 @@ class Chain(Record):
     acyclic: bool
     start: FloatArray | None = None
     phases: tuple[Phase, ...] = ()
+    second: int | None = None
 
     @property
     def arrays(self) -> ChainArrays:

@@ -141,6 +141,7 @@ def difference_of(first: Chain, second: Chain) -> Chain:
         value=_joined(both, "value", 0.0),
         acyclic=first.acyclic and second.acyclic,
         start=None if first.start is None else _joined(both, "start", 0.0),
+        second=first.rows,
         phases=tuple(
             Phase(
                 one.steps,

@@ -33,19 +33,20 @@ from tightrope.coupled.result import CoupledValue, Witness
 from tightrope.coupled.synthesis import Optimum
 from tightrope.coupled.value import CoupledLimits, bound_coupled_value, rectangular_solutions
 from tightrope.data.counts import Counts
-from tightrope.errors import InputError, describe
+from tightrope.errors import CannotCertify, InputError, describe
 from tightrope.io.results import Interval, ModelFit
 from tightrope.learning.bet_policy import PolicyBets
 from tightrope.learning.coupling import COUPLED_SECONDS, cut_along_values
 from tightrope.learning.learn import counts_of, plain_problem
 from tightrope.learning.options import LearnOptions, LearnWords, spell_out
-from tightrope.learning.pipeline import Pipeline, Prepared, Progress
-from tightrope.learning.result import rests_on
+from tightrope.learning.pipeline import OPTIMISTIC, Pipeline, Prepared, Progress, SolvedPolicies, _Shape
+from tightrope.learning.result import LearningResult, rests_on
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record, brief
+from tightrope.numerics.team import Aside
 from tightrope.numerics.text import bound_text, interval_text
 from tightrope.numerics.value_slopes import value_slopes
 from tightrope.problem import Problem, problem_of
@@ -130,6 +131,18 @@ class Comparison(Record):
     kept: tuple[KeptProperty, ...] = ()
     limit: float | None = None
     seconds: float = field(default=0.0, compare=False)
+    table: Differences | None = field(default=None, compare=False, repr=False)
+
+    def as_result(self) -> LearningResult:
+        """What is known of the best policy and of the baseline, each on its own, as a result of `learn`."""
+        if self.contradiction is not None or self.best.value is None:
+            raise CannotCertify(
+                "the data contradict the model, or the region is none that differences are over"
+            )
+        if self.policy == self.baseline:
+            raise CannotCertify("no improvement is proved, so there is nothing to certify")
+        assert self.table is not None
+        return self.table.as_result(self.policy)
 
     def _title_(self) -> str:
         return f"Comparison: {self.best.name} against {self.baseline_name}, {self.sentence}"
@@ -592,7 +605,18 @@ class Differences:
             options=self.chain.options,
             notes=tuple(prepared.sets.notes),
             seconds=time.perf_counter() - self.began,
+            table=self,
         )
+
+    def as_result(self, policy: Policy) -> LearningResult:
+        """The policy in the place of the robust one, the baseline in that of the given one."""
+        chain, options = self.chain, self.chain.options
+        solver = chain.solver(self.prepared, options, float("inf"))
+        values = solver.evaluate(policy), solver.evaluate(self.baseline)
+        solved = SolvedPolicies(
+            self.prepared, solver, values[0], solver.find(OPTIMISTIC), values[1], _Shape(chain, self.prepared)
+        )
+        return chain._lift(options, chain.decide(options), solved, 0.0, Aside(chain._weigh_fit, False))
 
 
 def _apart(one: Side, two: Side, same: bool) -> tuple[float, float]:

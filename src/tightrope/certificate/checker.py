@@ -37,7 +37,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from math import inf, isfinite
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -137,7 +137,10 @@ def _prove(
     float64, they are made again in rationals."""
     problem, claim, hints = certificate.problem, certificate.claims[number], certificate.values[number]
     if claim.pair is not None:
-        return _prove_difference(certificate, number, learned)
+        from tightrope.certificate.difference import difference_ends
+
+        proofs, (low, high) = difference_ends(certificate, number, learned)
+        return [*proofs, _compare_claim(claim, low, high, -inf)]
     checks: list[Check] = []
     ends: list[BoundVector] = []
     for upward in (False, True):
@@ -169,25 +172,6 @@ def _prove(
             return _prove(certificate, number, boxes, learned, True)
         last = replace(last, detail=f"{last.detail} in float64, and the steps are too many for rationals")
     return [*checks, last]
-
-
-def _prove_difference(certificate: Certificate, number: int, learned: Learned | None) -> list[Check]:
-    """The difference of two values that were proved before: of their ends, and by coupled proofs."""
-    claim = certificate.claims[number]
-    assert claim.pair is not None
-    one, two = (certificate.claims[i] for i in claim.pair)
-    low, high = (
-        Fraction(a) - Fraction(b) if isfinite(a) and isfinite(b) else side
-        for a, b, side in ((one.lower, two.upper, -inf), (one.upper, two.lower, inf))
-    )
-    checks: list[Check] = []
-    if learned is not None and learned.hints.coupled:
-        from tightrope.certificate.coupled import coupled_ends
-
-        checks, (low, high) = coupled_ends(learned, number, (low, high))
-    if low > high and all(one.passed for one in checks):
-        raise Contradiction("no value is left for the difference")
-    return [*checks, _compare_claim(claim, low, high, -inf)]
 
 
 def _at(vector: BoundVector, state: int) -> _End:

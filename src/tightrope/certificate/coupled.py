@@ -850,78 +850,13 @@ class CoupledCheck:
         return max(known[0][0], ends[0]), min(known[0][1], ends[1])
 
 
-class DifferenceCheck(CoupledCheck):
-    """The links of a proof about the difference of two policies' values, without a bound on the steps.
-
-    States are those of both policies' chains side by side, the second's numbered after the first's, whose
-    values are negated: rewards, decided values, and so V itself. The two chains do not meet, so the models of
-    both are enclosed as before, and the sum of V at the two initial states is the difference. Where the
-    question is `complement`, 1 − V_1 − (1 − V_2) = V_2 − V_1: the two change places.
-    """
-
-    def __init__(self, link: Learned, hints: CoupledHints):
-        pair = link.certificate.claims[hints.claim].pair
-        objective, states = link.problem.objective, link.problem.graph.states
-        if pair is None or objective.steps is not None or objective.lower_steps or link.hints.region is None:
-            raise ValueError("a coupled proof of a difference over no region, or with a bound on the steps")
-        if objective.earned is not None or link.problem.denominator is not None:
-            raise ValueError("a coupled proof about rewards with parameters, or quotients")
-        self.hints, self.objective, self.graph = hints, objective, link.problem.graph
-        self.n, self.steps, self.state = link.n, 0, hints.state
-        self.cells = Cells(hints, link.projection.writer, link.projection.box)
-        if hints.point.shape[1] != link.space.size or hints.state.max(initial=0) >= 2 * states:
-            raise ValueError("a coupled proof does not fit the coordinates or the states")
-        if len(hints.value) != len(hints.node):
-            raise ValueError("models do not fit the proofs")
-        self.claim, self.initial = link.certificate.claims[hints.claim], [self.graph.initial]
-        self.initial.append(states + self.graph.initial)
-        sides = [int(one) for one in (pair[::-1] if objective.complement else pair)]
-        self.sides = [(link.space, link.problem, link.certificate.claims[side]) for side in sides]
-        finite, decided, value = [], [], []
-        for side, sign in zip(sides, (1.0, -1.0), strict=True):
-            vectors = link.certificate.values[side]
-            assert vectors.lower is not None and vectors.upper is not None
-            finite.append(np.isfinite(vectors.upper))
-            decided.append((vectors.lower == vectors.upper) & finite[-1])
-            value.append(np.where(decided[-1], sign * np.where(decided[-1], vectors.lower, 0.0), 0.0))
-        self.finite, self.decided, self.value = (np.concatenate(part) for part in (finite, decided, value))
-        self.walk = self.chain(self.n, self.state)
-        self._walks = {(self.n, False): self.walk}
-
-    def chain(self, n: Arithmetic, states: OffsetArray) -> PolicyChain:
-        count = self.graph.states
-        one = PolicyChain.of(n, *self.sides[0], states[states < count])
-        two = PolicyChain.of(n, *self.sides[1], states[states >= count] - count)
-        return PolicyChain(
-            n,
-            states,
-            np.concatenate([one.start, one.start[-1] + two.start[1:]]),
-            np.concatenate([one.weight, two.weight]),
-            np.concatenate([one.label, two.label + len(one.linear)]),
-            np.concatenate([one.successor, two.successor + count]),
-            np.concatenate([one.linear, two.linear]),
-            np.concatenate([one.constant, two.constant]),
-            np.concatenate([one.reward, -two.reward]),
-            np.concatenate([one.reward_size, two.reward_size]),
-        )
-
-    @property
-    def wanted(self) -> ValueEnds:
-        low, high = (Fraction(end) if isfinite(end) else end for end in (self.claim.lower, self.claim.upper))
-        return low, high
-
-
-def coupled_check(link: Learned, hints: CoupledHints) -> CoupledCheck:
-    """The links of a proof about a policy, or about a pair of them."""
-    pair = link.certificate.claims[hints.claim].pair
-    return CoupledCheck(link, hints) if pair is None else DifferenceCheck(link, hints)
-
-
-def coupled_ends(link: Learned, number: int, ends: ValueEnds) -> tuple[list[Check], ValueEnds]:
+def coupled_ends(
+    link: Learned, number: int, ends: ValueEnds, kind: type[CoupledCheck] = CoupledCheck
+) -> tuple[list[Check], ValueEnds]:
     """Coupled proofs about claim `number`, whose vectors prove `ends`, and what follows."""
     checks: list[Check] = []
     for hints in link.hints.coupled:
         if hints.claim == number:
-            proofs, ends = coupled_check(link, hints).checks(ends)
+            proofs, ends = kind(link, hints).checks(ends)
             checks += proofs
     return checks, ends

@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.coupled import Cells, CoupledHints, coupled_check, hull_misfit, packed_size
+from tightrope.certificate.coupled import Cells, CoupledHints, hull_misfit, packed_size
+from tightrope.certificate.difference import coupled_check
 from tightrope.certificate.learned import Learned, RowSystem, Statements
 from tightrope.certificate.learned import RowOrigin as Kind
 from tightrope.certificate.numbers import FLOAT64, RATIONAL

@@ -28,6 +28,7 @@ DOCUMENTS = {
     "check-domain-1": "cli.check_answers:DomainAnswer",
     "compare-1": "cli.compare:ComparisonAnswer",
     "data-1": "cli.data:DataAnswer",
+    "draft-1": "cli.draft:DraftAnswer",
     "export-1": "cli.export:ExportAnswer",
     "info-1": "cli.info:InfoAnswer",
     "learn-2": "cli.learn_run:LearnAnswer",

@@ -48,6 +48,7 @@ COMMANDS = (
     Command("verify", "Re-check a certificate, independently."),
     Command("sample", "Simulate a model at a point and write what was seen."),
     Command("data", "How a log is read for a model, and what it holds."),
+    Command("draft", "A model from a log, every assumption a comment."),
     Command("learn", "A robust policy and its certified interval from data."),
     Command("compare", "How much better a policy is than a baseline, for certain."),
     Command("improve", "The policy that surely improves most on a baseline."),

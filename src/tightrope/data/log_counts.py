@@ -109,7 +109,7 @@ def describe_missing(
     if late_starts:
         lines.append(f"{late_starts:,} {_plural(late_starts, 'episode begins', 'episodes begin')} late")
     if lost:
-        lines.append(f"{lost:,} {_plural(lost, 'action has', 'actions have')} no outcome in the log")
+        lines.append(f"{lost:,} {_plural(lost, 'action has', 'actions have')} {NO_OUTCOME}")
     return tuple(lines)
 
 
@@ -117,6 +117,7 @@ def _plural(number: int, one: str, many: str) -> str:
     return one if number == 1 else many
 
 
+NO_OUTCOME = "no outcome in the log"
 OUT_OF_ORDER = "rows are out of order"
 """How the note on rows begins that were sorted before they were counted."""
 

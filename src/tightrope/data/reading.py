@@ -41,7 +41,14 @@ from tightrope.data.columns import (
 from tightrope.data.counts import Counts, LazyLog
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind, worse
 from tightrope.data.event_stream import KeptEvents, keep_recent
-from tightrope.data.log_counts import OUT_OF_ORDER, LogCounts, ReadProgress, count_log, count_table
+from tightrope.data.log_counts import (
+    NO_OUTCOME,
+    OUT_OF_ORDER,
+    LogCounts,
+    ReadProgress,
+    count_log,
+    count_table,
+)
 from tightrope.data.model_index import AnyModel
 from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, ROW_WORDS, LogReadOptions
 from tightrope.data.read_plan import ReadPlan
@@ -197,6 +204,7 @@ def _of_tables(
         in_time = whole.counts.design.order.holds
         log = LazyLog(lambda: _rows_of(plan, model.hash(), options, in_time, strict=not plan.skip))
         whole = replace(whole, counts=replace(whole.counts, log=log))
+        whole = _with_added_rows(whole, model, options)
     if options.recent is None:
         return whole
     counts, recent = keep_recent(
@@ -207,6 +215,24 @@ def _of_tables(
         is_sorted=not any(note.startswith(OUT_OF_ORDER) for note in whole.notes),
     )
     return replace(whole, counts=counts, notes=(*whole.notes, recent.note), kept=recent)
+
+
+def _with_added_rows(whole: Reading, model: AnyModel, options: LogReadOptions) -> Reading:
+    """With the rows that say where episodes begin and that they are over, where the model has such."""
+    from tightrope.data.added_rows import add_rows, has_added_rows
+
+    counts = whole.counts
+    if counts.log is None or not has_added_rows(model.structure):
+        return whole
+    log, notes = add_rows(counts.log(), model.structure, options.ends == COMPLETE)
+    if not notes:
+        return whole
+    design = counts.design
+    if options.ends == COMPLETE and len(log) - len(counts.log()) >= log.episodes and log.over.all():
+        missing = tuple(one for one in design.censored if not one.endswith(NO_OUTCOME))
+        design = replace(design, censored=missing, open_end=False)
+    more = replace(log.counts(model, design), costs=counts.costs)
+    return replace(whole, counts=more, notes=(*whole.notes, *notes))
 
 
 def read_log(data: Any, model: AnyModel, **words: Unpack[ReadWords]) -> EpisodeLog:

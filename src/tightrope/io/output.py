@@ -560,6 +560,8 @@ UMB = FileKind("UMB file", _is_umb)
 REPORT = FileKind("report", _is_report)
 FIGURE = FileKind("figure", _is_figure)
 TABLES = FileKind("file of tables", _is_tables)
+PRISM = FileKind("model", lambda path: False)
+"""A model in the PRISM language is there to be edited: what exists is its author's."""
 READING = FileKind("saved reading", lambda path: _head(path).startswith(b"reading = "))
 
 NOT_UNDERSTOOD = (ValueError, LookupError, EOFError, zipfile.BadZipFile, tarfile.TarError, RuntimeError)

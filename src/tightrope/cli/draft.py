@@ -1,0 +1,134 @@
+"""`tightrope draft LOG… -o MODEL.prism`: a model from a log, every assumption a comment."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, cast
+
+import msgspec
+import typer
+
+from tightrope.atomic import atomic_write, atomic_write_bytes
+from tightrope.cli import options
+from tightrope.cli.options import LogOptions, option, takes
+from tightrope.cli.output import group, print_facts, print_json
+from tightrope.cli.sources import LogRequest
+from tightrope.data.read_options import LogReadOptions
+from tightrope.data.reading import ReadWords
+from tightrope.errors import InputError
+from tightrope.io.output import DATA, PRISM, claim_file
+from tightrope.learning.draft import Tie
+
+
+class DraftAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """`draft`: what was proposed. `free` counts the rows with several successors; `ties` are comments of the
+    model, unless they were chosen on a part of the log, of which `rest` is the other."""
+
+    states: int
+    choices: int
+    free: int
+    ties: tuple[Tie, ...]
+    assumptions: tuple[str, ...]
+    rows: int
+    episodes: int | None
+    file: str
+    rest: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DraftRequest:
+    """The options of the command."""
+
+    logs: Annotated[
+        list[str],
+        typer.Argument(metavar="LOG", help="Files, patterns or directories; read in the order given."),
+    ]
+    output: Annotated[Path, option("-o --output", "The model in the PRISM language.", "FILE")]
+    variables: Annotated[
+        str | None,
+        option("--variables", "The columns that make up a state, where none holds it whole.", "X,Y"),
+    ] = None
+    select_on: Annotated[
+        float | None,
+        option("--select-on", "Choose ties on this share of the episodes; needs --rest.", "SHARE"),
+    ] = None
+    rest: Annotated[
+        Path | None, option("--rest", "Write the other episodes here, to learn from: a .csv file.", "FILE")
+    ] = None
+    seed: Annotated[int, option("--seed", "Which episodes ties are chosen on.", "N")] = 0
+    overwrite: options.Overwrite = False
+    json: options.Json = False
+    reading: LogOptions
+
+
+@takes(DraftRequest)
+def draft(request: DraftRequest) -> None:
+    """Propose a model of what a log shows, every assumption a comment.
+
+    States, actions and successors are those that were seen; a row with several successors is free: nothing
+    is known of its distribution but what data will say. Ties that the data do not refute are comments, or,
+    with --select-on, part of the model, to be learned from the rest. Read and edit it: that a successor is
+    impossible because it was never seen is an assumption.
+
+    Example: tightrope draft runs.csv -o runs.prism
+    """
+    from tightrope.learning.draft import draft as propose
+
+    if (request.select_on is None) != (request.rest is None):
+        raise InputError(
+            "`select_on` and `rest` go together: ties are learned from what they were not chosen on"
+        )
+    if request.rest is not None and request.rest.suffix != ".csv":
+        raise InputError(f"--rest writes a .csv file, not {request.rest}")
+    model = claim_file(request.output, PRISM, request.overwrite)
+    rest = None if request.rest is None else claim_file(request.rest, DATA, request.overwrite)
+    log = LogRequest.of(request.reading, request.logs)
+    log.files()
+    words = {field.name: getattr(log.options, field.name) for field in fields(LogReadOptions)}
+    given = {name: value for name, value in words.items() if name in ReadWords.__annotations__}
+    names = [name.strip() for name in (request.variables or "").split(",") if name.strip()]
+    result = propose(
+        list(request.logs),
+        variables=names,
+        select_on=request.select_on,
+        seed=request.seed,
+        **cast(ReadWords, given),
+    )
+    model.check()
+    with atomic_write(model.path) as file:
+        file.write(result.text)
+    if rest is not None:
+        from pyarrow import csv
+
+        rest.check()
+        with atomic_write_bytes(rest.path) as stream:
+            csv.write_csv(result.rest, stream)
+    counts = result.reading.counts
+    if request.json:
+        print_json(
+            DraftAnswer(
+                states=result.states,
+                choices=result.choices,
+                free=result.free,
+                ties=result.ties,
+                assumptions=result.assumptions,
+                rows=result.reading.rows,
+                episodes=counts.design.episodes,
+                file=str(request.output),
+                rest=None if request.rest is None else str(request.rest),
+            )
+        )
+        return
+    facts = [
+        ("states", group(result.states)),
+        ("choices", group(result.choices)),
+        ("free rows", group(result.free)),
+    ]
+    facts += [("tie", f"{'; '.join(tie.rows)} ({tie.shape})") for tie in result.ties]
+    facts += [("assumed", line) for line in result.assumptions]
+    print_facts(f"{', '.join(request.logs)} as {request.output}", facts)
+    learned = request.logs if request.rest is None else [str(request.rest)]
+    data = " ".join(f"--data {shlex.quote(name)}" for name in learned)
+    typer.echo(f"next: tightrope learn {shlex.quote(str(request.output))} --prop P {data}")

@@ -1,0 +1,683 @@
+"""A model from a log: states, actions and successors as they were seen, every assumption written down.
+
+*What is proposed.* A column of whole states, or columns of variables that have next values, become variables
+of one module in the PRISM language; names become labels, by which the reader finds them again. Every state
+and action that was seen becomes a row with the successors that were seen, `free` where there are several
+(`tightrope.model.free`), certain where there is one. A state that nothing was seen to leave stays. Where
+episodes begin in several states, an artificial state comes first, from which a free row leads to them; where
+episodes of a chain end, by the log's own word, in a state that others leave, an artificial state comes last
+(`tightrope.data.added_rows` reads the log accordingly).
+
+*What is assumed.* That a successor which was never seen is impossible, that what happens next depends on
+state and action alone, that each row is one distribution at all times and for all units. Nothing of this
+follows from the log; each assumption is a comment of the file, and one of `Draft.assumptions`. A successor
+named beforehand that n visits did not show has at most probability 1 − 0.05^(1/n), with confidence 0.95.
+
+*Ties.* Rows of one shape are tied where a G² test of equality does not refute it at `LEVEL`; the most visited
+come first, and each joins where it fits best. One shape are rows of an action with the same steps of their
+variables, rows with the same successors, rows of an action that stay or go, and rows of an action with two
+outcomes, the more frequent first: p here is 1 − p there. Rows with fewer than `FEW` visits are tied to
+nothing. What data chose they do not certify: ties are comments, unless they are chosen on a part of the
+episodes (`select_on`) and the rest is kept for learning (`Draft.rest`). Which successors are possible is
+taken from the whole log in either case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Unpack
+
+import numpy as np
+from scipy.stats import chi2
+
+from tightrope.data.added_rows import END, START
+from tightrope.data.columns import (
+    ACTION,
+    STATE,
+    ColumnFinder,
+    is_name_of_next,
+    parse_columns,
+    word,
+)
+from tightrope.data.episode_log import EpisodeLog
+from tightrope.data.model_index import identifier
+from tightrope.data.reading import Reading, ReadWords, read_data
+from tightrope.errors import InputError, Location, check_number
+from tightrope.io.table.columns import distinct
+from tightrope.io.table.data_table import DataTable
+from tightrope.io.table.opening import open_tables
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.numerics.record import Facts, Record
+from tightrope.prism.parse.builders import RESERVED
+
+FEW = 20
+"""Rows with fewer visits are marked, and tied to nothing."""
+
+LEVEL = 0.1
+"""Rows are tied where equality is not refuted at this level."""
+
+MOST_STATES = 2_000
+MOST_CELLS = 20_000_000
+_TAKEN = RESERVED | {"deadlock", "free"}
+
+
+@dataclass(frozen=True)
+class Tie:
+    """Rows that share one distribution: which outcomes are the same (`shape`), and how well that fits."""
+
+    name: str
+    rows: tuple[str, ...]
+    shape: str
+    visits: int
+    p_value: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Draft(Record):
+    """A model in the PRISM language, and what it assumes.
+
+    `rest` is the part of the log, as a table, that ties were not chosen on; None where all of it was used.
+    """
+
+    text: str
+    states: int
+    choices: int
+    free: int
+    ties: tuple[Tie, ...]
+    assumptions: tuple[str, ...]
+    reading: Reading = field(repr=False)
+    rest: Any = field(default=None, repr=False)
+
+    def _title_(self) -> str:
+        return f"Draft: {self.states} states, {self.choices} choices, {self.free} free rows"
+
+    def _facts_(self) -> Facts:
+        ties = [("tie", f"{', '.join(tie.rows)} ({tie.shape})") for tie in self.ties]
+        return [*ties, *(("assumed", line) for line in self.assumptions)]
+
+
+def draft(
+    data: Any,
+    *,
+    variables: Sequence[str] = (),
+    select_on: float | None = None,
+    seed: int = 0,
+    **words: Unpack[ReadWords],
+) -> Draft:
+    """Propose a model of what a log shows: a file, several, or a table.
+
+    * `variables`: the columns that make up a state, where there is no column of whole states, and none of
+      next values says which.
+    * `select_on`: the share of the episodes that ties are chosen on; the others are `Draft.rest`. Without it
+      ties are comments.
+    * The other arguments are those of `read_data`.
+
+    >>> import pyarrow as pa
+    >>> log = {"episode": [1, 1, 2], "state": ["idle", "busy", "idle"]}
+    >>> found = draft(pa.table({**log, "next_state": ["busy", "done", "done"]}))
+    >>> found.states, found.free, [line for line in found.text.split("\\n") if "free" in line]
+    (3, 1, ["  [] state=0 -> free : (state'=1) + free : (state'=2);"])
+    """
+    if select_on is not None:
+        check_number("select_on", select_on, 0, 1)
+    tables = open_tables(data, words.get("format"))
+    if not tables:
+        raise InputError("there is no data")
+    seen = _Seen.of(tables, variables, words.get("columns"))
+    reading = read_data(list(tables) if len(tables) > 1 else data, seen, **words)
+    return _Drafting(seen, reading, words.get("ends") == "complete", select_on, seed).draft()
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """All states and actions of a log, and a structure in which everything may follow everything."""
+
+    variables: tuple[str, ...]
+    names: Mapping[str, Mapping[int, str]]
+    """What the log calls the values of variables that are no numbers."""
+    actions: tuple[str, ...]
+    structure: Structure
+
+    def hash(self) -> str:
+        return "drafted"
+
+    @staticmethod
+    def of(tables: Sequence[DataTable], variables: Sequence[str], columns: Any) -> _Seen:
+        state, after, action = _find(tables[0], variables, columns)
+        values: list[dict[str, int]] = [{} for _ in state]
+        actions: dict[str, None] = {}
+        joint: set[tuple[int, ...]] = set()
+        for table in tables:
+            for chunk in table.chunks([*state, *after, *([action] if action else [])], lambda: None):
+                for names in (state, after) if after else (state,):
+                    joint |= _joint([chunk.columns[name] for name in names], values)
+                    if len(joint) > MOST_STATES:
+                        raise _too_many(table, state)
+                if action:
+                    actions |= dict.fromkeys(t for v in distinct(chunk.columns[action])[0] if (t := _text(v)))
+        if not joint:
+            raise InputError("the log has no row with a state", Location(tables[0].path))
+        named = [not all(_is_number(text) for text in each) for each in values]
+        meanings = [
+            {code: code if is_named else _number(text) for text, code in each.items()}
+            for each, is_named in zip(values, named, strict=True)
+        ]
+        states = sorted({tuple(m[c] for m, c in zip(meanings, codes, strict=True)) for codes in joint})
+        words = tuple(_variable(name) for name in state)
+        texts = {
+            name: {code: text for text, code in each.items()}
+            for name, each, is_named in zip(words, values, named, strict=True)
+            if is_named
+        }
+        return _Seen(words, texts, tuple(actions), _complete(tables[0], states, words, texts, list(actions)))
+
+    def state_text(self, state: int) -> str:
+        """A state as the log calls it."""
+        parts = []
+        for variable in self.variables:
+            value = int(self.structure.valuations[variable][state])
+            text = self.names.get(variable, {}).get(value, str(value))
+            parts.append(
+                text if len(self.variables) == 1 and variable in self.names else f"{variable}={text}"
+            )
+        return ", ".join(parts)
+
+
+def _find(
+    table: DataTable, variables: Sequence[str], columns: Any
+) -> tuple[tuple[str, ...], tuple[str, ...], str | None]:
+    """The columns of states, of next states and of actions."""
+    given = parse_columns(columns, variables)
+    finder = ColumnFinder(table.path, table.names, variables, given)
+    action = finder.role(ACTION)
+    if action is None and "choice" in table.names:
+        raise InputError(
+            "the column 'choice' numbers the choices of a model, and there is none yet",
+            Location(table.path),
+            'where it names actions, say `columns="action=choice"`',
+        )
+    if not variables and (whole := finder.role(STATE)) is not None:
+        after = finder.next_state(whole)
+        return (whole,), () if after is None else (after,), action
+    found = tuple(variables) or tuple(
+        name
+        for name in table.names
+        if any(is_name_of_next(other, name) for other in table.names if other != name)
+    )
+    if not found:
+        raise InputError(
+            "no column is known to hold the state",
+            Location(table.path),
+            'name it with `columns="state=…"`, or the columns that make it up with `variables`; the file has '
+            f"the columns {', '.join(table.names)}",
+        )
+    for name in found:
+        if finder.variable(name) is None:
+            raise InputError(f"`variables` names '{name}', and there is no such column", Location(table.path))
+    nexts = [finder.next_variable(name) for name in found]
+    if None in nexts and any(nexts):
+        missing = found[nexts.index(None)]
+        raise InputError(f"the next value of '{missing}' is missing, others are there", Location(table.path))
+    return found, tuple(name for name in nexts if name is not None), action
+
+
+def _joint(columns: Sequence[Any], values: Sequence[dict[str, int]]) -> set[tuple[int, ...]]:
+    """The combinations of values in some columns, whose texts are numbered as they come."""
+    codes = []
+    for column, number in zip(columns, values, strict=True):
+        listed, code = distinct(column)
+        places = [number.setdefault(text, len(number)) if (text := _text(v)) else -1 for v in listed]
+        codes.append(np.array([*places, -1])[code])
+    rows = np.unique(np.stack(codes, axis=1), axis=0) if len(codes[0]) else np.empty((0, len(codes)))
+    return {tuple(row) for row in rows.astype(int).tolist() if min(row) >= 0}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return "" if value is None else str(value).strip()
+
+
+def _is_number(text: str) -> bool:
+    return text.lower() in ("true", "false") or text.removeprefix("-").isdigit()
+
+
+def _number(text: str) -> int:
+    return int(text.lower() == "true") if text.lower() in ("true", "false") else int(text)
+
+
+def _word(text: str) -> str:
+    """The label or action that stands for a text."""
+    return identifier(text) + ("_" if identifier(text) in _TAKEN else "")
+
+
+def _variable(column: str) -> str:
+    name = word(column)
+    return _word(name) if name != column else _word(column)
+
+
+def _too_many(table: DataTable, state: tuple[str, ...]) -> InputError:
+    return InputError(
+        f"the log has more than {MOST_STATES:,} different states in {', '.join(state)}",
+        Location(table.path),
+        "a drafted model has a row for each: name a coarser column, or fewer `variables`",
+    )
+
+
+def _complete(
+    table: DataTable,
+    states: Sequence[tuple[int, ...]],
+    variables: Sequence[str],
+    texts: Mapping[str, Mapping[int, str]],
+    actions: Sequence[str],
+) -> Structure:
+    """Every action in every state may lead to every state."""
+    size, choices = len(states), max(len(actions), 1) * len(states)
+    if size * choices > MOST_CELLS:
+        raise _too_many(table, tuple(variables))
+    columns = dict(zip(variables, np.array(states, dtype=np.int64).T, strict=True))
+    labels: dict[str, BoolArray] = {}
+    for variable, names in texts.items():
+        for value, text in names.items():
+            _refuse_same(table, text, _word(text), labels)
+            labels[_word(text)] = columns[variable] == value
+    words: dict[str, str] = {}
+    for action in actions:
+        _refuse_same(table, action, _word(action), words)
+        words[_word(action)] = action
+    return Structure(
+        np.arange(size + 1) * (choices // size),
+        np.arange(choices + 1) * size,
+        np.tile(np.arange(size), choices),
+        action=np.tile(np.arange(choices // size), size),
+        action_names=tuple(words) or ("",),
+        labels=labels,
+        valuations=columns,
+        declared_mdp=bool(actions),
+    )
+
+
+def _refuse_same(table: DataTable, text: str, name: str, others: Iterable[str]) -> None:
+    if name in others:
+        raise InputError(
+            f"'{text}' and another name of the log are both '{name}' as identifiers of a model",
+            Location(table.path),
+            "write them apart in the log",
+        )
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One state and action that was seen: its successors, and how often each came."""
+
+    choice: int
+    state: int
+    action: str
+    successors: tuple[int, ...]
+    seen: tuple[int, ...]
+
+    @property
+    def visits(self) -> int:
+        return sum(self.seen)
+
+
+def _unseen(visits: int) -> float:
+    """What a successor may have at most that so many visits did not show, with confidence 0.95."""
+    return float(1.0 - 0.05 ** (1.0 / max(visits, 1)))
+
+
+def _equal(rows: Sequence[OffsetArray]) -> float:
+    """The p-value of a G² test that rows of counts come from one distribution."""
+    table = np.array(rows, dtype=np.float64)
+    expected = table.sum(axis=1, keepdims=True) * table.sum(axis=0) / table.sum()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(table > 0, table * np.log(table / expected), 0.0)
+    degrees = (len(table) - 1) * (int((table.sum(axis=0) > 0).sum()) - 1)
+    return float(chi2.sf(2.0 * terms.sum(), degrees)) if degrees else 1.0
+
+
+def _guard(values: Mapping[str, int]) -> str:
+    return " & ".join(f"{name}={value}" for name, value in values.items())
+
+
+Ties = list[tuple[Tie, dict[int, tuple[int, ...]]]]
+"""Ties with the numbers of their rows, and the order of the successors of each."""
+
+
+def _assign(values: Mapping[str, int]) -> str:
+    return "&".join(f"({name}'={value})" for name, value in values.items())
+
+
+class _Drafting:
+    """Writes the model of one log."""
+
+    def __init__(self, seen: _Seen, reading: Reading, complete: bool, select_on: float | None, seed: int):
+        self.seen, self.reading, self.structure, self.complete = seen, reading, seen.structure, complete
+        self.log: EpisodeLog | None = None if reading.counts.log is None else reading.counts.log()
+        self.rows = self._rows(reading.counts.transition)
+        self.left = {row.state for row in self.rows}
+        self.starts = self._begin()
+        self.ends, self.open_ones = self._end()
+        self.select_on = select_on
+        self.chosen: BoolArray | None = None
+        if select_on is not None:
+            if self.log is None:
+                raise InputError("a table of counts has no episodes to choose ties on")
+            order = np.random.default_rng(seed).permutation(self.log.episodes)
+            self.chosen = np.zeros(self.log.episodes, dtype=np.bool_)
+            self.chosen[order[: max(1, round(select_on * len(order)))]] = True
+
+    def _rows(self, counts: OffsetArray) -> list[_Row]:
+        structure, rows = self.structure, list[_Row]()
+        for choice in np.unique(structure.transition_choice[counts > 0]).tolist():
+            first, last = structure.transition_start[choice], structure.transition_start[choice + 1]
+            places = first + np.flatnonzero(counts[first:last])
+            state = int(structure.choice_state[choice])
+            reached = tuple(structure.successor[places].tolist())
+            rows.append(
+                _Row(choice, state, structure.action_name(choice), reached, tuple(counts[places].tolist()))
+            )
+        return rows
+
+    def _begin(self) -> dict[int, int]:
+        """How often episodes begin in each state."""
+        if self.log is None or not len(self.log):
+            return {}
+        state, number = np.unique(self.log.state(self.structure)[self.log.begins], return_counts=True)
+        return dict(zip(state.tolist(), number.tolist(), strict=True))
+
+    def _end(self) -> tuple[dict[int, int], int]:
+        """How often episodes are over in each state that other episodes leave, and how many are not over."""
+        if self.log is None or not len(self.log):
+            return {}, 0
+        episode, last = np.unique(self.log.episode[::-1], return_index=True)
+        final = self.structure.successor[self.log.transition[len(self.log) - 1 - last]]
+        left = np.isin(final, list(self.left))
+        over = self.log.over[episode] | self.complete
+        state, number = np.unique(final[over & left], return_counts=True)
+        open_ones = int((left & ~over).sum())
+        if self.structure.declared_mdp:  # what was done last is not known, and so has no outcome
+            return {}, open_ones + int(number.sum())
+        return dict(zip(state.tolist(), number.tolist(), strict=True)), open_ones
+
+    # --- ties ------------------------------------------------------------------------------
+
+    def ties(self) -> Ties:
+        """Ties with the numbers of their rows, and the order of the successors of each."""
+        counts = self.reading.counts.transition
+        if self.chosen is not None and self.log is not None:
+            counts = np.bincount(self.log.subset(self.chosen).transition, minlength=len(counts))
+        result: Ties = []
+        done: set[int] = set()
+        for shape, text in SHAPES:
+            groups: dict[object, list[tuple[int, tuple[int, ...]]]] = {}
+            for number, row in enumerate(self.rows):
+                places = row.choice * self.structure.states + np.array(row.successors)
+                is_few = counts[places].sum() < FEW
+                if number in done or len(row.successors) < 2 or row.state in self.ends or is_few:
+                    continue
+                ordered = shape(self, row, counts[places])
+                if ordered is not None:
+                    groups.setdefault(ordered[0], []).append((number, ordered[1]))
+            for group in groups.values():
+                for members, p_value in self._clusters(group, counts):
+                    rows = [self.rows[number] for number in members]
+                    name, visits = f"tie{len(result) + 1}", sum(row.visits for row in rows)
+                    texts = tuple(self._row_text(row) for row in rows)
+                    result.append((Tie(name, texts, text, visits, p_value), members))
+                    done |= set(members)
+        return result
+
+    def _clusters(
+        self, group: Sequence[tuple[int, tuple[int, ...]]], counts: OffsetArray
+    ) -> list[tuple[dict[int, tuple[int, ...]], float]]:
+        """Rows that are not refuted to be equal: each joins where it fits best, the most visited first."""
+        size = self.structure.states
+        table = {n: counts[self.rows[n].choice * size + np.array(order)] for n, order in group}
+        clusters: list[list[int]] = []
+        for number in sorted(table, key=lambda n: -int(table[n].sum())):
+            fits = [_equal([table[other] for other in (*cluster, number)]) for cluster in clusters]
+            best = max(range(len(fits)), key=fits.__getitem__, default=None)
+            if best is None or fits[best] < LEVEL:
+                clusters.append([number])
+            else:
+                clusters[best].append(number)
+        orders = dict(group)
+        return [
+            ({n: orders[n] for n in sorted(cluster)}, _equal([table[n] for n in cluster]))
+            for cluster in clusters
+            if len(cluster) > 1
+        ]
+
+    def by_steps(self, row: _Row, seen: OffsetArray) -> tuple[object, tuple[int, ...]] | None:
+        if self.seen.names:
+            return None
+        columns = np.stack([self.structure.valuations[name] for name in self.seen.variables], axis=1)
+        steps = [tuple((columns[s] - columns[row.state]).tolist()) for s in row.successors]
+        order = sorted(range(len(steps)), key=steps.__getitem__)
+        return (row.action, *sorted(steps)), tuple(row.successors[i] for i in order)
+
+    def by_targets(self, row: _Row, seen: OffsetArray) -> tuple[object, tuple[int, ...]] | None:
+        return row.successors, row.successors
+
+    def by_staying(self, row: _Row, seen: OffsetArray) -> tuple[object, tuple[int, ...]] | None:
+        if len(row.successors) != 2 or row.state not in row.successors:
+            return None
+        return row.action, tuple(sorted(row.successors, key=lambda s: s != row.state))
+
+    def by_size(self, row: _Row, seen: OffsetArray) -> tuple[object, tuple[int, ...]] | None:
+        if len(row.successors) != 2:
+            return None
+        return row.action, row.successors if seen[0] >= seen[1] else row.successors[::-1]
+
+    # --- text ------------------------------------------------------------------------------
+
+    def draft(self) -> Draft:
+        """All of it."""
+        ties = self.ties()
+        active = dict[int, tuple[str, tuple[int, ...]]]()
+        if self.chosen is not None:
+            active = {n: (tie.name, order) for tie, members in ties for n, order in members.items()}
+        rest = None
+        if self.chosen is not None and self.log is not None:
+            rest = self._table(self.log.subset(~self.chosen))
+        assumptions = self._assumptions(ties)
+        free = sum(len(row.successors) + (row.state in self.ends) > 1 for row in self.rows) + (
+            len(self.starts) > 1
+        )
+        absorbing = self.structure.states - len(self.left) + bool(self.ends)
+        choices = len(self.rows) + absorbing + (len(self.starts) > 1)
+        states = self.structure.states + (len(self.starts) > 1) + bool(self.ends)
+        text = "\n".join(self._lines(ties, active, assumptions))
+        found = tuple(tie for tie, _ in ties)
+        return Draft(text, states, choices, free, found, tuple(assumptions), self.reading, rest)
+
+    def _assumptions(self, ties: Ties) -> list[str]:
+        least = min(self.rows, key=lambda row: row.visits)
+        lines = [
+            "a successor that was never seen is impossible; where one is possible after all, it has at most "
+            f"probability {_unseen(least.visits):.2g} at the row with the fewest visits "
+            f"({self._row_text(least)}: {least.visits}), each of them with confidence 0.95",
+            "what happens next depends on the state and the action alone, not on what was before, on the "
+            "unit or on the time: 'tightrope doctor' tests that",
+        ]
+        unused = () if self.log is None else tuple(self.log.columns)
+        if unused:
+            lines.append(f"the columns {', '.join(unused)} do not matter")
+        few = [row for row in self.rows if row.visits < FEW]
+        if few:
+            lines.append(f"{len(few)} of {len(self.rows)} rows have fewer than {FEW} visits, marked FEW")
+        still = [s for s in range(self.structure.states) if s not in self.left]
+        if still:
+            names = "; ".join(self.seen.state_text(s) for s in still[:8]) + ("; …" if len(still) > 8 else "")
+            lines.append(f"nothing was seen to leave {names}: it stays there for ever")
+        if not self.starts:
+            lines.append("a table of counts does not say where episodes begin: the first state is a guess")
+        elif len(self.starts) > 1:
+            lines.append(f"episodes begin in one of {len(self.starts)} states, drawn from one distribution")
+        if self.ends:
+            number = sum(self.ends.values())
+            lines.append(f"{number:,} episodes are over in states that others leave: they go to an end state")
+        design = self.reading.counts.design
+        if self.log is not None and (short := (design.episodes or 0) - self.log.episodes) > 0:
+            lines.append(f"{short:,} episodes in which nothing happened after their first row are left out")
+        if self.open_ones:
+            lines.append(
+                f"{self.open_ones:,} episodes stop in states that others leave for reasons of their own: "
+                "nothing says why (--ends complete says that they are over there)"
+            )
+        if not design.order.holds:
+            lines.append(f"{design.order.name}: {design.order.why}")
+        if ties and self.chosen is None:
+            lines.append(
+                "ties are comments: chosen on these data they are not certified by them; --select-on 0.5 "
+                "chooses them on half of the episodes and keeps the others"
+            )
+        elif ties:
+            lines.append(
+                f"ties were chosen on {int(self.chosen.sum()) if self.chosen is not None else 0:,} episodes: "
+                "learn from the others alone"
+            )
+        return lines
+
+    def _lines(
+        self,
+        ties: Ties,
+        active: Mapping[int, tuple[str, tuple[int, ...]]],
+        assumptions: Sequence[str],
+    ) -> Iterator[str]:
+        reading, structure = self.reading, self.structure
+        episodes = reading.counts.design.episodes
+        number = "" if episodes is None else f" of {episodes:,} episodes"
+        yield f"// Drafted by tightrope from {', '.join(reading.files[:3])}: {reading.rows:,} rows{number}."
+        for line in reading.read_as:
+            yield f"// read as: {line}"
+        for line in assumptions:
+            yield f"// ASSUMED: {line}"
+        yield "mdp" if structure.declared_mdp else "dtmc"
+        yield ""
+        yield "module drafted"
+        start, end = self._artificial
+        for variable in self.seen.variables:
+            column = structure.valuations[variable]
+            low, high = int(column.min()), int(column.max())
+            if variable == self.seen.variables[0]:
+                high += (len(self.starts) > 1) + bool(self.ends)
+            initial = start[variable] if len(self.starts) > 1 else int(column[self._first])
+            yield f"  {variable} : [{low}..{high}] init {initial};"
+        if len(self.starts) > 1:
+            shown = ", ".join(f"{self.seen.state_text(s)} {n:,}" for s, n in self.starts.items())
+            yield f"  // where episodes begin: {shown}"
+            updates = " + ".join(f"free : {self._update(s)}" for s in self.starts)
+            yield f"  [] {_guard(start)} -> {updates};"
+        for place, row in enumerate(self.rows):
+            yield from self._row_lines(place, row, active)
+        for state in range(structure.states):
+            if state not in self.left:
+                yield f"  // {self.seen.state_text(state)}: nothing was seen to leave it"
+                yield f"  [] {self._guard_of(state)} -> true;"
+        if self.ends:
+            yield f"  [] {_guard(end)} -> true;"
+        yield "endmodule"
+        yield ""
+        for variable, names in self.seen.names.items():
+            for value, text in names.items():
+                yield f'label "{_word(text)}" = {variable}={value};'
+        for used, name, there in ((len(self.starts) > 1, START, start), (bool(self.ends), END, end)):
+            if used:
+                yield f'label "{self._label(name)}" = {_guard(there)};'
+        for tie, members in ties:
+            yield f"// TIE {tie.name}, {tie.shape}, p-value {tie.p_value:.2g}: {'; '.join(tie.rows)}"
+            if self.chosen is None:
+                for place, order in members.items():
+                    yield f"//   {self._command(self.rows[place], order, tie.name)}"
+        yield ""
+
+    def _row_lines(
+        self, place: int, row: _Row, active: Mapping[int, tuple[str, tuple[int, ...]]]
+    ) -> Iterator[str]:
+        listed = sorted(zip(row.seen, row.successors, strict=True), reverse=True)
+        shown = ", ".join(f"{self.seen.state_text(s)} {n:,}" for n, s in listed)
+        if ends := self.ends.get(row.state):
+            shown += f", the episode was over {ends:,} times"
+        few = "FEW: " if row.visits < FEW else ""
+        other = f"; any other at most {_unseen(row.visits):.2g}"
+        yield f"  // {few}{self._row_text(row)}: {row.visits:,} visits: {shown}{other}"
+        name, order = active.get(place, ("", row.successors))
+        yield f"  {self._command(row, order, name)}"
+
+    def _command(self, row: _Row, order: Sequence[int], name: str) -> str:
+        guard = f"[{row.action}] {self._guard_of(row.state)} ->"
+        updates = [self._update(s) for s in order]
+        if row.state in self.ends:
+            updates.append(_assign(self._artificial[1]))
+        word = f'free("{name}")' if name else "free"
+        return f"{guard} {updates[0] if len(updates) == 1 else ' + '.join(f'{word} : {u}' for u in updates)};"
+
+    def _row_text(self, row: _Row) -> str:
+        return self.seen.state_text(row.state) + (f" / {row.action}" if row.action else "")
+
+    def _guard_of(self, state: int) -> str:
+        return _guard({name: int(self.structure.valuations[name][state]) for name in self.seen.variables})
+
+    def _update(self, state: int) -> str:
+        return _assign({name: int(self.structure.valuations[name][state]) for name in self.seen.variables})
+
+    @property
+    def _first(self) -> int:
+        """The state that is initial where there is one."""
+        return next(iter(self.starts), self.rows[0].state)
+
+    @property
+    def _artificial(self) -> tuple[dict[str, int], dict[str, int]]:
+        """The values of the variables in the artificial states: beyond the range of the first variable."""
+        columns = {name: self.structure.valuations[name] for name in self.seen.variables}
+        lowest = {name: int(column.min()) for name, column in columns.items()}
+        first = self.seen.variables[0]
+        beyond = int(columns[first].max()) + 1
+        start, end = {**lowest, first: beyond}, {**lowest, first: beyond + (len(self.starts) > 1)}
+        return start, end
+
+    def _label(self, name: str) -> str:
+        labels = {_word(text) for names in self.seen.names.values() for text in names.values()}
+        while name in labels:
+            name += "_"
+        return name
+
+    def _table(self, log: EpisodeLog) -> Any:
+        """Rows as a table that the drafted model reads without a word."""
+        import pyarrow as pa
+
+        structure, size = self.structure, len(log)
+        row = np.arange(size)
+        begins, last = log.begins, np.zeros(size, dtype=np.bool_)
+        last[size - 1 - np.unique(log.episode[::-1], return_index=True)[1]] = True
+        order = np.lexsort((row, log.episode))
+        step = np.empty(size, dtype=np.int64)
+        step[order] = row - np.maximum.accumulate(np.where(begins[order], row, 0))
+        table: dict[str, Any] = {"episode": log.episode, "step": step}
+        sides = (("", log.state(structure)), ("_next", structure.successor[log.transition]))
+        for ending, state in sides:
+            for variable in self.seen.variables:
+                values = structure.valuations[variable][state]
+                names = self.seen.names.get(variable)
+                table[variable + ending] = values if names is None else [names[v] for v in values.tolist()]
+        if structure.declared_mdp:
+            actions = structure.action_of_choice[log.choice(structure)]
+            table["action"] = [structure.action_names[a] for a in actions.tolist()]
+        over = last & (log.over[log.episode] | self.complete)
+        table["terminated"] = over
+        for name, column in log.columns.items():
+            if name not in table:
+                table[name] = [column.labels[code] if code >= 0 else None for code in column.code.tolist()]
+        return pa.table(table)
+
+
+SHAPES: tuple[tuple[Callable[..., Any], str], ...] = (
+    (_Drafting.by_steps, "the same steps"),
+    (_Drafting.by_targets, "the same successors"),
+    (_Drafting.by_staying, "stay or go"),
+    (_Drafting.by_size, "two outcomes, the more frequent first"),
+)

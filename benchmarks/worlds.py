@@ -9,7 +9,7 @@ before, or a state seen earlier in the episode), their *units* differ, *ties* do
 Of each, logs of 100 to 3,000 episodes are drawn and learned from at δ = 0.05. Chains are asked about
 themselves, decision processes about the policy that made the log, or all but a fifth of it. The truth is
 computed on the system with all that it remembers and hides, never simulated. Where units or times differ, it
-is the mean over the logged episodes. Systems are drawn until endless data would leave the model wrong by 0.05.
+is the mean over the logged episodes. With endless data most models would be wrong by 0.05 or more.
 
 A row of the table is a family; `before` is what `learn` says without observed outcomes and with the old test
 of the model alone. `wrong`: called proved, and the interval misses the truth. Leaves with status 1 where more

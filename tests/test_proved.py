@@ -88,7 +88,7 @@ def is_covered(name: str) -> bool:
     """Whether certificates of this name are of a kind that it covers."""
     kind = name.partition("/")[2]
     if name.startswith(("point", "interval", "plain", "parameter", "newest")):
-        others = ("average", "least-average", "share", "temporal", "rarely", "settles", "follows", "costs")
+        others = ("temporal", "rarely", "settles", "follows", "costs")
         return kind not in others
     return name in LEARNED and name != "domain/coupled"
 

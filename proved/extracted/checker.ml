@@ -306,6 +306,7 @@ type kind =
 | Cumulative
 | Total
 | Discounted
+| Average
 
 type problem = { states : int; initial : int; rows : (int -> choice list);
                  kind_of : kind; target : (int -> bool);
@@ -700,11 +701,33 @@ let disc_high_at g k pol x0 lam0 s =
     rule_le geb (pol k s) (x0 s) (fun i c ->
       backup g.discount high_term x0 (lam0 s i) c) (g.choices_of k s)
 
+(** val unpaid : choice -> choice **)
+
+let unpaid c =
+  { reward = (Exact.make (Exact.zero_z, Exact.one_z)); edges = c.edges }
+
+(** val average_at :
+    (Exact.q -> Exact.q -> bool) -> ((int -> Exact.q) -> Exact.q -> edge ->
+    Exact.q) -> game -> int -> (int -> int -> rule) -> (int -> Exact.q) ->
+    (int -> Exact.q) -> (int -> int -> support) -> (int -> int -> Exact.q) ->
+    int -> bool **)
+
+let average_at le term g k pol x0 bias0 lam0 lam'0 s =
+  match g.ends k s with
+  | Some _ -> false
+  | None ->
+    (&&)
+      (rule_le le (pol k s) (x0 s) (fun i c ->
+        backup g.discount term x0 (lam0 s i) (unpaid c)) (g.choices_of k s))
+      (rule_le le (pol k s) (Exact.add (x0 s) (bias0 s)) (fun i c ->
+        backup g.discount term bias0 (Box (lam'0 s i)) c) (g.choices_of k s))
+
 type hints = { x : (int -> int -> Exact.q); endless : (int -> bool);
                rank : (int -> int); layer : (int -> int);
                lam : (int -> int -> int -> support);
                witness : (int -> int -> int);
-               pin : (int -> int -> int -> Exact.q list) }
+               pin : (int -> int -> int -> Exact.q list);
+               bias : (int -> Exact.q); lam' : (int -> int -> Exact.q) }
 
 (** val mapi : (int -> 'a1 -> 'a2) -> int -> 'a1 list -> 'a2 list **)
 
@@ -810,6 +833,8 @@ let base_low p g pol h =
       | Reach_reward -> reach_low_at g k pol z0 h.endless h.rank (h.lam k)
       | Total -> sum_low_at g k pol z0 h.endless h.rank h.layer (h.lam k)
       | Discounted -> disc_low_at g k pol z0 (h.lam k)
+      | Average ->
+        average_at Exact.leq low_term g k pol z0 h.bias (h.lam k) h.lam'
       | _ -> (fun _ -> false)))
 
 (** val base_high :
@@ -830,6 +855,7 @@ let base_high p g pol h =
       | Reach_reward -> reach_high_at g k pol z0 h.endless h.rank (h.lam k)
       | Total -> sum_high_at g k pol z0 h.endless (h.lam k)
       | Discounted -> disc_high_at g k pol z0 (h.lam k)
+      | Average -> average_at geb high_term g k pol z0 h.bias (h.lam k) h.lam'
       | _ -> (fun _ -> false)))
 
 (** val may_be_endless : problem -> bool **)
@@ -842,6 +868,7 @@ let may_be_endless p =
        (fun _ ->
        match p.kind_of with
        | Discounted -> false
+       | Average -> false
        | _ -> true)
        (fun _ -> false)
        (horizon p))
@@ -1071,7 +1098,7 @@ let alone h =
     match h.lam j s i with
     | Box lam0 -> Box lam0
     | Mean _ -> Box (Exact.make (Exact.zero_z, Exact.one_z))); witness =
-    h.witness; pin = h.pin }
+    h.witness; pin = h.pin; bias = h.bias; lam' = h.lam' }
 
 (** val prove :
     problem -> question -> bool -> Exact.q option -> Exact.q option -> hints

@@ -87,6 +87,7 @@ type kind =
 | Cumulative
 | Total
 | Discounted
+| Average
 
 type problem = { states : int; initial : int; rows : (int -> choice list);
                  kind_of : kind; target : (int -> bool);
@@ -210,11 +211,20 @@ val disc_high_at :
   game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> int ->
   support) -> int -> bool
 
+val unpaid : choice -> choice
+
+val average_at :
+  (Exact.q -> Exact.q -> bool) -> ((int -> Exact.q) -> Exact.q -> edge ->
+  Exact.q) -> game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int
+  -> Exact.q) -> (int -> int -> support) -> (int -> int -> Exact.q) -> int ->
+  bool
+
 type hints = { x : (int -> int -> Exact.q); endless : (int -> bool);
                rank : (int -> int); layer : (int -> int);
                lam : (int -> int -> int -> support);
                witness : (int -> int -> int);
-               pin : (int -> int -> int -> Exact.q list) }
+               pin : (int -> int -> int -> Exact.q list);
+               bias : (int -> Exact.q); lam' : (int -> int -> Exact.q) }
 
 val mapi : (int -> 'a1 -> 'a2) -> int -> 'a1 list -> 'a2 list
 

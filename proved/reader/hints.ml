@@ -154,9 +154,19 @@ let hints { file; problem; claim; question; upward; over } =
     if upward then target t || rank t < rank s
     else bounded t || (not (endless t) && Q.sign base.(t) <= 0) || rank t < rank s in
   (* Nature's distribution at a choice of an open state without a next step. *)
+  let biased = lazy (match (if upward then claim.high_bias else claim.low_bias) with
+    | Some v -> Array.init n (fun s -> Q.of_float (v.get s)) | None -> Array.make n zero) in
   let chosen s i =
     let base = Lazy.force base in
     let row = List.nth (rows s) i in
+    if o.kind = "AVERAGE" then begin (* of the best distributions for gain and for bias the one that will do *)
+      let bias = Lazy.force biased and earned = (List.nth (problem.rows s) i).Checker.reward in
+      let not_worse a b = if upward then Q.leq a b else Q.geq a b in
+      let serves p = not_worse (mean base row p) base.(s)
+        && not_worse (Q.add earned (mean bias row p)) (Q.add base.(s) bias.(s)) in
+      let of_gain = optimum base maximise row in
+      if serves of_gain then of_gain else optimum bias maximise row
+    end else
     let kept = if not upward then row else
       { row with hi = Array.mapi (fun j h -> if endless row.next.(j) then zero else h) row.hi } in
     let weight good p = Array.exists Fun.id (Array.mapi (fun j t -> good t && Q.sign p.(j) > 0) row.next) in
@@ -227,7 +237,9 @@ let hints { file; problem; claim; question; upward; over } =
     pin = (fun step s i ->
       let row = List.nth (rows s) i in
       Array.to_list (if not (nature_owns row) then row.lo
-        else if step < last then optimum (behind step) maximise row else chosen s i)) }
+        else if step < last then optimum (behind step) maximise row else chosen s i));
+    bias = (fun s -> (Lazy.force biased).(s));
+    lam' = (fun s i -> pivot (Lazy.force biased) upward (row_of (List.nth (problem.rows s) i))) }
 
 let crossed (claim : claim) = match claim.low, claim.high with
   | Some low, Some high ->
@@ -240,7 +252,7 @@ let demand_hints (file : Problem.t) (claim : claim) problem question low high =
   let unbounded = Problem.steps file.objective = None and words = claim.name in
   demand (not (crossed claim)) (words ^ ": a lower bound above an upper one");
   demand (claim.policy <> "free" || claim.witness <> None || not unbounded) (words ^ ": the agent's witness is missing");
-  demand (claim.low_rank <> None || not unbounded || file.objective.kind = "DISCOUNTED") (words ^ ": a ranking is missing");
+  demand (claim.low_rank <> None || not unbounded || List.mem file.objective.kind [ "DISCOUNTED"; "AVERAGE" ]) (words ^ ": a ranking is missing");
   demand (Checker.playable problem question) (words ^ ": a choice has no distribution, or the policy is none");
   let holds max check hints =
     Checker.owners problem question max hints

@@ -91,7 +91,7 @@ let shape file =
     kind_of = (match kind with
       | "UNTIL" -> Checker.Until | "NEXT" -> Checker.Next | "REACH_REWARD" -> Checker.Reach_reward
       | "CUMULATIVE" -> Checker.Cumulative | "TOTAL" -> Checker.Total | "DISCOUNTED" -> Checker.Discounted
-      | "AVERAGE" -> not_covered "long-run averages"
+      | "AVERAGE" -> Checker.Average
       | kind -> not_covered kind);
     target = marked "target" false; allowed = marked "allowed" true;
     terminal = (if there file (own "terminal")

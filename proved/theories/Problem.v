@@ -3,7 +3,7 @@ From Coq Require Import List Bool Arith QArith Qreals Reals.
 From Proved Require Import Game.
 Import ListNotations.
 
-Inductive kind := Until | Next | Reach_reward | Cumulative | Total | Discounted.
+Inductive kind := Until | Next | Reach_reward | Cumulative | Total | Discounted | Average.
 (* States are 0 .. states-1; [rows s] are the choices of s. [first] and [last] bound the steps of Until (last also those of
    Cumulative; Next has one); [factor] is the discount, 1 for all other kinds. *)
 Record problem := Problem {
@@ -15,7 +15,7 @@ Definition ends_of (p : problem) (j s : nat) : option Q :=
   | Until => if target p s && (first p <=? j)%nat then Some 1%Q else if allowed p s then None else Some 0%Q
   | Next => if target p s && (1 <=? j)%nat then Some 1%Q else None
   | Reach_reward => if target p s then Some (terminal p s) else None
-  | Cumulative | Total | Discounted => None
+  | Cumulative | Total | Discounted | Average => None
   end.
 Definition game_of (p : problem) : game := Game (states p) (fun _ s => rows p s) (ends_of p) (factor p).
 (* From this step on nothing depends on the step; it is the last one, where there is one. *)
@@ -29,16 +29,25 @@ Definition pol_of (p : problem) (q : question) (j s : nat) : rule :=
   match policy q with Some f => f (Nat.min j (horizon p)) s | None => Any end.
 
 Open Scope R_scope.
-(* The value of a play: after [last] steps; or the limit. A reward until a target is infinite if the target may be missed. *)
+(* The value of a play: after [last] steps; or the limit; or that of the average of the first k steps. A reward until a target is
+   infinite if the target may be missed. *)
 Definition low_means (p : problem) (f m : nat -> R) (b : option Q) : Prop :=
   match last p with
   | Some k => match b with Some b => Q2R b <= f k | None => False end
-  | None => match kind_of p with Reach_reward => vanishes m -> at_least f b | _ => at_least f b end
+  | None => match kind_of p with
+            | Reach_reward => vanishes m -> at_least f b
+            | Average => at_least (fun k => f k / INR k) b
+            | _ => at_least f b
+            end
   end.
 Definition high_means (p : problem) (f m : nat -> R) (b : Q) : Prop :=
   match last p with
   | Some k => f k <= Q2R b
-  | None => match kind_of p with Reach_reward => vanishes m /\ at_most f b | _ => at_most f b end
+  | None => match kind_of p with
+            | Reach_reward => vanishes m /\ at_most f b
+            | Average => at_most (fun k => f k / INR k) b
+            | _ => at_most f b
+            end
   end.
 Definition worth_low (p : problem) (b : option Q) (P : play) : Prop :=
   low_means p (fun k => value (game_of p) P k [] (initial p)) (fun k => missed (game_of p) P k [] (initial p)) b.

@@ -1,6 +1,6 @@
 (* What the checker of values accepts is so. *)
 From Coq Require Import List Bool Arith QArith Qreals Reals Lra Lia.
-From Proved Require Import Game Problem Basics Stationary Sums Rewards Value.
+From Proved Require Import Game Problem Basics Stationary Sums Rewards Averages Value.
 Import ListNotations.
 Open Scope R_scope.
 
@@ -57,10 +57,11 @@ Proof.
   intros N. rewrite DG. pose proof WP as H. unfold well_posed in H. apply andb_prop in H. destruct H as [_ H].
   rewrite N in H. split_andb H. apply Qltb_R in H0. now rewrite Q2R_1 in H0.
 Qed.
-Lemma no_first : kind_of p = Reach_reward -> first p = 0%nat.
+Lemma no_first : kind_of p = Reach_reward \/ kind_of p = Average -> first p = 0%nat.
 Proof.
-  intros HK. pose proof WP as H. unfold well_posed in H. rewrite HK in H. apply andb_prop in H. destruct H as [_ H].
-  apply andb_prop in H. destruct H as [H _]. apply andb_prop in H. destruct H as [_ H]. now apply Nat.eqb_eq.
+  intros HK. pose proof WP as H. unfold well_posed in H.
+  destruct HK as [HK|HK]; rewrite HK in H; apply andb_prop in H; destruct H as [_ H];
+    apply andb_prop in H; destruct H as [H _]; apply andb_prop in H; destruct H as [_ H]; now apply Nat.eqb_eq.
 Qed.
 Lemma initial_is : (initial p < size G)%nat.
 Proof. rewrite SG. pose proof WP as H. unfold well_posed in H. apply andb_prop in H. now apply Nat.ltb_lt. Qed.
@@ -154,7 +155,7 @@ Proof.
     + intros V. destruct (reach_low G pol P K LA LN St WK (factor_one ltac:(congruence))
         (x hs K) (endless hs) (rank hs) (lam hs K) B Kn) as (X & X0 & T).
       assert (K0 : K = 0%nat).
-      { unfold horizon. rewrite HL. now apply no_first. }
+      { unfold horizon. rewrite HL. apply no_first; now left. }
       intros eps He. destruct (V (eps / (X + 1))) as (k0 & V0); [apply Rdiv_lt_0_compat; lra|].
       exists k0. intros k Hk. specialize (V0 k Hk). specialize (T k [] (initial p)).
       rewrite K0 in T. specialize (T ltac:(unfold late; simpl; lia) initial_is).
@@ -166,6 +167,10 @@ Proof.
     + apply EL. intros eps He. apply (sum_low G pol P K LA LN St WK (factor_one ltac:(congruence))
         (x hs K) (endless hs) (rank hs) (layer hs) (lam hs K) B Kn eps He).
     + apply EL. intros eps He. apply (disc_low G pol P K LA LN St WK (proj1 FR) (factor_less HK) (x hs K) (lam hs K) Kn B eps He).
+    + assert (K0 : K = 0%nat) by (unfold horizon; rewrite HL; apply no_first; now right).
+      rewrite K0 in *. intros eps He.
+      destruct (average_low G pol P 0 LA LN St (fun s c e => W 0 s c e) (factor_one ltac:(congruence)) (x hs 0) (bias hs) (lam hs 0) (lam' hs) B Kn eps He)
+        as (k0 & H0). exists k0. intros k Hk. apply H0; [exact Hk|unfold late; simpl; lia|apply initial_is].
 Qed.
 
 Lemma core_endless b : supported_low G K (nature P) hs -> check_low p G pol hs = true -> may_be_endless p = true ->
@@ -215,7 +220,7 @@ Proof.
     + apply (Late (fun _ _ _ => True)). intros eps He. exists 0%nat. intros k h s _ Hl Hs Es. split; [exact I|].
       pose proof (sum_high G pol P K LA LN St WK (factor_one ltac:(congruence)) (x hs K) (endless hs) (lam hs K) B Kn k h s Hl Hs Es). lra.
     + assert (K0 : K = 0%nat).
-      { unfold horizon. rewrite HL. now apply no_first. }
+      { unfold horizon. rewrite HL. apply no_first; now left. }
       pose proof (reach_high G pol P K LA LN St WK (factor_one ltac:(congruence)) (x hs K) (endless hs) (rank hs) (lam hs K) B Kn) as RH.
       split.
       * intros eps He. destruct (RH eps He) as (k1 & H1). exists k1. intros k Hk.
@@ -227,6 +232,10 @@ Proof.
     + apply (Late (fun _ _ _ => True)). intros eps He.
       destruct (disc_high G pol P K LA LN St WK (proj1 FR) (factor_less HK) (x hs K) (lam hs K) Kn B eps He) as (k1 & H1).
       exists k1. intros k h s Hk Hl Hs _. split; [exact I|now apply H1].
+    + assert (K0 : K = 0%nat) by (unfold horizon; rewrite HL; apply no_first; now right).
+      rewrite K0 in *. intros eps He.
+      destruct (average_high G pol P 0 LA LN St (fun s c e => W 0 s c e) (factor_one ltac:(congruence)) (x hs 0) (bias hs) (lam hs 0) (lam' hs) B Kn eps He)
+        as (k0 & H0). exists k0. intros k Hk. apply H0; [exact Hk|unfold late; simpl; lia|apply initial_is].
 Qed.
 End Core.
 
@@ -575,32 +584,34 @@ Proof. intros H. unfold well_posed in H. apply andb_prop in H. now apply Nat.ltb
 
 Lemma low_weaker p f m b b' : Q2R b <= Q2R b' -> low_means p f m (Some b') -> low_means p f m (Some b).
 Proof.
-  intros Hb. unfold low_means. assert (A : at_least f (Some b') -> at_least f (Some b)).
-  { intros H eps He. destruct (H eps He) as (k0 & H0). exists k0. intros k Hk. specialize (H0 k Hk). simpl in *. lra. }
+  intros Hb. unfold low_means. assert (A : forall g, at_least g (Some b') -> at_least g (Some b)).
+  { intros g H eps He. destruct (H eps He) as (k0 & H0). exists k0. intros k Hk. specialize (H0 k Hk). simpl in *. lra. }
   destruct (last p); [intros; lra|]. destruct (kind_of p); auto.
 Qed.
 Lemma high_weaker p f m b b' : Q2R b <= Q2R b' -> high_means p f m b -> high_means p f m b'.
 Proof.
-  intros Hb. unfold high_means. assert (A : at_most f b -> at_most f b').
-  { intros H eps He. destruct (H eps He) as (k0 & H0). exists k0. intros k Hk. specialize (H0 k Hk). lra. }
+  intros Hb. unfold high_means. assert (A : forall g, at_most g b -> at_most g b').
+  { intros g H eps He. destruct (H eps He) as (k0 & H0). exists k0. intros k Hk. specialize (H0 k Hk). lra. }
   destruct (last p); [intros; lra|]. destruct (kind_of p); auto. intros [V H]. auto.
 Qed.
 Lemma low_ext p f f' m m' b : (forall k, f k = f' k) -> (forall k, m k = m' k) -> low_means p f m b -> low_means p f' m' b.
 Proof.
-  intros Ef Em. unfold low_means. assert (A : at_least f b -> at_least f' b).
-  { destruct b as [b|]; simpl; intros H e; [intros He; destruct (H e He) as (k0 & H0)|destruct (H e) as (k0 & H0)];
-      exists k0; intros k Hk; rewrite <- Ef; auto. }
+  intros Ef Em. unfold low_means. assert (A : forall g g', (forall k, g k = g' k) -> at_least g b -> at_least g' b).
+  { intros g g' E. destruct b as [b|]; simpl; intros H e; [intros He; destruct (H e He) as (k0 & H0)|destruct (H e) as (k0 & H0)];
+      exists k0; intros k Hk; rewrite <- E; auto. }
   destruct (last p); [destruct b; auto; now rewrite Ef|].
-  destruct (kind_of p); auto. intros H V. apply A, H. intros eps He. destruct (V eps He) as (k0 & H0). exists k0.
+  assert (Ea : forall k, f k / INR k = f' k / INR k) by (intros k; now rewrite Ef).
+  destruct (kind_of p); try (apply A; assumption). intros H V. apply (A f f' Ef), H. intros eps He. destruct (V eps He) as (k0 & H0). exists k0.
   intros k Hk. rewrite Em. auto.
 Qed.
 Lemma high_ext p f f' m m' b : (forall k, f k = f' k) -> (forall k, m k = m' k) -> high_means p f m b -> high_means p f' m' b.
 Proof.
-  intros Ef Em. unfold high_means. assert (A : at_most f b -> at_most f' b).
-  { intros H e He. destruct (H e He) as (k0 & H0). exists k0. intros k Hk. rewrite <- Ef; auto. }
+  intros Ef Em. unfold high_means. assert (A : forall g g', (forall k, g k = g' k) -> at_most g b -> at_most g' b).
+  { intros g g' E H e He. destruct (H e He) as (k0 & H0). exists k0. intros k Hk. rewrite <- E; auto. }
   destruct (last p); [now rewrite Ef|].
-  destruct (kind_of p); auto. intros [V H]. split; [|auto]. intros eps He. destruct (V eps He) as (k0 & H0). exists k0.
-  intros k Hk. rewrite <- Em. auto.
+  assert (Ea : forall k, f k / INR k = f' k / INR k) by (intros k; now rewrite Ef).
+  destruct (kind_of p); try (apply A; assumption). intros [V H]. split; [|now apply (A f f' Ef)].
+  intros eps He. destruct (V eps He) as (k0 & H0). exists k0. intros k Hk. rewrite <- Em. auto.
 Qed.
 
 (* Plays in which nature does the one thing n. *)
@@ -634,7 +645,11 @@ Proof.
   { intros k. pose proof (never_below p q PL a n NN LA LN k [] (initial p) (initial_in p WP)). lra. }
   assert (A : at_least (fun k => value (game_of p) (Play a n) k [] (initial p)) (Some b')).
   { intros eps He. exists 0%nat. intros k _. specialize (N k). lra. }
-  destruct (last p); [apply N|]. destruct (kind_of p); auto.
+  destruct (last p); [apply N|]. destruct (kind_of p) eqn:HK; auto.
+  intros eps He. exists 1%nat. intros k Hk. pose proof (never_below p q PL a n NN LA LN k [] (initial p) (initial_in p WP)) as V.
+  assert (Pk : 0 < INR k) by (apply lt_0_INR; lia).
+  assert (0 <= value (game_of p) (Play a n) k [] (initial p) / INR k); [|lra].
+  apply Rmult_le_pos; [exact V|]. left. now apply Rinv_0_lt_compat.
 Qed.
 Lemma low_of_hints a n : check_low p AR (rule_for p q true hs) hs = true ->
   (may_be_endless p && unending (ends_of p 0) (endless hs) (initial p)) ||

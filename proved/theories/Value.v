@@ -1,6 +1,6 @@
 (* The checker of values, and why what it accepts is so. *)
 From Coq Require Import List Bool Arith QArith Qreals Reals Lra Lia.
-From Proved Require Import Game Problem Basics Stationary Sums Rewards.
+From Proved Require Import Game Problem Basics Stationary Sums Rewards Averages.
 Import ListNotations.
 Open Scope R_scope.
 
@@ -9,7 +9,8 @@ Open Scope R_scope.
 (* Not believed: anything may stand here. *)
 Record hints := Hints {
   x : nat -> nat -> Q; endless : nat -> bool; rank : nat -> nat; layer : nat -> nat;
-  lam : nat -> nat -> nat -> support; witness : nat -> nat -> nat; pin : nat -> nat -> nat -> list Q }.
+  lam : nat -> nat -> nat -> support; witness : nat -> nat -> nat; pin : nat -> nat -> nat -> list Q;
+  bias : nat -> Q; lam' : nat -> nat -> Q }.
 
 (* BELIEVED *)
 Fixpoint mapi {A B} (f : nat -> A -> B) (i : nat) (l : list A) : list B :=
@@ -63,6 +64,7 @@ Definition base_low (p : problem) (G : game) (pol : nat -> nat -> rule) (h : hin
       | Until | Total => sum_low_at G K pol z (endless h) (rank h) (layer h) (lam h K)
       | Reach_reward => reach_low_at G K pol z (endless h) (rank h) (lam h K)
       | Discounted => disc_low_at G K pol z (lam h K)
+      | Average => average_at Qle_bool low_term G K pol z (bias h) (lam h K) (lam' h)
       | Next | Cumulative => fun _ => false
       end
   end.
@@ -75,13 +77,14 @@ Definition base_high (p : problem) (G : game) (pol : nat -> nat -> rule) (h : hi
       | Until | Total => sum_high_at G K pol z (endless h) (lam h K)
       | Reach_reward => reach_high_at G K pol z (endless h) (rank h) (lam h K)
       | Discounted => disc_high_at G K pol z (lam h K)
+      | Average => average_at geb high_term G K pol z (bias h) (lam h K) (lam' h)
       | Next | Cumulative => fun _ => false
       end
   end.
 (* Infinite bounds and steps do not go together; nor do they with discounts. *)
 Definition may_be_endless (p : problem) : bool :=
   match last p, horizon p with
-  | None, O => match kind_of p with Discounted => false | _ => true end
+  | None, O => match kind_of p with Discounted | Average => false | _ => true end
   | _, _ => false
   end.
 Definition no_endless (p : problem) (h : hints) : bool :=
@@ -117,7 +120,7 @@ Definition well_posed (p : problem) : bool :=
   | Until => match last p with Some k => (first p <=? k)%nat | None => true end && Qeq_bool (factor p) 1
   | Next => match last p with Some k => Nat.eqb k 1 | None => false end && Nat.eqb (first p) 0 && Qeq_bool (factor p) 1
   | Cumulative => match last p with Some _ => true | None => false end && Nat.eqb (first p) 0 && Qeq_bool (factor p) 1
-  | Reach_reward | Total => match last p with Some _ => false | None => true end && Nat.eqb (first p) 0 && Qeq_bool (factor p) 1
+  | Reach_reward | Total | Average => match last p with Some _ => false | None => true end && Nat.eqb (first p) 0 && Qeq_bool (factor p) 1
   | Discounted => match last p with Some _ => false | None => true end && Nat.eqb (first p) 0 &&
                   Qltb 0 (factor p) && Qltb (factor p) 1
   end.
@@ -125,7 +128,7 @@ Definition earns_rightly (p : problem) (c : choice) : bool :=
   match kind_of p with
   | Until | Next => Qeq_bool (reward c) 0
   | Reach_reward | Total => Qle_bool 0 (reward c)
-  | Cumulative | Discounted => true
+  | Cumulative | Discounted | Average => true
   end.
 Definition is_policy (r : rule) (cs : list choice) : bool :=
   match r with
@@ -162,6 +165,6 @@ Definition shows (p : problem) (q : question) (complement : bool) (lower upper :
 (* Without such numbers. *)
 Definition alone (h : hints) : hints :=
   Hints (x h) (endless h) (rank h) (layer h)
-    (fun j s i => match lam h j s i with Mean _ => Box 0 | box => box end) (witness h) (pin h).
+    (fun j s i => match lam h j s i with Mean _ => Box 0 | box => box end) (witness h) (pin h) (bias h) (lam' h).
 Definition prove (p : problem) (q : question) (complement : bool) (lower upper : option Q) (low high : hints) : bool :=
   shows p q complement lower upper (alone low) (alone high).

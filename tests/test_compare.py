@@ -44,7 +44,7 @@ def two_arms() -> tr.ParametricMDP:
         rows.append((s, "bold", {min(s + 2, 4): q * p, 0: 1 - q * p}))
     rows += [(0, "", {0: 1}), (4, "", {4: 1})]
     cost = [1.0 if action == "safe" else 2.0 if action else 0.0 for _, action, _ in rows]
-    labels = {"goal": [4], "end": [0, 4]}
+    labels = {"goal": [4], "end": [0, 4], "three": [3]}
     model = tr.build_from_rows(rows, parameters, initial=2, labels=labels, choice_rewards={"": cost})
     assert isinstance(model, tr.ParametricMDP)
     return model
@@ -156,6 +156,24 @@ def test_improve_is_never_worse_than_the_baseline(question: str) -> None:
         assert result.improvement <= (gain if problem.maximises else -gain) + 1e-6
     assert result.improvement > 0.0
     assert result.verdict.is_proved
+
+
+@pytest.mark.filterwarnings("ignore::tightrope.ReadingWarning")
+def test_policies_with_memory_and_temporal_formulas() -> None:
+    """Both have products of the same parameters; the controller found is as good as it is said to be."""
+    model = two_arms()
+    truth = model.instantiate((0.6, 0.7))
+    data = tr.Simulator(truth, model_hash=model.hash()).episodes(800, seed=3)
+    problem = model.problem('Pmax=? [ (F "three") & (F "goal") ]')
+    result = tr.improve(problem, data, baseline="uniform", delta=0.05)
+    assert result.improvement > 0.0 and result.controller.has_memory
+    again = tr.compare(problem, data, result.controller, "uniform", delta=0.05)
+    assert again.interval.lower == pytest.approx(result.interval.lower, abs=1e-3)
+    plain = model.problem('Pmax=? [ F "goal" ]')
+    safe, _ = policies(model)
+    row = tr.compare(plain, data, result.controller, safe, delta=0.05).best
+    lower = solve(truth, plain.objective, policy=safe).lower[model.initial]
+    assert row.interval.lower <= 1.0 - lower and row.interval.width <= row.separate.width
 
 
 def test_what_is_to_be_kept_is_kept() -> None:

@@ -37,7 +37,7 @@ from tightrope.solver.solve import SolveWords, solve
 
 
 def certify(
-    subject: Problem | LearningResult,
+    subject: Problem | LearningResult | Comparison,
     path: str | PathLike[str],
     *,
     at: Point | None = None,

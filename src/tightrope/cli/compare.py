@@ -159,7 +159,7 @@ def answer(request: ComparedOptions, run: Any) -> None:
     )
     log = LogRequest.of(request.reading, request.data)
     files = log.files()
-    subject = load_subject(request)
+    subject = load_subject(request, temporal=True)
     baseline: Any = request.baseline
     if baseline not in (UNIFORM, DO_NOTHING, "logged"):
         from tightrope.model.policy import Policy
@@ -177,7 +177,7 @@ def answer(request: ComparedOptions, run: Any) -> None:
     sys.stdout.flush()
     if claimed is not None:
         claimed.check()
-        result.policy.save(claimed.path, subject.model.hash())
+        result.controller.save(claimed.path, subject.model.hash())
     if proof is not None:
         from tightrope.certify.certify import certify
 

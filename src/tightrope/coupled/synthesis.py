@@ -195,17 +195,6 @@ class Optimum:
         end = solution.upper if self.maximises else solution.lower
         return float(end[model.initial]), solution.policy
 
-    def value_of(self, x: FloatArray, policy: Policy) -> float:
-        """The value of a policy at coordinates x, on the side that the agent dislikes."""
-        model = self.sets.model
-        values = self.functions.constant + self.functions.linear @ x
-        plain = MDP(model.structure, np.clip(values, 0.0, 1.0)[model.expression])
-        solution = solve(
-            plain, rewards_at(self.objective, values, model), policy=policy, precision=self.precision
-        )
-        end = solution.lower if self.maximises else solution.upper
-        return float(end[model.initial])
-
     def between(self, points: list[FloatArray], limit: float) -> float:
         """A better limit between the points where candidates were worst: on the way from the last to each
         other one, by golden section. Policies that are good at one end are bad at the other, so V* is lower

@@ -27,11 +27,17 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from tightrope.ambiguity.sets import SetsKind
+from tightrope.ambiguity.sets import SetsKind, rectangular
 from tightrope.coupled.difference import Side, bound_difference
 from tightrope.coupled.result import CoupledValue, Witness
 from tightrope.coupled.synthesis import Optimum
-from tightrope.coupled.value import CoupledLimits, bound_coupled_value, rectangular_solutions
+from tightrope.coupled.value import (
+    CoupledLimits,
+    bound_coupled_value,
+    functions_of,
+    rectangular_solutions,
+    rewards_at,
+)
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError, describe
 from tightrope.io.results import Interval, ModelFit
@@ -41,6 +47,7 @@ from tightrope.learning.learn import counts_of, plain_problem
 from tightrope.learning.options import LearnOptions, LearnWords, spell_out
 from tightrope.learning.pipeline import OPTIMISTIC, Pipeline, Prepared, Progress, SolvedPolicies, _Shape
 from tightrope.learning.result import LearningResult, rests_on
+from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
@@ -51,6 +58,8 @@ from tightrope.numerics.text import bound_text, interval_text
 from tightrope.numerics.value_slopes import value_slopes
 from tightrope.problem import Problem, problem_of
 from tightrope.regions.polytope import Polytope
+from tightrope.regions.region import Region
+from tightrope.solver.solve import solve
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
@@ -161,6 +170,12 @@ class Comparison(Record):
     def policy(self) -> Policy:
         """The policy with the largest certified improvement: the baseline itself where none is certified."""
         return self.best.policy
+
+    @property
+    def controller(self) -> Policy:
+        """The same as a policy of the model that data speak of: it has a memory where a formula needs one."""
+        own = self.problem.model.structure is self.policy.structure
+        return self.problem.controller(self.policy) if own else self.policy
 
     @property
     def interval(self) -> Interval:
@@ -366,8 +381,8 @@ class Differences:
         self.name, self.baseline = name, baseline
         self.began = time.perf_counter()
         self.deadline = self.began + min(chain.options.seconds, COUPLED_SECONDS)
-        self._sides: dict[tuple[int, str], Side] = {}
-        self._gains: dict[tuple[str, bytes], float] = {}
+        self._sides: dict[tuple[int, int, str], Side] = {}
+        self._values: dict[tuple[int, bytes], float] = {}
 
     @staticmethod
     def start(
@@ -406,29 +421,46 @@ class Differences:
 
     def cut(self, policies: Sequence[Policy]) -> None:
         """Cut the region along the differences, where it has many coordinates."""
-        plain = [one for one in (self.baseline, *policies) if not one.has_memory]
+        own = self.prepared.sets.model.structure
+        plain = [one for one in (self.baseline, *policies) if one.structure is own and not one.has_memory]
         if self.prepared.contradiction is None:
             cut = cut_along_values(self.prepared, self.objective, plain, differences=True)
             self.prepared = self.prepared if cut is None else cut
             self._sides.clear()
+            self._values.clear()
 
     def side(self, policy: Policy, objective: Objective | None = None) -> Side:
         """A policy with its certified interval over the sets, on a model that has its memory."""
-        key = id(objective), policy.digest
+        key = id(objective), id(policy.structure), policy.digest
         if key not in self._sides:
             self._sides[key] = self._side(policy, objective)
         return self._sides[key]
 
     def _side(self, policy: Policy, objective: Objective | None) -> Side:
-        sets, model, asked = self.prepared.sets, self.chain.model, objective or self.objective
-        if policy.has_memory or self.problem.lift is not None:
-            raise InputError(
-                "differences of policies with a memory, and of temporal formulas, are not computed",
-                hint="compare policies that depend on the state, or on the state and the step",
-            )
-        low, high = rectangular_solutions(sets, asked, policy, self.chain.options.precision)
-        start = model.initial
-        return Side(model, asked, policy, float(low.lower[start]), float(high.upper[start]))
+        sets, asked, precision = self.prepared.sets, objective or self.objective, self.chain.options.precision
+        if policy.structure is not sets.model.structure or policy.has_memory:
+            if objective is not None:
+                raise InputError(
+                    "what is to be kept is asked of policies that depend on the state, or on state and step",
+                    hint="leave `keep` out, or give a baseline without memory",
+                )
+            from tightrope.learning.products import steered_question
+
+            steered = steered_question(self.problem, policy, self.problem.to_base(self.chain._data))
+            assert steered is not None
+            product, policy, _ = steered
+            asked = product.objective
+            assert isinstance(product.model, ParametricMDP)
+            sets = rectangular(self._region, product.model)
+        low, high = rectangular_solutions(sets, asked, policy, precision)
+        start = sets.model.initial
+        return Side(sets.model, asked, policy, float(low.lower[start]), float(high.upper[start]))
+
+    @property
+    def _region(self) -> Region:
+        if self.prepared.region is None or self.prepared.contradiction is not None:
+            raise CannotCertify("the region is empty, and policies with a memory are compared over one")
+        return self.prepared.region
 
     def difference(
         self,
@@ -501,7 +533,7 @@ class Differences:
                 continue
             points.append(worst.x)
             highest, there = optimum.at(worst.x)
-            own = optimum.value_of(worst.x, self.baseline)
+            own = self._value_at(self.baseline, worst.x)
             limit = min(limit, highest - own if self.maximises else own - highest)
             waiting.append((f"the best at the worst parameters, {len(points) - 1}", there))
         best = self._best(tried.values())
@@ -516,16 +548,25 @@ class Differences:
 
     def _gains_at_most(self, policy: Policy, points: Sequence[FloatArray]) -> float:
         """What the policy gains over the baseline where it gains least, of these points; in float64."""
-        optimum = self._optimum()
         gains = [np.inf]
         for x in points:
-            assert optimum is not None
-            key = policy.digest, x.tobytes()
-            if key not in self._gains:
-                own, stays = optimum.value_of(x, policy), optimum.value_of(x, self.baseline)
-                self._gains[key] = own - stays if self.maximises else stays - own
-            gains.append(self._gains[key])
+            own, stays = self._value_at(policy, x), self._value_at(self.baseline, x)
+            gains.append(own - stays if self.maximises else stays - own)
         return min(gains)
+
+    def _value_at(self, policy: Policy, x: FloatArray) -> float:
+        """The value of a policy at a point, in float64: it certifies nothing."""
+        side = self.side(policy)
+        key = id(side), x.tobytes()
+        if key not in self._values:
+            functions = functions_of(self._coordinates, side.model, side.objective)
+            values = functions.constant + functions.linear @ x
+            point = MDP(side.model.structure, np.clip(values, 0.0, 1.0)[side.model.expression])
+            asked = rewards_at(side.objective, values, side.model)
+            solution = solve(point, asked, policy=side.policy, precision=self.chain.options.precision)
+            end = solution.lower if self.maximises else solution.upper
+            self._values[key] = float(end[side.model.initial])
+        return self._values[key]
 
     def _gain(self, row: Difference) -> float:
         return _gain(row.interval, self.maximises)
@@ -547,7 +588,8 @@ class Differences:
             return result
         _, best = optimum.at(self._estimate())
         result.append(("the best at the estimate", best))
-        if best.depends_on_step or self.baseline.depends_on_step:
+        own = self.chain.model.structure
+        if best.weight is None or self.baseline.weight is None or self.baseline.structure is not own:
             return result
         visits = self.chain._data.visits
         structure = self.chain.model.structure
@@ -575,12 +617,15 @@ class Differences:
 
     def _estimate(self) -> FloatArray:
         """The coordinates that fit the data best, in float64."""
-        model = self.chain.model
-        coordinates = Coordinates.of(model.expressions, model.parameters)
+        model, coordinates = self.chain.model, self._coordinates
         maximiser = LikelihoodMaximiser.of(coordinates, coordinates.functions(model.expressions))
         count = self.chain._data.transition.astype(np.float64)
         weight = np.bincount(model.expression, count, len(model.expressions)).astype(np.float64)
         return maximiser.lifted(maximiser.estimate(weight))
+
+    @property
+    def _coordinates(self) -> Coordinates:
+        return Coordinates.of(self.chain.model.expressions, self.chain.model.parameters)
 
     def _optimum(self) -> Optimum | None:
         region = self.prepared.sets.region

@@ -167,7 +167,8 @@ class Anomaly:
     """One way in which data depart from a model.
 
     `kind` is expression (all choices with one distribution), tie (one choice among several that are said to
-    be equal), drift (parameters changed), excluded (the model gives the event probability 0) or returns.
+    be equal), drift (parameters changed), excluded (the model gives the event probability 0), returns, or
+    what outcomes depend on beside the choice: memory, column or unit.
     `log_e_value` is the natural logarithm of its own evidence, before it is weighed against the others; null
     where it is infinite. `since` are the events before a change.
 

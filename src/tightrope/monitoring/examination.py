@@ -20,15 +20,15 @@ from typing import NamedTuple
 import numpy as np
 
 from tightrope.data.counts import Counts
-from tightrope.data.design import absorbing_states
+from tightrope.data.design import SamplingDesign, absorbing_states
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import InputError
-from tightrope.io.results import Anomaly, power_text
+from tightrope.io.results import Anomaly, Seen, power_text
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.batch_test import BatchTest, weigh_batches
 from tightrope.monitoring.e_process import log_sum
 from tightrope.monitoring.features import PARTS, Feature, codes, list_features, tells_outcome, value_name
-from tightrope.monitoring.model_fit import worst_fits
+from tightrope.monitoring.suspects import worst_fits
 from tightrope.monitoring.urns import (
     FIRST_ROWS,
     LOOKS,
@@ -44,7 +44,7 @@ from tightrope.monitoring.urns import (
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 
-SHARES = {"counts": 0.2, "memory": 0.25, "column": 0.15, "unit": 0.25, "drift": 0.1, "cost": 0.05}
+SHARES = {"counts": 0.25, "memory": 0.25, "column": 0.15, "unit": 0.25, "drift": 0.1}
 """How the budget is divided among kinds of departures; what a log does not have is left unused."""
 
 PATH = 0.5
@@ -116,6 +116,15 @@ class Finding:
     def weighed(self) -> float:
         """Its part of the evidence, a logarithm."""
         return self.log_e_value + self.log_weight
+
+    @property
+    def anomaly(self) -> Anomaly:
+        """The same for those who list what fits worst."""
+        seen = (
+            Seen(f"{one.context}, {one.value}: to {one.outcome}", one.count, one.observed, one.pooled)
+            for one in self.cells
+        )
+        return Anomaly(self.kind, self.text.partition(";")[0], self.log_e_value, tuple(seen))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -211,6 +220,12 @@ def examine(
         len(log),
         tuple(left_out),
     )
+
+
+def is_planned(design: SamplingDesign) -> bool:
+    """Whether the number of episodes was settled beforehand, and all of them are there."""
+    known = design.planned is not None and design.planned == design.episodes
+    return known and not design.late_plan and not design.anytime
 
 
 class _Test(NamedTuple):
@@ -393,41 +408,8 @@ def _from_anomaly(anomaly: Anomaly, log_weight: float) -> Finding:
 
 
 def _finding(model: ParametricMDP, log: EpisodeLog, rows: _Rows, test: _Test, log_e: float) -> Finding:
-    """A feature's evidence in words, with where it shows most."""
+    """A feature's evidence in words, with where it shows most; where there is none, its name alone."""
     feature, visits = test.feature, rows.visits
-    structure = model.structure
-    number = np.diff(visits.start)
-    cells = Cells.of(visits, test.code)
-    gains = hedged_by_context(visits, cells, number)
-    order = [int(one) for one in np.argsort(-gains, kind="stable")[:LISTED] if gains[one] > 0.0]
-    shown: list[Cell] = []
-    moved = 0.0
-    for place in range(len(visits.width)) if len(visits.width) <= 4096 else order:
-        part = slice(int(visits.start[place]), int(visits.start[place + 1]))
-        own, outcome = cells.cell[part] - cells.start[place], visits.outcome[part]
-        table = np.zeros((int(cells.start[place + 1] - cells.start[place]), int(visits.width[place])))
-        np.add.at(table, (own, outcome), 1.0)
-        total, each = table.sum(axis=0) / len(outcome), table.sum(axis=1)
-        away = 0.5 * np.abs(table / each[:, None] - total).sum(axis=1)
-        noise = 0.5 * np.sqrt(2.0 / math.pi * total * (1.0 - total) / each[:, None]).sum(axis=1)
-        moved += float((each * np.maximum(away - noise, 0.0)).sum())
-        if place in order:
-            cell = int(np.argmax(each * np.maximum(away - noise, 0.0)))
-            best = int(np.argmax(np.abs(table[cell] / each[cell] - total)))
-            choice = int(visits.context[place])
-            to = int(structure.successor[structure.transition_start[choice] + best])
-            value = int(cells.value[cells.start[place] + cell])
-            words = "another value" if value == -2 else value_name(feature.name, model, log, value, test.code)
-            shown.append(
-                Cell(
-                    structure.choice_name(choice),
-                    words,
-                    structure.state_name(to),
-                    int(table[cell, best]),
-                    int(each[cell]),
-                    float(total[best]),
-                )
-            )
     name, _, rest = feature.name.partition(":")
     about = WORDS.get(feature.name) or {
         "seen": f"whether {rest} was seen before in the episode",
@@ -435,16 +417,44 @@ def _finding(model: ParametricMDP, log: EpisodeLog, rows: _Rows, test: _Test, lo
         "unit": f"whose it is: {rest}s differ",
     }.get(name, feature.name)
     text = f"what happens next depends on {about}"
-    if shown:
-        text += f"; {shown[0].words}"
+    if log_e <= 0.0:
+        return Finding(feature.kind, feature.name, text, log_e, log_weight=test.log_weight)
+    cells = Cells.of(visits, test.code)
+    gains = hedged_by_context(visits, cells, np.diff(visits.start))
+    order = [int(one) for one in np.argsort(-gains, kind="stable")[:LISTED] if gains[one] > 0.0]
+    owner = np.repeat(np.arange(len(visits.width)), np.diff(cells.start))
+    table = np.zeros((len(owner), int(visits.width.max(initial=1))))
+    np.add.at(table, (cells.cell, visits.outcome), 1.0)
+    pooled = np.add.reduceat(table, cells.start[:-1], axis=0)
+    pooled /= pooled.sum(axis=1, keepdims=True)
+    number, total = table.sum(axis=1), pooled[owner]
+    apart = table / number[:, None] - total
+    by_chance = np.sqrt(2.0 / math.pi * total * (1.0 - total) / number[:, None])
+    moved = number * np.maximum(0.5 * (np.abs(apart) - by_chance).sum(axis=1), 0.0)
+    shown = []
+    for place in order:
+        cell = int(cells.start[place] + np.argmax(moved[cells.start[place] : cells.start[place + 1]]))
+        best, value = int(np.argmax(np.abs(apart[cell]))), int(cells.value[cell])
+        choice = int(visits.context[place])
+        to = int(model.structure.successor[model.structure.transition_start[choice] + best])
+        shown.append(
+            Cell(
+                model.structure.choice_name(choice),
+                "another value" if value == -2 else value_name(feature.name, model, log, value, test.code),
+                model.structure.state_name(to),
+                int(table[cell, best]),
+                int(number[cell]),
+                float(total[cell, best]),
+            )
+        )
     return Finding(
         feature.kind,
         feature.name,
-        text,
+        f"{text}; {shown[0].words}" if shown else text,
         log_e,
         None,
         tuple(int(visits.context[one]) for one in order),
         tuple(shown),
-        moved / max(len(visits.row), 1),
+        float(moved.sum()) / max(len(visits.row), 1),
         test.log_weight,
     )

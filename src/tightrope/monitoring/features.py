@@ -13,14 +13,13 @@ many values are divided at the quartiles of the first `PREFIX` rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tightrope.data.episode_log import EpisodeLog, LogColumn
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.monitoring.urns import first_rows
 from tightrope.numerics.arrays import IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
 
@@ -61,7 +60,8 @@ def list_features(model: ParametricMDP, log: EpisodeLog) -> tuple[Feature, ...]:
     result += [Feature(f"column:{name}", "column", 1.0 / len(columns)) for name in columns]
     units = [*([EPISODE] if log.episodes > 1 else []), *(name for name in columns if _is_words(log, name))]
     result += [Feature(f"unit:{name}", "unit", 1.0 / len(units)) for name in units]
-    return (*result, Feature("drift", "drift"))
+    drift = () if log.time is None else (Feature("drift", "drift"),)  # the order of a file is not time
+    return (*result, *drift)
 
 
 def _is_words(log: EpisodeLog, column: str) -> bool:
@@ -100,7 +100,7 @@ def codes(feature: str, model: ParametricMDP, log: EpisodeLog) -> IndexArray:
             visit = log.episode * np.int64(model.states) + state
             if log.episodes * model.states > 8 * len(log) + 64:
                 visit = np.unique(visit, return_inverse=True)[1]
-            before = _first_rows(visit, int(visit.max(initial=0)) + 1)[visit] < entry
+            before = first_rows(visit, int(visit.max(initial=0)) + 1)[visit] < entry
             return before.astype(np.int32)
         return _dyadic(steps if name == "since-start" else steps - steps[entry])
     if name == "seen":
@@ -153,16 +153,9 @@ PARTS = 8
 
 def first_states(model: ParametricMDP, log: EpisodeLog) -> list[int]:
     """States that rows leave, in the order in which they appear, some of them."""
-    first = _first_rows(log.state(model.structure), model.states)
+    first = first_rows(log.state(model.structure), model.states)
     order = np.argsort(first, kind="stable")[:MOST_SEEN]
     return [int(one) for one in order if first[one] < len(log)]
-
-
-def _first_rows(code: npt.NDArray[Any], codes: int) -> OffsetArray:
-    """The first row that has each code; their number where none has."""
-    result = np.full(codes, len(code), dtype=np.int64)
-    result[code[::-1]] = np.arange(len(code) - 1, -1, -1)
-    return result
 
 
 def tells_outcome(context: OffsetArray, outcome: OffsetArray, code: IndexArray) -> bool:

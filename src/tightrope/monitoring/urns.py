@@ -38,14 +38,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
-from tightrope.numerics.jit import kernel
+from tightrope.numerics.jit import kernel, stop_interpreting
 
 SHRINKAGE = np.array([2.0, 8.0, 32.0, 128.0, 512.0])
 """κ: what is known of a value counts as much as the frequencies of all after so many rows."""
+
+SMALL = 1 << 18
+"""Numbers up to which whole arrays are faster than waiting for a kernel."""
 
 MOST_VALUES = 64
 """Values of a feature in one context, by first appearance; all others count as one."""
@@ -130,8 +135,27 @@ class Cells:
 
     @staticmethod
     def of(visits: Visits, code: IndexArray) -> Cells:
-        values = code[visits.row] + np.int32(1)
-        return Cells(*_number(visits.start, values, int(values.max(initial=0)) + 1, MOST_VALUES))
+        contexts = len(visits.width)
+        owner = np.repeat(np.arange(contexts), np.diff(visits.start))
+        value = code[visits.row].astype(np.int64) + 1
+        wide = int(value.max(initial=0)) + 1
+        names, key = (
+            np.arange(contexts * wide if contexts * wide <= 8 * len(value) else 0),
+            owner * wide + value,
+        )
+        if not len(names):
+            names, key = np.unique(key, return_inverse=True)
+        first = first_rows(key, len(names))
+        order = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(key))]
+        rank = np.arange(len(order)) - np.searchsorted(names[order] // wide, names[order] // wide)
+        kept = rank < MOST_VALUES
+        place = np.zeros(len(names), dtype=np.int32)
+        place[order] = np.cumsum(kept) - 1
+        last = np.flatnonzero(kept & np.append(~kept[1:], False))
+        labels = (names[order] % wide - 1).astype(np.int32)
+        labels[last] = -2
+        start = np.searchsorted(names[order][kept] // wide, np.arange(contexts + 1)).astype(np.int64)
+        return Cells(place[key], start, labels[kept])
 
 
 def weigh(visits: Visits, cells: Cells, used: OffsetArray, by_context: bool) -> float:
@@ -139,7 +163,7 @@ def weigh(visits: Visits, cells: Cells, used: OffsetArray, by_context: bool) -> 
 
     `by_context`: the numbers of visits that are used were reached by each context on its own.
     """
-    gain = _gains(visits.start, visits.outcome, visits.width, cells.cell, cells.start, used, SHRINKAGE)
+    gain = _gains(visits, cells, used)
     gain -= 1e-12 * np.abs(gain) + 1e-12
     number = len(visits.width)
     each = np.zeros((number, len(SHRINKAGE)))
@@ -160,7 +184,7 @@ def weigh(visits: Visits, cells: Cells, used: OffsetArray, by_context: bool) -> 
 
 def hedged_by_context(visits: Visits, cells: Cells, used: OffsetArray) -> FloatArray:
     """What each context says, the best κ: for naming it."""
-    gain = _gains(visits.start, visits.outcome, visits.width, cells.cell, cells.start, used, SHRINKAGE)
+    gain = _gains(visits, cells, used)
     owner = np.repeat(np.arange(len(visits.width)), np.diff(cells.start))
     each = np.zeros((len(visits.width), len(SHRINKAGE)))
     np.add.at(each, owner, gain)
@@ -206,7 +230,7 @@ def weigh_units(
             number = int(np.count_nonzero(taken))
             price = number * math.log(LOOKS / (1.0 - LEFT_OUT))
             price -= (int(concerned.sum()) - number) * math.log(LEFT_OUT)
-        gain = _tilts(visits.start, visits.outcome, start, taken, sort, unit, units, factors)
+        gain = _tilts(visits, taken, sort, unit, units, factors)
         gain -= 1e-12 * np.abs(gain) + 1e-12
         low_gain, high_gain = gain[:, : len(part)], gain[:, len(part) :]
         each = np.logaddexp(np.log1p(-part) + low_gain, np.log(part) + high_gain)
@@ -214,37 +238,78 @@ def weigh_units(
     return mean(np.concatenate(results))
 
 
-@kernel
-def _number(
-    start: OffsetArray, values: IndexArray, most: int, cells: int
-) -> tuple[IndexArray, OffsetArray, IndexArray]:
-    """Number the values in each context by first appearance."""
-    place = np.full(most, -1, dtype=np.int32)
-    cell = np.empty(len(values), dtype=np.int32)
-    first = np.zeros(len(start), dtype=np.int64)
-    names = np.empty(len(values), dtype=np.int32)
-    total = 0
-    for context in range(len(start) - 1):
-        begin = total
-        for i in range(start[context], start[context + 1]):
-            value = values[i]
-            if place[value] < 0:
-                if total - begin < cells:
-                    names[total] = value - 1
-                    place[value] = total
-                    total += 1
-                else:
-                    names[total - 1] = -2
-                    place[value] = total - 1
-            cell[i] = place[value]
-        for i in range(start[context], start[context + 1]):
-            place[values[i]] = -1
-        first[context + 1] = total
-    return cell, first, names[:total].copy()
+def first_rows(code: npt.NDArray[Any], codes: int) -> OffsetArray:
+    """The first row that has each code; their number where none has."""
+    result = np.full(codes, len(code), dtype=np.int64)
+    result[code[::-1]] = np.arange(len(code) - 1, -1, -1)
+    return result
+
+
+def _gains(visits: Visits, cells: Cells, used: OffsetArray) -> FloatArray:
+    """log of the product of bets at each cell, by κ, over the first used[i] visits of context i."""
+    widest = int(visits.width.max(initial=1))
+    if len(visits.row) * widest > SMALL:
+        stop_interpreting()
+        parts = visits.start, visits.outcome, visits.width, cells.cell, cells.start
+        return _add_gains(*parts, used, SHRINKAGE)
+    owner, chosen = _chosen(visits, used)
+    outcome, cell = visits.outcome[chosen], cells.cell[chosen]
+    hot = np.zeros((len(chosen), widest))
+    hot[np.arange(len(chosen)), outcome] = 1.0
+    urn = np.zeros((len(used), widest))
+    np.add.at(urn, (owner, outcome), 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rarity = np.where(urn > 0.0, used[:, None] / urn, 0.0)
+    left = urn[owner] - _before(hot, owner)
+    order = np.argsort(cell, kind="stable")
+    own = np.empty_like(hot)
+    own[order] = _before(hot[order], cell[order])
+    own *= rarity[owner]
+    total, mine, rest = (left * own).sum(axis=1), own[np.arange(len(chosen)), outcome], left.sum(axis=1)
+    bets = (mine[:, None] + SHRINKAGE) * rest[:, None] / (total[:, None] + SHRINKAGE * rest[:, None])
+    result = np.zeros((int(cells.start[-1]), len(SHRINKAGE)))
+    np.add.at(result, cell, np.log(bets))
+    return result
+
+
+def _tilts(
+    visits: Visits, used: OffsetArray, sort: BoolArray, unit: IndexArray, units: int, factors: FloatArray
+) -> FloatArray:
+    """log of the product of bets at each unit, by factor, over the first used[i] visits of context i."""
+    start = np.concatenate([[0], np.cumsum(visits.width)]).astype(np.int64)
+    if len(visits.row) * len(factors) > SMALL:
+        stop_interpreting()
+        return _add_tilts(visits.start, visits.outcome, start, used, sort, unit, units, factors)
+    owner, chosen = _chosen(visits, used)
+    marked = sort[start[owner] + visits.outcome[chosen]]
+    hot = np.stack([marked, ~marked], axis=1).astype(np.float64)
+    urn = np.zeros((len(used), 2))
+    np.add.at(urn, owner, hot)
+    left = urn[owner] - _before(hot, owner)
+    share = left[:, 0] / left.sum(axis=1)
+    bets = np.where(marked[:, None], factors, 1.0) / (1.0 + (factors - 1.0) * share[:, None])
+    known = unit[chosen] >= 0
+    result = np.zeros((units, len(factors)))
+    np.add.at(result, unit[chosen][known], np.log(bets[known]))
+    return result
+
+
+def _chosen(visits: Visits, used: OffsetArray) -> tuple[OffsetArray, OffsetArray]:
+    """The first visits of each context: whose they are, and which."""
+    owner = np.repeat(np.arange(len(used)), used)
+    rank = np.arange(len(owner)) - np.repeat(np.cumsum(used) - used, used)
+    return owner, visits.start[owner] + rank
+
+
+def _before(hot: FloatArray, group: npt.NDArray[Any]) -> FloatArray:
+    """Sums over the rows before each of its group; groups lie together."""
+    total = np.cumsum(hot, axis=0) - hot
+    result: FloatArray = total - total[np.searchsorted(group, group)]
+    return result
 
 
 @kernel
-def _gains(
+def _add_gains(
     start: OffsetArray,
     outcome: IndexArray,
     width: OffsetArray,
@@ -253,7 +318,7 @@ def _gains(
     used: OffsetArray,
     shrinkage: FloatArray,
 ) -> FloatArray:
-    """log of the product of bets at each cell, by κ, over the first used[i] visits of context i."""
+    """`_gains`, row by row."""
     sizes = len(shrinkage)
     result = np.zeros((first[-1], sizes))
     product = np.ones((first[-1], sizes))
@@ -299,7 +364,7 @@ def _gains(
 
 
 @kernel
-def _tilts(
+def _add_tilts(
     start: OffsetArray,
     outcome: IndexArray,
     outcomes: OffsetArray,
@@ -309,7 +374,7 @@ def _tilts(
     units: int,
     factors: FloatArray,
 ) -> FloatArray:
-    """log of the product of bets at each unit, by factor, over the first used[i] visits of context i."""
+    """`_tilts`, row by row."""
     sizes = len(factors)
     result = np.zeros((units, sizes))
     product = np.ones((units, sizes))

@@ -15,7 +15,7 @@ from tightrope.data.writing import write_log
 from tightrope.learning.amendments import Amended, Amendment, amend
 from tightrope.prism.load import load_prism_text
 
-OPTIONS: dict[str, Any] = {"delta": 0.1, "sets": "tied"}
+OPTIONS: dict[str, Any] = {"delta": 0.1, "sets": "tied", "outcomes": "none"}
 
 
 @cache

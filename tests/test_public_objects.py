@@ -162,6 +162,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Conflict": lambda: Conflict((0, 1), ("p ≤ 0.2", "p ≥ 0.3")),
     "Counts": counts,
     "CoupledValue": lambda: result("coupled").robust.coupled,
+    "Diagnosis": lambda: tr.doctor(model().problem(GOAL), counts(), delta=0.1),
     "Decisions": lambda: result().decisions,
     "FiniteMemoryChoices": lambda: temporal().controller(tr.solve(temporal().at(p=0.5, q=0.5)).policy).memory,
     "ProductLift": lambda: temporal().lift,

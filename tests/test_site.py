@@ -23,8 +23,8 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = [
     path
-    for folder in ("start", "tutorials", "how-to")
-    for path in sorted((DOCS / folder).glob("*.md"))
+    for pattern in ("start/*.md", "tutorials/*.md", "how-to/*.md", "doctor.md")
+    for path in sorted(DOCS.glob(pattern))
     if re.search(r"^```(python|sh)$", path.read_text(encoding="utf-8"), re.MULTILINE)
 ]
 

@@ -29,6 +29,7 @@ DOCUMENTS = {
     "compare-1": "cli.compare:ComparisonAnswer",
     "data-1": "cli.data:DataAnswer",
     "draft-1": "cli.draft:DraftAnswer",
+    "doctor-1": "cli.doctor:DoctorAnswer",
     "export-1": "cli.export:ExportAnswer",
     "info-1": "cli.info:InfoAnswer",
     "learn-2": "cli.learn_run:LearnAnswer",

@@ -25,6 +25,8 @@ from .learning.compare import Comparison as Comparison
 from .learning.compare import compare as compare
 from .learning.compare import improve as improve
 from .learning.draft import draft as draft
+from .learning.doctor import Diagnosis as Diagnosis
+from .learning.doctor import doctor as doctor
 from .learning.learn import learn as learn
 from .learning.learn import learn_all as learn_all
 from .learning.online.learner import OnlineLearner as OnlineLearner

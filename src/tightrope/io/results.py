@@ -279,6 +279,30 @@ class ModelFit(Record):
         return [(anomaly.kind, anomaly.words) for anomaly in self.suspects]
 
 
+class FindingFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A departure of a log from a model, and what it does to the answer.
+
+    `size` is how far frequencies are from what is expected, on average over rows (total variation). `effect`
+    is by how much the value at the best fit changes where the assumption is dropped, `value_without` the
+    answer then. `amendment` is what `doctor --amend` takes, `at` says where; `e_value_after` is the evidence
+    against the amended model, and `mends` whether it is no alarm. Where there is none, `why` says so.
+    """
+
+    what: str
+    kind: str
+    feature: str
+    e_value: Real
+    log_e_value: Real
+    size: Real | None
+    effect: Real | None
+    value_without: Interval | None
+    amendment: str | None
+    at: str | None
+    e_value_after: Real | None
+    mends: bool
+    why: str
+
+
 def power_text(log_e: float) -> str:
     """An e-value as people read it: 10^3.2."""
     return "∞" if log_e == math.inf else f"10^{log_e / math.log(10.0):.1f}"

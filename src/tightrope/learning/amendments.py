@@ -126,7 +126,7 @@ class Amended:
         """The amended model as a program, with what its memory means and where its parameters may lie."""
         from tightrope.io.jani.write import program_text
 
-        notes = [f"amended: {self.amendment.text}", self.claims]
+        notes = [f"written by tightrope: the model amended by {self.amendment.text}", self.claims]
         memory = list(self.model.structure.valuations)[-1] if len(self.values) > 1 else None
         own = self.behind.own_states
         if own is not None and own.are_texts:
@@ -155,8 +155,10 @@ class Memory:
     """Whether what is remembered next does not depend on what is remembered now."""
 
 
-def amend(problem: Problem, log: EpisodeLog, amendment: Amendment) -> Amended:
-    """The amended problem, and the same log for it."""
+def amend(problem: Problem, log: EpisodeLog, amendment: Amendment, least: int = LEAST) -> Amended:
+    """The amended problem, and the same log for it. Values of a memory with fewer than `least` visits share
+    their parameters.
+    """
     model = problem.model
     if not isinstance(model, ParametricMDP) or problem.lift is not None:
         raise InputError(
@@ -181,7 +183,7 @@ def amend(problem: Problem, log: EpisodeLog, amendment: Amendment) -> Amended:
     if not known.any():
         raise InputError(f"`{amendment.text}`: the log says of no row what would be remembered there")
     lifted = log if known.all() else log.select(known)
-    group, labels = paired.groups(model, chosen, memory, transition[known])
+    group, labels = paired.groups(model, chosen, transition[known], least)
     structure = _with_names(lift_model(every_transition(model.structure), paired.product).structure)
     free = _is_constant(model)[paired.product.choice] & (group >= 0)
     changed = _rebuild(model, structure, paired.product, group, labels, free)
@@ -381,12 +383,12 @@ class _Paired:
         return placed >= 0, placed
 
     def groups(
-        self, model: ParametricMDP, chosen: BoolArray, memory: Memory, transition: OffsetArray
+        self, model: ParametricMDP, chosen: BoolArray, transition: OffsetArray, least: int
     ) -> tuple[OffsetArray, list[str]]:
         """Which choices of the product share parameters: one group per value of the memory and per part of
         the model that shares parameters; −1 where nothing is split.
         """
-        product = self.product
+        product, memory = self.product, self.memory
         pairs = zip(product.memory.tolist(), product.state.tolist(), strict=True)
         codes: dict[Hashable, int] = {}
         code = [codes.setdefault(memory.value(self.memories[m], at), len(codes)) for m, at in pairs]
@@ -400,7 +402,8 @@ class _Paired:
         for one in np.unique(part[part >= 0]).tolist():
             mine = part == one
             met = np.bincount(of_state[mine], weights=visits[mine], minlength=len(values))
-            often = np.flatnonzero(met >= LEAST)
+            held = np.bincount(of_state[mine], minlength=len(values)) > 0
+            often = np.flatnonzero(held & (met >= least))
             rest = mine & ~np.isin(of_state, often)
             if len(often) + bool(rest.any()) < 2:
                 continue
@@ -681,13 +684,16 @@ def _with_draw(made: Amended, problem: Problem, begins: OffsetArray) -> Amended:
     previous = np.where(log.previous >= 0, place[log.previous], -1)[order]
     at = np.flatnonzero(is_draw)
     previous[at], previous[at + 1] = -1, at
+    columns = {name: column.select(order) for name, column in log.columns.items()}
+    drawn_by = made.amendment.feature
+    own = columns[drawn_by]  # which says how the draw came out, and is not known before
     lengthened = replace(
         log,
         transition=transition.astype(np.int32),
         previous=previous.astype(np.int32),
         episode=log.episode[order],
         time=None if log.time is None else log.time[order],
-        columns={name: column.select(order) for name, column in log.columns.items()},
+        columns={**columns, drawn_by: replace(own, code=np.where(is_draw, -1, own.code).astype(np.int32))},
         excluded=(),
         model_hash=changed.hash(),
     )

@@ -1,0 +1,292 @@
+"""`tightrope doctor MODEL --data F`: what a log says against a model, and what mends it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+
+from tightrope.ambiguity.sets import SetsKind
+from tightrope.atomic import atomic_write
+from tightrope.cli import options
+from tightrope.cli.options import (
+    READING,
+    SOLVING,
+    DesignedLogOptions,
+    SubjectOptions,
+    option,
+    parse_constants,
+    takes,
+)
+from tightrope.cli.output import leave, phase_progress, print_facts, print_json, print_verdict
+from tightrope.errors import InputError
+from tightrope.io.coding import Real
+from tightrope.io.results import BreakdownFacts, FindingFacts, Interval, ObservedFacts, power_text
+from tightrope.numerics.text import interval_text
+from tightrope.statistics.estimates import check_delta
+from tightrope.verdict import Assumed, Word
+
+if TYPE_CHECKING:  # late: `--help` needs nothing of it
+    from tightrope.learning.doctor import AmendedAnswer, Diagnosed, Diagnosis
+
+
+class AmendedFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer on the amended model; `selection` says how choosing it was paid for."""
+
+    amendment: str
+    verdict: Word
+    why: str
+    selection: str
+    value: Interval | None
+    delta: float | None
+    e_value: Real
+    alarm: bool
+    states: int
+    parameters: int
+    claims: str
+
+
+class DoctorAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """`doctor`: the verdict on the model as it is, findings by their effect on the answer, what holds anyway.
+
+    `value` is the answer of the model as it is alone, `estimate` the same at the best fit; null where nothing
+    is asked. `amended` is there with --amend.
+    """
+
+    verdict: Word
+    why: str
+    assumptions: list[Assumed]
+    alarm: bool
+    e_value: Real
+    alpha: float
+    rows: int
+    first_alarm: int | None
+    value: Interval | None
+    estimate: float | None
+    findings: list[FindingFacts]
+    breakdown: BreakdownFacts | None
+    outcomes: ObservedFacts | None
+    amended: AmendedFacts | None
+    output: str | None
+    log: str | None
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoctorRequest(SubjectOptions):
+    """The options of the command."""
+
+    data: options.Data
+    delta: options.Delta = 0.001
+    alpha: Annotated[
+        float, option("--alpha", "The probability of a false alarm, of all tests together.", "A")
+    ] = 0.001
+    region: options.Region = None
+    sets: Annotated[SetsKind | None, option("--sets", "What nature may pick from.")] = None
+    amend: Annotated[
+        str | None,
+        option(
+            "--amend",
+            "Answer on an amended model, too: memory=prev|prev2|action|revisit|seen:STATE|count:STATE:N|"
+            "since-entry:N|since-start:N, split=COLUMN, untie, free, or auto.",
+            "WHAT",
+        ),
+    ] = None
+    select_on: Annotated[
+        float | None,
+        option("--select-on", "Look for findings in this share of the log; learn from the rest.", "SHARE"),
+    ] = None
+    select_by: Annotated[
+        str | None, option("--select-by", "'e-values': choose and learn on all data, at δ/K.", "HOW")
+    ] = None
+    cluster: Annotated[
+        str | None, option("--cluster", "The column whose values --select-on divides.", "COLUMN")
+    ] = None
+    seed: Annotated[int, option("--seed", "Of the division.", "S", min=0)] = 0
+    output: Annotated[
+        Path | None, option("-o --output", "Write the amended model, a PRISM file.", "FILE")
+    ] = None
+    log_out: Annotated[
+        Path | None,
+        option("--log-out", "Write the log for the amended model: the part to learn from.", "FILE"),
+    ] = None
+    overwrite: options.Overwrite = False
+    time_limit: options.TimeLimit = None
+    threads: options.Threads = None
+    accept_nominal: options.AcceptNominal = False
+    json: options.Json = False
+    reading: DesignedLogOptions
+
+
+@takes(DoctorRequest, {"data": READING, "check": SOLVING})
+def doctor(request: DoctorRequest) -> None:
+    """Say what a log speaks against a model, what that does to the answer, and what mends it.
+
+    One test for all: does the next outcome depend on the state before, on what was seen before, on how long
+    it has been, on whose episode it is, on a column of the log, on time; do tied choices differ, is an
+    expression wrong. Each finding is followed by the answer with that assumption dropped, and by the smallest
+    amendment that removes it; findings that change the answer most come first. --amend answers on such a
+    model, -o writes it. Exit code 0 only where nothing is contradicted and the answer is proved.
+
+    Example: tightrope doctor model.prism --prop 'P=? [ F "done" ]' --data runs.csv
+
+    Example: tightrope doctor model.prism --prop 'P=? [ F "done" ]' --data runs.csv --amend auto \\
+    --select-on 0.5 -o model2.prism --log-out runs2.csv
+    """
+    from tightrope.cli.sources import LogRequest, print_reading
+    from tightrope.data.writing import write_log
+    from tightrope.io.output import DATA, PRISM, claim_file
+    from tightrope.learning.doctor import doctor as examine_log
+
+    begin = time.perf_counter()
+    check_delta(request.delta)
+    if request.amend is None:
+        for name, given in (("-o", request.output), ("--log-out", request.log_out)):
+            if given is not None:
+                raise InputError(f"{name} writes an amended model", hint="say which: --amend memory=prev")
+    model_file = None if request.output is None else claim_file(request.output, PRISM, request.overwrite)
+    log_file = None if request.log_out is None else claim_file(request.log_out, DATA, request.overwrite)
+    log = LogRequest.of(request.reading, request.data)
+    files = log.files()
+    subject, model = _subject(request)
+    reading = log.read(model, files)
+    words: dict[str, Any] = {"region": request.region, "sets": request.sets, "threads": request.threads}
+    words["seconds"] = request.time_limit
+    with phase_progress() as progress:
+        found = examine_log(
+            subject,
+            reading,
+            delta=request.delta,
+            alpha=request.alpha,
+            amend=request.amend,
+            select_on=request.select_on,
+            select_by=request.select_by,
+            cluster=request.cluster,
+            seed=request.seed,
+            progress=progress,
+            **{name: value for name, value in words.items() if value is not None},
+        )
+    answer = _answer(found, request, time.perf_counter() - begin)
+    if request.json:
+        print_json(answer)
+    else:
+        print_verdict(found.verdict, found.headline())
+        print_reading(reading)
+        print_diagnosis(request, found, answer)
+    sys.stdout.flush()
+    if found.amended is not None:
+        made = found.amended.amended
+        if model_file is not None:
+            model_file.check()
+            with atomic_write(model_file.path) as file:
+                file.write(made.prism())
+        if log_file is not None:
+            log_file.check()
+            write_log(log_file.path, made.log, made.model.structure, found.amended.counts.design)
+    leave(found.verdict, request.accept_nominal, "the model as it is")
+
+
+def _subject(request: DoctorRequest) -> tuple[Any, Any]:
+    """The problem, or the model alone where nothing is asked, and the model."""
+    from tightrope.cli.sources import load_model, read_properties
+    from tightrope.problem import Problem
+
+    constants = parse_constants(request.const)
+    properties = read_properties([] if request.prop is None else [request.prop])
+    loaded = load_model(request.model, properties.model_constants(constants), request.param, request.domain)
+    if request.prop is None and loaded.benchmark is None:
+        return loaded.model, loaded.model
+    queries = properties.queries(loaded, constants, request.discount, request.terminal_reward)
+    if len(queries) != 1:
+        raise InputError(f"`doctor` answers one property, not {len(queries)}")
+    return Problem(loaded.model, queries[0]), loaded.model
+
+
+def _answer(found: Diagnosis, request: DoctorRequest, seconds: float) -> DoctorAnswer:
+    verdict, outcomes, breakdown = found.verdict, found.outcomes, found.breakdown
+    return DoctorAnswer(
+        verdict=verdict.word,
+        why=verdict.why,
+        assumptions=list(verdict.assumptions),
+        alarm=found.examination.alarm,
+        e_value=found.e_value,
+        alpha=request.alpha,
+        rows=found.examination.rows,
+        first_alarm=found.examination.first_alarm,
+        value=found.value,
+        estimate=found.estimate,
+        findings=[one.record(found.model) for one in found.findings],
+        breakdown=None if breakdown is None else breakdown.record(),
+        outcomes=None if outcomes is None else outcomes.record(),
+        amended=None if found.amended is None else _amended(found.amended),
+        output=None if request.output is None else str(request.output),
+        log=None if request.log_out is None else str(request.log_out),
+        seconds=round(seconds, 6),
+    )
+
+
+def _amended(answer: AmendedAnswer) -> AmendedFacts:
+    made, verdict = answer.amended, answer.verdict
+    return AmendedFacts(
+        amendment=made.amendment.text,
+        verdict=verdict.word,
+        why=verdict.why,
+        selection=answer.selection.why,
+        value=None if answer.result is None else answer.result.interval,
+        delta=None if answer.result is None else answer.result.ledger.delta,
+        e_value=answer.e_value,
+        alarm=answer.examination.alarm,
+        states=made.model.states,
+        parameters=len(made.model.parameters),
+        claims=made.claims,
+    )
+
+
+def print_diagnosis(request: DoctorRequest, found: Diagnosis, answer: DoctorAnswer) -> None:
+    """The findings for people, those that change the answer most first."""
+    asked = [] if answer.value is None else [("as it is", _value(answer.value, answer.estimate))]
+    evidence = f"e-value {power_text(found.examination.log_e_value)} after {answer.rows:,} rows"
+    print_facts(request.model, [*asked, ("evidence", evidence)])
+    rows = [(str(number), _told(found, one)) for number, one in enumerate(found.findings, start=1)]
+    print_facts(
+        "findings" if rows else "", rows or [("findings", "nothing in the log speaks against the model")]
+    )
+    facts = []
+    if answer.breakdown is not None:
+        facts.append(("breakdown", answer.breakdown.text))
+    if answer.outcomes is not None:
+        facts.append(("outcomes", answer.outcomes.text))
+    if found.amended is not None:
+        amended = found.amended
+        facts.append(("amended", amended.amended.amendment.words(found.model)))
+        if amended.result is not None:
+            facts.append(("its answer", f"{amended.verdict.word.value}: {amended.result.interval}"))
+        facts.append(("evidence against it", power_text(amended.examination.log_e_value)))
+        facts.append(("selection", amended.selection.why))
+    elif any(one.amendment is not None for one in found.findings):
+        facts.append(("next", "--amend auto --select-on 0.5 -o amended.prism --log-out amended.csv"))
+    if facts:
+        print_facts("", facts)
+
+
+def _told(found: Diagnosis, one: Diagnosed) -> str:
+    """A finding in three lines: what, how strong and what it does, what mends it."""
+    strength = f"e-value {power_text(one.finding.log_e_value)}"
+    if one.value is not None:
+        strength += f"; the answer without: {_value(one.value, one.estimate)}"
+    if one.effect is not None:
+        strength += f" ({one.effect:+.4g})"
+    if one.amendment is None or one.log_e_after is None:
+        return f"{one.finding.text}\n{strength}\nno amendment: {one.why}"
+    left = "nothing is left" if one.mends else "something is left"
+    after = f"{left}, e-value {power_text(one.log_e_after)}"
+    return f"{one.finding.text}\n{strength}\namend: {one.amendment.words(found.model)}; then {after}"
+
+
+def _value(value: Interval, estimate: float | None) -> str:
+    best = "" if estimate is None else f", best fit {estimate:.4g}"
+    return f"{interval_text(value.lower, value.upper, 4)}{best}"

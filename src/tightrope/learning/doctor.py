@@ -1,0 +1,563 @@
+"""`doctor`: what a log says against a model, what each finding does to the answer, and what mends it.
+
+1. The log is examined row by row (`tightrope.monitoring.examination`): one budget for all tests.
+2. Every finding is given the smallest amendment that removes it (`tightrope.learning.amendments`): at the
+   choices that show it, or everywhere where that is not enough. The amended model is examined in turn, and
+   the question is answered again on it: what the assumption did to the answer.
+3. Findings are ranked by that, not by their evidence: the largest e-value is not the best amendment. Those
+   whose amended model is not refuted in turn come first: the answer of a model that is tells nothing.
+
+*Selection is paid for.* Whoever chooses a model by looking at data and then learns from the same data is not
+owed the confidence. Two ways out, of which the result says which was taken (an assumption of its verdict):
+
+* `select_on=0.5`: clusters (units of a column, else episodes) are divided at random, by a seed that is said.
+  One part chooses the amendment, the other learns: given the choice, its episodes are as good as new.
+* `select_by="e-values"`: all data do both. The answer is learned at δ/K, where K is the number of amendments
+  that could have been chosen: with probability at least 1 − δ none of those that are right misses, so neither
+  does the chosen one if it is. No values of a memory are joined by their frequency then, and the amendment
+  is made everywhere: anything else would be another choice.
+
+Without either, an amended answer is `nominal`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Unpack
+
+import numpy as np
+
+from tightrope.data.counts import Counts
+from tightrope.data.episode_log import EpisodeLog
+from tightrope.errors import CannotCertify, InputError, check_number, describe
+from tightrope.io.results import FindingFacts, Interval, power_text
+from tightrope.learning.amendments import LEAST, Amended, Amendment, amend
+from tightrope.learning.breakdown import Breakdown, breakdown
+from tightrope.learning.learn import counts_of, learn
+from tightrope.learning.options import LearnWords, spell_out
+from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
+from tightrope.learning.result import LearningResult
+from tightrope.model.mdp import MDP
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.structure import ParametricReward
+from tightrope.monitoring.examination import Examination, Finding, examine
+from tightrope.numerics.arrays import BoolArray
+from tightrope.numerics.record import Facts, Record
+from tightrope.problem import Problem, require_model
+from tightrope.solver.solve import solve
+from tightrope.verdict import Assumed, Kept, Word, Worth
+
+ALPHA = 0.001
+AUTO = "auto"
+SELECTION = "selection"
+SECONDS = 60.0
+"""For all amendments together, where nobody says."""
+
+MOST = 8
+"""Findings that are followed up, those with most evidence."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Diagnosed(Record):
+    """A finding with what it does to the answer, and what removes it.
+
+    `value` is the answer with the assumption dropped, `estimate` the same at the best fit, `effect` by how
+    much that differs from the best fit of the model as it is. `log_e_after` is all evidence against the
+    amended model, and `mends` says that it is no alarm. Where there is no amendment `why` says so.
+    """
+
+    finding: Finding
+    amendment: Amendment | None = None
+    value: Interval | None = None
+    estimate: float | None = None
+    effect: float | None = None
+    log_e_after: float | None = None
+    mends: bool = False
+    why: str = ""
+
+    def record(self, model: ParametricMDP) -> FindingFacts:
+        """What is written of it."""
+        return FindingFacts(
+            what=self.finding.text,
+            kind=self.finding.kind,
+            feature=self.finding.feature,
+            e_value=_exp(self.finding.log_e_value),
+            log_e_value=self.finding.log_e_value,
+            size=self.finding.effect,
+            effect=self.effect,
+            value_without=self.value,
+            amendment=None if self.amendment is None else self.amendment.text,
+            at=None if self.amendment is None else self.amendment.words(model),
+            mends=self.mends,
+            e_value_after=None if self.log_e_after is None else _exp(self.log_e_after),
+            why=self.why,
+        )
+
+    def _title_(self) -> str:
+        return f"Diagnosed: {self.finding.text}"
+
+    def _facts_(self) -> Facts:
+        return [("evidence", power_text(self.finding.log_e_value)), ("effect", f"{self.effect}")]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AmendedAnswer(Record):
+    """The answer on an amended model, what it was learned from, and what choosing it has cost.
+
+    `counts` are those of the amended model that it was learned from, `examination` tests it on them.
+    """
+
+    amended: Amended
+    counts: Counts
+    selection: Assumed
+    examination: Examination
+    result: LearningResult | None
+
+    @property
+    def e_value(self) -> float:
+        """The evidence against the amended model."""
+        return _exp(self.examination.log_e_value)
+
+    @property
+    def verdict(self) -> Worth:
+        """That of the result, with the selection among its assumptions."""
+        own = Worth.of(()) if self.result is None else self.result.verdict
+        whys = {Word.CONTRADICTED: "contradicted", Word.LIMIT: "limit"}
+        worst = {whys[own.word]: own.why} if own.word in whys else {}
+        known = Worth.of((*own.assumptions, self.selection), **worst)
+        return _judge(self.examination, self.counts, self.amended.model, known)
+
+    def _title_(self) -> str:
+        return f"AmendedAnswer: {self.amended.amendment.text}"
+
+    def _facts_(self) -> Facts:
+        value = "not asked" if self.result is None else f"{self.result.interval}"
+        return [("verdict", self.verdict.word.value), ("value", value), (SELECTION, self.selection.why)]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Diagnosis(Record):
+    """What `doctor` found: the verdict, findings by their effect on the answer, and what holds anyway.
+
+    * `result`: the answer, with what episodes returned beside it; None where nothing is asked.
+    * `value`: the interval of the model as it is alone, `estimate` its value at the best fit.
+    * `amended`: the answer on the model that was asked for with `amend`.
+    * `breakdown`: the largest misfit under which the guarantee holds; `outcomes`: what episodes say alone.
+    """
+
+    model: ParametricMDP
+    examination: Examination
+    findings: tuple[Diagnosed, ...]
+    counts: Counts
+    result: LearningResult | None = None
+    estimate: float | None = None
+    amended: AmendedAnswer | None = None
+    selection: str = ""
+
+    @property
+    def verdict(self) -> Worth:
+        """What the answer on the model as it is is worth."""
+        if self.result is not None:
+            known = self.result.verdict
+        else:
+            known = Worth.of((self.counts.design.order, self.counts.design.ends))
+        return _judge(self.examination, self.counts, self.model, known)
+
+    @property
+    def value(self) -> Interval | None:
+        """The answer of the model as it is alone, without what episodes returned."""
+        if self.result is None:
+            return None
+        seen = self.result.seen
+        return self.result.interval if seen is None or seen.model is None else seen.model
+
+    @property
+    def outcomes(self) -> ObservedOutcomes | Unobserved | None:
+        """The same value from episodes alone, where the log carries it."""
+        return None if self.result is None else self.result.outcomes
+
+    @cached_property
+    def breakdown(self) -> Breakdown | None:
+        """The largest misfit under which the guarantee holds; None where there is no guarantee."""
+        if self.result is None or not math.isfinite(self.result.guarantee):
+            return None
+        return breakdown(self.result)
+
+    @property
+    def e_value(self) -> float:
+        """The evidence against the model, of all tests together."""
+        return _exp(self.examination.log_e_value)
+
+    def headline(self) -> str:
+        """The verdict in a line."""
+        if self.result is not None and self.verdict.word is not Word.CONTRADICTED:
+            return self.result.headline()
+        return self.verdict.headline("nothing in the log speaks against the model")
+
+    def _title_(self) -> str:
+        return f"Diagnosis: {self.headline()}"
+
+    def _facts_(self) -> Facts:
+        return [(one.finding.kind, one.finding.text) for one in self.findings]
+
+
+def _judge(found: Examination, counts: Counts, model: ParametricMDP, known: Worth) -> Worth:
+    """The verdict on an answer whose model was examined: an alarm refutes the model where its level holds
+    for the data, and is a doubt where nobody knows. In a chain rows of different episodes are independent, so
+    that their order in time does not matter.
+    """
+    if not found.alarm or known.word is Word.CONTRADICTED:
+        return known
+    worst = f" Worst: {found.findings[0].text}." if found.findings else ""
+    why = (
+        f"the data contradict the model (e-value {power_text(found.log_e_value)} after {found.rows:,} rows; "
+        f"a right model reaches {1.0 / found.alpha:,.0f} with probability at most {found.alpha:g}).{worst}"
+    )
+    design = counts.design
+    ordered = design.order.holds or not model.structure.has_choices
+    if found.log_e_value == math.inf or (design.ends.holds and ordered and not design.censored):
+        return Worth.of(known.assumptions, contradicted=why)
+    doubt = Assumed("model", Kept.NO, f"{why} That level is nominal: order or ends of the data are not known")
+    return Worth.of((*(one for one in known.assumptions if one.name != "model"), doubt))
+
+
+def _exp(log_e: float) -> float:
+    return math.inf if log_e > 700.0 else math.exp(log_e)
+
+
+@spell_out()
+def doctor(
+    problem: Any,
+    data: Any,
+    *,
+    delta: float = 0.001,
+    alpha: float = ALPHA,
+    amend: str | Amendment | None = None,
+    select_on: float | None = None,
+    select_by: str | None = None,
+    cluster: str | None = None,
+    seed: int = 0,
+    progress: Callable[[str], None] | None = None,
+    **options: Unpack[LearnWords],
+) -> Diagnosis:
+    """Examine a log, say what each finding does to the answer, and what mends it.
+
+    * `problem`: a problem, or a model alone: then findings are ranked by their evidence.
+    * `alpha`: the probability of a false alarm, of all tests together.
+    * `amend`: also answer on the amended model: "memory=prev", "split=COLUMN", "untie", "free", or "auto"
+      for the one with the largest effect among those that remove their finding.
+    * `select_on`: the share of the log (of the clusters that a column `cluster` names, else of the episodes)
+      that findings are looked for in; the amended answer is learned from the rest. `seed` divides them.
+    * `select_by="e-values"`: both from all data, at δ divided by the number of possible amendments.
+    * `seconds` limits what is spent on amendments, all together. The other options are those of `learn`.
+
+    >>> import tightrope as tr
+    >>> bench = tr.benchmark("betting(5)")
+    >>> data = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).episodes(500, seed=1)
+    >>> found = tr.doctor(bench.problem, data, sets="tied")
+    >>> found.verdict.word.value, len(found.findings)
+    ('proved', 0)
+    """
+    question, model = _subject(problem)
+    counts = counts_of(data, model)
+    log = _rows(counts)
+    if counts.model_hash != model.hash():
+        raise InputError("the counts belong to another model (their model hash differs)")
+    tell = progress or (lambda what: None)
+    wanted = Amendment.of(amend) if isinstance(amend, str) and amend != AUTO else amend
+    chosen, learned, selection = _divide(log, counts, select_on, select_by, cluster, seed)
+    tell("examine")
+    found = examine(
+        model, chosen, alpha=alpha, counts=chosen.counts(model, counts.design), planned=_is_planned(counts)
+    )
+    answers = _Answers(question, model, chosen, counts, alpha, delta, dict(options), tell)
+    result = estimate = None
+    if question is not None:
+        tell("learn")
+        result = learn(question, counts, delta=delta, **options)
+        answers.seen = result.seen
+        estimate = answers.at_best_fit(question, chosen.counts(model, counts.design))
+    level = 0.5 * math.log(1.0 / alpha)
+    listed = [one for one in found.findings if one.weighed >= level][:MOST]
+    findings = [answers.diagnose(one, estimate, len(listed) - place) for place, one in enumerate(listed)]
+    findings.sort(key=_rank)
+    answer = None
+    if wanted is not None:
+        picked = _pick(findings) if wanted == AUTO else wanted
+        assert isinstance(picked, Amendment)
+        answer = answers.answer(picked, learned, selection, wanted == AUTO)
+    return Diagnosis(model, found, tuple(findings), counts, result, estimate, answer, selection.why)
+
+
+def _subject(problem: Any) -> tuple[Problem | None, ParametricMDP]:
+    """The question, where there is one, and the model that data speak of."""
+    question = problem if isinstance(problem, Problem) else None
+    model = question.base if question is not None else require_model(problem)
+    if not isinstance(model, ParametricMDP):
+        raise InputError(
+            f"`doctor` examines models in discrete time with parameters or free rows, not {describe(model)}",
+            hint="`learn` tests the rates of chains in continuous time, and says what does not fit",
+        )
+    return question, model
+
+
+def _rows(counts: Counts) -> EpisodeLog:
+    if counts.log is None:
+        raise InputError(
+            "`doctor` needs the rows of a log, and these data are counts: what came after what is gone",
+            hint="give the log itself, one row per step",
+        )
+    log = counts.log()
+    if len(log) == 0:
+        raise InputError("the log holds no steps")
+    return log
+
+
+def _is_planned(counts: Counts) -> bool:
+    return counts.design.planned is not None and counts.design.planned == counts.design.episodes
+
+
+# --- selection -----------------------------------------------------------------------------
+
+
+def _divide(
+    log: EpisodeLog,
+    counts: Counts,
+    select_on: float | None,
+    select_by: str | None,
+    cluster: str | None,
+    seed: int,
+) -> tuple[EpisodeLog, EpisodeLog, Assumed]:
+    """The part to choose on, the part to learn from, and what is said about it."""
+    if select_by not in (None, "e-values"):
+        raise InputError(f"`select_by` is {select_by!r}, not 'e-values'")
+    if select_on is not None and select_by is not None:
+        raise InputError("`select_on` and `select_by` are two ways to pay for the same choice: give one")
+    if select_by is not None:
+        return log, log, Assumed(SELECTION, Kept.YES, "the amendment is paid for by a union bound")
+    if select_on is None:
+        if cluster is not None:
+            raise InputError("`cluster` says what `select_on` divides: give both")
+        why = "the amendment was chosen on the data that it is learned from: --select-on divides them"
+        return log, log, Assumed(SELECTION, Kept.NO, why)
+    check_number("select_on", select_on, 0.0, 1.0)
+    unit, what = np.arange(log.episodes), "episodes"
+    if cluster is not None:
+        if cluster not in log.columns:
+            raise InputError(
+                f"the log has no column '{cluster}' without a role",
+                hint=f"it has: {', '.join(log.columns) or 'none'}",
+            )
+        unit, what = log.by_unit(cluster).astype(np.int64), f"values of '{cluster}'"
+    names, place = np.unique(unit, return_inverse=True)
+    if len(names) < 2:
+        raise InputError(f"`select_on` divides the {what} of the log, and there is one only")
+    size = min(max(round(select_on * len(names)), 1), len(names) - 1)
+    picked = np.zeros(len(names), np.bool_)
+    picked[np.random.default_rng(seed).permutation(len(names))[:size]] = True
+    mask: BoolArray = picked[place]
+    why = (
+        f"the amendment was chosen on {size:,} of {len(names):,} {what} (seed {seed}), and learned from the "
+        f"others"
+    )
+    return log.subset(mask), log.subset(~mask), Assumed(SELECTION, Kept.YES, why)
+
+
+def _pick(findings: list[Diagnosed]) -> Amendment:
+    """The amendment that matters most among those that leave no alarm."""
+    known = [one for one in findings if one.amendment is not None]
+    if not known:
+        raise CannotCertify("there is no finding that an amendment removes: the model stays as it is")
+    best = min(known, key=_rank).amendment
+    assert best is not None
+    return best
+
+
+def _rank(one: Diagnosed) -> tuple[bool, float, float]:
+    return not one.mends, -abs(one.effect or 0.0), -one.finding.log_e_value
+
+
+# --- answers on amended models -------------------------------------------------------------
+
+
+class _Answers:
+    """Answers the same question on amended models, within a time limit."""
+
+    def __init__(
+        self,
+        question: Problem | None,
+        model: ParametricMDP,
+        log: EpisodeLog,
+        counts: Counts,
+        alpha: float,
+        delta: float,
+        options: dict[str, Any],
+        tell: Callable[[str], None],
+    ):
+        self.model, self.log, self.counts = model, log, counts
+        self.asked = question is not None
+        self.seen: ObservedOutcomes | None = None
+        self.problem = Problem(model, NOTHING) if question is None else question
+        self.alpha, self.delta, self.options, self.tell = alpha, delta, options, tell
+        self.end = time.perf_counter() + min(options.get("seconds", math.inf), SECONDS)
+
+    def diagnose(self, finding: Finding, estimate: float | None, left: int) -> Diagnosed:
+        """The smallest amendment that removes a finding, and the answer with it."""
+        candidates, why = self._candidates(finding)
+        made: Diagnosed | None = None
+        for change in candidates:
+            share = max(self.end - time.perf_counter(), 0.0) / max(left, 1)
+            if share < 0.05:
+                why = "the time was over"
+                break
+            self.tell(f"amend: {change.text}")
+            try:
+                made, is_left = self._follow(finding, change, estimate, share)
+            except (InputError, CannotCertify) as error:
+                why = error.message if isinstance(error, InputError) else str(error).partition("\n")[0]
+                continue
+            if not is_left:
+                break
+        if made is None and finding.kind == "unit" and self.seen is not None:
+            return Diagnosed(finding, value=self.seen.interval, why=why)
+        return made or Diagnosed(finding, why=why)
+
+    def _candidates(self, finding: Finding) -> tuple[list[Amendment], str]:
+        """Amendments that drop the assumption, the smallest first, or why there is none."""
+        rest = finding.feature.partition(":")[2]
+        at = finding.contexts or None
+        if finding.kind == "memory":
+            return [Amendment("memory", finding.feature, at), Amendment("memory", finding.feature)], ""
+        if finding.kind == "column" or (finding.kind == "unit" and rest in self.log.columns):
+            return [Amendment("split", rest, at), Amendment("split", rest)], ""
+        if finding.kind == "unit":
+            return [], "episodes differ and no column says by what: what episodes returned holds all the same"
+        if finding.kind in ("tie", "expression"):
+            choices = self._named(finding)
+            if choices and finding.kind == "tie":
+                return [Amendment("untie", "", choices), Amendment("untie")], ""
+            return [Amendment("free", "", choices or None)], ""
+        if finding.kind == "drift":
+            return [], "the process changes: `watch` says when, and `since` leaves out what came before"
+        if finding.kind == "excluded":
+            return [], "the model gives it probability 0: write the transition into the model"
+        return [], "no amendment is known"
+
+    def _named(self, finding: Finding) -> tuple[int, ...]:
+        """The choices that a finding by counts speaks of: those with the distribution of the one it names."""
+        if finding.contexts:
+            return finding.contexts
+        shown = {one.context.removeprefix("as in ") for one in finding.cells}
+        structure = self.model.structure
+        named = [c for c in range(structure.choices) if structure.choice_name(c) in shown]
+        if finding.kind == "tie" or not named:
+            return tuple(named)
+        signature = self.model.signatures.of_choice
+        return tuple(np.flatnonzero(signature == signature[named[0]]).tolist())
+
+    def _follow(
+        self, finding: Finding, change: Amendment, estimate: float | None, seconds: float
+    ) -> tuple[Diagnosed, bool]:
+        """What an amendment does, and whether the amended model shows the same departure still."""
+        made = amend(self.problem, self.log, change)
+        counts = made.counts(self.counts)
+        again = examine(made.model, made.log, alpha=self.alpha, counts=counts)
+        what = finding.kind, finding.feature
+        is_left = any((one.kind, one.feature) == what for one in again.refuting)
+        value = best = effect = None
+        if self.asked:
+            alone = {**self._words(made.model, seconds), "outcomes": "none"}
+            result = learn(made.problem, counts, delta=self.delta, **alone)
+            value, best = result.interval, self.at_best_fit(made.problem, counts)
+            effect = None if estimate is None or best is None else best - estimate
+        found = Diagnosed(finding, change, value, best, effect, again.log_e_value, not again.alarm)
+        return found, is_left
+
+    def _words(self, model: ParametricMDP, seconds: float) -> dict[str, Any]:
+        """The options of `learn`; models with many unknown probabilities are answered over tied sets."""
+        words = {**self.options, "seconds": seconds}
+        if len(model.parameters) > MANY and "sets" not in words and "region" not in words:
+            words["sets"] = "tied"
+        return words
+
+    def answer(
+        self, change: Amendment, log: EpisodeLog, selection: Assumed, is_chosen: bool
+    ) -> AmendedAnswer:
+        """The answer on an amended model, from the part of the log that is there to learn from."""
+        if not is_chosen and selection.kept is Kept.NO:
+            why = "whether the amendment was chosen by looking at these data is not known: --select-on"
+            selection = Assumed(SELECTION, Kept.UNKNOWN, why)
+        delta, least = self.delta, LEAST
+        if selection.kept is Kept.YES and log is self.log:
+            possible = max(len(_possible(self.model, log)), 1)
+            delta, least, change = self.delta / possible, 0, replace(change, choices=None)
+            why = f"the amendment is one of {possible} that could have been chosen, and each has δ/{possible}"
+            selection = Assumed(SELECTION, Kept.YES, why)
+        self.tell(f"learn: {change.text}")
+        made = amend(self.problem, log, change, least)
+        counts = made.counts(self.counts)
+        tested = examine(made.model, made.log, alpha=self.alpha, counts=counts)
+        result = None
+        if self.asked:
+            left = max(self.end - time.perf_counter(), 5.0)
+            result = learn(made.problem, counts, delta=delta, **self._words(made.model, left))
+        return AmendedAnswer(made, counts, selection, tested, result)
+
+    def at_best_fit(self, problem: Problem, counts: Counts) -> float | None:
+        """The value at the parameters that fit best: for comparison, no bound."""
+        if not problem.query.is_plain or not isinstance(problem.model, ParametricMDP):
+            return None
+        if isinstance(problem.objective.reward, ParametricReward):
+            return None
+        fitted = best_fit(problem.model, counts)
+        solution = solve(problem.with_model(fitted), precision=1e-4, seconds=10.0)
+        initial = problem.model.structure.initial
+        middle = 0.5 * (float(solution.lower[initial]) + float(solution.upper[initial]))
+        return middle if math.isfinite(middle) else None
+
+
+MANY = 12
+"""Unknown probabilities from which on amended models are answered over tied sets, unless sets are named."""
+
+NOTHING = 'P=? [ F "init" ]'
+"""What is asked where nothing is."""
+
+
+def _possible(model: ParametricMDP, log: EpisodeLog) -> list[str]:
+    """All amendments that a log could have led to."""
+    from tightrope.monitoring.features import list_features
+
+    features = [one.name for one in list_features(model, log) if one.kind in ("memory", "column")]
+    return [*features, "untie", "free"]
+
+
+def best_fit(model: ParametricMDP, counts: Counts) -> MDP:
+    """The model at the parameters that fit counts best; free distributions at their frequencies."""
+    from tightrope.statistics.coordinates import Coordinates
+    from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
+
+    size = len(model.expressions)
+    weight = np.bincount(model.expression, weights=counts.transition, minlength=size).astype(np.float64)
+    chance = np.full(size, np.nan)
+    constant = model.expressions.is_constant
+    chance[constant] = model.expressions.values_many(np.zeros((1, len(model.parameters))))[0, constant]
+    for one in model.parameters.free:
+        rows = [model.expressions.index_of(each) for each in one.probabilities]
+        seen = np.array([0.0 if row is None else weight[row] for row in rows]) + 1e-3
+        for row, share in zip(rows, seen / seen.sum(), strict=True):
+            if row is not None:
+                chance[row] = share
+    if np.isnan(chance).any():
+        coordinates = Coordinates.of(model.expressions, model.parameters)
+        functions = coordinates.functions(model.expressions)
+        maximiser = LikelihoodMaximiser.of(coordinates, functions)
+        x = maximiser.lifted(maximiser.estimate(weight))
+        fitted = functions.linear @ x + functions.constant
+        chance = np.where(np.isnan(chance), fitted, chance)
+    probability = np.clip(chance, 0.0, 1.0)[model.expression]
+    total = np.add.reduceat(probability, model.transition_start[:-1])
+    return MDP(model.structure, probability / total[model.structure.transition_choice])

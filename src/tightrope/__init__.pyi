@@ -24,9 +24,9 @@ from .learning.averages import LearnedAverage as LearnedAverage
 from .learning.compare import Comparison as Comparison
 from .learning.compare import compare as compare
 from .learning.compare import improve as improve
-from .learning.draft import draft as draft
 from .learning.doctor import Diagnosis as Diagnosis
 from .learning.doctor import doctor as doctor
+from .learning.draft import draft as draft
 from .learning.learn import learn as learn
 from .learning.learn import learn_all as learn_all
 from .learning.online.learner import OnlineLearner as OnlineLearner

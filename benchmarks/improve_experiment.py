@@ -1,0 +1,226 @@
+"""How many episodes it takes to prove 80 % of the possible improvement over a baseline, by four ways:
+
+* rectangular: the robust policy's interval and the baseline's, apart, over rectangular sets;
+* separate: the same over coupled sets;
+* difference: `tightrope.improve`, one parameter vector for both policies;
+* slab: the same with bets along the gradient of the difference.
+
+    python benchmarks/improve_experiment.py [--smoke] [--instances aircraft(20,10) …] [--seeds 3]
+
+Data come from the uniform policy. Baselines: uniform, soft (the optimum with 20 % random moves), centre (the
+optimum at the domain's centre). *Soft* flatters every way: making it greedy keeps much of the gain without
+data. δ = 0.05. Where a way proves it from the first 10 episodes on, 10 are counted; where not by 2^20, that.
+
+`--claims` counts false improvement: the baseline is the optimum at the truth, and what is claimed to be
+better than it, beside the plug-in rule, which takes the best policy at the estimate at its word.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable
+from statistics import geometric_mean, median
+from typing import Any
+
+import numpy as np
+
+import tightrope as tr
+from tightrope.coupled.synthesis import Optimum
+from tightrope.learning.compare import Differences
+from tightrope.learning.options import LearnOptions
+
+INSTANCES = (
+    "aircraft(20,10)",
+    "betting(25)",
+    "engagement(50)",
+    "rover(10,10)",
+    "glider(11,9)",
+    "parallel(5)",
+)
+SHARE, DELTA, MOST = 0.8, 0.05, 2**20
+FLOORS = {
+    "aircraft(20,10)": 0.0503,
+    "betting(25)": 3.31,
+    "parallel(5)": 1.51,
+    "rover(10,10)": 0.272,
+    "glider(11,9)": 4.49,
+    "engagement(50)": 5.45,
+}
+"""Certified improvement over the soft baseline at 3,000 episodes, seed 1, that is to be reached."""
+
+
+class Setting:
+    """An instance, its truth, and what can be gained over each baseline."""
+
+    def __init__(self, name: str):
+        self.bench = tr.benchmark(name)
+        self.model, self.truth = self.bench.model, self.bench.at_truth
+        self.best = tr.solve(self.truth).policy
+        self.simulator = tr.Simulator(self.truth.model, model_hash=self.model.hash())
+        uniform = tr.Policy.uniform(self.model)
+        soft = tr.Policy(self.model, 0.8 * self.best.probability + 0.2 * uniform.probability)
+        parameters = self.model.parameters
+        centre = [(low + high) / 2 for low, high in zip(parameters.lower, parameters.upper, strict=True)]
+        self.baselines = {"uniform": uniform, "soft": soft}
+        if parameters.contains(centre):
+            at_centre = tr.solve(self.bench.problem.at(centre)).policy
+            if at_centre != self.best:
+                self.baselines["centre"] = at_centre
+
+    def possible(self, baseline: tr.Policy) -> float:
+        """What the optimum gains at the truth."""
+        return self.sign * (self.value(self.best) - self.value(baseline))
+
+    @property
+    def sign(self) -> float:
+        return 1.0 if self.bench.problem.maximises else -1.0
+
+    def value(self, policy: tr.Policy) -> float:
+        solution = tr.solve(self.truth, policy=policy)
+        return float(solution.lower[self.model.initial])
+
+    def share(self, way: str, baseline: tr.Policy, most: float, seed: int) -> Callable[[int], float]:
+        """The share of what is possible that is proved, by the number of episodes."""
+        return lambda episodes: self.gain(way, baseline, episodes, seed) / most
+
+    def gain(self, way: str, baseline: tr.Policy, episodes: int, seed: int) -> float:
+        """The improvement that is proved."""
+        data = self.simulator.episodes(episodes, seed=seed)
+        if way in ("difference", "slab"):
+            region = "likelihood" if way == "difference" else "slab"
+            return tr.improve(
+                self.bench.problem, data, baseline=baseline, delta=DELTA, region=region
+            ).improvement
+        sets = "rectangular" if way == "rectangular" else "coupled"
+        result = tr.learn(
+            self.bench.problem, data, delta=DELTA, sets=sets, region="likelihood", policy=baseline
+        )
+        if self.sign > 0:
+            return result.interval.lower - result.value.interval.upper
+        return result.value.interval.lower - result.interval.upper
+
+
+def episodes_for(share: Callable[[int], float]) -> float:
+    """The number of episodes from which on a share is reached, on a grid of doublings, interpolated."""
+    number, before = 10, 0.0
+    while number < MOST:
+        now = share(number)
+        if now >= SHARE:
+            if number == 10:
+                return 10.0
+            part = (SHARE - before) / (now - before)
+            return number / 2 * 2**part
+        number, before = 2 * number, now
+    return float(MOST)
+
+
+def experiment(instances: list[str], ways: list[str], seeds: int) -> list[str]:
+    """The table, and the goals that are missed."""
+    ratios: dict[tuple[str, str], list[float]] = {}
+    print(f"{'instance':18}{'baseline':10}" + "".join(f"{way:>14}" for way in ways))
+    for name in instances:
+        setting = Setting(name)
+        for label, baseline in setting.baselines.items():
+            most = setting.possible(baseline)
+            if most <= 1e-9:
+                continue
+            numbers = {}
+            for way in ways:
+                shares = [setting.share(way, baseline, most, seed) for seed in range(1, seeds + 1)]
+                numbers[way] = median(episodes_for(share) for share in shares)
+            print(f"{name:18}{label:10}" + "".join(f"{numbers[way]:14,.0f}" for way in ways), flush=True)
+            for one, other in (
+                ("rectangular", "difference"),
+                ("separate", "difference"),
+                ("difference", "slab"),
+            ):
+                if one in numbers and other in numbers:
+                    ratios.setdefault((f"{one}/{other}", label), []).append(numbers[one] / numbers[other])
+    missed = []
+    for (what, label), values in ratios.items():
+        mean = geometric_mean(values)
+        print(f"{what} {label}: geometric mean {mean:.2f}, least {min(values):.2f}")
+        goal = {("rectangular/difference", "soft"): 50.0, ("rectangular/difference", "uniform"): 5.0}
+        goal |= {("difference/slab", label): 1.2}
+        if mean < goal.get((what, label), 0.0):
+            missed.append(f"{what} {label}: {mean:.2f} instead of {goal[what, label]:g}")
+        least = {"separate/difference": 1.0, "difference/slab": 0.8}.get(what, 0.0)
+        if min(values) < least:
+            missed.append(f"{what} {label}: {min(values):.2f} on an instance")
+    return missed
+
+
+def floors(instances: list[str]) -> list[str]:
+    """What is proved at 3,000 episodes over the soft baseline."""
+    missed = []
+    for name in instances:
+        setting = Setting(name)
+        begin = time.process_time()
+        gain = setting.gain("difference", setting.baselines["soft"], 3000, 1)
+        spent = time.process_time() - begin
+        print(f"{name:18}{gain:10.4f} (at least {FLOORS[name]}), {spent:.1f} CPU s", flush=True)
+        if gain < FLOORS[name]:
+            missed.append(f"{name}: {gain:.4f} instead of {FLOORS[name]}")
+    return missed
+
+
+def claims(instances: list[str], replications: int, episodes: int = 100) -> list[str]:
+    """False improvement where the baseline is the best policy; beside the plug-in rule."""
+    missed = []
+    for name in instances:
+        setting = Setting(name)
+        proved = plugged = 0
+        for seed in range(replications):
+            data = setting.simulator.episodes(episodes, seed=1000 + seed)
+            result = tr.improve(setting.bench.problem, data, baseline=setting.best, delta=DELTA)
+            proved += result.improvement > 0.0
+            plugged += plug_in(setting, data)
+        print(f"{name:18}claimed {proved} of {replications}, the plug-in rule {plugged}", flush=True)
+        if proved > DELTA * replications + 3 * math.sqrt(DELTA * replications):
+            missed.append(f"{name}: {proved} of {replications} claims of an improvement are false")
+    return missed
+
+
+def plug_in(setting: Setting, data: Any) -> bool:
+    """Whether the best policy at the estimate is thought to be better than the baseline there."""
+    table = Differences.start(
+        setting.bench.problem, data, setting.best, DELTA, LearnOptions.of("improve", {}), None
+    )
+    if table.prepared.contradiction is not None:
+        return False
+    optimum = Optimum(table.prepared.sets, table.objective, 1e-6, table.prepared.sets.region)
+    x = table._estimate()
+    value, _ = optimum.at(x)
+    gain = setting.sign * (value - table._value_at(setting.best, x))
+    return bool(gain > 1e-4 * max(1.0, abs(value)))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--instances", nargs="*", default=list(INSTANCES))
+    parser.add_argument("--ways", nargs="*", default=["rectangular", "separate", "difference", "slab"])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--claims", type=int, default=0, metavar="REPLICATIONS")
+    parser.add_argument("--floors", action="store_true", help="only what is proved at 3,000 episodes")
+    parser.add_argument("--smoke", action="store_true", help="one small instance and one seed")
+    options = parser.parse_args(arguments)
+    np.seterr(all="ignore")
+    if options.smoke:
+        options.instances, options.seeds = ["betting(5)"], 1
+    if options.claims:
+        missed = claims(options.instances, options.claims)
+    elif options.floors:
+        missed = floors(options.instances)
+    else:
+        missed = experiment(options.instances, options.ways, options.seeds)
+    for line in missed:
+        print(f"missed: {line}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

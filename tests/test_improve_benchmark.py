@@ -1,0 +1,15 @@
+"""A smoke run of `benchmarks/improve_experiment.py`, so that it cannot rot."""
+
+from __future__ import annotations
+
+from benchmark_script import run_benchmark
+
+
+def test_differences_take_fewer_episodes_than_two_intervals() -> None:
+    finished = run_benchmark("improve_experiment.py", "--smoke", "--ways", "rectangular", "difference")
+    assert finished.returncode in (0, 1), finished.stdout + finished.stderr
+    rows = [line.split() for line in finished.stdout.splitlines() if line.startswith("betting(5)")]
+    assert [row[1] for row in rows][:2] == ["uniform", "soft"]
+    for row in rows:
+        apart, together = (float(number.replace(",", "")) for number in row[2:])
+        assert together <= apart

@@ -5,7 +5,9 @@ states that others leave says how often. In a model both are rows: an initial st
 which nothing leads, whose one choice leads to the states in which episodes begin; and a state labelled "end"
 that nothing leaves. No row of the log names these two states. So where the model has them and the log never
 does, every episode gets a first row, and every one that is over a last one. Both come where they happen: the
-first row is known when the episode begins, the last one when it is over, in the order of the log.
+first row is known when the episode begins, the last one when it is over, in the order of the log. Where the
+action of the first is called `start` as well, it is no step: no bound of a property counts it
+(`Structure.draws_start`).
 
 Where the log names one of the two states itself, nothing is added for it.
 """
@@ -19,10 +21,10 @@ import numpy as np
 from tightrope.data.design import absorbing_states
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import InputError
-from tightrope.model.structure import Structure
+from tightrope.model.structure import START, Structure
 from tightrope.numerics.arrays import OffsetArray
 
-START, END = "start", "end"
+END = "end"
 
 
 def has_added_rows(structure: Structure) -> bool:

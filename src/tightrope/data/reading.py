@@ -227,11 +227,23 @@ def _with_added_rows(whole: Reading, model: AnyModel, options: LogReadOptions) -
     log, notes = add_rows(counts.log(), model.structure, options.ends == COMPLETE)
     if not notes:
         return whole
+    if options.recent is not None:
+        raise InputError(
+            "the model has rows that the log does not show, so that its events cannot be numbered",
+            hint="leave `since` and `window` out, or write these rows into the log",
+        )
+    if log.rows_left_out:
+        raise InputError(
+            f"where episodes begin and end is found in logs of at most {len(counts.log()):,} rows",
+            hint="give a part of the log, or write the first and last rows of episodes into it",
+        )
     design = counts.design
     if options.ends == COMPLETE and len(log) - len(counts.log()) >= log.episodes and log.over.all():
         missing = tuple(one for one in design.censored if not one.endswith(NO_OUTCOME))
         design = replace(design, censored=missing, open_end=False)
     more = replace(log.counts(model, design), costs=counts.costs)
+    if counts.batches is None:
+        more = replace(more, batches=None)
     return replace(whole, counts=more, notes=(*whole.notes, *notes))
 
 

@@ -75,8 +75,21 @@ class StepReader:
             transition = np.array(
                 [self._transition(step, f"{name}, step {i}") for i, step in enumerate(episode)]
             )
+        if self.structure.draws_start:
+            transition = self._with_start(transition, name)
         self._check(transition, name)
         return transition
+
+    def _with_start(self, transition: OffsetArray, name: str) -> OffsetArray:
+        """The draw of the first state before an episode that does not show it."""
+        structure = self.structure
+        if not 0 <= int(transition[0]) < structure.transitions:
+            return transition
+        first = int(structure.choice_state[structure.transition_choice[int(transition[0])]])
+        if first == structure.initial:
+            return transition
+        draw = self._shown.transition(int(structure.choice_start[structure.initial]), first, f"{name}, start")
+        return np.concatenate([np.array([draw], dtype=np.int64), transition])
 
     def _transition(self, step: Any, where: str) -> int:
         try:

@@ -31,7 +31,7 @@ from typing import Any, Unpack
 import numpy as np
 from scipy.stats import chi2
 
-from tightrope.data.added_rows import END, START
+from tightrope.data.added_rows import END
 from tightrope.data.columns import (
     ACTION,
     STATE,
@@ -47,7 +47,7 @@ from tightrope.errors import InputError, Location, check_number
 from tightrope.io.table.columns import distinct
 from tightrope.io.table.data_table import DataTable
 from tightrope.io.table.opening import open_tables
-from tightrope.model.structure import Structure
+from tightrope.model.structure import START, Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.prism.parse.builders import RESERVED
@@ -571,7 +571,7 @@ class _Drafting:
             shown = ", ".join(f"{self.seen.state_text(s)} {n:,}" for s, n in self.starts.items())
             yield f"  // where episodes begin: {shown}"
             updates = " + ".join(f"free : {self._update(s)}" for s in self.starts)
-            yield f"  [] {_guard(start)} -> {updates};"
+            yield f"  [{START}] {_guard(start)} -> {updates};"
         for place, row in enumerate(self.rows):
             yield from self._row_lines(place, row, active)
         for state in range(structure.states):

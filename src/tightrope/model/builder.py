@@ -44,7 +44,14 @@ from tightrope.model.numbers import Number, double, doubles, exact
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Function, Polynomial, RationalFunction, as_function, as_polynomial
-from tightrope.model.structure import UNLABELLED, OwnStates, ParametricReward, RewardStructure, Structure
+from tightrope.model.structure import (
+    START,
+    UNLABELLED,
+    OwnStates,
+    ParametricReward,
+    RewardStructure,
+    Structure,
+)
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.rationals import RationalArray
 
@@ -57,7 +64,7 @@ Row = tuple[int, str, Mapping[int, Probability]]
 
 
 def build_from_function(
-    initial: State,
+    initial: State | Mapping[State, Probability],
     successors: Callable[[State], Mapping[str, Mapping[State, Probability]]],
     parameters: Parameters | None = None,
     *,
@@ -80,7 +87,8 @@ def build_from_function(
     >>> tr.build_from_function(2, successors, labels={"home": lambda place: place == 4}).states
     5
     """
-    states, rows = explore(initial, successors)
+    first = list(initial) if isinstance(initial, Mapping) else [initial]
+    states, rows = explore(first, successors)
     choice_of_row = [(states[state], action) for state, action, _ in rows]
     return build_from_rows(
         rows,
@@ -93,16 +101,17 @@ def build_from_function(
             name: [{s: reward(states[at], a, states[s]) for s in row} for at, a, row in rows]
             for name, reward in (transition_rewards or {}).items()
         },
+        initial=dict(enumerate(initial.values())) if isinstance(initial, Mapping) else 0,
         **describe_states(states, labels, state_rewards, variables),
     )
 
 
 def explore(
-    initial: State, successors: Callable[[State], Mapping[str, Mapping[State, Value]]]
+    initial: Sequence[State], successors: Callable[[State], Mapping[str, Mapping[State, Value]]]
 ) -> tuple[list[State], list[tuple[int, str, Mapping[int, Value]]]]:
     """All states that can be reached, in the order in which they are met, and their rows."""
-    number: dict[State, int] = {initial: 0}
-    states: list[State] = [initial]
+    number: dict[State, int] = {state: n for n, state in enumerate(initial)}
+    states: list[State] = list(initial)
     rows: list[tuple[int, str, Mapping[int, Value]]] = []
     at = 0
     while at < len(states):
@@ -144,7 +153,7 @@ def build_from_rows(
     parameters: Parameters | None = None,
     *,
     states: int | None = None,
-    initial: int = 0,
+    initial: int | Mapping[int, Probability] = 0,
     labels: Mapping[str, Sequence[int]] | None = None,
     state_rewards: Named | None = None,
     choice_rewards: Named | None = None,
@@ -155,6 +164,8 @@ def build_from_rows(
     """From explicit rows in any order of states; labels list their states.
 
     The numbers of the rows are the model's own states, unless `own_states` gives what to call each of them.
+    `initial` is the state that runs begin in, or the probability of each, numbers or `free`: then one state
+    more draws it, which is no step (bounds on steps do not count it, and logs do not show it).
 
     Choice rewards are given in the order of the rows, and so are `transition_rewards`, {successor: reward}
     for each row; all may have parameters, and add up. The labels "init" and "deadlock" are added
@@ -164,6 +175,20 @@ def build_from_rows(
     >>> tr.build_from_rows([(0, "go", {0: 1 / 3, 1: "2/3"}), (1, "stay", {1: 1})]).transitions
     3
     """
+    if isinstance(initial, Mapping):
+        start = _Start.of(list(rows), initial, states)
+        return build_from_rows(
+            start.rows,
+            parameters,
+            states=start.state + 1,
+            initial=start.state,
+            labels=start.labels(labels or {}),
+            state_rewards={name: [*values, 0] for name, values in (state_rewards or {}).items()},
+            choice_rewards={name: [*values, 0] for name, values in (choice_rewards or {}).items()},
+            transition_rewards={name: [*values, {}] for name, values in (transition_rewards or {}).items()},
+            valuations=start.valuations(valuations or {}),
+            own_states=start.names(own_states),
+        )
     check_arguments(
         parameters,
         initial,
@@ -211,6 +236,55 @@ def build_from_rows(
     used = np.array([table.add(p) for p in exact_ones], dtype=np.int32)
     expressions, renumbered = table.freeze(used)
     return ParametricMDP(structure, renumbered, expressions, parameters)
+
+
+@dataclass(frozen=True)
+class _Start:
+    """A state that draws the first state of a run, after all others, and the rows with its own."""
+
+    rows: list[Row]
+    state: int
+
+    @staticmethod
+    def of(rows: list[Any], initial: Mapping[int, Probability], states: int | None) -> _Start:
+        listed: list[Row] = _list_rows(rows, 3, "a model", "(state, action, {successor: probability})")
+        total = states if states is not None else 1 + max((row[0] for row in listed), default=-1)
+        wrong = [state for state in initial if not isinstance(state, int) or not 0 <= state < total]
+        if wrong or not initial:
+            shown = repr(wrong[0]) if wrong else "no state"
+            raise InputError(f"`initial` speaks of {shown}, and the states are 0..{total - 1}")
+        return _Start([*listed, (total, START, dict(initial))], total)
+
+    def labels(self, given: Mapping[str, Sequence[int]]) -> dict[str, Sequence[int]]:
+        """With one that says which state draws, by a name that is not taken."""
+        name = START
+        while name in given:
+            name += "_"
+        return {**given, name: [self.state]}
+
+    def valuations(self, given: Mapping[str, Sequence[int | bool]]) -> dict[str, list[int | bool]]:
+        """Those of the others, and for the draw values that no other state has."""
+        columns = {name: list(np.asarray(values).tolist()) for name, values in given.items()}
+        numbers = [name for name, values in columns.items() if not all(isinstance(v, bool) for v in values)]
+        if columns and not numbers:
+            raise InputError(
+                "a state that draws the first one cannot be told from the others: all variables are true or "
+                "false",
+                hint="let one state be initial, or give the states names of their own",
+            )
+        for name, values in columns.items():
+            values.append(max(values) + 1 if name in numbers[:1] else values[0])
+        return columns
+
+    def names(self, given: Sequence[Hashable] | None) -> list[Hashable]:
+        """What the states are called; the draw is −1 among numbers and "start" elsewhere."""
+        own = list(range(self.state)) if given is None else list(given)
+        if all(isinstance(name, int) and not isinstance(name, bool) for name in own):
+            return [*own, min(-1, min(int(str(name)) for name in own) - 1)]
+        name = START
+        while name in own:
+            name += "_"
+        return [*own, name]
 
 
 def _write_out_free(
@@ -525,7 +599,7 @@ def build_ctmc_from_function(
     >>> round(low, 4), round(high, 4)
     (0.1337, 0.1337)
     """
-    states, explored = explore(initial, lambda state: {UNLABELLED: rates(state)})
+    states, explored = explore([initial], lambda state: {UNLABELLED: rates(state)})
     rows = [(at, row) for at, _, row in explored]
     return build_ctmc_from_rows(
         rows,

@@ -124,6 +124,29 @@ class Objective(Record):
         reward = structure.rewards.get(self.reward.name)
         return self if reward is None else replace(self, reward=reward)
 
+    def after_draw(self, start: int) -> Objective:
+        """The same question from the states that `start` draws from: what it does is no step, and counts not.
+
+        Bounds on steps become larger by one, and `start` itself decides nothing.
+        """
+        if self.kind is ObjectiveKind.DISCOUNTED:
+            raise InputError(
+                "the draw of a first state is a step of the model, and discounting would count it",
+                hint="ask for it in each initial state, or let one state be initial",
+            )
+        target, allowed = self.target, self.allowed
+        if target is not None:
+            target = np.array(target)
+            target[start] = False
+        if allowed is not None:
+            allowed = np.array(allowed)
+            allowed[start] = True
+        if self.kind is ObjectiveKind.NEXT:
+            return replace(self, kind=ObjectiveKind.UNTIL, target=target, lower_steps=2, upper_steps=2)
+        lower = self.lower_steps + (self.lower_steps > 0)
+        upper = None if self.upper_steps is None else self.upper_steps + 1
+        return replace(self, target=target, allowed=allowed, lower_steps=lower, upper_steps=upper)
+
     @property
     def is_reward(self) -> bool:
         return self.kind in _NEEDS_REWARD

@@ -78,6 +78,9 @@ def list_names(names: Iterable[str]) -> str:
     return ", ".join(every[:MOST_NAMED]) + more
 
 
+START = "start"
+"""The action, and the label, of an initial state that stands for a draw of the state that runs begin in."""
+
 UNLABELLED = ""
 """The action name of commands written `[]`."""
 
@@ -215,6 +218,22 @@ class Structure(Record):
     @property
     def transitions(self) -> int:
         return len(self.successor)
+
+    @cached_property
+    def draws_start(self) -> bool:
+        """Whether the initial state stands for a draw of the state that runs begin in: it has the label
+        `start`, its only action has this name, and nothing leads to it."""
+        if len(self.initial_states) > 1 or START not in self.action_names:
+            return False
+        state = self.initial_states[0]
+        first, last = self.choice_start[state : state + 2].tolist()
+        named = [members for name, members in self.labels.items() if name.rstrip("_") == START]
+        return (
+            last - first == 1
+            and self.action_name(first) == START
+            and any(members.sum() == 1 and bool(members[state]) for members in named)
+            and not bool(np.any(self.successor == state))
+        )
 
     @property
     def initial(self) -> int:

@@ -194,6 +194,12 @@ def read_query(
         options=options,
         position=property_.position,
     )
+    if structure.draws_start and query.kind not in (QueryKind.PLAIN, QueryKind.LONG_RUN):
+        raise query.error(
+            f"{CAPABILITIES[query.kind].subject} not supported where the first state is drawn",
+            property_.position,
+            "the draw would count as a step; ask with one initial state",
+        )
     if not isinstance(formula, ValueOperator):
         return query
     with query.source.complaints():
@@ -202,6 +208,8 @@ def read_query(
     objective = None
     if query.is_plain and not options.is_timed:
         objective = read_objective(formula, file, structure, options)
+        if structure.draws_start:
+            objective = objective.after_draw(structure.initial)
     return replace(
         query,
         plain_objective=objective,

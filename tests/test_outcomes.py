@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tightrope as tr
+from benchmark_script import run_benchmark
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, observe
@@ -232,3 +233,22 @@ def test_options_are_refused_where_they_mean_nothing() -> None:
     with pytest.raises(tr.InputError, match="outcomes"):
         tr.LearnOptions(outcomes="sometimes")
     assert SamplingDesign(SamplingKind.TRAJECTORIES, followed="uniform").to_json()["followed"] == "uniform"
+
+
+def test_outcomes_alone_have_all_of_delta_and_use_nothing_the_model_says_of_probabilities() -> None:
+    model = walk()
+    problem = tr.Problem(model, 'P=? [ F "goal" ]')
+    counts = simulated(model, 0.6, 800, seed=2)
+    result = tr.learn(problem, counts, delta=0.01, outcomes="only")
+    seen = observe(problem, counts, 0.01)
+    assert isinstance(seen, ObservedOutcomes) and result.interval == seen.interval
+    assert result.ledger.delta == result.ledger.of_outcomes == 0.01 and result.verdict.word.value == "proved"
+    assert [one.name for one in result.assumptions if one.name in ("episodes", "ends of episodes")]
+    with pytest.raises(tr.InputError, match="no outcomes to learn from alone"):
+        tr.learn(tr.Problem(model, 'S=? [ "goal" ]'), counts, outcomes="only")
+
+
+def test_the_benchmark_of_widths_and_coverage() -> None:
+    done = run_benchmark("outcome_widths.py", "--smoke")
+    assert done.returncode == 0, done.stdout
+    assert "the model is wrong: outcomes wrong" in done.stdout

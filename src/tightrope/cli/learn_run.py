@@ -63,6 +63,7 @@ from tightrope.io.results import (
     CertifiedFacts,
     Interval,
     LedgerFacts,
+    ObservedFacts,
     Outcome,
     ReadingFacts,
     ResultDocument,
@@ -209,6 +210,7 @@ class AverageAnswer(msgspec.Struct, kw_only=True, frozen=True):
     optimistic: float
     sets: str
     ledger: LedgerFacts
+    outcomes: ObservedFacts | None = None
     status: str
     notes: list[str]
     peak_memory: int
@@ -672,6 +674,7 @@ def average_answer(source: str, learned: LearnedAverage) -> AverageAnswer:
         optimistic=learned.optimistic,
         sets=learned.sets.kind.value,
         ledger=learned.ledger.record(),
+        outcomes=None if learned.outcomes is None else learned.outcomes.record(),
         status=CLOSE if learned.is_close else "limit",
         notes=list(learned.sets.notes),
         peak_memory=peak_memory(),

@@ -20,6 +20,7 @@ from tightrope.errors import CannotCertify, InputError
 from tightrope.io.results import Interval
 from tightrope.learning.learn import PlainQuestions
 from tightrope.learning.options import Decisions, LearnOptions
+from tightrope.learning.outcomes import Unobserved
 from tightrope.learning.pipeline import Pipeline, Prepared
 from tightrope.learning.products import support_is_open
 from tightrope.learning.result import rests_on
@@ -52,6 +53,7 @@ class LearnedAverage(Record):
     * `guarantee` is the end of it that the agent dislikes; `optimistic`: no policy does better.
     * `is_close`: the bounds are as close as was asked.
     * `contradiction`: words about an empty region, else None; tied sets were then used instead.
+    * `outcomes`: why episodes alone do not show the average.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=("0.1", "0.9"))
@@ -75,6 +77,7 @@ class LearnedAverage(Record):
     contradiction: str | None
     assumed: tuple[Assumed, ...]
     seconds: float = field(compare=False)
+    outcomes: Unobserved | None = None
 
     @property
     def ledger(self) -> ConfidenceBudget:
@@ -169,6 +172,7 @@ class LongRunAverages(PlainQuestions):
             prepared.contradiction,
             rests_on(prepared.sets.ledger, options, None),
             time.perf_counter() - begin,
+            chain.observation if isinstance(chain.observation, Unobserved) else None,
         )
 
 

@@ -124,7 +124,8 @@ class ObservedOutcomes(Record):
     @property
     def assumption(self) -> Assumed:
         """What is assumed of episodes beyond what every log must keep to."""
-        why = f"episodes are independent draws of {self.policy}, which is assumed and not tested"
+        fixed = "" if self.planned is None else ", their number was fixed in advance"
+        why = f"episodes are independent draws of {self.policy}{fixed}; this is assumed and not tested"
         return Assumed("episodes", Kept.STATED, why)
 
     def record(self) -> ObservedFacts:
@@ -414,13 +415,14 @@ def _forecasts(seen: Observation, chain: Pipeline, number: int) -> Iterator[floa
         spread = equations.spread(probability[model.expression])
         if spread is None or not math.isfinite(spread.variance):
             return
-        outcomes = seen.forecast(spread.value, spread.variance, number, chain.delta)
         cheap = coordinates.size <= MOST_VERTEX_DIMENSIONS and model.transitions <= CHEAP_TRANSITIONS
         if cheap and chain.evaluation is None and chain.options.sets is not SetsKind.COUPLED:
+            outcomes = seen.forecast(spread.value, spread.variance, number, chain.delta)
             total = np.zeros(model.transitions)
             total[spread.transition] = spread.count
             width = chain.forecast(total, number)
         else:
+            outcomes = 2.0 * math.sqrt(2.0 * math.log(2.0 / chain.delta) * spread.variance / number)
             slope = maximiser.functions.linear @ jacobian.reshape(-1, len(point))
             width = _formula(spread, probability, slope, model.expression, number, chain)
         if width > 0.0 and outcomes > 0.0:
@@ -454,19 +456,21 @@ def _formula(
     chain: Pipeline,
 ) -> float:
     """About the width over a likelihood region: at one parameter vector with coupled sets, else with the
-    probability of every transition at the end of its own interval."""
+    probability of every transition at the end of its own interval, which is no less. Where every distribution
+    is free the former has the deviation of outcomes, and pays for all parameters."""
     size, events = slope.shape[1], expression[spread.transition]
     met = np.bincount(events, spread.count, len(probability))
     possible = np.maximum(probability, 1e-12)
     information = (slope * (met / possible**2)[:, None]).T @ slope
     inverse = np.linalg.pinv(information, hermitian=True)
     level = 2.0 * (math.log(1.0 / chain.delta) + 1.15 * size + 1.5)
+    gradient = np.bincount(events, spread.leverage, len(probability)) @ slope
+    together = 2.0 * math.sqrt(max(level * float(gradient @ inverse @ gradient), 0.0) / number)
     if chain.options.sets is SetsKind.COUPLED:
-        gradient = np.bincount(events, spread.leverage, len(probability)) @ slope
-        return 2.0 * math.sqrt(max(level * float(gradient @ inverse @ gradient), 0.0) / number)
+        return together
     half = np.sqrt(np.maximum(level * np.einsum("ei,ij,ej->e", slope, inverse, slope), 0.0) / number)
     most = np.minimum(half, np.maximum(probability, 1.0 - probability))
-    return float(np.abs(spread.leverage) @ most[events])
+    return max(float(np.abs(spread.leverage) @ most[events]), together)
 
 
 def _product(lift: Any) -> Product:

@@ -54,7 +54,14 @@ from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.data.counts import Batches, Counts, batch_ends
 from tightrope.errors import CannotCertify, InputError, describe
 from tightrope.io.results import Binding, Interval, ModelFit
-from tightrope.learning.options import Decisions, LearnOptions, OutcomesUse, decide, decide_over_domain
+from tightrope.learning.options import (
+    OVER_THE_DOMAIN,
+    Decisions,
+    LearnOptions,
+    OutcomesUse,
+    decide,
+    decide_over_domain,
+)
 from tightrope.learning.outcomes import (
     Observation,
     ObservedOutcomes,
@@ -90,7 +97,7 @@ from tightrope.solver.equations.system import assume_support
 from tightrope.solver.iteration.host import LEAST_TRANSITIONS
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import Workspace, operator_of, solve
-from tightrope.statistics.confidence_budget import ConfidenceBudget
+from tightrope.statistics.confidence_budget import Assumption, ConfidenceBudget, assumed_of
 from tightrope.statistics.estimates import EventIntervals, check_delta, event_intervals
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.verdict import Worth
@@ -299,8 +306,11 @@ class Pipeline:
             {"outcomes": 0.0},
         )
         self.observation = seen
+        if options.outcomes is OutcomesUse.ONLY and isinstance(seen, Unobserved):
+            raise InputError(f"there are no outcomes to learn from alone: {seen.text}")
         if isinstance(seen, Observation):
-            self.of_outcomes = share(seen, self) * self.delta
+            alone = options.outcomes is OutcomesUse.ONLY
+            self.of_outcomes = self.delta if alone else share(seen, self) * self.delta
 
     def forecast(self, expected: FloatArray, episodes: int) -> float:
         """The width of the interval of the policy (of the chain, where none is given) if so many episodes
@@ -366,6 +376,8 @@ class Pipeline:
         """The result for these options, which may differ from the chain's in the kind of sets; `threads`
         are for its solves, if not those of the chain. Several threads may ask at a time.
         """
+        if options.outcomes is OutcomesUse.ONLY and self.counts is not None:
+            return self._outcomes_only(options)
         how = options if threads is None else replace(options, threads=threads)
         together = are_solved_together(self.model.structure, how.device, count_threads(how.threads))
         with Aside(self._weigh_fit, together and self.counts is not None) as fit:
@@ -379,6 +391,33 @@ class Pipeline:
                 with self._preparing:
                     solved = replace(solved, value=self.evaluation.evaluate(how))
             return self._lift(options, decisions, solved, time.perf_counter() - begin, fit)
+
+    def _outcomes_only(self, options: LearnOptions) -> LearningResult:
+        """What episodes returned with all of δ; the model says what is possible, over its whole domain."""
+        seconds: dict[str, float] = {}
+        seen = self._look(seconds)
+        if not isinstance(seen, ObservedOutcomes) or self.evaluation is not None:
+            why = "a policy with a memory is given" if isinstance(seen, ObservedOutcomes) else seen
+            raise InputError(f"there are no outcomes to learn from alone: {getattr(why, 'text', why)}")
+        kind = options.sets if options.sets in OVER_THE_DOMAIN else SetsKind.EXPRESSION
+        over = replace(options.without_outcomes, sets=kind, outcomes=OutcomesUse.AUTO)
+        result = Pipeline(self.problem, None, 0.0, options=over, policy=self.policy).result(over)
+        need = Assumption.ADAPTIVE_ANYTIME if seen.planned is None else Assumption.TRAJECTORIES
+        assumed = assumed_of(need, self._data.design, tied=False)
+        sets = replace(result.sets, ledger=replace(result.sets.ledger, assumption=need, assumptions=assumed))
+        about = result.value or result.robust
+        seen = replace(seen, total=self.delta, model=about.interval)
+        about = replace(about, interval=seen.interval)
+        return replace(
+            result,
+            sets=sets,
+            counts=self.counts,
+            options=options,
+            robust=about,
+            value=None if self.policy is None else about,
+            outcomes=seen,
+            seconds={**result.seconds, **seconds},
+        )
 
     def evaluate(self, options: LearnOptions) -> PolicyValue:
         """The certified interval of the given policy alone, over one kind of sets."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tightrope as tr
+from tightrope.cli.app import run
 from tightrope.data.episode_log import EpisodeLog, LogColumn
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -174,3 +177,43 @@ def test_one_unit_in_five_is_twice_as_bad() -> None:
     log = replace(log, columns={"machine": LogColumn(unit, tuple(f"m{one}" for one in range(20)))})
     result = examine(model, log, alpha=0.01, planned=True)
     assert result.alarm and result.findings[0].feature == "unit:machine"
+
+
+CHAIN = """dtmc
+const double p;
+const double q;
+module walk
+  s : [0..2] init 0;
+  [] s=0 -> p : (s'=0) + 1-p : (s'=1);
+  [] s=1 -> q : (s'=0) + 1-q : (s'=2);
+  [] s=2 -> 0.5 : (s'=0) + 0.5 : (s'=1);
+endmodule
+label "two" = s=2;
+"""
+
+
+@pytest.mark.parametrize("remembers", [False, True])
+def test_learn_and_watch_agree(
+    remembers: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log that remembers where it came from: every count is right, and both say that the model is wrong."""
+    monkeypatch.chdir(tmp_path)
+    Path("m.prism").write_text(CHAIN)
+    rng = np.random.default_rng(4)
+    path = [0, 0]
+    for u in rng.random(3000).tolist():
+        before, state = path[-2:]
+        back = 0.5 if not remembers else 0.8 if before == 2 else 0.35
+        path.append({0: (0, 1), 1: (0, 2), 2: (0, 1)}[state][0 if u < (back if state else 0.5) else 1])
+    rows = [f"1,{a},{b}" for a, b in itertools.pairwise(path[1:])]
+    Path("log.csv").write_text("\n".join(["episode,s,s'", *rows]) + "\n")
+    domain = ["--param", "p=0.05:0.95,q=0.05:0.95"]
+    about = ["m.prism", *domain, "--data", "log.csv", "--json"]
+    watched = run(["watch", *about])
+    seen = json.loads(capsys.readouterr().out.splitlines()[-1])
+    run(["learn", *about, "--prop", 'P=? [ F<=5 "two" ]'])
+    learned = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert seen["alarm"] is remembers and learned["fit"]["alarm"] is remembers
+    assert (watched == 1) is remembers
+    if remembers:
+        assert seen["suspects"][0]["kind"] == learned["fit"]["suspects"][0]["kind"] == "memory"

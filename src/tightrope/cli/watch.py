@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # late: `--help` needs nothing of it
     from tightrope.cli.sources import LoadedModel
     from tightrope.data.event_stream import LogEvents
     from tightrope.model.parametric_mdp import ParametricMDP
+    from tightrope.monitoring.examination import Examination
     from tightrope.monitoring.following import Following
     from tightrope.monitoring.monitor import Monitor
     from tightrope.monitoring.promise import Promise, PromiseWatch
@@ -158,7 +159,8 @@ def watch(request: WatchRequest) -> None:
     The evidence is an e-value: under the model, whatever its parameters are and whatever policy collects the
     data, it ever reaches 1/alpha with probability at most alpha, so it may be looked at as often as one
     likes. Against the model speak single distributions, choices that are said to be equal and are not,
-    parameters that have changed, and transitions that the model excludes.
+    parameters that have changed, and transitions that the model excludes. In a finished log the first rows
+    are examined as `learn` does it, for what outcomes depend on beside the choice, with a quarter of alpha.
 
     With --result the returns of episodes under the policy are held against the bound that was promised; the
     model and the returns then have half of alpha each.
@@ -189,7 +191,9 @@ def watch(request: WatchRequest) -> None:
             hint="declare what is not known as an undefined constant: const double p;",
         )
     promised = None if request.result is None else read_promise(request, request.result, loaded)
-    monitor = Monitor(model, alpha=request.alpha if promised is None else 0.5 * request.alpha)
+    if not 0.0 < request.alpha < 1.0:
+        raise InputError(f"`alpha` is {request.alpha:g}, but it is a probability between 0 and 1")
+    monitor = Monitor(model, alpha=(1.0 - ROWS) * request.alpha * (1.0 if promised is None else 0.5))
     returns = (
         None if promised is None else PromiseWatch(model.structure, promised.promise, 0.5 * request.alpha)
     )
@@ -203,6 +207,7 @@ def watch(request: WatchRequest) -> None:
     watching = _Watching(request, monitor, log, promised, returns)
     with _interruptible(), suppress(AlarmRaised):
         watching.run()
+    watching.examine()
     watching.report(final=True)
     watching.keep()
     if watching.alarm:
@@ -232,6 +237,12 @@ def describe(monitor: Monitor) -> str:
     if not monitor.events:
         return "no events were read, so nothing was tested"
     return f"no evidence against the model ({facts})"
+
+
+def describe_rows(rows: Examination) -> str:
+    """What the rows of a log say against a model."""
+    found = rows.findings[0].text.partition(";")[0]
+    return f"{found}, which the model excludes (e-value {power_text(rows.log_e_value)})"
 
 
 def returns_verdict(watched: PromiseWatch) -> str:
@@ -268,6 +279,9 @@ PAUSE = 0.5
 
 SHOWN = 5
 
+ROWS = 0.25
+"""The part of alpha that is for the rows of a finished log."""
+
 
 class AlarmRaised(Exception):
     """The first alarm, where the user wants to stop there."""
@@ -298,6 +312,7 @@ class _Watching:
         self.log = log
         self.promised = promised
         self.returns = returns
+        self.rows: Examination | None = None
         self.is_described = False
         self.shown, self.tabled, self.state = "", "", ""
         self.alarmed = self.alarm
@@ -307,12 +322,14 @@ class _Watching:
     @property
     def alarm(self) -> bool:
         """Whether there is one of the model or of the returns."""
-        return self.monitor.alarm or (self.returns is not None and self.returns.alarm)
+        others = self.returns, self.rows
+        return self.monitor.alarm or any(other is not None and other.alarm for other in others)
 
     @property
     def first_alarm(self) -> int | None:
         """The event of the first of them."""
-        result = [self.monitor.first_alarm, None if self.returns is None else self.returns.first_alarm]
+        tests = (self.monitor, self.returns, self.rows)
+        result = [None if test is None else test.first_alarm for test in tests]
         return min((event for event in result if event is not None), default=None)
 
     @property
@@ -329,6 +346,8 @@ class _Watching:
         if self.log.dropped:
             assumed.append(Assumed(COMPLETE, Kept.NO, describe_dropped(self.log)))
         result = self.monitor.judge(assumed)
+        if self.rows is not None and self.rows.alarm and result.is_proved:
+            result = Worth.of(result.assumptions, contradicted=describe_rows(self.rows))
         if self.returns is None or self.promised is None:
             return result
         if self.promised.nominal:
@@ -350,6 +369,19 @@ class _Watching:
             if self.log.take_new(self.take):
                 self.keep()
             time.sleep(PAUSE)
+
+    def examine(self) -> None:
+        """Look at the rows of a log that is finished."""
+        from tightrope.monitoring.examination import examine
+        from tightrope.monitoring.model_fit import EXAMINED, MOST_READ
+
+        monitor = self.monitor
+        if self.is_live or self.request.stop or not 0 < monitor.events <= MOST_READ:
+            return
+        log = self.log.rows(monitor.model)
+        if len(log):
+            alpha = monitor.alpha * ROWS / (1.0 - ROWS)
+            self.rows = examine(monitor.model, log.first(EXAMINED), alpha=alpha)
 
     def take(self, events: LogEvents) -> None:
         """Weigh a chunk; say so where a report is due or an alarm is new."""
@@ -400,6 +432,9 @@ class _Watching:
         self.monitor.look()
         monitor, returns = self.monitor, self.returns
         suspects = monitor.explain(SHOWN) if final or monitor.alarm else []
+        if self.rows is not None and self.rows.alarm and monitor.impossible is None:
+            suspects += [one.anomaly for one in self.rows.refuting]
+            suspects = sorted(suspects, key=lambda anomaly: -anomaly.log_evidence)[:SHOWN]
         if returns is not None and returns.alarm:
             suspects.append(returns.anomaly())
             suspects.sort(key=lambda anomaly: -anomaly.log_evidence)
@@ -409,6 +444,8 @@ class _Watching:
             return
         result = self.verdict
         words = f"{result.word.name}: {describe(monitor)}"
+        if self.rows is not None and self.rows.alarm and monitor.impossible is None:
+            words += f"\nALARM at row {self.rows.first_alarm:,}: {describe_rows(self.rows)}"
         words += "" if returns is None else f"\n{returns_verdict(returns)}"
         if words != self.shown:
             self.shown = words

@@ -202,7 +202,7 @@ def _of_tables(
         whole = _whole(replace(plan, counting=counting), model.hash(), options, progress)
     if not any(columns.is_counted for columns in plan.columns):
         in_time = whole.counts.design.order.holds
-        log = LazyLog(lambda: _rows_of(plan, model.hash(), options, in_time, strict=not plan.skip))
+        log = LazyLog(lambda: rows_of(plan, model.hash(), options, in_time, strict=not plan.skip))
         whole = replace(whole, counts=replace(whole.counts, log=log))
         whole = _with_added_rows(whole, model, options)
     if options.recent is None:
@@ -255,10 +255,10 @@ def read_log(data: Any, model: AnyModel, **words: Unpack[ReadWords]) -> EpisodeL
     if any(columns.is_counted for columns in plan.columns):
         raise InputError("a table of counts has no rows in time", Location(plan.tables[0].path))
     in_time = describe_design(plan, options).order.holds
-    return _rows_of(plan, model.hash(), options, in_time, strict=False)
+    return rows_of(plan, model.hash(), options, in_time, strict=False)
 
 
-def _rows_of(
+def rows_of(
     plan: ReadPlan, model_hash: str, options: LogReadOptions, in_time: bool, strict: bool
 ) -> EpisodeLog:
     """The rows of all segments of a log, one after the other."""

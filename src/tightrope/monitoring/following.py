@@ -30,10 +30,11 @@ from typing import Any
 from tightrope.data.columns import DONE, EPISODE, STEP, TERMINATED, TIME, TRUNCATED
 from tightrope.data.design import ENDS as EPISODE_ENDS
 from tightrope.data.design import ORDER
+from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.event_stream import LogEvents, Take, follow_events, follow_in_time
 from tightrope.data.read_options import LogReadOptions
 from tightrope.data.read_plan import ReadPlan
-from tightrope.data.reading import describe_design, plan_reading
+from tightrope.data.reading import describe_design, plan_reading, rows_of
 from tightrope.data.time_order import are_in_time
 from tightrope.errors import InputError, Location
 from tightrope.io.stored_arrays import DAMAGE, load_arrays, save_arrays
@@ -41,6 +42,7 @@ from tightrope.io.table.data_table import DataFormat, LogFile
 from tightrope.io.table.files import find_files
 from tightrope.io.table.opening import open_table, open_tables
 from tightrope.io.table.text import CsvTable
+from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import Structure
 from tightrope.monitoring.monitor import Monitor
 from tightrope.monitoring.promise import PromiseWatch
@@ -95,6 +97,12 @@ class Following:
             return
         for file in files:
             self._take_file(file, take)
+
+    def rows(self, model: ParametricMDP) -> EpisodeLog:
+        """The rows of a finished log, as learning has them."""
+        plan = self._plan(tuple(open_table(file) for file in find_files(self.places, self.options.format)))
+        in_time = describe_design(plan, self.options).order.holds
+        return rows_of(plan, model.hash(), self.options, in_time, strict=False)
 
     def _take_in_time(self, files: Sequence[LogFile], plan: ReadPlan, take: Take) -> None:
         """Files that interleave in time, or rows that are sorted by episode."""

@@ -279,6 +279,9 @@ class Problem:
         temporal = self.kind == "TEMPORAL"
         require(temporal == (node["automaton"] is not None), "an automaton is for temporal questions")
         require(self.kind != "AVERAGE" or not self.is_domain, "averages are about models that are known")
+        if self.data is not None and self.data.seen is not None:
+            plain = self.kind in ("UNTIL", "NEXT") and self.misfit is None
+            require(plain and self.choices == self.states, "episodes are those of a chain")
         self.free_only = temporal
         self.automaton = Automaton(node["automaton"], arrays, self.states) if temporal else None
 
@@ -1087,10 +1090,51 @@ class Data:
         require(self.intervals or self.shared_by == "events", f"{self.method} shares δ in one way only")
         self.stated = own.integers("stated", most=len(STATED) - 1) or []
         require(all(a < b for a, b in pairwise(self.stated)), "what is stated of the data does not rise")
+        self._read_episodes(own)
         unread = self.method in ("slab", "ellipsoid")
         require(
             not unread, f"certificates by the method {self.method} are not read by this checker", NOT_READ
         )
+
+    def _read_episodes(self, own: Node) -> None:
+        """What episodes came to: (method, number, successes, failures), at a part of δ of their own."""
+        seen, share = own.integers("seen", most=2**50), own.reals("seen_delta")
+        require((seen is None) == (share is None), "episodes and their part of δ go together")
+        self.seen: tuple[str, int, int, int] | None = None
+        self.share = Fraction(0)
+        if seen is None or share is None:
+            return
+        require(len(seen) == 4 and len(share) == 1 and seen[0] <= 1, "no episodes")
+        method, number, successes, failures = seen
+        self.share = Fraction(share[0])
+        require(self.share > 0 and self.share + self.delta < 1, "parts of δ that are none")
+        possible = successes + failures <= number and (self.episodes is None or number <= self.episodes)
+        require(possible, "more episodes than there are")
+        planned = self.design == "trajectories" and not self.anytime
+        require(method == 1 or planned, "a number of episodes that was not fixed in advance")
+        self.seen = ("beta-binomial" if method else "clopper-pearson", number, successes, failures)
+
+    def met(self, claim: Any, low: Number, high: Number, complement: bool) -> tuple[Number, Number] | None:
+        """What the model proves, met with what is claimed and episodes prove; None where both exclude each
+        other."""
+        if self.seen is None:
+            return low, high
+        method, number, successes, failures = self.seen
+        if complement:
+            successes, failures = failures, successes
+
+        def above(end: Any) -> bool:
+            return end <= 0 or (end < 1 and end_follows(method, successes, number, Fraction(end), self.share))
+
+        def below(end: Any) -> bool:
+            return end >= 1 or (
+                end > 0 and end_follows(method, failures, number, 1 - Fraction(end), self.share)
+            )
+
+        if (high < 1 and above(high)) or (low > 0 and below(low)):
+            return None
+        low = Fraction(claim.lower) if claim.lower > low and above(claim.lower) else low
+        return low, Fraction(claim.upper) if claim.upper < high and below(claim.upper) else high
 
     def counts(self, transitions: int) -> list[int]:
         result = [0] * transitions
@@ -2003,6 +2047,10 @@ def verify(path: str) -> list[str]:
         least, most = range_of(problem)
         require(least <= claim.lower and claim.upper <= most, "a claim outside of what is possible")
         low, high = max(low, least), min(high, most)
+        if problem.data is not None:
+            met = problem.data.met(claim, low, high, problem.complement)
+            require(met is not None, problem.learned.words if problem.learned else CROSSED, 1)
+            low, high = met or (low, high)
         crossed = any(a > b for a, b in zip(*(vector or () for vector in claim.vectors), strict=True))
         require(low <= high and not crossed, problem.learned.words if problem.learned else CROSSED, 1)
         require(claim.lower <= low and claim.upper >= high, f"{claim.name}: the claim is not proved", 1)
@@ -2032,7 +2080,9 @@ def words_of(problem: Problem) -> str:
         assumes.append("the automaton recognises the formula that is meant")
     sure = " for every instantiation" if problem.is_domain else ""
     if problem.data is not None:
-        sure = f" with confidence 1 - {float(problem.data.delta)!r}"
+        sure = f" with confidence 1 - {float(problem.data.delta + problem.data.share)!r}"
+        if problem.data.seen is not None:
+            assumes.append("the episodes are independent draws of the chain")
         likelihood = None if problem.learned is None else problem.learned.likelihood
         assumes += problem.data.assumes(likelihood is not None and likelihood.planned)
     return sure + ("" if not assumes else f", assuming: {'; '.join(assumes)}")

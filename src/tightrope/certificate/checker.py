@@ -164,6 +164,10 @@ def _prove(
         low, high = 1 - high, 1 - low
     least, most = (problem if learned is None else learned.priced(problem, False)).objective.range
     low, high = max(low, least), min(high, most)
+    if passed and problem.data is not None and problem.data.seen is not None:
+        from tightrope.certificate.statistics.episodes import improved
+
+        low, high = improved(problem, claim, low, high)
     if low > high and all(one.passed for one in checks):
         raise Contradiction(f"no value is left for the {claim.name}")
     last = _compare_claim(claim, low, high, least)

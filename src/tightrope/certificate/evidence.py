@@ -96,7 +96,8 @@ class Data:
     Batch b saw batch_transition[i] batch_count[i] times, batch_start[b] ≤ i < batch_start[b+1]. Methods that
     do not use the order have one batch. `anytime`: they were looked at while they came. `shared_by`: for
     intervals, whose δ is shared: events, g and 1 − g being one; outcomes, each g; or transitions, each with
-    its own counts. `stated`: what else is said of them, numbers of `STATED`.
+    its own counts. `stated`: what else is said of them, numbers of `STATED`. `seen`, with a part of δ beside
+    that of the counts: what episodes came to (`tightrope.certificate.statistics.episodes`).
     """
 
     delta: float = fields.share()
@@ -113,6 +114,8 @@ class Data:
     planned: int | None = fields.whole(optional=True)
     costs: Any = fields.part("statistics.costs.Costs", optional=True)
     stated: OffsetArray | None = fields.integers("statements", most=len(STATED) - 1, optional=True)
+    seen: OffsetArray | None = fields.integers("episodes", most=MOST_COUNTS, optional=True)
+    seen_delta: FloatArray | None = fields.reals("shares", optional=True)
 
     def trouble(self) -> str | None:
         if not is_offsets(self.batch_start, len(self.batch_transition), rising=False):
@@ -124,6 +127,11 @@ class Data:
             return f"there are more than {MOST_COUNTS} counts"
         if self.stated is not None and np.any(np.diff(self.stated) <= 0):
             return "what is stated of the data does not rise"
+        if self.seen is not None or self.seen_delta is not None:
+            from tightrope.certificate.statistics.episodes import trouble
+
+            if found := trouble(self):
+                return found
         plain = self.shared_by == "events" or self.has_intervals
         return None if plain else f"{self.method} shares its confidence in one way only"
 
@@ -131,6 +139,11 @@ class Data:
     def has_intervals(self) -> bool:
         """Whether the statement is one interval for each event, outcome or transition."""
         return METHODS[self.method].module == "intervals"
+
+    @property
+    def total_delta(self) -> float:
+        """Of counts and episodes together."""
+        return self.delta if self.seen_delta is None else self.delta + float(self.seen_delta[0])
 
     @property
     def batches(self) -> int:
@@ -177,6 +190,10 @@ class Data:
             listed.append(("policy", "stated", words))
         if self.costs is not None:
             listed.append(("costs", "stated", self.costs.words))
+        if self.seen is not None:
+            from tightrope.certificate.statistics.episodes import assumption
+
+            listed.append(assumption(self))
         return listed
 
 

@@ -196,6 +196,11 @@ class CertifiedProblem:
             earned is None or costs.transition.max(initial=0) >= self.graph.transitions
         ):
             return "costs of rewards without parameters, or of a transition that is not there"
+        if self.data is not None and self.data.seen is not None:
+            from tightrope.certificate.statistics.episodes import trouble_with
+
+            if found := trouble_with(self):
+                return found
         if self.data is not None and self.data.batch_transition.max(initial=-1) >= self.graph.transitions:
             return "a count of a transition that is not there"
         work = sum(bits_of(self.theta[i]) * e for m in monomials for i, e in m) if self.theta else 0

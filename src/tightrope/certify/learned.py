@@ -36,6 +36,7 @@ from tightrope.certificate.learned import Learned, ProjectedRegion
 from tightrope.certificate.nature import Boxes
 from tightrope.certificate.numbers import FLOAT64
 from tightrope.certificate.problem import Certificate, Claim, ValueHints
+from tightrope.certificate.statistics import episodes
 from tightrope.certificate.statistics.costs import Costs, reward_ends
 from tightrope.certificate.verdict import Contradiction
 from tightrope.certify.coupled import with_coupled_proofs
@@ -67,6 +68,7 @@ from tightrope.data.counts import Counts
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.options import LearnOptions
+from tightrope.learning.outcomes import ObservedOutcomes
 from tightrope.learning.pipeline import Pipeline, PolicySolver, learn_costs
 from tightrope.learning.result import LearningResult, PolicyValue
 from tightrope.logic.product_problem import ProductLift
@@ -188,6 +190,7 @@ def _certificate_of(
     initial = result.model.initial
     asked_for = draft.problem.objective
     claims, hints = zip(*(_claim(initial, name, value, asked_for) for name, value in values), strict=True)
+    claims = tuple(_met(one, draft.problem, result.seen) for one in claims)
     draft = with_region(draft, proof)
     words = {**(about or {}), **_stated(result)}
     draft = replace(draft, claims=claims, values=hints, about=to_words(words))
@@ -234,6 +237,8 @@ def _draft(
         problem = to_problem(result.problem.lift.base, question, data=data, assumed_support=support)
     if misfit := result.options.misfit:
         problem = replace(problem, misfit=np.full(problem.graph.choices, misfit))
+    elif question is None and data is not None and result.seen is not None:
+        problem = replace(problem, data=with_episodes(data, result.seen, problem))
     given = None if result.value is None else result.value.policy
     unknown = to_claim("given policy", problem.objective.range, given, problem.objective)
     claims = () if given is None else (unknown,)
@@ -445,6 +450,32 @@ def to_costs(counts: Counts, assumed: CostModel) -> Costs:
         upper=high,
         deviation=assumed.deviation,
     )
+
+
+def with_episodes(
+    data: evidence.Data, seen: ObservedOutcomes, problem: certified.CertifiedProblem
+) -> evidence.Data:
+    """The data with what episodes came to, where certificates cover that: frequencies of a chain."""
+    is_chain = problem.graph.choices == problem.graph.states
+    if seen.successes is None or seen.failures is None or not is_chain or problem.misfit is not None:
+        return data
+    numbers = [episodes.METHODS.index(seen.method), seen.episodes, seen.successes, seen.failures]
+    return replace(data, seen=np.array(numbers, dtype=np.int64), seen_delta=np.array([seen.delta]))
+
+
+def _met(claim: Claim, problem: certified.CertifiedProblem, seen: ObservedOutcomes | None) -> Claim:
+    """A claim met with what episodes prove, as far as the checker confirms it."""
+    if seen is None or problem.data is None or problem.data.seen is None:
+        return claim
+    for slack in (0.0, 1e-15, 1e-12, 1e-9):
+        lower = max(claim.lower, seen.interval.lower * (1 - slack))
+        upper = min(claim.upper, 1 - (1 - seen.interval.upper) * (1 - slack))
+        if lower > upper:
+            raise Contradiction("the values of the model and those of episodes exclude each other")
+        wanted = replace(claim, lower=lower, upper=upper)
+        if episodes.improved(problem, wanted, claim.lower, claim.upper) == (lower, upper):
+            return wanted
+    return claim
 
 
 def data_of(result: LearningResult, counts: Counts) -> evidence.Data | None:

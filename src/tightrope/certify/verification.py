@@ -31,6 +31,7 @@ from tightrope.verdict import Assumed, Kept, Worth
 if TYPE_CHECKING:
     from tightrope.certify.problem import Asked
     from tightrope.data.counts import Counts
+    from tightrope.learning.outcomes import ObservedOutcomes
     from tightrope.model.continuous import CTMC
     from tightrope.model.mdp import MDP, IntervalMDP
     from tightrope.model.objective import Objective
@@ -181,7 +182,7 @@ def headline(verdict: Verdict, certificate: Certificate) -> str:
     if verdict.nominal:
         why = next(words for _, status, words in verdict.assumptions if status not in ("yes", "stated"))
         return f"NOMINAL: {statement}, which is not guaranteed: {why.removeprefix('NOMINAL: ')}"
-    sure = "" if data is None else f" with confidence {confidence_text(data.delta)}"
+    sure = "" if data is None else f" with confidence {confidence_text(data.total_delta)}"
     tied = [name for name, is_tied in verdict.bound.items() if is_tied]
     listed = " and ".join([", ".join(tied[:-1]), tied[-1]] if len(tied) > 1 else tied)
     of = f", of your {listed}" if tied else ", of what is written in the file"
@@ -286,13 +287,13 @@ def _compare(certificate: Certificate, own: Own) -> Iterator[tuple[str, str | No
         differs = first_difference(problem.objective, theirs.objective) or first_difference(problem, other)
         yield "property", _differs("another property", differs)
     if own.counts is not None:
-        yield "data", _data_difference(problem, own.counts)
+        yield "data", _data_difference(problem, own, own.counts)
     if own.policy is not None:
         yield "policy", _policy_difference(certificate, own.policy)
 
 
-def _data_difference(problem: CertifiedProblem, counts: Counts) -> str | None:
-    from tightrope.certify.learned import to_data
+def _data_difference(problem: CertifiedProblem, own: Own, counts: Counts) -> str | None:
+    from tightrope.certify.learned import to_data, with_episodes
     from tightrope.statistics.costs import CostModel
 
     statement = problem.data
@@ -308,7 +309,24 @@ def _data_difference(problem: CertifiedProblem, counts: Counts) -> str | None:
         except InputError as contradiction:
             return f"other data: {contradiction.message}"
     rebuilt = to_data(counts, statement.delta, statement.method, statement.shared_by, assumed)
+    if statement.seen is not None and statement.seen_delta is not None:
+        found = _scored(problem, own, counts, float(statement.seen_delta[0]))
+        if isinstance(found, str):
+            return found
+        rebuilt = with_episodes(rebuilt, found, problem)
     return _differs("other data", first_difference(statement, rebuilt))
+
+
+def _scored(problem: CertifiedProblem, own: Own, counts: Counts, delta: float) -> ObservedOutcomes | str:
+    """What the user's own episodes come to, counted again, or why they do not."""
+    from tightrope.learning.outcomes import Unobserved, observe
+    from tightrope.model.objective import Objective
+    from tightrope.problem import Problem
+
+    if not isinstance(own.objective, Objective):
+        return "what episodes came to, which is counted by the property: give yours as well"
+    seen = observe(Problem(own.model, own.objective), counts, delta)
+    return f"episodes of other data: {seen.reason}" if isinstance(seen, Unobserved) else seen
 
 
 def _claims_of(certificate: Certificate, policy: Policy) -> list[str]:

@@ -221,7 +221,7 @@ def _answer(
         upper=first.upper,
         kind=verdict.kind,
         policies=values,
-        delta=UNSET if data is None else data.delta,
+        delta=UNSET if data is None else data.total_delta,
         method=UNSET if data is None else data.method,
         sets=sets_of(loaded.certificate),
         digest=loaded.digest,
@@ -275,7 +275,7 @@ def _print(path: Path, verdict: Verdict, loaded: LoadedCertificate, proved: Prov
     title = "; ".join(f"{name} in {interval_text(low, high)}" for name, (low, high) in verdict.values.items())
     data = loaded.certificate.problem.data
     if data is not None and sure:
-        title += f" with confidence {confidence_text(data.delta)}"
+        title += f" with confidence {confidence_text(data.total_delta)}"
     if not sure:
         title = f"{'NOMINAL' if verdict.valid else 'NOT PROVED'}: {title}"
     rows = [(one.name, "holds" if one.passed else "FAILS", one.detail) for one in verdict.checks]

@@ -190,7 +190,7 @@ def assumption_chain(result: LearningResult, unit: str | None = None) -> Assumpt
 
     Per unit: the least of the units' guarantees, each at its share of δ. It is about the units in the log.
     """
-    counts, delta = result.counts, result.ledger.delta
+    counts, delta = result.counts, result.sets.ledger.delta
     if counts is None:
         raise InputError("over a domain nothing is learned, and no assumption about it is weaker")
     refuted = refuted_rungs(result.model, counts, result.fit)
@@ -200,7 +200,7 @@ def assumption_chain(result: LearningResult, unit: str | None = None) -> Assumpt
     of_region = result.decisions.sets.has_region
     found: list[tuple[str, Interval]] = []
     if of_region and result.contradiction is None:
-        found.append(("expression", result.robust.interval))
+        found.append(("expression", result.model_interval))
     for kind in kinds:
         if result.options.cost_model is None:
             found.append((kind.value, _robust(result, counts, delta, kind)))
@@ -225,7 +225,7 @@ def _per_unit(result: LearningResult, counts: Counts, unit: str) -> Interval:
     units = np.unique(of_episode[of_episode >= 0]).tolist()
     if not 1 <= len(units) <= MOST_UNITS:
         raise InputError(f"{len(units)} units: between 1 and {MOST_UNITS} are learned about one by one")
-    share, design = result.ledger.delta / len(units), replace(counts.design, planned=None)
+    share, design = result.sets.ledger.delta / len(units), replace(counts.design, planned=None)
     parts = [log.subset(of_episode == one).counts(result.model, design) for one in units]
     intervals = [_robust(result, part, share, SetsKind.UNTIED) for part in parts]
     return Interval(min(one.lower for one in intervals), max(one.upper for one in intervals))

@@ -305,6 +305,8 @@ class Pipeline:
             lambda: plan_observation(about, counts, own, options.behaviour, options.return_range, given),
             {"outcomes": 0.0},
         )
+        if options.misfit:  # the log is not of the process that is asked about
+            seen = Unobserved("episodes are those of the process without a misfit")
         self.observation = seen
         if options.outcomes is OutcomesUse.ONLY and isinstance(seen, Unobserved):
             raise InputError(f"there are no outcomes to learn from alone: {seen.text}")

@@ -141,11 +141,11 @@ class Intervals:
             part = rows[first]
             spend("intervals from counts", 20 * len(part), 500)
             cases = zip(successes[part].tolist(), trials[part].tolist(), end[part].tolist(), strict=True)
-            holds = [self._holds(k, size, p, upward) for k, size, p in cases]
+            holds = [self.holds(k, size, p, upward) for k, size, p in cases]
             wrong[rows] |= ~np.array(holds, dtype=np.bool_)[inverse.reshape(-1)]
         return wrong
 
-    def _holds(self, k: int, size: int, end: float, upward: bool) -> bool:
+    def holds(self, k: int, size: int, end: float | Fraction, upward: bool) -> bool:
         """The condition at an end that is neither 0 nor 1: of p = a/b as a lower end."""
         a, b = end.as_integer_ratio()
         if upward:

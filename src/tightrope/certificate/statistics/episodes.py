@@ -1,0 +1,78 @@
+"""What the episodes of a chain came to, beside what the model says: both hold together at δ₁ + δ₂.
+
+A chain has one policy, so that its episodes carry the value: of n that begin in the initial state and are
+independent, at least k reached what is asked for and at least f cannot any more. The probability of that,
+before a complement is taken, lies above every p with P(Bin(n, p) ≥ k) ≤ δ₂/2 and below every p with
+P(Bin(n, p) ≤ n − f) ≤ δ₂/2 (Clopper and Pearson; n fixed in advance), or above and below those that the
+beta-binomial mixture excludes at 1/δ₂, at all n together (`tightrope.certificate.statistics.intervals`): an
+episode that is not decided counts against either end. With probability at least 1 − δ₁ − δ₂ that and all that
+rests on the counts of transitions hold together, whatever the two have to do with each other.
+
+No end of an interval is in a file: where a claim goes beyond what the model proves, its end is asked for
+here. Where the two parts exclude each other, no value is left: the data contradict the model.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from tightrope.certificate.statistics.intervals import Intervals
+from tightrope.certificate.verdict import Assumption, Contradiction
+
+if TYPE_CHECKING:
+    from tightrope.certificate.evidence import Data
+    from tightrope.certificate.problem import CertifiedProblem, Claim
+
+METHODS = ("clopper-pearson", "beta-binomial")
+
+
+def trouble(data: Data) -> str | None:
+    """Why what is said of episodes cannot be."""
+    if data.seen is None or data.seen_delta is None or (len(data.seen), len(data.seen_delta)) != (4, 1):
+        return "episodes are a method, their number, successes and failures, with a part of δ"
+    method, episodes, successes, failures = data.seen.tolist()
+    known = episodes if data.episodes is None else data.episodes
+    if method >= len(METHODS) or successes + failures > episodes or episodes > known:
+        return "more episodes, or more that are decided, than there are"
+    share = Fraction(data.seen_delta[0])
+    if share <= 0 or Fraction(data.delta) + share >= 1:
+        return "the parts of δ are no parts of a probability"
+    planned = data.design == "trajectories" and not data.anytime
+    return None if method or planned else "a number of episodes that was not fixed in advance"
+
+
+def trouble_with(problem: CertifiedProblem) -> str | None:
+    """Why episodes say nothing of what is asked."""
+    graph, objective = problem.graph, problem.objective
+    if graph.choices != graph.states or problem.misfit is not None:
+        return "episodes are those of a chain, and of the process that the model is of"
+    return None if objective.kind in ("UNTIL", "NEXT") else "episodes are counted for a probability"
+
+
+def assumption(data: Data) -> Assumption:
+    assert data.seen is not None
+    fixed = ", and their number was fixed in advance" if data.seen[0] == 0 else ""
+    words = f"{data.seen[1]} episodes from the initial state are independent draws of the chain{fixed}"
+    return "episodes", "stated", words
+
+
+def improved(problem: CertifiedProblem, claim: Claim, low: Any, high: Any) -> tuple[Any, Any]:
+    """What the model proves of a value, met with what is claimed and the episodes prove."""
+    data = problem.data
+    assert data is not None and data.seen is not None and data.seen_delta is not None
+    method, episodes, successes, failures = data.seen.tolist()
+    if problem.objective.complement:
+        successes, failures = failures, successes
+    intervals = Intervals(METHODS[method], Fraction(data.seen_delta[0]))
+
+    def above(end: Any) -> bool:
+        return end <= 0 or (end < 1 and intervals.holds(successes, episodes, Fraction(end), False))
+
+    def below(end: Any) -> bool:
+        return end >= 1 or (end > 0 and intervals.holds(episodes - failures, episodes, Fraction(end), True))
+
+    if (high < 1 and above(high)) or (low > 0 and below(low)):
+        raise Contradiction(f"the value of the {claim.name} is not that of {episodes} episodes")
+    low = Fraction(claim.lower) if claim.lower > low and above(claim.lower) else low
+    return low, Fraction(claim.upper) if claim.upper < high and below(claim.upper) else high

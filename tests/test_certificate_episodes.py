@@ -1,0 +1,199 @@
+"""Certificates of what episodes came to, beside the model: honest ones, and what a forger would try."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tightrope as tr
+from adversary.archive import Forgery
+from adversary.second import second_verdict
+from tightrope.certificate.checker import check
+from tightrope.certificate.problem import Certificate
+from tightrope.certify.certificate_file import as_file
+from tightrope.certify.learned import certificate_of
+from tightrope.data.counts import Counts
+
+REACH, AVOID, SOON = 'P=? [ F "goal" ]', 'P=? [ G !"goal" ]', 'P=? [ F<=3 "goal" ]'
+
+
+def chain() -> tr.ParametricMDP:
+    parameters = tr.Parameters.box(p=(0.05, 0.95))
+    (p,) = parameters.symbols()
+    rows = [
+        (0, "a", {1: p, 2: 1 - p}),
+        (1, "a", {3: p, 0: 1 - p}),
+        (2, "", {2: 1}),
+        (3, "", {3: 1}),
+    ]
+    return tr.build_from_rows(rows, parameters, labels={"goal": [3]})
+
+
+def planned(number: int = 400) -> Counts:
+    model = chain()
+    simulator = tr.Simulator(model.instantiate({"p": 0.6}), model_hash=model.hash())
+    return simulator.episodes(number, seed=2)
+
+
+def unplanned() -> list[list[tuple[int, str, int]]]:
+    rng, episodes = np.random.default_rng(0), []
+    for _ in range(400):
+        state, steps = 0, []
+        while state in (0, 1):
+            to = {0: (1, 2), 1: (3, 0)}[state][0 if rng.random() < 0.6 else 1]
+            steps.append((state, "a", to))
+            state = to
+        episodes.append(steps)
+    return episodes
+
+
+def honest(property: str = REACH, data: Any = None) -> Certificate:
+    result = tr.learn(chain().problem(property), planned() if data is None else data, delta=0.01)
+    return certificate_of(result)
+
+
+def forged(certificate: Certificate, **fields: Any) -> Certificate:
+    """With other fields of the data."""
+    data = replace(certificate.problem.data, **fields)
+    return replace(certificate, problem=replace(certificate.problem, data=data))
+
+
+def claiming(certificate: Certificate, lower: float, upper: float) -> Certificate:
+    return replace(certificate, claims=(replace(certificate.claims[0], lower=lower, upper=upper),))
+
+
+def both(certificate: Certificate, tmp_path: Path) -> tuple[bool, bool]:
+    """Whether the checker and the second one find a certificate valid."""
+    file = tmp_path / "a.cert"
+    as_file(certificate).save(file)
+    return check(certificate).valid, second_verdict(file) == 0
+
+
+@pytest.mark.parametrize("property", [REACH, AVOID, SOON])
+@pytest.mark.parametrize("is_planned", [True, False])
+def test_honest(property: str, is_planned: bool, tmp_path: Path) -> None:
+    """The certificate proves the intersection, of the user's own log, at δ₁ + δ₂."""
+    data: Any = planned() if is_planned else unplanned()
+    model = chain()
+    result = tr.learn(model.problem(property), data, delta=0.01)
+    file = tmp_path / "chain.cert"
+    tr.certify(result, file)
+    verdict = tr.verify(file, model=model, property=property, data=data)
+    assert verdict.word == "proved" and verdict.not_tied == ("policy",)
+    lower, upper = verdict.values["robust policy"]
+    assert lower == pytest.approx(result.interval.lower, abs=1e-9)
+    assert upper == pytest.approx(result.interval.upper, abs=1e-9)
+    assert ("fixed in advance" in verdict.assumes[-1]) == is_planned
+    assert tr.verify(file, exact=True).word == "proved" and second_verdict(file) == 0
+    statement = certificate_of(result).problem.data
+    assert statement.total_delta == pytest.approx(0.01) and statement.delta < 0.01
+    with pytest.raises(tr.CannotCertify, match="give yours as well"):
+        tr.verify(file, model=model, data=data)
+
+
+def test_without_episodes_nothing_is_said_of_them() -> None:
+    result = tr.learn(chain().problem(REACH), planned(), delta=0.01, outcomes="none")
+    data = certificate_of(result).problem.data
+    assert data.seen is None and data.seen_delta is None and data.delta == 0.01
+
+
+def test_claims_narrower_than_both_parts_are_refused(tmp_path: Path) -> None:
+    certificate = honest()
+    lower, upper = certificate.claims[0].lower, certificate.claims[0].upper
+    assert both(certificate, tmp_path) == (True, True)
+    assert both(claiming(certificate, lower + 1e-6, upper), tmp_path) == (False, False)
+    assert both(claiming(certificate, lower, upper - 1e-6), tmp_path) == (False, False)
+    assert both(claiming(certificate, lower - 1e-6, upper + 1e-6), tmp_path) == (True, True)
+
+
+def test_episodes_that_are_dropped_or_swapped_prove_less(tmp_path: Path) -> None:
+    certificate = honest()
+    method, number, successes, failures = certificate.problem.data.seen.tolist()
+    assert both(forged(certificate, seen=None, seen_delta=None), tmp_path) == (False, False)
+    swapped = forged(certificate, seen=np.array([method, number, failures, successes]))
+    assert both(swapped, tmp_path) == (False, False)
+    undecided = forged(certificate, seen=np.array([method, number, successes - 40, failures - 40]))
+    assert both(undecided, tmp_path) == (False, False)
+    smaller = forged(certificate, seen_delta=certificate.problem.data.seen_delta / 100)
+    assert both(smaller, tmp_path) == (False, False)
+
+
+def test_episodes_that_the_model_excludes_contradict_it(tmp_path: Path) -> None:
+    certificate = honest()
+    method, number, *_ = certificate.problem.data.seen.tolist()
+    for successes in (0, number):
+        wrong = forged(certificate, seen=np.array([method, number, successes, number - successes]))
+        for lower, upper in ((0.0, 1.0), (0.4, 0.5)):
+            assert check(claiming(wrong, lower, upper)).word == "contradicted"
+            assert both(claiming(wrong, lower, upper), tmp_path) == (False, False)
+
+
+def test_what_cannot_be_is_no_certificate(tmp_path: Path) -> None:
+    certificate = honest()
+    data = certificate.problem.data
+    method, number, successes, failures = data.seen.tolist()
+    assert method == 0
+    cases: list[dict[str, Any]] = [
+        {"seen": np.array([0, number, successes + 1, failures])},
+        {"seen": np.array([0, number, -1, failures])},
+        {"seen": np.array([2, number, successes, failures])},
+        {"seen": np.array([0, number, successes])},
+        {"seen": np.array([0, number + 1, successes + 1, failures])},
+        {"seen": None},
+        {"seen_delta": None},
+        {"seen_delta": np.array([0.0])},
+        {"seen_delta": np.array([-0.001])},
+        {"seen_delta": np.array([0.9995])},
+        {"seen_delta": np.array([0.001, 0.001])},
+        {"anytime": True},
+        {"design": "adaptive"},
+    ]
+    for case in cases:
+        with pytest.raises(tr.InputError, match="this is no certificate"):
+            check(forged(certificate, **case))
+        as_file(certificate).save(tmp_path / "a.cert")
+        forgery = Forgery.of(tmp_path / "a.cert")
+        for name, value in case.items():
+            if value is None:
+                forgery.drop(f"problem.data.{name}")
+            else:
+                forgery[f"problem.data.{name}"] = value
+        assert second_verdict(forgery.save(tmp_path / "b.cert")) != 0
+    sizes = np.full(certificate.problem.graph.choices, 0.02)
+    with pytest.raises(tr.InputError, match="of a chain"):
+        check(replace(certificate, problem=replace(certificate.problem, misfit=sizes)))
+
+
+def test_a_process_with_choices_has_no_episodes_of_its_own() -> None:
+    """Episodes of a policy are not those of the best one."""
+    parameters = tr.Parameters.box(p=(0, 1))
+    (p,) = parameters.symbols()
+    rows = [(0, "a", {1: p, 2: 1 - p}), (0, "b", {2: 1}), (1, "", {1: 1}), (2, "", {2: 1})]
+    model = tr.build_from_rows(rows, parameters, labels={"goal": [1]})
+    data = [[(0, "a", 1)]] * 80 + [[(0, "a", 2)]] * 20
+    certificate = certificate_of(tr.learn(model.problem('Pmax=? [ F "goal" ]'), data, delta=0.01))
+    assert check(certificate).valid and certificate.problem.data.seen is None
+    with pytest.raises(tr.InputError, match="of a chain"):
+        check(forged(certificate, seen=np.array([1, 100, 80, 20]), seen_delta=np.array([0.01])))
+
+
+def test_other_episodes_than_those_of_the_log(tmp_path: Path) -> None:
+    """A forger who counts better than the log does is found by `data`, which counts again."""
+    data, model = planned(), chain()
+    certificate = honest(data=data)
+    method, number, successes, failures = certificate.problem.data.seen.tolist()
+    better = forged(certificate, seen=np.array([method, number, successes + 2, failures - 2]))
+    better = claiming(better, 0.0, 1.0)
+    assert check(better).valid  # it is about what is written in it
+    file = tmp_path / "better.cert"
+    as_file(better).save(file)
+    with pytest.raises(tr.CannotCertify, match="'seen' differs"):
+        tr.verify(file, model=model, property=REACH, data=data)
+    other = forged(certificate, seen=np.array([1, number, successes, failures]))
+    as_file(claiming(other, 0.0, 1.0)).save(file)
+    with pytest.raises(tr.CannotCertify, match="'seen' differs"):
+        tr.verify(file, model=model, property=REACH, data=data)

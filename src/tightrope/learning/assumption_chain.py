@@ -200,7 +200,7 @@ def assumption_chain(result: LearningResult, unit: str | None = None) -> Assumpt
     of_region = result.decisions.sets.has_region
     found: list[tuple[str, Interval]] = []
     if of_region and result.contradiction is None:
-        found.append(("expression", result.model_interval))
+        found.append(("expression", result.by_model))
     for kind in kinds:
         if result.options.cost_model is None:
             found.append((kind.value, _robust(result, counts, delta, kind)))

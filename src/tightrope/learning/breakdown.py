@@ -90,8 +90,8 @@ def breakdown(
     """
     sets = result.sets.narrow or result.sets
     touched = _touched(result.model, rows)
-    maximises, interval = result.problem.maximises, result.model_interval
-    guarantee = interval.lower if maximises else interval.upper
+    maximises, by_model = result.problem.maximises, result.by_model
+    guarantee = by_model.lower if maximises else by_model.upper
     if not math.isfinite(guarantee):
         raise InputError("there is no guarantee that could break down: it is infinite")
     worst = _WorstValue(result)

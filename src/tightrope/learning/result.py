@@ -428,13 +428,6 @@ class LearningResult(Result):
             return self.robust.interval
         return seen.model
 
-    @property
-    def model_interval(self) -> Interval:
-        """The robust policy's interval by the model alone, without what episodes returned."""
-        if self.seen is None or self.seen.model is None or not self.problem.base.structure.is_chain:
-            return self.robust.interval
-        return self.seen.model
-
     def _judge(self) -> Worth:
         refuted = self.contradiction or self.refuted_costs or excluded_in(self.counts)
         if refuted is None and self.seen is not None:

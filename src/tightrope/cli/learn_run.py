@@ -172,6 +172,7 @@ class RateAnswer(msgspec.Struct, kw_only=True, frozen=True):
     widths: WidthFacts | None
     rates: list[RateFacts]
     findings: list[RateFinding]
+    outcomes: ObservedFacts | None
     ledger: LedgerFacts
     status: str
     notes: list[str]
@@ -731,6 +732,7 @@ def rate_answer(loaded: LoadedModel | TimedModel, result: RateResult) -> RateAns
             RateFinding(one.text, one.feature, math.exp(min(one.log_e_value, 700.0)))
             for one in (() if result.fit is None else result.fit.findings)
         ],
+        outcomes=None if result.outcomes is None else result.outcomes.record(),
         ledger=result.ledger.record(),
         status="empty" if result.value is None else "limit" if result.value.missed else CLOSE,
         notes=[*([] if result.value is None else result.value.notes), f"constant rates {result.fit_text}"],
@@ -764,6 +766,8 @@ def _print_rates(answer: RateAnswer) -> None:
         facts.append(("value", answer.why))
     else:
         facts.append(("value", interval_text(answer.value.lower, answer.value.upper, 6)))
+    if answer.outcomes is not None:
+        facts.append(("outcomes", answer.outcomes.text))
     facts += [("ledger", line) for line in answer.ledger.lines]
     facts += [("note", note) for note in answer.notes]
     spent = ", ".join(f"{seconds:.3g} {phase}" for phase, seconds in answer.seconds.items())

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
@@ -22,10 +22,12 @@ import numpy as np
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.exposure import Exposure, read_exposure
 from tightrope.errors import InputError, check_number
-from tightrope.io.results import power_text
-from tightrope.learning.options import LearnOptions
+from tightrope.io.results import Interval, power_text
+from tightrope.learning.options import LearnOptions, OutcomesUse
+from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, meet
 from tightrope.learning.pipeline import Progress
 from tightrope.learning.result import rests_on
+from tightrope.learning.timed_outcomes import SHARE, observe_times, timed_reach
 from tightrope.logic.timed import RateBounds, bound_over_rates, value_operator
 from tightrope.model.continuous import IntervalCTMC, ParametricCTMC
 from tightrope.model.policy import PolicyGiven
@@ -80,6 +82,8 @@ class RateResult(Record):
     seconds: Mapping[str, float] = field(compare=False)
     fit: Examination | None = field(default=None, repr=False)
     """Whether the log bears out that rates are constant (`tightrope.monitoring.rate_fit`)."""
+    outcomes: ObservedOutcomes | Unobserved | None = field(default=None, repr=False)
+    """The same probability in the episodes alone (`timed_outcomes`); `value` is within both parts."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seconds", MappingProxyType(dict(self.seconds)))
@@ -90,6 +94,11 @@ class RateResult(Record):
         assumed = rests_on(self.ledger, LearnOptions(), None)
         if self.value is None:
             return Worth.of(assumed, contradicted=EMPTY)
+        seen = self.outcomes
+        if isinstance(seen, ObservedOutcomes):
+            assumed = (*assumed, seen.assumption)
+            if seen.contradiction is not None:
+                return Worth.of(assumed, contradicted=seen.contradiction)
         if self.fit is not None and self.fit.alarm:
             return Worth.of(assumed, contradicted=f"a rate is not constant: {self.fit.findings[0].text}")
         return Worth.of(assumed, limit="; ".join(self.value.missed) or None)
@@ -115,6 +124,7 @@ class RateResult(Record):
             ("asked", self.question),
             ("verdict", self.headline()),
             *([] if self.fit is None else [("constant rates", self.fit_text)]),
+            *([] if self.outcomes is None else [("outcomes", self.outcomes.text)]),
             *rates,
             *(("ledger", line) for line in self.ledger.lines),
         ]
@@ -157,12 +167,24 @@ class RateChain:
         """Statistics → region → interval chain → bounds."""
         model, query, begin = self.problem.model, self.problem.query, time.perf_counter()
         assert isinstance(model, ParametricCTMC)
-        events, region, ledger = _estimate(model, self.exposure, self.delta, self.kind)
+        used = options.outcomes is not OutcomesUse.NONE
+        reach = timed_reach(query) if used else Unobserved("left out, as was asked")
+        share = 0.0 if isinstance(reach, Unobserved) or self.exposure.pieces is None else SHARE
+        events, region, ledger = _estimate(model, self.exposure, self.delta * (1.0 - share), self.kind)
+        if share:
+            ledger = replace(ledger, delta=self.delta, of_outcomes=self.delta * share)
         learned = time.perf_counter()
         fit = examine_rates(model, self.exposure, alpha=ALPHA)
         tested = time.perf_counter()
         chain = None if region.is_empty else interval_chain(model, events, region)
         value = None if chain is None else bound_over_rates(chain, query, SolveOptions(options.precision))
+        seen: ObservedOutcomes | Unobserved | None = reach if isinstance(reach, Unobserved) else None
+        if not isinstance(reach, Unobserved):
+            seen = observe_times(reach, self.exposure, model.structure, self.delta * SHARE)
+        if isinstance(seen, ObservedOutcomes) and value is not None:
+            seen = replace(seen, total=self.delta)
+            both, seen = meet(Interval(value.lower, value.upper), seen, query.text)
+            value = replace(value, lower=both.lower, upper=both.upper)
         seconds = {
             "read": self.reading,
             "statistics": learned - begin,
@@ -170,7 +192,7 @@ class RateChain:
             "solve": time.perf_counter() - tested,
         }
         about = (query.text, model, self.exposure, events, region, chain, value, ledger)
-        return RateResult(*about, seconds, fit)
+        return RateResult(*about, seconds, fit, seen)
 
 
 class UnknownRates:
@@ -204,10 +226,15 @@ class UnknownRates:
         check_number("delta", delta, 0, 1)
         given = [*part, *(["policy"] if policy is not None else []), *options.words]
         for name in given:
-            if name not in ("region", "precision", "seconds", "threads"):
+            if name not in ("region", "precision", "seconds", "threads", "outcomes"):
                 raise InputError(
                     f"`{name}` does not go with chains in continuous time", hint=f"leave `{name}` out"
                 )
+        if options.outcomes is OutcomesUse.ONLY:
+            raise InputError(
+                "chains in continuous time are learned about by their rates, with outcomes beside them",
+                hint="leave `outcomes` out, or say 'none'",
+            )
         model, begin = problem.model, time.perf_counter()
         assert isinstance(model, ParametricCTMC)
         kind = region_of_rates_kind(options.region, model)

@@ -220,7 +220,7 @@ class AverageAnswer(msgspec.Struct, kw_only=True, frozen=True):
 
 NOT_TIMED = """
     interval intersect policy certificate export discount terminal_reward assume_support misfit breakdown
-    breakdown_of threshold coupled_gap cost_range cost_sd at outcomes behaviour return_range
+    breakdown_of threshold coupled_gap cost_range cost_sd at behaviour return_range
 """
 NOT_TIMED_LOG = "design planned_episodes since window chosen_at skip_invalid order gaps"
 """Options that do not go with chains in continuous time."""
@@ -617,7 +617,7 @@ def learn_value(request: LearnRequest, timed: bool) -> None:
     if timed:
         from tightrope.data.exposure import exposure_of
 
-        words = {name: words[name] for name in ("region", "precision") if name in words}
+        words = {name: words[name] for name in ("region", "precision", "outcomes") if name in words}
         data: Any = exposure_of(request.data, loaded.model.structure, request.log.options)
     else:
         data = request.log.read(require_discrete(loaded.model), files)

@@ -525,10 +525,10 @@ def _build(record: Any, given: Mapping[str, object]) -> Any:
 
 def list_given(request: Any, names: str | None = None) -> list[str]:
     """The options of a record that are given, of those by these names of fields or of all."""
-    given = []
-    for name in names.split() if names is not None else (field.name for field in fields(request)):
+    given, usual = [], {field.name: field.default for field in fields(request)}
+    for name in names.split() if names is not None else usual:
         value = getattr(request, name)
-        if not (value is None or value is False or value == []):
+        if not (value is None or value is False or value == [] or value == usual[name]):
             given.append(OPTIONS.get(name, flag_of(name)))
     return given
 

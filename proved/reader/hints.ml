@@ -87,16 +87,14 @@ let hints { file; problem; claim; question; upward; over } =
   let barred s = match o.allowed with Some a -> not (a.get s) | None -> false in
   let vector = if upward then claim.high else claim.low in
   let endless s = match vector with Some v -> v.get s = infinity | None -> false in
-  let nonnegative = List.mem o.kind [ "UNTIL"; "TOTAL"; "REACH_REWARD" ] in
-  (* Bounds outside of what is possible are cut; infinite ones get a large number that the rest does not see. *)
-  let cut x = if upward then (if o.kind = "UNTIL" then Q.min x one else x) else if nonnegative then Q.max x zero else x in
+  (* Infinite bounds get a large number that the rest does not see. *)
   let large = lazy (
     let most = ref one in
     (match vector with Some v -> for s = 0 to n - 1 do
       if v.get s < infinity then most := Q.max !most (Q.abs (Q.of_float (v.get s))) done | None -> ());
     Q.mul !most (Q.of_bigint (Z.shift_left Z.one 200))) in
   let base = lazy (match vector with
-    | Some v -> Array.init n (fun s -> let x = v.get s in if x < infinity then cut (Q.of_float x) else Lazy.force large)
+    | Some v -> Array.init n (fun s -> let x = v.get s in if x < infinity then Q.of_float x else Lazy.force large)
     | None -> Array.init n (fun s -> if target s then one else zero)) in
   let witness_of_file s = match claim.witness with
     | Some w -> w.get s - file.graph.choice_start.get s | None -> 0 in
@@ -257,6 +255,16 @@ let demand_hints (file : Problem.t) (claim : claim) problem question low high =
   let holds max check hints =
     Checker.owners problem question max hints
     && check problem (Checker.arena problem question max hints) (Checker.rule_for problem question max hints) hints in
+  (* The theorem asks nothing of bounds that are not positive; a file is asked that they are inductive, too. *)
+  if unbounded && List.mem file.objective.kind [ "UNTIL"; "TOTAL" ] then begin
+    let last = file.objective.lower_steps and arena = Checker.arena problem question true low in
+    let rule = Checker.rule_for problem question true low in
+    for s = 0 to file.graph.states - 1 do
+      if not (low.endless s) && Q.sign (low.x last s) <= 0 then
+        demand (Checker.step_at Q.leq Checker.low_term arena rule (low.x last) (low.x last) (low.lam last) last s)
+          (words ^ ": the lower bound is not inductive")
+    done
+  end;
   let least, most = if file.objective.complement then 1.0 -. claim.upper, 1.0 -. claim.lower else claim.lower, claim.upper in
   let sure = List.mem file.objective.kind [ "UNTIL"; "NEXT" ] in
   if least <= 0.0 then demand (holds true Checker.check_low low) (words ^ ": the lower bound is not inductive");

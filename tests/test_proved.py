@@ -32,6 +32,7 @@ from adversary.honest import ALL, TIMED, VALUES, quietly
 from adversary.judge import verify
 from adversary.malformed import MALFORMED
 from adversary.mutations import mutation
+from benchmark_script import run_benchmark
 from effort import EXPLORING
 from tightrope.certificate.problem import Certificate, CertifiedProblem, Claim
 from tightrope.certify.certificate_file import save_certificate
@@ -205,6 +206,21 @@ def test_changed_bytes_are_refused(program: Path, tmp_path: Path) -> None:
         path.write_bytes(bytes(changed))
         code, words = asked(program, path)
         assert code == 2, words
+
+
+def test_what_it_does_not_know_is_not_passed_over(program: Path, tmp_path: Path) -> None:
+    """A weaker assumption, of which the theorems do not know, written as a field that they do not read."""
+    forgery = Forgery.of(ALL["walk/anytime/tied"].certificate)
+    forgery["problem.misfit"] = np.full(len(forgery["problem.graph.transition_start"]) - 1, 0.1)
+    code, words = asked(program, forgery.save(tmp_path / "misfit.cert"))
+    assert code == NOT_COVERED and "misfit" in words
+
+
+def test_the_battery_of_certificates(program: Path) -> None:
+    """A smoke run of `benchmarks/proved_battery.py`, so that it cannot rot."""
+    run = run_benchmark("proved_battery.py", "--smoke", "--episodes", "50", "--exact", "0")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout.splitlines()[-1].startswith("3 combinations, 3 covered, 0 refused")
 
 
 def test_what_is_no_file_is_refused(program: Path, tmp_path: Path) -> None:

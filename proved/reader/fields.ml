@@ -82,7 +82,9 @@ let wrong node name words = malformed (Printf.sprintf "'%s%s' %s" node.path name
 
 let node json path arrays names =
   match json with
-  | Json.Object fields when List.sort compare (List.map fst fields) = List.sort compare names -> { fields; path; arrays }
+  | Json.Object fields when List.for_all (fun name -> List.mem_assoc name fields) names ->
+    List.iter (fun (name, _) -> if not (List.mem name names) then not_covered ("the field " ^ plain (path ^ name))) fields;
+    { fields; path; arrays }
   | _ -> malformed (Printf.sprintf "the fields of '%s' are others" path)
 
 let field node name = List.assoc name node.fields

@@ -51,9 +51,11 @@ let theorem (file : Says.file) (hints : Problem.t) claims =
 let run path =
   let begun = Sys.time () in
   let file = read path in
+  let hints = Problem.read file in
+  Says.check_known file;
   let claims = match Says.at file "claims" with
     | Json.List l -> List.mapi (fun i _ -> Says.text file (Printf.sprintf "claims.%d.name" i)) l | _ -> raise Not_found in
-  let theorem = theorem file (Problem.read file) claims in
+  let theorem = theorem file hints claims in
   let sure = if Says.is_over_domain file && Says.has_data file
     then ", with probability 1 - " ^ number (Says.real file "problem.data.delta") else "" in
   List.iteri (fun i name ->

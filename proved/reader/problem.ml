@@ -158,6 +158,7 @@ let read_law own json arrays (graph : graph) (objective : objective) =
   let polynomials = lines own "polynomial" and theta = lines own "theta" in
   let has_domain = field own "domain" <> Json.Null and has_data = field own "data" <> Json.Null in
   if Hashtbl.mem arrays "problem.denominator" then not_covered "quotients of parameters";
+  if Hashtbl.mem arrays "problem.misfit" then not_covered "misfits of the model";
   let polynomials_over parameters texts =
     let found = Array.of_list (List.map (polynomial parameters) texts) in
     let below = function None -> true | Some (v : int vector) ->
@@ -191,6 +192,7 @@ let read_claim arrays (graph : graph) objective is_domain number claim hints =
   let vector = reals help ~length:states ~most:infinity and rank = integers help ~length:states in
   let bias = reals help ~length:states and basis = integers help ~length:choices ~least:(-1) in
   let low_rank = rank "lower_ranking" in
+  if List.mem (field own "policy") [ Json.Text "pair" ] then not_covered "differences of policies";
   let c = { name = word own "name" [ "value"; "robust policy"; "given policy" ];
     policy = word own "policy" [ "free"; "fixed"; "randomised" ];
     lower = real ~infinite:true own "lower"; upper = real ~infinite:true own "upper";

@@ -32,6 +32,30 @@ let lines file name = match Hashtbl.find file.tables name with
   | { entries = Lines content; length; _ } -> List.filteri (fun i _ -> i < length) (String.split_on_char '\n' content)
   | _ -> raise Not_found
 
+(* Nothing that is said of the problem or claimed is passed over: fields and arrays are these, or null. *)
+let known = [ "problem.graph", [ "initial"; "choice_start"; "transition_start"; "successor" ];
+  "problem.objective", [ "kind"; "agent"; "nature"; "complement"; "lower_steps"; "upper_steps"; "discount"; "reward"; "target";
+                         "allowed"; "terminal" ];
+  "problem", [ "probability"; "lower"; "upper"; "expression"; "polynomial"; "theta"; "assumed_support" ];
+  "problem.domain", [ "lower"; "upper"; "coefficient"; "bound"; "is_equality" ];
+  "problem.data", [ "delta"; "method"; "shared_by"; "design"; "repeats"; "censored"; "anytime"; "episodes"; "planned"; "stated";
+                    "batch_start"; "batch_transition"; "batch_count" ];
+  "claims", [ "name"; "policy"; "lower"; "upper"; "choice"; "weight"; "earlier" ] ]
+let check_known file =
+  let check path =
+    let parts = List.filter (fun part -> int_of_string_opt part = None) (String.split_on_char '.' path) in
+    let place = String.concat "." (List.filteri (fun i _ -> i < List.length parts - 1) parts) in
+    let name = List.nth parts (List.length parts - 1) in
+    if not (List.mem name (Option.value ~default:[] (List.assoc_opt place known))) then not_covered ("what it says of " ^ plain path) in
+  let rec leaves path = function
+    | Json.Object fields -> List.iter (fun (name, value) -> leaves (path ^ "." ^ name) value) fields
+    | Json.List items -> List.iteri (fun i value -> leaves (path ^ "." ^ string_of_int i) value) items
+    | Json.Null -> ()
+    | _ -> check path in
+  List.iter (fun part -> leaves part (at file part)) [ "problem"; "claims" ];
+  Hashtbl.iter (fun name _ -> match List.hd (String.split_on_char '.' name) with
+    | "problem" | "claims" -> check name | _ -> ()) file.tables
+
 (* ---------- The model ---------- *)
 
 type graph = { choice_start : int vector; transition_start : int vector; successor : int vector }
@@ -84,7 +108,6 @@ let reward file = if there file (objective file "reward")
 let shape file =
   let own name = objective file name in
   let marked name otherwise = if there file (own name) then (truths file (own name)).get else fun _ -> otherwise in
-  if there file (own "earned") then not_covered "rewards with parameters";
   let kind = text file (own "kind") in
   { Checker.states = (ints file "problem.graph.choice_start").size - 1; initial = whole file "problem.graph.initial";
     rows = (fun _ -> []);
@@ -166,7 +189,6 @@ let model file =
   let choice c = { Checker.gains = earned c; outcomes = from_to (span g.transition_start c) (fun t ->
     { Checker.goes = g.successor.get t; expr = expression.get t }) } in
   if not (missing file "problem.assumed_support") then not_covered "assumed supports of learned models";
-  if there file "problem.denominator" then not_covered "quotients of parameters";
   { Checker.shape = shape file; table = (fun s -> from_to (span g.choice_start s) choice);
     polys = (fun e -> polys.(e)); domain = domain file; least = (fun _ -> Q.zero) }
 

@@ -242,8 +242,8 @@ class Structure(Record):
             raise InputError(
                 f"the model has {len(self.initial_states):,} initial states, and this is about one",
                 hint="`check` answers for all of them; for more, let one state be initial: init … endinit "
-                "that holds there only; where runs begin in one of them by chance, an action [start] of a state "
-                'with the label "start" draws it',
+                "that holds there only; where chance decides, an action [start] of a state labelled "
+                '"start" draws the first state',
             )
         return self.initial_states[0]
 

@@ -1123,15 +1123,18 @@ class Data:
         if complement:
             successes, failures = failures, successes
 
+        def beyond(count: int, end: Any) -> bool:
+            """Whether what was seen so often has a larger probability."""
+            inside = 0 < end < 1 and end_follows(method, count, number, Fraction(end), self.share)
+            return inside or (end == 0 and count > 0)
+
         def above(end: Any) -> bool:
-            return end <= 0 or (end < 1 and end_follows(method, successes, number, Fraction(end), self.share))
+            return beyond(successes, end)
 
         def below(end: Any) -> bool:
-            return end >= 1 or (
-                end > 0 and end_follows(method, failures, number, 1 - Fraction(end), self.share)
-            )
+            return beyond(failures, 1 - end)
 
-        if (high < 1 and above(high)) or (low > 0 and below(low)):
+        if above(high) or below(low):
             return None
         low = Fraction(claim.lower) if claim.lower > low and above(claim.lower) else low
         return low, Fraction(claim.upper) if claim.upper < high and below(claim.upper) else high

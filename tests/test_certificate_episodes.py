@@ -197,3 +197,16 @@ def test_other_episodes_than_those_of_the_log(tmp_path: Path) -> None:
     as_file(claiming(other, 0.0, 1.0)).save(file)
     with pytest.raises(tr.CannotCertify, match="'seen' differs"):
         tr.verify(file, model=model, property=REACH, data=data)
+
+
+def test_values_of_0_and_1_are_no_contradiction(tmp_path: Path) -> None:
+    """What cannot happen, and did not; what must, and did. One episode that says otherwise refutes it."""
+    for property, value, fits, wrong in (
+        ("P=? [ F false ]", 0.0, [0, 400, 0, 400], [0, 400, 1, 399]),
+        ("P=? [ F true ]", 1.0, [0, 400, 400, 0], [0, 400, 399, 1]),
+    ):
+        certificate, share = honest(property), np.array([0.001])
+        assert (certificate.claims[0].lower, certificate.claims[0].upper) == (value, value)
+        assert both(forged(certificate, seen=np.array(fits), seen_delta=share), tmp_path) == (True, True)
+        refuted = forged(certificate, seen=np.array(wrong), seen_delta=share)
+        assert check(refuted).word == "contradicted" and both(refuted, tmp_path) == (False, False)

@@ -67,12 +67,15 @@ def improved(problem: CertifiedProblem, claim: Claim, low: Any, high: Any) -> tu
     intervals = Intervals(METHODS[method], Fraction(data.seen_delta[0]))
 
     def above(end: Any) -> bool:
-        return end <= 0 or (end < 1 and intervals.holds(successes, episodes, Fraction(end), False))
+        """Whether the value is above; of 0, where it happened at all."""
+        inside = 0 < end < 1 and intervals.holds(successes, episodes, Fraction(end), False)
+        return inside or (end == 0 and successes > 0)
 
     def below(end: Any) -> bool:
-        return end >= 1 or (end > 0 and intervals.holds(episodes - failures, episodes, Fraction(end), True))
+        inside = 0 < end < 1 and intervals.holds(episodes - failures, episodes, Fraction(end), True)
+        return inside or (end == 1 and failures > 0)
 
-    if (high < 1 and above(high)) or (low > 0 and below(low)):
+    if above(high) or below(low):
         raise Contradiction(f"the value of the {claim.name} is not that of {episodes} episodes")
     low = Fraction(claim.lower) if claim.lower > low and above(claim.lower) else low
     return low, Fraction(claim.upper) if claim.upper < high and below(claim.upper) else high

@@ -25,6 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fractions import Fraction
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -276,9 +277,8 @@ class Parameters(Record):
         """The parameters, grouped: two are in one group where constraints link them, directly or through
         others. The domain is the product of its parts.
         """
-        linked = [[i for i, a in enumerate(each.coefficients) if a] for each in self.constraints]
         root = list(range(len(self.names)))
-        for row in linked:
+        for row in self._linked:
             for i in row[1:]:
                 a, b = row[0], i
                 while root[a] != a:
@@ -293,6 +293,11 @@ class Parameters(Record):
             groups.setdefault(root[i], []).append(i)
         return list(groups.values())
 
+    @cached_property
+    def _linked(self) -> list[list[int]]:
+        """The parameters in each constraint."""
+        return [[i for i, a in enumerate(each.coefficients) if a] for each in self.constraints]
+
     def part(self, block: Sequence[int]) -> Parameters:
         """The domain of some blocks' parameters alone."""
         if len(block) == len(self.names):
@@ -300,8 +305,8 @@ class Parameters(Record):
         inside = set(block)
         constraints = tuple(
             replace(each, coefficients=tuple(each.coefficients[i] for i in block))
-            for each in self.constraints
-            if any(a and i in inside for i, a in enumerate(each.coefficients))
+            for each, linked in zip(self.constraints, self._linked, strict=True)
+            if linked and linked[0] in inside
         )
         lower, upper = (tuple(column[i] for i in block) for column in (self.lower, self.upper))
         return Parameters(tuple(self.names[i] for i in block), lower, upper, constraints)

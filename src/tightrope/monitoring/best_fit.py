@@ -35,6 +35,7 @@ import numpy as np
 from tightrope.io.results import Moved
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.blocks import Block
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.rounding import UNIT, error_factor, product_error, up
 from tightrope.numerics.smoothed_likelihood import SMOOTHING
@@ -123,6 +124,16 @@ class BestFit:
         return rows, np.concatenate([bound, product_bound, box.upper, -box.lower])
 
     @cached_property
+    def parts(self) -> list[tuple[Block, tuple[FloatArray, FloatArray, FloatArray, FloatArray]]]:
+        """The expressions and faces of every block of parameters."""
+        faces, bounds = self.maximiser.faces
+        linear, constant = self.functions.linear, self.functions.constant
+        return [
+            (block, (linear[np.ix_(f, own)], constant[f], faces[np.ix_(r, own)], bounds[r]))
+            for block, own, (f, r) in ((block, block.columns, block.rows) for block in self.maximiser.blocks)
+        ]
+
+    @cached_property
     def _free_rows(self) -> tuple[FloatArray, FloatArray]:
         """The rows of the domain beside the box, in the free parameters."""
         rows, bound, _ = self.coordinates.domain_rows()
@@ -156,8 +167,13 @@ class BestFit:
         x = self.centre if start is None or not self._is_inside(start, linear, constant) else start
         x = x.copy()
         # Products and reciprocals are coordinates here.
-        functions = linear, constant, np.empty((0, 2), dtype=np.int64), np.empty((0, 2 + len(x)))
-        climb(functions, (rows, bound), count, x, (0, len(x)), (BARRIER, _CLOSE, _NEARBY))
+        none = np.empty((0, 2), dtype=np.int64)
+        how = BARRIER, _CLOSE, _NEARBY
+        if self.maximiser.blocks:
+            climb_blocks(self, weight * self.informative, x, (0, len(x)), how)
+            return x
+        functions = linear, constant, none, np.empty((0, 2 + len(x)))
+        climb(functions, (rows, bound), count, x, (0, len(x)), how)
         return x
 
     def upper(
@@ -235,6 +251,10 @@ def refit(
     roughly = (SMOOTHING, _NEARLY_THERE, _NEARLY_THERE)
     for row in range(len(points)):
         for kind in range(len(first)):
+            if maximiser.blocks:
+                moved = int(first[kind]), int(last[kind])
+                climb_blocks(fit, weight[row] * fit.informative, points[row, kind], moved, roughly)
+                continue
             climb(
                 (linear, constant, products, fit.bottoms),
                 (faces, bounds),
@@ -243,6 +263,24 @@ def refit(
                 (int(first[kind]), int(last[kind])),
                 roughly,
             )
+
+
+def climb_blocks(
+    fit: BestFit, weight: FloatArray, t: FloatArray, moved: tuple[int, int], how: tuple[float, float, float]
+) -> None:
+    """`climb` where the parameters fall into blocks: one after the other, those that are moved."""
+    for block, (linear, constant, faces, bounds) in fit.parts:
+        own, count = block.columns, weight[block.rows[0]]
+        first, last = np.searchsorted(own, moved).tolist()
+        if first < last:
+            used = np.flatnonzero(count > 0.0)
+            part = np.ascontiguousarray(t[own])
+            functions = linear[used], constant[used], _NO_PRODUCTS, np.empty((0, 2 + len(own)))
+            climb(functions, (faces, bounds), count[used], part, (first, last), how)
+            t[own] = part
+
+
+_NO_PRODUCTS: OffsetArray = np.empty((0, 2), dtype=np.int64)
 
 
 @kernel

@@ -14,6 +14,7 @@ from enum import IntEnum
 import numpy as np
 
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.blocks import Block
 from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import down, error_factor, product_error, up
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
@@ -106,6 +107,14 @@ class Halfspaces(Record):
             self.lower,
             self.upper,
             self.parts[rows],
+        )
+
+    def within(self, block: Block) -> Halfspaces:
+        """The part of one block of coordinates (`tightrope.numerics.blocks`)."""
+        rows, columns = block.rows[0], block.columns
+        taken = self.take(rows)
+        return replace(
+            taken, matrix=taken.matrix[:, columns], lower=self.lower[columns], upper=self.upper[columns]
         )
 
     def excess(self, x: FloatArray) -> FloatArray:

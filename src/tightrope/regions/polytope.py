@@ -43,6 +43,7 @@ import numpy as np
 
 from tightrope.errors import CannotCertify
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.blocks import Block, find_blocks
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.rounding import UNIT, error_factor, product_error, up
 from tightrope.regions.halfspaces import Halfspaces, ScaledHalfspaces
@@ -204,15 +205,45 @@ class Polytope(Record):
         in_y = directions * scaled.half
         if self.coordinates.size == 0:
             return np.zeros(len(directions))
-        best, reached = bound_by_walks(scaled, in_y)
-        stuck = np.flatnonzero(~reached)
-        if len(stuck):
-            best[stuck] = np.minimum(best[stuck], bound_by_programs(scaled, in_y[stuck]))
+        best = self._by_blocks(in_y) if self._blocks else _bound(scaled, in_y)
         rounding = error_factor(3) * np.abs(in_y).sum(axis=1)
         shift = directions @ scaled.centre
         rounding += product_error(directions, scaled.centre[:, None])[:, 0]
         total: FloatArray = up(best + shift) + rounding * (1.0 + 1e-12)
         return up(total)
+
+    @cached_property
+    def _blocks(self) -> tuple[tuple[Block, ScaledHalfspaces], ...]:
+        """The scaled system in parts that share no coordinate; () where it does not fall apart."""
+        scaled, own = self._scaled, []
+        for block in find_blocks(scaled.matrix):
+            rows, columns = block.rows[0], block.columns
+            matrix = scaled.matrix[np.ix_(rows, columns)]
+            ends = scaled.centre[columns], scaled.half[columns]
+            own.append((block, ScaledHalfspaces(matrix, scaled.bound[rows], scaled.factor[rows], *ends)))
+        return tuple(own)
+
+    def _by_blocks(self, in_y: FloatArray) -> FloatArray:
+        """Bounds over a product: the sums of those over its parts."""
+        total, size, terms = np.zeros(len(in_y)), np.zeros(len(in_y)), np.zeros(len(in_y), dtype=np.int64)
+        for block, part in self._blocks:
+            own = in_y[:, block.columns]
+            touched = np.flatnonzero(own.any(axis=1))
+            if len(touched):
+                most = _bound(part, np.ascontiguousarray(own[touched]))
+                total[touched] += most
+                size[touched] += np.abs(most)
+                terms[touched] += 1
+        return up(total + (terms + 2) * 2.0 * UNIT * size)
+
+
+def _bound(system: ScaledHalfspaces, in_y: FloatArray) -> FloatArray:
+    """Safe upper bounds of directions, by walks along edges or linear programs."""
+    best, reached = bound_by_walks(system, in_y)
+    stuck = np.flatnonzero(~reached)
+    if len(stuck):
+        best[stuck] = np.minimum(best[stuck], bound_by_programs(system, in_y[stuck]))
+    return best
 
 
 def _enclosure(tightened: Tightened, most_vertices: int) -> EnclosingVertices | None:

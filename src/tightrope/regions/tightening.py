@@ -4,7 +4,7 @@ For each coordinate two linear programs over the current relaxation give its lea
 (optimisation-based bound tightening; paper, Section 3.2). The bounds are rigorous (dual multipliers), so
 every point of the true set stays inside. In a lifted system the new box gives new McCormick rows and the
 process repeats, to a tolerance or a limit of rounds; without products one round is exact and a second one
-only re-scales the numbers.
+only re-scales the numbers. A system that falls into blocks of coordinates is tightened block by block.
 
 *McCormick envelopes* are rows that every true point (x, y, z = x·y) satisfies while x and y are in their
 bounds. From (x − x̲)(y − y̲) ≥ 0, (x̄ − x)(ȳ − y) ≥ 0, (x̄ − x)(y − y̲) ≥ 0 and (x − x̲)(ȳ − y) ≥ 0 (paper,
@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.blocks import Block, find_blocks
 from tightrope.numerics.linear_program import LinearStatus, dual_bounds, proves_empty
 from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import down, error_factor, largest_over_box, up
@@ -72,18 +73,48 @@ def tighten(
     if coordinates.size == 0:  # no parameters: the region is the one empty point
         nothing = np.zeros(0, dtype=np.int64)
         return Tightened(base, Tightening(0, True, (), ()), np.zeros(0), 0.0, nothing, False)
-    lower, upper = coordinate_boxes(coordinates, base.lower, base.upper)
+    if not coordinates.is_lifted and (blocks := find_blocks(base.matrix)):
+        return _tighten_blocks(base, blocks, rounds, tolerance)
+    return _tighten_whole(coordinates if coordinates.is_lifted else None, base, rounds, tolerance)
+
+
+def _tighten_blocks(base: Halfspaces, blocks: tuple[Block, ...], rounds: int, tolerance: float) -> Tightened:
+    """A product of systems, each tightened by itself."""
+    lower, upper, interior = base.lower.copy(), base.upper.copy(), np.zeros(base.size)
+    done, depth, used = 0, np.inf, list[OffsetArray]()
+    empty, converged = False, True
+    for block in blocks:
+        part = _tighten_whole(None, base.within(block), rounds, tolerance)
+        columns = block.columns
+        lower[columns], upper[columns] = part.system.lower, part.system.upper
+        interior[columns], depth = part.interior, min(depth, part.depth)
+        done, converged = max(done, part.report.rounds), converged and part.report.converged
+        used.append(block.rows[0][part.used])
+        if part.empty:
+            empty, used = True, used[-1:]
+            break
+    before, after = (tuple(ends.tolist()) for ends in (base.upper - base.lower, upper - lower))
+    system = base.with_box(lower, upper)
+    system = system.take(np.flatnonzero(largest_over_box(system.matrix, lower, upper) > system.bound))
+    report = Tightening(done, converged, before, after)
+    return Tightened(system, report, interior, depth, np.sort(np.concatenate(used)), empty)
+
+
+def _tighten_whole(lifted: Coordinates | None, base: Halfspaces, rounds: int, tolerance: float) -> Tightened:
+    lower, upper = base.lower, base.upper
+    if lifted is not None:
+        lower, upper = coordinate_boxes(lifted, lower, upper)
     before = tuple((upper - lower).tolist())
     number = np.arange(len(base))
     used: set[int] = set()
-    limit = rounds if coordinates.is_lifted else min(rounds, 2)
+    limit = rounds if lifted is not None else min(rounds, 2)
     done, converged = 0, False
     while True:
         system = base.with_box(lower, upper)
         keep = np.flatnonzero(largest_over_box(system.matrix, lower, upper) > system.bound)
         system, number_of = system.take(keep), number[keep]
-        if coordinates.is_lifted:
-            system = system.with_rows(*coordinate_envelopes(coordinates, lower, upper), Origin.ENVELOPE)
+        if lifted is not None:
+            system = system.with_rows(*coordinate_envelopes(lifted, lower, upper), Origin.ENVELOPE)
         scaled = ScaledHalfspaces.of(system)
         status, point, depth, rows, multipliers = deepest_point(scaled)
         used.update(_base_rows(rows[multipliers > 0.0], number_of))
@@ -98,7 +129,8 @@ def tighten(
             return _tighten(system, report, scaled, point, depth, used, False)
         new_lower, new_upper, proof_rows = _shrunk(scaled, lower, upper)
         used.update(_base_rows(proof_rows, number_of))
-        new_lower, new_upper = coordinate_boxes(coordinates, new_lower, new_upper)
+        if lifted is not None:
+            new_lower, new_upper = coordinate_boxes(lifted, new_lower, new_upper)
         if np.any(new_lower > new_upper):
             return _tighten(system, report, scaled, point, depth, used, True)
         width = np.maximum(upper - lower, 1e-300)

@@ -15,6 +15,7 @@ import numpy as np
 
 from tightrope.model.polynomial import Polynomial
 from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.blocks import Block, find_blocks
 from tightrope.numerics.record import remember
 from tightrope.numerics.smoothed_likelihood import SmoothedLikelihood
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
@@ -46,8 +47,32 @@ class LikelihoodMaximiser:
         return rows, bounds
 
     @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """Groups of free parameters that no expression and no face of the domain links: the rows of each are
+        its expressions and its faces. () where they do not fall apart."""
+        if self.coordinates.is_lifted:
+            return ()
+        return find_blocks(self.functions.linear, self.faces[0])
+
+    @cached_property
+    def _parts(self) -> tuple[SmoothedLikelihood, ...]:
+        """The search of each block."""
+        linear, constant, (faces, bounds) = self.functions.linear, self.functions.constant, self.faces
+        return tuple(
+            SmoothedLikelihood((), linear[np.ix_(f, own)], constant[f], faces[np.ix_(r, own)], bounds[r])
+            for own, (f, r) in ((block.columns, block.rows) for block in self.blocks)
+        )
+
+    @cached_property
     def start(self) -> FloatArray:
         """The analytic centre of the domain."""
+        if self.blocks:
+            middle = 0.5 * (self.coordinates.lower + self.coordinates.upper)
+            for block, part in zip(self.blocks, self._parts, strict=True):
+                own = block.columns
+                low = self.coordinates.lower[own]
+                middle[own] = part.interior(low + (middle[own] - low) * (2.0 / (len(own) + 1)))
+            return self.estimate(np.zeros(len(self.functions)), middle)
         from tightrope.numerics.linear_program import LinearProgram, LinearStatus
 
         rows, bounds = self.faces
@@ -75,7 +100,13 @@ class LikelihoodMaximiser:
 
     def estimate(self, weight: FloatArray, start: FloatArray | None = None) -> FloatArray:
         """The smoothed estimate for weights K_f (one per expression of the table)."""
-        return self.search.maximise(self.start if start is None else start, weight)
+        begin = self.start if start is None else start
+        if not self.blocks:
+            return self.search.maximise(begin, weight)
+        result = begin.copy()
+        for block, part in zip(self.blocks, self._parts, strict=True):
+            result[block.columns] = part.maximise(begin[block.columns], weight[block.rows[0]])
+        return result
 
     @cached_property
     def search(self) -> SmoothedLikelihood:

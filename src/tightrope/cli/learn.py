@@ -148,6 +148,11 @@ class LearnRequest(SubjectOptions):
         return self.sets is SetsOption.ALL
 
     @property
+    def ignores_numbers(self) -> bool:
+        """Whether a model of numbers alone is taken, with its probabilities as unknown."""
+        return self.sets is SetsOption.UNTIED
+
+    @property
     def is_coupled(self) -> bool:
         """Whether coupled sets are among those asked for."""
         return self.sets in (SetsOption.COUPLED, SetsOption.ALL)

@@ -271,7 +271,7 @@ def run(request: LearnRequest) -> None:
     outputs = LearnFiles.claim(request.output, request.certificate, request.overwrite)
     files = request.log.files()
     constants = parse_constants(request.const)
-    subject = load_subject(request, temporal=True)
+    subject = load_subject(request, temporal=True, untied=request.ignores_numbers)
     if request.certificate is not None:
         _refuse_uncertified(subject, options)
         for words in _not_covered(subject):

@@ -15,7 +15,7 @@ import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from fractions import Fraction
 from hashlib import sha256
@@ -35,7 +35,7 @@ from tightrope.io.coding import from_plain, to_plain
 from tightrope.io.results import KeptFacts, ReadingFacts
 from tightrope.loading import BENCHMARK, ModelRequest, read_continuous, read_model
 from tightrope.model.continuous import ParametricCTMC
-from tightrope.model.mdp import IntervalMDP
+from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import parse_point
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.text import plain_suffix
@@ -385,15 +385,25 @@ class Subject:
         return {n: decimal_text(v) for n, v in zip(self.model.parameters.names, point, strict=True)}
 
 
-def load_subject(request: SubjectOptions, temporal: bool = False) -> Subject:
+def load_subject(request: SubjectOptions, temporal: bool = False, untied: bool = False) -> Subject:
     """Load the model and the question; refuse models without parameters and questions without a value.
 
-    `temporal`: formulas of LTL are wanted as well."""
+    `temporal`: formulas of LTL are wanted as well. `untied`: of a model without parameters the probabilities
+    are taken as unknown."""
     from tightrope.logic.product_problem import product_problem
 
     constants = parse_constants(request.const)
     properties = read_properties([] if request.prop is None else [request.prop])
     loaded = load_model(request.model, properties.model_constants(constants), request.param, request.domain)
+    if (
+        untied
+        and isinstance(loaded.model, ParametricMDP | MDP)
+        and not getattr(loaded.model, "parameters", ())
+    ):
+        from tightrope.model.free import NUMBERS_UNUSED
+
+        loaded = replace(loaded, model=ParametricMDP.without_numbers(loaded.model))
+        warn(NUMBERS_UNUSED)
     queries = properties.queries(loaded, constants, request.discount, request.terminal_reward)
     if len(queries) != 1:
         raise InputError(f"learning goes with one property, not {len(queries)}")
@@ -420,5 +430,6 @@ def require_parameters(loaded: LoadedModel | TimedModel) -> None:
     if not isinstance(model, ParametricMDP | ParametricCTMC) or not model.parameters.names:
         raise InputError(
             f"{loaded.source} has no parameters: there is nothing to learn about it",
-            hint="'tightrope check' computes the values of such a model",
+            hint="'tightrope check' computes the values of such a model; 'learn --sets untied' takes its "
+            "probabilities as unknown",
         )

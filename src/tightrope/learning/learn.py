@@ -10,6 +10,7 @@ back to tied sets where the region is empty keeps the confidence: `tightrope.lea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Protocol, Unpack, cast
@@ -22,6 +23,9 @@ from tightrope.learning.options import LearnOptions, LearnWords, spell_out
 from tightrope.learning.pipeline import Pipeline, Progress
 from tightrope.learning.result import LearningResult
 from tightrope.model.continuous import Continuous
+from tightrope.model.free import NUMBERS_UNUSED
+from tightrope.model.mdp import MDP
+from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import PolicyGiven
 from tightrope.prism.properties.capabilities import ModelKind, QueryKind, Task
 from tightrope.problem import AnyModel, Problem, learnable, problem_of, require_discrete
@@ -65,6 +69,7 @@ def learn(
       log): parameters in rewards are then learned from them, with a part of delta of their own.
     * `misfit=0.02`: the guarantee holds as well where the process is, at every choice and step, within total
       variation 0.02 of what was learned, with no transition beyond the model's (docs/breakdown.md).
+    * `sets="untied"` also takes models of numbers alone: the numbers are not used then.
     * `fallback=False` raises `EmptyRegion` where the region is empty, instead of using tied sets.
     * `since=n` leaves out the events before number n, `window=n` all but the last n: after a change, counted
       from 1 as `watch` prints them. The confidence is nominal unless `chosen_at` says that this was decided
@@ -85,10 +90,34 @@ def learn(
     question = problem_of(problem)
     events = {"since": since, "window": window, "chosen_at": chosen_at}
     part = {name: value for name, value in events.items() if value is not None}
+    numeric = None
+    if isinstance(question.model, ParametricMDP | MDP) and not getattr(question.model, "parameters", ()):
+        if chosen.sets is not SetsKind.UNTIED:
+            raise InputError(
+                "the model has no parameters: there is nothing to learn about it",
+                hint='`sets="untied"` takes its probabilities as unknown; `solve` computes its values',
+            )
+        numeric = question.model
+        question = Problem(ParametricMDP.without_numbers(numeric), question.query)
+        data = _counted_anew(data, numeric, question.model)
     reduction = reduction_of(question)
     reduced = reduction.apply(question)
     chain = reduction.start(reduced, data, delta, part=part, options=chosen, policy=policy, progress=progress)
-    return reduction.lift(chain, chosen)
+    result = reduction.lift(chain, chosen)
+    if numeric is not None and isinstance(result, LearningResult):
+        return replace(result, notes=(NUMBERS_UNUSED, *result.notes))
+    return result
+
+
+def _counted_anew(data: Any, numeric: Any, model: Any) -> Any:
+    """Counts of a model of numbers as those of the model without them, which has the same transitions."""
+    if isinstance(data, Reading):
+        return replace(data, counts=_counted_anew(data.counts, numeric, model))
+    if not isinstance(data, Counts) or data.model_hash != numeric.hash():
+        return data
+    log = data.log
+    again = None if log is None else lambda: replace(log(), model_hash=model.hash())
+    return replace(data, model_hash=model.hash(), log=again)
 
 
 @spell_out()

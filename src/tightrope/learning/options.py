@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError, check_keywords, choose
+from tightrope.model.free import unlinked_rows
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import PolicyGiven
 from tightrope.regions.region import RegionKind, RegionOptions
@@ -32,6 +33,9 @@ MANY_EXPRESSIONS = 8
 
 MOST_VERTEX_DIMENSIONS = 7
 """Up to here the vertices of a region are enumerated, and rectangular sets cost no linear programs."""
+
+MOST_LIKELIHOOD_PARAMETERS = 12
+"""Up to here a likelihood over all parameters together is within reach."""
 
 COUPLED_GAP = 0.02
 """Share of a coupled interval's width that may stay without witnesses."""
@@ -327,7 +331,7 @@ def decide(
     reasons: list[str] = []
     sets = options.sets
     if sets is None:
-        sets, reason = _default_sets(model)
+        sets, reason = _default_sets(model, options)
         reasons.append(reason)
     sets, widened = _widened_sets(sets, options)
     reasons += widened
@@ -341,6 +345,13 @@ def decide(
             no_bets = "over rectangular sets it may lose width" if rectangular else "it is for coupled sets"
         region, reason = _default_region(model, counts, options, no_bets)
         reasons.append(reason)
+    if sets is SetsKind.RECTANGULAR and region is not None and region.is_of_intervals:
+        size = Coordinates.of(model.expressions, model.parameters).size
+        if size > MOST_VERTEX_DIMENSIONS and unlinked_rows(model):
+            sets = SetsKind.EXPRESSION
+            reasons.append(
+                "sets expression: of distributions that share nothing these are the rectangular ones"
+            )
     _refuse_combinations(sets, region, options)
     interval = options.interval
     if interval is None:
@@ -380,8 +391,22 @@ def _widened_sets(sets: SetsKind, options: LearnOptions) -> tuple[SetsKind, tupl
     return SetsKind.EXPRESSION, (f"sets expression: {why}",)
 
 
-def _default_sets(model: ParametricMDP) -> tuple[SetsKind, str]:
-    size = Coordinates.of(model.expressions, model.parameters).size
+def _default_sets(model: ParametricMDP, options: LearnOptions) -> tuple[SetsKind, str]:
+    coordinates = Coordinates.of(model.expressions, model.parameters)
+    size = coordinates.size
+    is_open = options.region is None and options.cost_model is None and not options.intersect
+    if (
+        is_open
+        and options.ellipsoid is EllipsoidVersion.SOUND
+        and len(coordinates.free) > MOST_LIKELIHOOD_PARAMETERS
+    ):
+        rows = unlinked_rows(model)
+        if rows:
+            return SetsKind.TIED, (
+                f"sets tied: {size} coordinates of {rows} distributions that share nothing, so that their "
+                "intervals, row by row, are the rectangular sets; a likelihood over all of them together is "
+                "out of reach"
+            )
     if size <= MOST_VERTEX_DIMENSIONS:
         kind, why = SetsKind.RECTANGULAR, "the tightest sets, and cheap"
     else:
@@ -403,6 +428,12 @@ def _default_region(
     if not counts.design.order.holds:
         why = "the order of the data in time is not known, and its intervals hold in every order"
         return polytope, f"region polytope: {why}"
+    parameters = len(Coordinates.of(model.expressions, model.parameters).free)
+    if parameters > MOST_LIKELIHOOD_PARAMETERS:
+        return (
+            polytope,
+            f"region polytope: a likelihood over {parameters} parameters together is out of reach",
+        )
     if unknown < MANY_EXPRESSIONS:
         few = "one unknown expression" if unknown == 1 else f"only {unknown} unknown expressions"
         return polytope, f"region polytope: {few}, so the union bound costs little"

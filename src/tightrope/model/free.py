@@ -27,15 +27,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NoReturn
+from itertools import pairwise
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.model.expressions import Expressions, ExpressionTable
-from tightrope.model.parameters import FreeDistribution, Parameters
+from tightrope.model.parameters import FreeDistribution, Parameters, domain_vertices
 from tightrope.model.polynomial import Function, Polynomial
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.record import remember
+
+if TYPE_CHECKING:
+    from tightrope.model.parametric_mdp import ParametricMDP
+    from tightrope.model.structure import Structure
 
 MOST_COORDINATES = 5000
 """Of all free distributions of a model together: tables of parameters are dense."""
@@ -214,6 +220,65 @@ def _columns(
         if command.name is not None or column not in columns:
             columns.append(column)
     return command, columns
+
+
+NUMBERS_UNUSED = "the numbers in the model are not used: of choices with several outcomes nothing is known"
+
+
+def without_numbers(structure: Structure) -> tuple[IndexArray, Expressions, Parameters]:
+    """Expressions that make every choice with more than one outcome a free row."""
+    rows = FreeRows(Parameters())
+    one = Polynomial.constant(1)
+    functions: list[Polynomial] = []
+    for width in np.diff(structure.transition_start).tolist():
+        functions += rows.distribution(width).probabilities if width > 1 else [one] * width
+    table = ExpressionTable(rows.parameters.names)
+    expressions, used = table.freeze(np.array([table.add(f) for f in functions], dtype=np.int32))
+    return used, expressions, rows.parameters
+
+
+@remember
+def unlinked_rows(model: ParametricMDP) -> int:
+    """How many distributions are unknown where all that is unknown is whole distributions, each with
+    parameters of its own; 0 elsewhere.
+
+    Free rows are such, and rows of hundreds of parameters that say the same: the expressions of a block of
+    parameters are those of one row, and at each vertex of the block's domain one of them has all that there
+    is to share out. Bounds of the single probabilities are then all that a region of intervals says.
+    """
+    expressions, parameters, signatures = model.expressions, model.parameters, model.signatures
+    if expressions.degree > 1 or expressions.denominators:
+        return 0
+    functions = {e: expressions.polynomial(e) for e in expressions.nonconstant.tolist()}
+    blocks = parameters.blocks()
+    block_of = {v: k for k, block in enumerate(blocks) for v in block}
+    members: dict[int, set[int]] = {}
+    owner: dict[int, int] = {}
+    for e, f in functions.items():
+        touched = {block_of[v] for v in f.variables}
+        if len(touched) > 1:
+            return 0
+        owner[e] = touched.pop()
+        members.setdefault(owner[e], set()).add(e)
+    starts, listed = signatures.start.tolist(), signatures.expression.tolist()
+    for first, last in pairwise(starts):
+        row = [e for e in listed[first:last] if e in owner]
+        if row and (len({owner[e] for e in row}) > 1 or len(row) != len(members[owner[row[0]]])):
+            return 0
+    for k, own in members.items():
+        vertices = domain_vertices(parameters.part(blocks[k]))
+        if vertices is None or len(vertices) != len(own):
+            return 0
+        place = {v: i for i, v in enumerate(blocks[k])}
+        local = [
+            Polynomial({tuple((place[v], n) for v, n in m): c for m, c in functions[e].terms.items()})
+            for e in own
+        ]
+        table = [[f.evaluate(vertex) for vertex in vertices] for f in local]
+        lines = [*table, *zip(*table, strict=True)]
+        if any(sum(x != 0 for x in line) != 1 for line in lines):
+            return 0
+    return len(members)
 
 
 def free_choices(

@@ -17,7 +17,7 @@ import numpy as np
 from tightrope.errors import InputError
 from tightrope.model import numbers as door
 from tightrope.model.expressions import Expressions, Signatures
-from tightrope.model.free import free_choices
+from tightrope.model.free import free_choices, without_numbers
 from tightrope.model.mdp import MDP
 from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters, Point
@@ -191,6 +191,12 @@ class ParametricMDP(Structured):
     @cached_property
     def signatures(self) -> Signatures:
         return Signatures.of(self.transition_start, self.expression, len(self.expressions))
+
+    @staticmethod
+    def without_numbers(model: ParametricMDP | MDP) -> ParametricMDP:
+        """The model whose states, choices and outcomes these are, with nothing known of its probabilities."""
+        expression, expressions, parameters = without_numbers(model.structure)
+        return ParametricMDP(model.structure, expression, expressions, parameters)
 
     @cached_property
     def free(self) -> BoolArray:

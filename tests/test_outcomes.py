@@ -202,7 +202,8 @@ def test_a_policy_is_observed_where_the_log_was_collected_by_it() -> None:
     assert result.value is not None and 0.6 in result.value.interval
     assert result.robust.interval.width > 0
     first = tr.Policy(model, [1.0, 0.0, 1.0, 1.0])
-    weighed = observe(problem, uniform, 0.01, policy=first)
+    assert isinstance(observe(problem, uniform, 0.01, policy=first), Unobserved)
+    weighed = observe(problem, uniform, 0.01, policy=first, behaviour="uniform")
     assert isinstance(weighed, ObservedOutcomes) and weighed.method == "betting"
     assert 0.4 in weighed.interval and weighed.interval.width < 0.3
     own = tr.Simulator(truth, first, model_hash=model.hash()).episodes(400, seed=3)

@@ -96,12 +96,12 @@ class LearnRequest(SubjectOptions):
     cost_range: options.CostRange = None
     cost_sd: options.CostSd = None
     outcomes: Annotated[
-        OutcomesUse,
+        OutcomesUse | None,
         option(
             "--outcomes",
             "What episodes returned, where the log shows it: beside the model (auto), alone, or not at all.",
         ),
-    ] = OutcomesUse.AUTO
+    ] = None
     behaviour: Annotated[
         str | None,
         option(
@@ -178,7 +178,7 @@ class LearnRequest(SubjectOptions):
             coupled_gap=COUPLED_GAP if self.coupled_gap is None else self.coupled_gap,
             cost_range=parse_cost_range(self.cost_range),
             cost_sd=self.cost_sd,
-            outcomes=self.outcomes,
+            outcomes=self.outcomes or OutcomesUse.AUTO,
             behaviour=self.behaviour,
             return_range=parse_cost_range(self.return_range, "--return-range"),
         )

@@ -30,7 +30,7 @@ import numpy as np
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingKind
-from tightrope.errors import CannotCertify, InputError
+from tightrope.errors import CannotCertify, InputError, TightropeError
 from tightrope.io.results import Interval, ObservedFacts
 from tightrope.learning.options import MOST_VERTEX_DIMENSIONS
 from tightrope.model.objective import Objective
@@ -39,6 +39,7 @@ from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.product import Product
 from tightrope.monitoring.episode_scores import Episodes, PathRules, Scores
 from tightrope.numerics.arrays import FloatArray, IndexArray
+from tightrope.numerics.question import GraphQuestion
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.value_slopes import PolicyEquations, Spread
 from tightrope.problem import Problem
@@ -243,7 +244,7 @@ class Observation:
         self, scores: Scores, delta: float, planned: int | None, elsewhere: int
     ) -> ObservedOutcomes | Unobserved:
         a, b = self.ends
-        wrong = (scores.high < a) | (scores.low > b)
+        wrong = ((scores.high < a) | (scores.low > b)) & (scores.weight > 0.0)
         if np.any(wrong):
             value = float(scores.low[int(np.argmax(wrong))])
             raise InputError(
@@ -323,9 +324,11 @@ def plan_observation(
             return Unobserved("nothing says by which policy the log was collected; `behaviour` states it")
         whose = "the given policy"
         is_uniform = isinstance(stated, str) and stated == UNIFORM
-        if isinstance(stated, str) and behaviour is None and not is_uniform:
-            if stated != given.digest:
-                return Unobserved("the log was collected by another policy; `behaviour` names it")
+        if behaviour is None:
+            uniform = is_uniform and np.array_equal(given.probability, Policy.uniform(base).probability)
+            if stated != given.digest and not (uniform and not given.has_memory):
+                how = '; `behaviour="uniform"` weighs its episodes' if is_uniform else ""
+                return Unobserved(f"the log was collected by another policy{how}")
             ratio = (own.probability > 0.0).astype(np.float64)
         else:
             collected = Policy.uniform(base) if is_uniform else as_policy(base, stated)
@@ -339,7 +342,7 @@ def plan_observation(
             if np.any(taken & ~(chance > 0.0)):
                 return Unobserved("the given policy takes choices that the log's policy never takes")
             if np.all(ratio[taken] == 1.0):
-                ratio = np.where(taken, 1.0, 0.0 if behaviour is None else np.nan)
+                ratio = np.where(taken, 1.0, np.nan)
             else:
                 known = "uniform" if is_uniform else "another policy"
                 whose = f"the given policy, weighed from {known}"
@@ -377,21 +380,19 @@ REFERENCE = 1000
 """Episodes that a forecast is for where their number was not fixed in advance."""
 
 POINTS = 3
+_CLEAR = 3.0
+"""Forecasts farther apart than e³ count as so far apart."""
+
 CHEAP_TRANSITIONS = 2000
 """Up to so many, and few coordinates, the model's part is forecast by learning from expected counts."""
 
-HOPELESS = 5.0
-"""Weighed returns that are forecast to be so many times as wide as the model's part are not looked at."""
-
 
 def share(seen: Observation, chain: Pipeline) -> float:
-    """The part of δ for outcomes; 0 where they are weighed, and hopeless."""
+    """The part of δ for outcomes."""
     number = seen.planned or REFERENCE
-    logs = np.array([one for one in _forecasts(seen, chain, number) if math.isfinite(one)])
+    logs = np.array(list(_forecasts(seen, chain, number)))
     if not len(logs):
         return 0.5
-    if seen.is_weighted and float(logs.mean()) < -math.log(HOPELESS):
-        return 0.0
     if abs(float(logs.sum())) < 0.5 * float(np.abs(logs).sum()):
         return 0.5
     return MOST_OF_IT if float(logs.mean()) > 0.0 else 1.0 - MOST_OF_IT
@@ -420,13 +421,31 @@ def _forecasts(seen: Observation, chain: Pipeline, number: int) -> Iterator[floa
             outcomes = seen.forecast(spread.value, spread.variance, number, chain.delta)
             total = np.zeros(model.transitions)
             total[spread.transition] = spread.count
-            width = chain.forecast(total, number)
+            try:
+                width = chain.forecast(total, number)
+            except TightropeError:  # there, not with the data at hand
+                continue
         else:
             outcomes = 2.0 * math.sqrt(2.0 * math.log(2.0 / chain.delta) * spread.variance / number)
             slope = maximiser.functions.linear @ jacobian.reshape(-1, len(point))
             width = _formula(spread, probability, slope, model.expression, number, chain)
-        if width > 0.0 and outcomes > 0.0:
-            yield math.log(width / outcomes)
+        if seen.is_weighted:
+            outcomes *= math.sqrt(_weighed(seen, equations.question, probability, spread))
+        if width > 0.0 and outcomes > 0.0 and min(width, outcomes) < math.inf:
+            yield min(max(math.log(width) - math.log(outcomes), -_CLEAR), _CLEAR)
+
+
+def _weighed(seen: Observation, question: GraphQuestion, probability: FloatArray, spread: Spread) -> float:
+    """By which factor weights raise the variance of a frequency; large where that is not known."""
+    assert seen.policy is not None
+    own, model = seen.policy.probability, seen.problem.model
+    assert isinstance(model, ParametricMDP)
+    weight = np.where(own > 0.0, own * np.nan_to_num(seen.ratio), 0.0)
+    equations = PolicyEquations.of(question, weight, everywhere=False)
+    solved = None if equations is None else equations.passes(probability[model.expression])
+    if seen.objective.is_reward or solved is None or not solved[0] >= spread.value:
+        return math.exp(2.0 * _CLEAR)
+    return max(solved[0] - spread.value**2, 1e-12) / max(spread.variance, 1e-12)
 
 
 def _points(maximiser: LikelihoodMaximiser) -> list[FloatArray]:

@@ -7,8 +7,8 @@ from the model and the columns of the log. Under the model it ever reaches 1/α 
 however it is decided when to look and when data end; leaving terms out is always allowed. The largest term
 names the finding.
 
-In a chain a part of the weight of each feature is for the whole path at fixed numbers of rows, and half of
-that, where the number of episodes was planned, for all rows at once.
+In a chain a part of the weight of each feature is for the whole path at fixed numbers of rows and, where the
+number of episodes was planned, for all rows at once.
 """
 
 from __future__ import annotations
@@ -45,10 +45,11 @@ from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 
 SHARES = {"counts": 0.25, "memory": 0.25, "column": 0.15, "unit": 0.25, "drift": 0.1}
-"""How the budget is divided among kinds of departures; what a log does not have is left unused."""
+"""How the budget is divided among the kinds of departures that a log of this shape can show."""
 
-PATH = 0.5
-"""The part of a feature's weight that is for the path of a chain."""
+PATH, AT_ONCE = 0.5, 0.6
+"""The part of a feature's weight that is for the path of a chain, and, where the number of episodes was
+planned, the part that is for all rows at once; half of the rest is for the path then."""
 
 SPEED = 300_000
 """Rows that are tested in a second, by all tests."""
@@ -187,6 +188,7 @@ def examine(
     by_counts, looked = _by_counts(model, counts)
     findings += by_counts
     features = list_features(model, log)
+    share = shares({one.kind for one in features})
     rows_of = _Rows.of(model, log, planned and len(log) == whole)
     tests, left_out = [], []
     for feature in features:
@@ -195,11 +197,11 @@ def examine(
         if is_column and tells_outcome(rows_of.context, rows_of.outcome, code):
             left_out.append(feature.name)
             continue
-        test = _Test(feature, code, math.log(SHARES[feature.kind] * feature.weight))
+        test = _Test(feature, code, math.log(share[feature.kind] * feature.weight))
         log_e = _evidence(rows_of, test)
         if math.isfinite(log_e):
             tests.append((log_e, test))
-    weight, level = math.log(SHARES["counts"]), math.log(1.0 / alpha)
+    weight, level = math.log(share["counts"]), math.log(1.0 / alpha)
     terms = [log_e + test.log_weight for log_e, test in tests]
     total = log_sum(np.array([*(log_e + weight for _, log_e in looked[-1:]), *terms]))
     tests.sort(key=lambda one: -one[0] - one[1].log_weight)
@@ -220,6 +222,12 @@ def examine(
         len(log),
         tuple(left_out),
     )
+
+
+def shares(kinds: set[str]) -> dict[str, float]:
+    """What each of these kinds has of the budget, beside the counts."""
+    rest = (1.0 - SHARES["counts"]) / max(sum(SHARES[kind] for kind in kinds), 1e-9)
+    return {"counts": SHARES["counts"], **{kind: rest * SHARES[kind] for kind in kinds}}
 
 
 def is_planned(design: SamplingDesign) -> bool:
@@ -268,10 +276,11 @@ class _Rows:
         by_context = first_visits(visits if most is None else _cut(visits, most))
         if self.path < 0:
             return [(0.0, by_context, 0)]
-        result = [(math.log1p(-PATH), by_context, 0)]
-        share = math.log(PATH) + (math.log(0.5) if self.planned else 0.0)
+        share = math.log1p(-AT_ONCE) if self.planned else 0.0
+        result = [(math.log1p(-PATH) + share, by_context, 0)]
         if self.planned and most is None:
-            result.append((share, self._exits(self.path), self.path))
+            result.append((math.log(AT_ONCE), self._exits(self.path), self.path))
+        share += math.log(PATH)
         reached = looks(FIRST_ROWS, self.path if most is None else min(self.path, most))
         if reached:
             result.append((share - math.log(LOOKS), self._exits(reached[-1]), reached[-1]))

@@ -27,13 +27,24 @@ PREFIX = 256
 """Rows by which numbers are divided into bins."""
 
 FEW = 12
-"""Different numbers that are taken as they are."""
+"""Different numbers that are taken as they are, and words that are values rather than units."""
 
 MOST_SEEN = 16
 """States whose having been seen before is looked at: those that come first in the log."""
 
 GLANCE = 20_000
 """Rows by which it is judged whether a column tells the outcome."""
+
+MEMORY = {
+    "prev": 0.3,
+    "seen": 0.25,
+    "revisit": 0.1,
+    "since-start": 0.1,
+    "since-entry": 0.1,
+    "action": 0.1,
+    "prev2": 0.05,
+}
+"""How the share of memory is divided; that of `seen` among states by their rank."""
 
 EPISODE = "episode"
 
@@ -50,12 +61,15 @@ class Feature:
 def list_features(model: ParametricMDP, log: EpisodeLog) -> tuple[Feature, ...]:
     """The features of a log; what parts they have follows from the model and the names of columns alone."""
     structure = model.structure
-    memory = ("prev", "prev2", "revisit", "since-start", "since-entry", "action")
-    part = 1.0 / (len(memory) + 1)
-    result = [Feature(name, "memory", part) for name in memory if name != "action" or structure.has_choices]
+    result = [
+        Feature(name, "memory", part)
+        for name, part in MEMORY.items()
+        if name not in ("seen", "action") or (name == "action" and structure.has_choices)
+    ]
+    whole = sum(1.0 / (rank + 1) for rank in range(MOST_SEEN))
     for rank, state in enumerate(first_states(model, log)):
-        name, own = f"seen:{structure.state_name(state)}", part / ((rank + 1) * (rank + 2))
-        result.append(Feature(name, "memory", own))
+        own = MEMORY["seen"] / (rank + 1) / whole
+        result.append(Feature(f"seen:{structure.state_name(state)}", "memory", own))
     columns = list(log.columns)
     result += [Feature(f"column:{name}", "column", 1.0 / len(columns)) for name in columns]
     units = [*([EPISODE] if log.episodes > 1 else []), *(name for name in columns if _is_words(log, name))]
@@ -65,7 +79,8 @@ def list_features(model: ParametricMDP, log: EpisodeLog) -> tuple[Feature, ...]:
 
 
 def _is_words(log: EpisodeLog, column: str) -> bool:
-    return log.columns[column].values is None
+    """Whether a column may name units: words, and more than a few."""
+    return log.columns[column].values is None and len(log.columns[column].labels) > FEW
 
 
 def _has_bins(column: LogColumn) -> bool:

@@ -1,0 +1,22 @@
+"""Smoke runs of `benchmarks/doctor_power.py` and `doctor_false_alarms.py`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from benchmark_script import run_benchmark
+
+
+def test_planted_departures_are_found_and_named(tmp_path: Path) -> None:
+    output = tmp_path / "power.jsonl"
+    run_benchmark("doctor_power.py", "--smoke", "-o", output)
+    row = json.loads(output.read_text(encoding="utf-8"))
+    assert row["anytime"] <= 6.0 and row["named"] >= 0.9
+
+
+def test_right_models_are_not_refuted(tmp_path: Path) -> None:
+    output = tmp_path / "false.jsonl"
+    run_benchmark("doctor_false_alarms.py", "--smoke", "-o", output)
+    rows = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == 6 and all(row["alarms"] == 0 for row in rows)

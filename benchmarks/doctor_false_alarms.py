@@ -5,7 +5,7 @@
     python benchmarks/doctor_false_alarms.py --smoke        a few, seconds
 
 Every log is looked at three times while it grows, and once as planned; an alarm at any look counts. Goal: at
-most α = 0.01 of the logs of each kind. Kinds: one path; a path with columns; episodes that end, also of units;
+most α = 0.01 of the logs of each kind. Kinds: one path; one with columns; episodes that end; units;
 units whose only episode is cut; and decisions that chase what came out (an action is repeated while its
 outcomes are alike).
 """

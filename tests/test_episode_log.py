@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tightrope as tr
+from tightrope.cli.app import run
 from tightrope.data import episode_log
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.reading import read_log
@@ -162,12 +163,16 @@ def test_simulated_episodes_and_the_file_written_of_them(tmp_path: Path) -> None
     log = counts.log()
     assert log.counts(MODEL, counts.design).transition.tolist() == counts.transition.tolist()
     assert log.episodes == 40 and int(log.begins.sum()) == 40
-    rows = "".join(
-        f"{e},{s},{t}\n"
-        for block in truth.trajectories(40, seed=3)
-        for e, s, t in zip(block.episode, block.step, block.transition, strict=True)
-    )
-    assert len(rows.splitlines()) == len(log)
+    path = tmp_path / "log.parquet"
+    words = ["sample", "bench:betting(4)", "--episodes", "30", "--seed", "2", "--raw", "-o", str(path)]
+    assert run(words) == 0
+    model = tr.benchmark("betting(4)").model
+    sampled = tr.read_data(path, model).counts
+    assert sampled.log is not None
+    rows = sampled.log()
+    assert rows.episodes == 30 and not rows.columns and rows.over.all()
+    assert np.array_equal(np.bincount(rows.transition, minlength=model.transitions), sampled.transition)
+    assert rows.counts(model, sampled.design) == sampled
 
 
 def test_what_is_kept_of_a_log_and_a_log_that_is_too_long(

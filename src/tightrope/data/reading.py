@@ -183,7 +183,8 @@ def read_data(
     if isinstance(data, Iterator) and not is_table(data):
         data, batches = _look_at(data)
     if not isinstance(data, str | Path | bytes) and not is_table(data) and not (batches or _are_places(data)):
-        return _of_episodes(*count_episodes(data, model.structure, model.hash(), options), options)
+        read = _of_episodes(*count_episodes(data, model.structure, model.hash(), options), options)
+        return _with_added_rows(read, model, options) if options.ends == COMPLETE else read
     return _of_tables(open_tables(data, options.format), model, options, progress)
 
 

@@ -116,3 +116,9 @@ def test_units_one_by_one() -> None:
     assert chain.rungs[-1].guarantee < chain.rungs[-2].guarantee
     with pytest.raises(tr.InputError, match="no column 'site'"):
         result.assumption_chain("site")
+
+
+def test_the_test_of_the_model_sees_a_broken_tie_beside_a_square() -> None:
+    """A square touches its envelope in the middle of the box, where searches begin: they go on from there."""
+    result = tr.learn(way(), walked({0: 0.6, 1: 0.75, 4: 0.36}, 2000), delta=0.01)
+    assert result.fit is not None and result.fit.alarm and result.fit.suspects[0].kind == "tie"

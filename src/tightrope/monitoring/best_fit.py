@@ -156,8 +156,21 @@ class BestFit:
 
     @cached_property
     def centre(self) -> FloatArray:
-        """A point well inside the domain, from which any search may start."""
-        return self.maximiser.lifted(self.maximiser.start)
+        """A point well inside the domain, from which any search may start: products are moved off their
+        envelopes, which a square touches in the middle of the box."""
+        point = self.maximiser.lifted(self.maximiser.start)
+        (rows, bound), middle = self.rows, point.copy()
+        if np.all(bound - rows @ point > 1e-9):
+            return point
+        for j in range(len(self.coordinates.free), len(point)):
+            own = np.flatnonzero((rows[:, j] != 0.0) & ~np.any(rows[:, j + 1 :] != 0.0, axis=1))
+            ends, above = (bound[own] - rows[own, :j] @ middle[:j]) / rows[own, j], rows[own, j] > 0.0
+            middle[j] = 0.5 * (ends[~above].max(initial=-np.inf) + ends[above].min(initial=np.inf))
+        for share in (0.5, 0.1, 0.01, 0.001):
+            moved = point + share * (middle - point)
+            if np.all(self.functions.linear @ moved + self.functions.constant >= 0.0):
+                return moved
+        return point
 
     def search(self, weight: FloatArray, start: FloatArray | None = None) -> FloatArray:
         """Coordinates near the maximum of the likelihood, strictly inside."""

@@ -261,3 +261,26 @@ def test_the_numbers_of_a_model_are_not_used_by_untied_sets() -> None:
         assert result.notes[0] == NUMBERS_UNUSED
     with pytest.raises(tr.InputError, match="no parameters: there is nothing to learn"):
         tr.learn(model.problem(GOAL), DATA, delta=0.05, sets="tied")
+
+
+def test_results_are_read_back_and_name_no_coordinates(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], empty_pictures: None
+) -> None:
+    from tightrope.cli.app import run
+
+    text = """dtmc const double q; module m s : [0..3] init 0;
+      [a] s=0 -> free : (s'=1) + free : (s'=2) + free : (s'=3);
+      [a] s=1 -> q : (s'=2) + 1-q : (s'=3);
+      [] s>1 -> true; endmodule label "goal" = s=2;"""
+    model, log = tmp_path / "m.prism", tmp_path / "log.csv"
+    model.write_text(text)
+    rows = [(n, t, *step) for n, episode in enumerate(DATA) for t, step in enumerate(episode)]
+    log.write_text("episode,step,s,action,s_next\n" + "\n".join(",".join(map(str, row)) for row in rows))
+    command = ["learn", str(model), "--prop", GOAL, "--data", str(log), "-o", str(tmp_path / "out")]
+    assert run([*command, "--sets", "rectangular", "--region", "polytope"]) == 0
+    shown = capsys.readouterr().out
+    assert "q in " in shown and "free1_1 in " not in shown
+    back = tr.load_result(tmp_path / "out")
+    assert list(back.parameters) == ["q"]
+    again = tr.learn(tr.load(model).problem(GOAL), tr.read_data(log, tr.load(model)), sets="rectangular")
+    assert back.interval.lower == pytest.approx(again.interval.lower, abs=1e-6)

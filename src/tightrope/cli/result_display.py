@@ -80,7 +80,7 @@ def list_coupled_facts(result: LearningResult) -> list[tuple[str, str]]:
     if value is None:
         return []
     whose = "robust" if result.value is None else "given"
-    names = result.model.parameters.names
+    names = result.model.parameters.shown.names
     rectangular = Interval(value.rectangular_lower, value.rectangular_upper)
     lost = "which lose nothing here" if value.rectangular_lost_nothing else "a choice at a time"
     facts = [
@@ -89,7 +89,8 @@ def list_coupled_facts(result: LearningResult) -> list[tuple[str, str]]:
     ]
     for name, witness in (("lowest at", value.lowest), ("highest at", value.highest)):
         if witness is not None:
-            at = ", ".join(f"{n} = {x:.6g}" for n, x in zip(names, witness.theta, strict=True))
+            at = ", ".join(f"{n} = {x:.6g}" for n, x in zip(names, witness.theta, strict=False))
+            at = at or "free distributions"
             facts.append((name, f"{at}: {_number(witness.lower)}"))
     if result.synthesis is not None:
         better = "more" if result.objective.maximises else "less"
@@ -212,10 +213,10 @@ def _how(result: LearningResult) -> list[tuple[str, str]]:
     known = f"mean {widths.mean:.3g}, largest {widths.largest:.3g}"
     facts.append(("widths", f"{group(len(widths.nonconstant))} unknown expressions: {known}"))
     low, high = widths.parameter_lower, widths.parameter_upper
-    if low is not None and high is not None:
-        names = result.model.parameters.names
+    names = result.model.parameters.shown.names
+    if low is not None and high is not None and names:
         ends = [
-            f"{n} in {interval_text(a, b, SHOWN_DIGITS)}" for n, a, b in zip(names, low, high, strict=True)
+            f"{n} in {interval_text(a, b, SHOWN_DIGITS)}" for n, a, b in zip(names, low, high, strict=False)
         ]
         facts.append(("parameters", ", ".join(ends)))
     if result.binding.total:

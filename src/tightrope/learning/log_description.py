@@ -198,7 +198,7 @@ def estimate_points(model: ParametricMDP, counts: Counts, delta: float) -> Point
         else:
             lower, upper = parameter_box(region)
             likeliest = _likeliest(model, outcomes, counts)
-            rows = zip(model.parameters.names, likeliest, lower, upper, strict=True)
+            rows = zip(model.parameters.shown.names, likeliest, lower, upper, strict=False)
             parameters = tuple(ParameterEstimate(n, float(t), float(a), float(b)) for n, t, a, b in rows)
     ledger, level = intervals.ledger.record(), f"{1 - delta:g}"
     label = f"confidence {level} in name only (nominal): outcomes are missing from the data"

@@ -396,7 +396,7 @@ class LearningResult(Result):
             guarantee=self.robust.interval.lower if self._maximises else self.robust.interval.upper,
             optimistic=self._clip(float((best.upper if self._maximises else best.lower)[self.model.initial])),
             coupled=self._describe_coupled() if coupled else None,
-            widths=self.widths.summary(self.model.parameters.names),
+            widths=self.widths.summary(self.model.parameters.shown.names),
             binding=self.binding,
             ledger=self.ledger.record(),
             reasons=list(self.decisions.reasons),
@@ -501,7 +501,8 @@ class LearningResult(Result):
     @property
     def parameters(self) -> dict[str, Interval]:
         """What the data leave of each parameter; its whole domain where the sets have no region."""
-        names, domain = self.model.parameters.names, self.model.parameters
+        domain = self.model.parameters
+        names = domain.shown.names
         low, high = self.widths.parameter_lower, self.widths.parameter_upper
         if low is None or high is None:
             low, high = np.array([float(x) for x in domain.lower]), np.array([float(x) for x in domain.upper])

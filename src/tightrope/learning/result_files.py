@@ -216,7 +216,7 @@ def versions() -> dict[str, str]:
 
 
 def _model(model: ParametricMDP, setting: Setting) -> ModelFacts:
-    parameters = model.parameters
+    shown = model.parameters.shown
     return ModelFacts(
         source=setting.model,
         constants=dict(setting.constants),
@@ -226,10 +226,10 @@ def _model(model: ParametricMDP, setting: Setting) -> ModelFacts:
         transitions=model.transitions,
         expressions=len(model.expressions),
         degree=model.expressions.degree,
-        domain=parameters.text(),
+        domain=shown.text(),
         parameters=[
             ParameterRange(name, float(low), float(high))
-            for name, low, high in zip(parameters.names, parameters.lower, parameters.upper, strict=True)
+            for name, low, high in zip(shown.names, shown.lower, shown.upper, strict=True)
         ],
     )
 

@@ -117,21 +117,24 @@ let with_fixed (d : domain) = (* equalities that follow from the bounds are writ
     (List.combine d.lower d.upper)) in
   { d with constraints = d.constraints @ fixed }
 
+(* What takes longer than a minute is not begun. *)
+let most_terms = 20_000 and most_trials = 1 lsl 21 and most_together = 1 lsl 25
+
 (* Upper bounds of P(k+i)/P(k), k successes and m failures at chance p, until what is left is small. *)
 let tails p k m =
   if Q.leq p Q.zero || Q.geq p Q.one then []
   else begin
-    let rec more found u k m total =
+    let rec more count found u k m total =
       let above = Q.mul (Q.of_int m) p and below = Q.mul (Q.of_int (k + 1)) (Q.sub Q.one p) in
       let left = Q.sub below above in
       let small = Q.sign left > 0 && Q.leq (Q.mul (Q.mul u above) (Q.of_bigint (Z.shift_left Z.one 60))) (Q.mul total left) in
-      if m = 0 || small then List.rev found
+      if m = 0 || small || count = most_terms then List.rev found
       else begin
         let v = Q.div (Q.mul u above) below in
         let v = Q.make (Z.cdiv (Z.shift_left (Q.num v) 200) (Q.den v)) (Z.shift_left Z.one 200) in
-        more (v :: found) v (k + 1) (m - 1) (Q.add total v)
+        more (count + 1) (v :: found) v (k + 1) (m - 1) (Q.add total v)
       end in
-    more [] Q.one k m Q.one
+    more 0 [] Q.one k m Q.one
   end
 
 (* Of every claim the certificate, and the hints of Clopper and Pearson's ends. [evs]: the events, and the numbers of their
@@ -154,6 +157,11 @@ let certificates (file : Problem.t) model complement question (evs, interval_of,
     done
   done;
   let used = List.sort compare (List.of_seq (Hashtbl.to_seq_keys used)) in
+  let together = Array.fold_left (fun total (e : Checker.event) ->
+    let trials = Checker.tally true counts e.trials + Checker.tally false counts e.trials in
+    if trials > most_trials then not_covered "an event of more than 2,000,000 trials";
+    total + trials) 0 evs in
+  if together > most_together then not_covered "more than 30,000,000 trials of events";
   let untied = match data with Some d -> d.shared_by = "transitions" | None -> false in
   let wanted = if untied then graph.transitions else Array.length evs in
   let ends = match hints.ends with

@@ -207,8 +207,7 @@ class Diagnosis(Record):
 
 def _judge(found: Examination, counts: Counts, model: ParametricMDP, known: Worth) -> Worth:
     """The verdict on an answer whose model was examined: an alarm refutes the model where its level holds
-    for the data, and is a doubt where nobody knows. In a chain rows of different episodes are independent, so
-    that their order in time does not matter.
+    for the data, and is a doubt where nobody knows.
     """
     if not found.alarm or known.word is Word.CONTRADICTED:
         return known
@@ -218,7 +217,7 @@ def _judge(found: Examination, counts: Counts, model: ParametricMDP, known: Wort
         f"a right model reaches {1.0 / found.alpha:,.0f} with probability at most {found.alpha:g}).{worst}"
     )
     design = counts.design
-    ordered = design.order.holds or not model.structure.has_choices
+    ordered = design.order.holds or found.refutes_in_any_order(model)
     if found.log_e_value == math.inf or (design.ends.holds and ordered and not design.censored):
         return Worth.of(known.assumptions, contradicted=why)
     doubt = Assumed("model", Kept.NO, f"{why} That level is nominal: order or ends of the data are not known")

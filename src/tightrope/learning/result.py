@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -434,8 +434,12 @@ class LearningResult(Result):
             refuted = self.seen.contradiction
         if refuted is None and self.fit is not None and self.fit.is_refutation:
             refuted = self.misfit
-        ended = self._ended()
-        return Worth.of(self._rests_on(), contradicted=refuted, limit=None if ended == CLOSE else ended)
+        ended, known = self._ended(), self._rests_on()
+        if (
+            refuted is None and self.misfit is not None
+        ):  # an alarm whose level is nominal is a doubt all the same
+            known = tuple(replace(one, kept=Kept.NO) if one.name == "model" else one for one in known)
+        return Worth.of(known, contradicted=refuted, limit=None if ended == CLOSE else ended)
 
     def _rests_on(self) -> tuple[Assumed, ...]:
         known = rests_on(self.ledger, self.options, self.fit)

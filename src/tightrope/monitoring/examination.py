@@ -149,6 +149,12 @@ class Examination(Record):
         """Findings that are an alarm on their own."""
         return tuple(one for one in self.findings if one.weighed >= math.log(1.0 / self.alpha))
 
+    def refutes_in_any_order(self, model: ParametricMDP) -> bool:
+        """Whether a finding that is no drift is an alarm in a chain: there rows of different episodes are
+        independent under the model, and any order of them will do that does not depend on outcomes.
+        """
+        return not model.structure.has_choices and any(one.kind != "drift" for one in self.refuting)
+
     def _title_(self) -> str:
         return f"Examination: e-value {power_text(self.log_e_value)} after {self.rows:,} rows"
 

@@ -59,7 +59,8 @@ def weigh_fit(model: ParametricMDP, counts: Counts, alpha: float = ALPHA) -> Mod
     except InputError as error:
         reason = error.message
     rows = None if reason is not None else examine_rows(model, counts, alpha)
-    doubts = (one for one in (design.ends, *([design.order] if ordered or rows else [])) if not one.holds)
+    needs_order = (ordered or rows is not None) and not (rows and rows.refutes_in_any_order(model))
+    doubts = (one for one in (design.ends, *([design.order] if needs_order else [])) if not one.holds)
     nominal = (*design.censored, *(f"{one.name}: {one.why}" for one in doubts))
     looks = weigh_batches(test, counts) if test is not None and reason is None else []
     if rows is not None:

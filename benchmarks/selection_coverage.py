@@ -3,12 +3,12 @@
     python benchmarks/selection_coverage.py                2,000 logs of each system, δ = 0.1
     python benchmarks/selection_coverage.py --smoke        a few
 
-Three small chains do what their model cannot say: the next step depends on the state before, on whether a state
-was seen before, or on the number of steps so far. Of each, logs of 150 episodes are drawn. `doctor` chooses an
-amendment and answers on it, `halves`: on the episodes that it was not chosen on, `e-values`: on all, at δ/K.
-A row counts the logs for which an amendment was found that leaves no alarm, and of these the intervals that miss
-the truth; `unpaid` are intervals from all data at δ, chosen and learned on the same log. Leaves with status 1
-where a way that is paid for misses more often than δ, by more than three standard errors.
+Three small chains do what their model cannot say: the next step depends on the state before, on whether a
+state was seen before, or on the number of steps so far. Of each, logs of 150 episodes are drawn. `doctor`
+chooses an amendment and answers on it, `halves`: on the episodes that it was not chosen on, `e-values`: on
+all, at δ/K. A row counts the logs for which an amendment was found that leaves no alarm, and of these the
+intervals that miss the truth; `unpaid` are intervals from all data at δ, chosen and learned on the same log.
+Leaves with status 1 where a way that is paid for misses more often than δ by three standard errors.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ import numpy as np
 import tightrope as tr
 
 DELTA = 0.1
+OPTIONS: dict[str, Any] = {"delta": DELTA, "sets": "tied", "outcomes": "none"}
 WAYS: dict[str, dict[str, Any]] = {
     "halves": {"select_on": 0.5},
     "e-values": {"select_by": "e-values"},

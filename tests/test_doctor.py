@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tightrope as tr
+from benchmark_script import run_benchmark
 from test_amendments import agent, by_previous, by_seen, question, simulate, unedited
 from tightrope.cli.app import run
 from tightrope.learning.doctor import best_fit
@@ -212,3 +213,16 @@ def test_the_command_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "amend: memory=seen:(s=1)" in " ".join(text.split())
     assert run(["doctor", model, "--data", log, "-o", str(tmp_path / "x.prism")]) == 2
     assert "--amend" in capsys.readouterr().err
+
+
+def test_intervals_of_chosen_models_hold() -> None:
+    table = run_benchmark("selection_coverage.py", "--smoke").stdout.splitlines()
+    assert len(table) == 10
+    assert sum(int(row[31:37]) for row in table[1:]) > 0
+
+
+def test_a_refutation_whose_level_is_nominal_is_a_doubt(tmp_path: Path) -> None:
+    """Runs without a clock: in a chain their order does not matter, with choices it does."""
+    model, log = write_runs(tmp_path, 150)
+    result = tr.learn(tr.load(model).problem(PROPERTY), log, outcomes="none")
+    assert result.verdict.word.value == "contradicted"

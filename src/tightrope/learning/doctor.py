@@ -470,7 +470,7 @@ class _Answers:
         value = best = effect = None
         if self.asked:
             alone = {**self._words(made.model, seconds), "outcomes": "none"}
-            result = learn(made.problem, counts, delta=self.delta, **alone)
+            result = learn(made.problem, replace(counts, log=None), delta=self.delta, **alone)
             value, best = result.interval, self.at_best_fit(made.problem, counts)
             effect = None if estimate is None or best is None else best - estimate
         found = Diagnosed(finding, change, value, best, effect, again.log_e_value, not again.alarm)

@@ -435,9 +435,7 @@ class LearningResult(Result):
         if refuted is None and self.fit is not None and self.fit.is_refutation:
             refuted = self.misfit
         ended, known = self._ended(), self._rests_on()
-        if (
-            refuted is None and self.misfit is not None
-        ):  # an alarm whose level is nominal is a doubt all the same
+        if refuted is None and self.misfit is not None:  # a nominal alarm is a doubt all the same
             known = tuple(replace(one, kept=Kept.NO) if one.name == "model" else one for one in known)
         return Worth.of(known, contradicted=refuted, limit=None if ended == CLOSE else ended)
 

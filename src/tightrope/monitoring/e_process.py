@@ -83,6 +83,6 @@ def log_sum(terms: FloatArray) -> float:
     """log Σ exp, rounded down; terms that are next to nothing are left out."""
     largest = float(terms.max(initial=-math.inf))
     if not math.isfinite(largest):
-        return -math.inf
+        return math.inf if largest == math.inf else -math.inf
     total = largest + math.log(float(np.exp(terms[terms > largest - 40.0] - largest).sum()))
     return total - 1e-9 - 4e-16 * abs(total)

@@ -16,7 +16,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullFormatter
 from msgspec import UnsetType
 
-from tightrope.io.results import FITS, Anomaly, ModelFit, ResultDocument, Seen
+from tightrope.io.results import FITS, Anomaly, Look, ModelFit, ResultDocument, Seen
 from tightrope.report.style import (
     FAINT,
     GREY,
@@ -57,8 +57,9 @@ def draw_evidence(run: ResultDocument, axes: Axes) -> None:
     fit = fit_of(run)
     assert fit is not None
     level = -math.log10(fit.alpha)
-    events = [look.events for look in fit.looks]
-    values = [look.log_e_value / LOG for look in fit.looks]
+    shown = [look for look in fit.looks if math.isfinite(look.log_e_value)] or [Look(fit.events, 0.0)]
+    events = [look.events for look in shown]
+    values = [look.log_e_value / LOG for look in shown]
     colour = SETS["rectangular"]
     axes.plot(events, values, "-", color=colour, lw=1.2)
     for event, value in zip(events, values, strict=True):

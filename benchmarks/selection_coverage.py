@@ -29,7 +29,7 @@ import numpy as np
 import tightrope as tr
 
 DELTA = 0.1
-OPTIONS: dict[str, Any] = {"delta": DELTA, "sets": "tied", "outcomes": "none"}
+OPTIONS: dict[str, Any] = {"delta": DELTA, "sets": "tied", "outcomes": "none", "seconds": 900.0}
 WAYS: dict[str, dict[str, Any]] = {
     "halves": {"select_on": 0.5},
     "e-values": {"select_by": "e-values"},

@@ -15,7 +15,7 @@ from test_amendments import agent, by_previous, by_seen, question, simulate, une
 from tightrope.cli.app import run
 from tightrope.learning.doctor import best_fit
 
-OPTIONS: dict[str, Any] = {"delta": 0.1, "sets": "tied"}
+OPTIONS: dict[str, Any] = {"delta": 0.1, "sets": "tied", "seconds": 900.0}
 PROGRAM = """dtmc
 const double p; const double q;
 module m
@@ -113,7 +113,7 @@ def test_a_model_that_fits_has_no_findings() -> None:
 
 
 def test_a_model_alone() -> None:
-    found = tr.doctor(agent(), tr.read_data(simulate(by_seen, 300), agent()))
+    found = tr.doctor(agent(), tr.read_data(simulate(by_seen, 300), agent()), seconds=900.0)
     assert found.verdict.word.value == "contradicted"
     assert found.result is None and found.findings[0].effect is None
     assert found.findings[0].amendment is not None
@@ -188,7 +188,7 @@ def test_the_command_writes_a_model_that_answers_the_same(
 ) -> None:
     model, log = write_runs(tmp_path)
     written, lifted = str(tmp_path / "amended.prism"), str(tmp_path / "amended.csv")
-    asked = ["--prop", PROPERTY, "--delta", "0.1", "--sets", "tied"]
+    asked = ["--prop", PROPERTY, "--delta", "0.1", "--sets", "tied", "--time-limit", "900"]
     change = ["--amend", "auto", "--select-on", "0.5", "-o", written, "--log-out", lifted]
     assert run(["doctor", model, *asked, "--data", log, *change, "--json"]) == 1
     answer = json.loads(capsys.readouterr().out)
@@ -207,7 +207,7 @@ def test_the_command_writes_a_model_that_answers_the_same(
 
 def test_the_command_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, log = write_runs(tmp_path, 150)
-    assert run(["doctor", model, "--data", log]) == 1
+    assert run(["doctor", model, "--data", log, "--time-limit", "900"]) == 1
     text = capsys.readouterr().out
     assert text.startswith("CONTRADICTED: the data refute the model\n")
     assert "amend: memory=seen:(s=1)" in " ".join(text.split())

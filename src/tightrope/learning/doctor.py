@@ -402,7 +402,7 @@ class _Answers:
         self.seen: ObservedOutcomes | None = None
         self.problem = Problem(model, NOTHING) if question is None else question
         self.alpha, self.delta, self.options, self.tell = alpha, delta, options, tell
-        self.end = time.perf_counter() + min(options.get("seconds", math.inf), SECONDS)
+        self.end = time.perf_counter() + options.get("seconds", SECONDS)
 
     def diagnose(self, finding: Finding, estimate: float | None, left: int) -> Diagnosed:
         """The smallest amendment that removes a finding, and the answer with it."""

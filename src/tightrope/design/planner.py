@@ -83,7 +83,7 @@ from tightrope.numerics.arrays import FloatArray
 from tightrope.problem import Problem, learnable
 from tightrope.regions.polytope import Polytope
 from tightrope.regions.region import Region
-from tightrope.regions.registry import build_region
+from tightrope.regions.registry import build_region, region_kind
 from tightrope.solver.solve import solve
 from tightrope.statistics.estimates import IntervalMethod, check_delta
 from tightrope.statistics.outcomes import Outcomes
@@ -625,6 +625,9 @@ def plan(
     counts = counts_of(data, question.model)
     options = LearnOptions(**given).without_outcomes
     decisions = decide(parametric(question), counts, options, "how it narrows is not forecast")
+    if options.sets is None and decisions.sets is SetsKind.TIED:  # the same sets, over a region
+        options = replace(options, sets=SetsKind.EXPRESSION, region=region_kind("polytope"))
+        decisions = decide(parametric(question), counts, options)
     _refuse_plans(question, counts, decisions)
     options = replace(options, region=decisions.region)
     chain = Pipeline.start(question, counts, delta, options=options, policy=policy, progress=progress)

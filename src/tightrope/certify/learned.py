@@ -67,9 +67,9 @@ from tightrope.coupled.result import CoupledValue
 from tightrope.data.counts import Counts
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind
 from tightrope.errors import CannotCertify, InputError
-from tightrope.learning.options import LearnOptions
+from tightrope.learning.options import LearnOptions, learn_costs
 from tightrope.learning.outcomes import ObservedOutcomes
-from tightrope.learning.pipeline import Pipeline, PolicySolver, learn_costs
+from tightrope.learning.pipeline import Pipeline, PolicySolver
 from tightrope.learning.result import LearningResult, PolicyValue
 from tightrope.logic.product_problem import ProductLift
 from tightrope.model.objective import Direction

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,19 +37,19 @@ from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import Facts, Record, freeze_fields
 
-if TYPE_CHECKING:
-    from tightrope.data.episode_log import EpisodeLog
+EpisodeRows = Any
+"""An `EpisodeLog` (`tightrope.data.episode_log`, which counts)."""
 
 
 class LazyLog:
     """The rows of a log, read when they are asked for, once."""
 
-    def __init__(self, read: Callable[[], EpisodeLog]):
+    def __init__(self, read: Callable[[], EpisodeRows]):
         self._read, self._log = read, None
 
-    _log: EpisodeLog | None
+    _log: EpisodeRows
 
-    def __call__(self) -> EpisodeLog:
+    def __call__(self) -> EpisodeRows:
         if self._log is None:
             self._log = self._read()
         return self._log
@@ -75,7 +75,7 @@ class Counts(Record):
     model_hash: str
     batches: Batches | None = None
     costs: CostSums | None = None
-    log: Callable[[], EpisodeLog] | None = field(default=None, compare=False, repr=False)
+    log: Callable[[], EpisodeRows] | None = field(default=None, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "log": None}

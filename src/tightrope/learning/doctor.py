@@ -310,7 +310,7 @@ def _rows(counts: Counts) -> EpisodeLog:
             "`doctor` needs the rows of a log, and these data are counts: what came after what is gone",
             hint="give the log itself, one row per step",
         )
-    log = counts.log()
+    log: EpisodeLog = counts.log()
     if len(log) == 0:
         raise InputError("the log holds no steps")
     return log

@@ -17,16 +17,18 @@ from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError, check_keywords, choose
 from tightrope.model.free import unlinked_rows
+from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import PolicyGiven
+from tightrope.model.structure import ParametricReward
 from tightrope.regions.region import RegionKind, RegionOptions
 from tightrope.regions.registry import own_kinds, region_kind
 from tightrope.statistics.coordinates import Coordinates
-from tightrope.statistics.estimates import Budget, IntervalMethod
+from tightrope.statistics.estimates import Budget, IntervalMethod, check_delta
 from tightrope.statistics.least_squares import EllipsoidVersion
 
 if TYPE_CHECKING:
-    from tightrope.statistics.costs import CostModel
+    from tightrope.statistics.costs import CostIntervals, CostModel
 
 MANY_EXPRESSIONS = 8
 """From so many distinct unknown expressions on the likelihood region is the tighter one."""
@@ -533,3 +535,42 @@ def _refuse_combinations(sets: SetsKind, region: RegionKind | None, options: Lea
             "`budget` says how tied events share δ; untied sets share it among all transitions",
             hint='leave `budget` out, or use `sets="tied"`',
         )
+
+
+def learn_costs(
+    model: ParametricMDP, objective: Objective | None, counts: Counts, delta: float, options: LearnOptions
+) -> CostIntervals | None:
+    """The intervals of the rewards that are asked for, where costs are to be used."""
+    assumed = options.cost_model
+    if assumed is None:
+        return None
+    check_delta(delta)
+    named = "`cost_range`" if assumed.bounds is not None else "`cost_sd`"
+    reward = objective.reward if objective is not None and objective.is_reward else None
+    if not isinstance(reward, ParametricReward):
+        raise InputError(
+            f"{named} speaks of costs, but the property asks for no reward that depends on parameters",
+            hint=f"leave {named} out",
+        )
+    if counts.costs is None:
+        raise InputError(
+            f"{named} speaks of costs, but the data hold none",
+            hint="give a log, one row per step, with a column 'cost' (or say which it is: "
+            '`columns="cost=…"`); tables of counts, episodes as lists of steps and `since` or `window` keep '
+            "no costs",
+        )
+    from tightrope.statistics.costs import cost_intervals
+
+    part = delta / 2 if len(model.expressions.nonconstant) else delta
+    return cost_intervals(reward, model.structure, model.parameters, counts.costs, part, assumed)
+
+
+def unused_costs(objective: Objective, counts: Counts, options: LearnOptions) -> tuple[str, ...]:
+    """What to say of costs that are in the data and not used."""
+    is_parametric = isinstance(objective.reward, ParametricReward)
+    if counts.costs is None or options.cost_model is not None or not is_parametric:
+        return ()
+    return (
+        "the costs in the data are not used: nothing is stated about them (a range that all keep to, or a "
+        "bound on their standard deviation)",
+    )

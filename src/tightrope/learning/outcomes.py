@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -47,9 +47,6 @@ from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.returns import BETTING, Tally, frequency_interval, mean_interval
 from tightrope.verdict import Assumed, Kept
-
-if TYPE_CHECKING:
-    from tightrope.learning.pipeline import Pipeline
 
 UNIFORM = "uniform"
 """The behaviour that takes every choice of a state alike."""
@@ -387,7 +384,7 @@ CHEAP_TRANSITIONS = 2000
 """Up to so many, and few coordinates, the model's part is forecast by learning from expected counts."""
 
 
-def share(seen: Observation, chain: Pipeline) -> float:
+def share(seen: Observation, chain: Any) -> float:
     """The part of δ for outcomes."""
     number = seen.planned or REFERENCE
     logs = np.array(list(_forecasts(seen, chain, number)))
@@ -398,7 +395,7 @@ def share(seen: Observation, chain: Pipeline) -> float:
     return MOST_OF_IT if float(logs.mean()) > 0.0 else 1.0 - MOST_OF_IT
 
 
-def _forecasts(seen: Observation, chain: Pipeline, number: int) -> Iterator[float]:
+def _forecasts(seen: Observation, chain: Any, number: int) -> Iterator[float]:
     """At some points of the domain: the logarithm of the model's width over that of the outcomes."""
     from tightrope.learning.bet_policy import question_of
 
@@ -472,7 +469,7 @@ def _formula(
     slope: FloatArray,
     expression: IndexArray,
     number: int,
-    chain: Pipeline,
+    chain: Any,
 ) -> float:
     """About the width over a likelihood region: at one parameter vector with coupled sets, else with the
     probability of every transition at the end of its own interval, which is no less. Where every distribution

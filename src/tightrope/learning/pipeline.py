@@ -61,6 +61,8 @@ from tightrope.learning.options import (
     OutcomesUse,
     decide,
     decide_over_domain,
+    learn_costs,
+    unused_costs,
 )
 from tightrope.learning.outcomes import (
     Observation,
@@ -863,45 +865,6 @@ class PolicySolver:
             start=start,
             workspace=workspace or self.workspace,
         )
-
-
-def learn_costs(
-    model: ParametricMDP, objective: Objective | None, counts: Counts, delta: float, options: LearnOptions
-) -> CostIntervals | None:
-    """The intervals of the rewards that are asked for, where costs are to be used."""
-    assumed = options.cost_model
-    if assumed is None:
-        return None
-    check_delta(delta)
-    named = "`cost_range`" if assumed.bounds is not None else "`cost_sd`"
-    reward = objective.reward if objective is not None and objective.is_reward else None
-    if not isinstance(reward, ParametricReward):
-        raise InputError(
-            f"{named} speaks of costs, but the property asks for no reward that depends on parameters",
-            hint=f"leave {named} out",
-        )
-    if counts.costs is None:
-        raise InputError(
-            f"{named} speaks of costs, but the data hold none",
-            hint="give a log, one row per step, with a column 'cost' (or say which it is: "
-            '`columns="cost=…"`); tables of counts, episodes as lists of steps and `since` or `window` keep '
-            "no costs",
-        )
-    from tightrope.statistics.costs import cost_intervals
-
-    part = delta / 2 if len(model.expressions.nonconstant) else delta
-    return cost_intervals(reward, model.structure, model.parameters, counts.costs, part, assumed)
-
-
-def unused_costs(objective: Objective, counts: Counts, options: LearnOptions) -> tuple[str, ...]:
-    """What to say of costs that are in the data and not used."""
-    is_parametric = isinstance(objective.reward, ParametricReward)
-    if counts.costs is None or options.cost_model is not None or not is_parametric:
-        return ()
-    return (
-        "the costs in the data are not used: nothing is stated about them (a range that all keep to, or a "
-        "bound on their standard deviation)",
-    )
 
 
 def parametric(problem: Problem) -> ParametricMDP:

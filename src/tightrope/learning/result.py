@@ -67,8 +67,6 @@ if TYPE_CHECKING:
 
     from tightrope.coupled.result import CoupledValue, Witness
     from tightrope.coupled.synthesis import CoupledSynthesis
-    from tightrope.learning.assumption_chain import AssumptionChain
-    from tightrope.learning.breakdown import Breakdown
     from tightrope.report.policy_map import PolicyMap
 
 CLOSE = "as close as was asked"
@@ -345,7 +343,7 @@ class LearningResult(Result):
     notes: tuple[str, ...] = field(default=())
     synthesis: CoupledSynthesis | None = None
     refuted_costs: str | None = None
-    breakdown: Breakdown | None = None
+    breakdown: Any = None
     outcomes: ObservedOutcomes | Unobserved | None = None
 
     def __post_init__(self) -> None:
@@ -544,7 +542,7 @@ class LearningResult(Result):
         value = () if self.value is None else self.value.solutions
         return (*self.robust.solutions, self.optimistic, *value)
 
-    def find_breakdown(self, *, threshold: float | None = None, rows: str | None = None) -> Breakdown:
+    def find_breakdown(self, *, threshold: float | None = None, rows: str | None = None) -> Any:
         """How far, in total variation at every choice, the process may be from what was learned before the
         robust policy's guarantee misses `threshold`, or loses half of its margin where none is given. `rows`:
         the name of a parameter or an action, to doubt that alone (docs/breakdown.md).
@@ -553,7 +551,7 @@ class LearningResult(Result):
 
         return breakdown(self, threshold=threshold, rows=rows)
 
-    def assumption_chain(self, unit: str | None = None) -> AssumptionChain:
+    def assumption_chain(self, unit: str | None = None) -> Any:
         """The result under weaker and weaker assumptions (expressions, ties, one distribution a choice, per
         `unit`, a column of the log), what each step costs, and which of them the data refute.
         """

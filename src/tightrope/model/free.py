@@ -28,7 +28,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -40,7 +40,6 @@ from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.record import remember
 
 if TYPE_CHECKING:
-    from tightrope.model.parametric_mdp import ParametricMDP
     from tightrope.model.structure import Structure
 
 MOST_COORDINATES = 5000
@@ -238,7 +237,7 @@ def without_numbers(structure: Structure) -> tuple[IndexArray, Expressions, Para
 
 
 @remember
-def unlinked_rows(model: ParametricMDP) -> int:
+def unlinked_rows(model: Any) -> int:
     """How many distributions are unknown where all that is unknown is whole distributions, each with
     parameters of its own; 0 elsewhere.
 

@@ -65,7 +65,7 @@ def clopper_pearson(seen: int, total: int, gamma: float) -> tuple[float, float]:
 
 
 def test_the_interval_is_that_of_clopper_pearson_and_the_worst_distribution() -> None:
-    result = tr.learn(chain().problem(GOAL), DATA, delta=0.05, interval="clopper-pearson")
+    result = tr.learn(chain().problem(GOAL), DATA, delta=0.05, interval="clopper-pearson", outcomes="none")
     gamma = 0.05 / 4  # three outcomes of one row, and one event of the other: its complement says the same
     later = clopper_pearson(28, 40, gamma)
     bounds = [clopper_pearson(seen, 100, gamma) for seen in (40, 35, 25)]
@@ -100,7 +100,7 @@ def test_a_shared_name_pools_what_was_seen() -> None:
     ]
     data = [[(0, "a", 1), (1, "a", 2)]] * 49 + [[(0, "a", 1), (1, "a", 3)]] * 21 + [[(0, "a", 3)]] * 30
     model = tr.build_from_rows(rows, labels={"goal": [2]})
-    result = tr.learn(model.problem(GOAL), data, delta=0.05, interval="clopper-pearson")
+    result = tr.learn(model.problem(GOAL), data, delta=0.05, interval="clopper-pearson", outcomes="none")
     low, high = clopper_pearson(70 + 49, 100 + 70, 0.05)
     assert result.interval.lower == pytest.approx(low**2, abs=2e-6)
     assert result.interval.upper == pytest.approx(high**2, abs=2e-6)

@@ -142,7 +142,7 @@ def machine_episodes() -> list[list[tuple[dict[str, int], str, dict[str, int]]]]
 # --- shells ---------------------------------------------------------------------------------------
 
 
-WHOLE = ("doctor",)
+WHOLE = ("doctor", "improve")
 """Pages whose blocks build on each other: `test_site` runs them."""
 
 SHELL_PAGES = [
@@ -279,6 +279,7 @@ PYTHON_PAGES: dict[str, Callable[[], dict[str, Any]]] = {
     "coupled": for_coupled,
     "data": for_data,
     "learning": for_learning,
+    "models": lambda: {"tr": tr},
     "online": for_online,
     "planning": lambda: learned(model_file("walk.prism", WALK)),
     "policies": for_policies,

@@ -344,8 +344,8 @@ def test_a_direction_without_information_is_named() -> None:
     p, q = parameters.symbols()
     rows = [(0, "", {1: p, 2: 1 - p}), (1, "", {3: q, 2: 1 - q}), (2, "", {2: 1}), (3, "", {3: 1})]
     problem = tr.build_from_rows(rows, parameters, labels={"end": [3]}).problem('Pmax=? [ F "end" ]')
-    data = [[(0, "", 1)]] * 300 + [[(0, "", 2)]] * 200
-    plan = tr.plan(problem, data, delta=0.01, gap=0.01, within_cap=1, region="likelihood")
+    data = [[(0, "", 1)], [(0, "", 2)], [(0, "", 1)], [(0, "", 2)], [(0, "", 1)]] * 100
+    plan = tr.plan(problem, data, delta=0.01, gap=0.01, within_cap=1, region="likelihood", refuted=True)
     assert plan.status is PlanStatus.UNREACHABLE and plan.unidentifiable == ("q",)
 
 

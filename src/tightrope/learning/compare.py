@@ -142,6 +142,10 @@ class Comparison(Record):
     seconds: float = field(default=0.0, compare=False)
     table: Differences | None = field(default=None, compare=False, repr=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but what it could be computed on from."""
+        return {**vars(self), "table": None}
+
     def as_result(self) -> LearningResult:
         """What is known of the best policy and of the baseline, each on its own, as a result of `learn`."""
         if self.contradiction is not None or self.best.value is None:
@@ -150,7 +154,8 @@ class Comparison(Record):
             )
         if self.policy == self.baseline:
             raise CannotCertify("no improvement is proved, so there is nothing to certify")
-        assert self.table is not None
+        if self.table is None:
+            raise CannotCertify("a comparison that was stored is not computed on: compare again")
         return self.table.as_result(self.policy)
 
     def _title_(self) -> str:

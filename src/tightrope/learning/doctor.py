@@ -147,6 +147,12 @@ class Diagnosis(Record):
     * `value`: the interval of the model as it is alone, `estimate` its value at the best fit.
     * `amended`: the answer on the model that was asked for with `amend`.
     * `breakdown`: the largest misfit under which the guarantee holds; `outcomes`: what episodes say alone.
+
+    >>> import tightrope as tr
+    >>> bench = tr.benchmark("betting(5)")
+    >>> data = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).episodes(500, seed=1)
+    >>> tr.doctor(bench.problem, data, sets="tied").findings
+    ()
     """
 
     model: ParametricMDP

@@ -235,6 +235,7 @@ def test_false_improvement_is_rare() -> None:
         ({"baseline": "logged"}, "what was done is not known"),
         ({"baseline": "uniform", "sets": "tied"}, "coupled"),
         ({"baseline": 3}, "policy"),
+        ({"baseline": "uniform", "misfit": 0.1}, "misfit"),
     ],
 )
 def test_refusals(words: dict[str, Any], message: str) -> None:
@@ -260,6 +261,26 @@ def test_certificates_prove_the_difference(question: str) -> None:
     low, high = verdict.values["difference"]
     assert low == pytest.approx(result.interval.lower, abs=1e-7)
     assert high == pytest.approx(result.interval.upper, abs=1e-7)
+
+
+def test_a_difference_answers_no_threshold(tmp_path: Path) -> None:
+    """The value of a cost is not below 0, though it is less than the baseline's."""
+    result = learned('Rmin=? [ F "end" ]', region="polytope")
+    assert tr.certify(result, tmp_path / "d.cert")["difference"].upper < 0.0
+    verdict = tr.verify(tmp_path / "d.cert", model=two_arms(), property='Rmin<=0.5 [ F "end" ]')
+    assert verdict.answer != "true"
+
+
+def test_a_slab_needs_a_baseline_that_was_not_chosen_by_the_data() -> None:
+    model = two_arms()
+    data = tr.Simulator(model.instantiate((0.6, 0.7)), model_hash=model.hash()).episodes(200, seed=3)
+    problem = model.problem('Rmin=? [ F "end" ]')
+    safe, _ = policies(model)
+    names = [
+        {one.name for one in tr.improve(problem, data, baseline=b, delta=0.05, region=r).verdict.assumptions}
+        for b, r in ((safe, "slab"), ("uniform", "slab"), (safe, "likelihood"))
+    ]
+    assert ["baseline" in one for one in names] == [True, False, False]
 
 
 def forged(proof: Certificate, **claim: Any) -> Certificate:

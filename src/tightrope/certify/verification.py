@@ -145,6 +145,8 @@ def _answer(certificate: Certificate, own: Own) -> str:
     own_claims = None if own.policy is None else _claims_of(certificate, own.policy)
     lower, upper = objective.range
     for claim in certificate.claims:
+        if claim.pair is not None:  # a difference is no value
+            continue
         exact = claim.policy == "free" if own_claims is None else claim.name in own_claims
         if exact or (own_claims is None and maximises):
             lower = max(lower, claim.lower)

@@ -44,9 +44,9 @@ from tightrope.io.results import Interval, ModelFit
 from tightrope.learning.bet_policy import PolicyBets
 from tightrope.learning.coupling import COUPLED_SECONDS, cut_along_values
 from tightrope.learning.learn import counts_of, plain_problem
-from tightrope.learning.options import LearnOptions, LearnWords, spell_out
+from tightrope.learning.options import LearnOptions, LearnWords, OutcomesUse, spell_out
 from tightrope.learning.pipeline import OPTIMISTIC, Pipeline, Prepared, Progress, SolvedPolicies, _Shape
-from tightrope.learning.result import LearningResult, rests_on
+from tightrope.learning.result import CLOSE, LearningResult, judge, rests_on
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -63,7 +63,7 @@ from tightrope.solver.solve import solve
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
-from tightrope.verdict import Worth
+from tightrope.verdict import Assumed, Kept, Worth
 
 MOST_CERTIFIED = 10
 """Candidates whose improvement is certified, at most."""
@@ -71,7 +71,7 @@ MOST_CERTIFIED = 10
 FEW_VISITS = (30, 300)
 """Choices with fewer visits are left as the baseline has them, in candidates that trust it there."""
 
-UNIFORM, DO_NOTHING = "uniform", "do-nothing"
+UNIFORM, DO_NOTHING, GIVEN = "uniform", "do-nothing", "the baseline"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -202,10 +202,17 @@ class Comparison(Record):
     @property
     def verdict(self) -> Worth:
         """What the result is worth, in one word, with all that it rests on."""
-        refuted = self.contradiction
-        if refuted is None and self.fit is not None and self.fit.is_refutation:
-            refuted = self.fit.text
-        return Worth.of(rests_on(self.ledger, self.options, self.fit), contradicted=refuted)
+        known = rests_on(self.ledger, self.options, self.fit)
+        if self.options.region is not None and self.options.region.bets and self.baseline_name == GIVEN:
+            unseen = "it was not chosen by looking at these data, which a slab needs"
+            known = (*known, Assumed("baseline", Kept.STATED, unseen))
+        return judge(known, self.counts, self.fit, self.contradiction, self.status)
+
+    @property
+    def status(self) -> str:
+        """Whether the best difference came as close as was asked, or why not; it is certified in any case."""
+        value = self.best.value
+        return CLOSE if value is None or value.status.is_reached else value.status.value
 
     def headline(self) -> str:
         """The verdict in a line."""
@@ -317,7 +324,7 @@ def baseline_policy(model: ParametricMDP, given: PolicyGiven | str) -> tuple[str
     policy = as_policy(model, given)
     if policy is None:
         raise InputError(f"`baseline` is {describe(given)}, not a policy")
-    return "the baseline", policy
+    return GIVEN, policy
 
 
 @dataclass(frozen=True, eq=False)
@@ -407,7 +414,13 @@ class Differences:
                 f"says {options.sets.value}",
                 hint="leave `sets` out",
             )
-        options = replace(options, sets=SetsKind.COUPLED)
+        for name in ("misfit", "behaviour", "return_range", "outcomes"):
+            if getattr(options, name) and (name != "outcomes" or options.outcomes is OutcomesUse.ONLY):
+                raise InputError(
+                    f"`{name}` does not go with differences, which are over the model's own region",
+                    hint=f"leave `{name}` out",
+                )
+        options = replace(options.without_outcomes, sets=SetsKind.COUPLED)
         name, policy = baseline_policy(model, baseline)
         counts = counts_of(data, model)
         chain = Pipeline.start(question, counts, delta, options=options, progress=progress, together=True)

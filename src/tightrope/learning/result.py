@@ -427,15 +427,9 @@ class LearningResult(Result):
         return seen.model
 
     def _judge(self) -> Worth:
-        refuted = self.contradiction or self.refuted_costs or excluded_in(self.counts)
-        if refuted is None and self.seen is not None:
-            refuted = self.seen.contradiction
-        if refuted is None and self.fit is not None and self.fit.is_refutation:
-            refuted = self.misfit
-        ended, known = self._ended(), self._rests_on()
-        if refuted is None and self.misfit is not None:  # a nominal alarm is a doubt all the same
-            known = tuple(replace(one, kept=Kept.NO) if one.name == "model" else one for one in known)
-        return Worth.of(known, contradicted=refuted, limit=None if ended == CLOSE else ended)
+        seen = None if self.seen is None else self.seen.contradiction
+        refuted = self.contradiction or self.refuted_costs or seen
+        return judge(self._rests_on(), self.counts, self.fit, refuted, self._ended())
 
     def _rests_on(self) -> tuple[Assumed, ...]:
         known = rests_on(self.ledger, self.options, self.fit)
@@ -667,6 +661,20 @@ def excluded_in(counts: Counts | None) -> str | None:
     missing = () if counts is None else counts.design.censored
     excluded = next((text for text in missing if any(word in text for word in words)), None)
     return None if excluded is None else f"transitions were seen that the model excludes: {excluded}"
+
+
+def judge(
+    known: tuple[Assumed, ...], counts: Counts | None, fit: ModelFit | None, refuted: str | None, ended: str
+) -> Worth:
+    """The verdict on something learned: `refuted` are words about what contradicts the model, beside what the
+    log and the test of the model say; `ended` is how the computation ended."""
+    refuted = refuted or excluded_in(counts)
+    misfit = None if fit is None else fit.misfit
+    if refuted is None and fit is not None and fit.is_refutation:
+        refuted = misfit
+    if refuted is None and misfit is not None:  # a nominal alarm is a doubt all the same
+        known = tuple(replace(one, kept=Kept.NO) if one.name == "model" else one for one in known)
+    return Worth.of(known, contradicted=refuted, limit=None if ended == CLOSE else ended)
 
 
 def rests_on(ledger: ConfidenceBudget, options: LearnOptions, fit: ModelFit | None) -> tuple[Assumed, ...]:

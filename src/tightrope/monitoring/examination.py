@@ -45,7 +45,8 @@ from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 
 SHARES = {"counts": 0.25, "memory": 0.25, "column": 0.15, "unit": 0.25, "drift": 0.1}
-"""How the budget is divided among the kinds of departures that a log of this shape can show."""
+"""How the budget is divided among the kinds of departures, whether a log can show them or not: parts that
+changed as a log grows would be no weights of one mixture."""
 
 PATH, AT_ONCE = 0.5, 0.6
 """The part of a feature's weight that is for the path of a chain, and, where the number of episodes was
@@ -194,7 +195,6 @@ def examine(
     by_counts, looked = _by_counts(model, counts)
     findings += by_counts
     features = list_features(model, log)
-    share = shares({one.kind for one in features})
     rows_of = _Rows.of(model, log, planned and len(log) == whole)
     tests, left_out = [], []
     for feature in features:
@@ -203,11 +203,11 @@ def examine(
         if is_column and tells_outcome(rows_of.context, rows_of.outcome, code):
             left_out.append(feature.name)
             continue
-        test = _Test(feature, code, math.log(share[feature.kind] * feature.weight))
+        test = _Test(feature, code, math.log(SHARES[feature.kind] * feature.weight))
         log_e = _evidence(rows_of, test)
         if math.isfinite(log_e):
             tests.append((log_e, test))
-    weight, level = math.log(share["counts"]), math.log(1.0 / alpha)
+    weight, level = math.log(SHARES["counts"]), math.log(1.0 / alpha)
     terms = [log_e + test.log_weight for log_e, test in tests]
     total = log_sum(np.array([*(log_e + weight for _, log_e in looked[-1:]), *terms]))
     tests.sort(key=lambda one: -one[0] - one[1].log_weight)
@@ -228,12 +228,6 @@ def examine(
         len(log),
         tuple(left_out),
     )
-
-
-def shares(kinds: set[str]) -> dict[str, float]:
-    """What each of these kinds has of the budget, beside the counts."""
-    rest = (1.0 - SHARES["counts"]) / max(sum(SHARES[kind] for kind in kinds), 1e-9)
-    return {"counts": SHARES["counts"], **{kind: rest * SHARES[kind] for kind in kinds}}
 
 
 def is_planned(design: SamplingDesign) -> bool:

@@ -73,7 +73,7 @@ def list_features(model: ParametricMDP, log: EpisodeLog) -> tuple[Feature, ...]:
     columns = list(log.columns)
     result += [Feature(f"column:{name}", "column", 1.0 / len(columns)) for name in columns]
     units = [*([EPISODE] if log.episodes > 1 else []), *(name for name in columns if _is_words(log, name))]
-    result += [Feature(f"unit:{name}", "unit", 1.0 / len(units)) for name in units]
+    result += [Feature(f"unit:{name}", "unit", 1.0 / (1 + len(columns))) for name in units]
     drift = () if log.time is None else (Feature("drift", "drift"),)  # the order of a file is not time
     return (*result, *drift)
 

@@ -188,7 +188,7 @@ def answer(request: ComparedOptions, run: Any) -> None:
 
 def to_answer(result: Comparison, data: ReadingFacts, output: Path | None) -> ComparisonAnswer:
     """The keys of `--json`."""
-    names = result.problem.model.parameters.names  # type: ignore[union-attr]
+    names = result.parameters.names
 
     def point(witness: Any) -> dict[str, float] | None:
         return None if witness is None else dict(zip(names, witness.theta.tolist(), strict=True))

@@ -45,10 +45,11 @@ from tightrope.learning.bet_policy import PolicyBets
 from tightrope.learning.coupling import COUPLED_SECONDS, cut_along_values
 from tightrope.learning.learn import counts_of, plain_problem
 from tightrope.learning.options import LearnOptions, LearnWords, OutcomesUse, spell_out
-from tightrope.learning.pipeline import OPTIMISTIC, Pipeline, Prepared, Progress, SolvedPolicies, _Shape
+from tightrope.learning.pipeline import OPTIMISTIC, Pipeline, Prepared, Progress, Shape, SolvedPolicies
 from tightrope.learning.result import CLOSE, LearningResult, judge, rests_on
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
+from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.numerics.arrays import FloatArray
@@ -175,6 +176,13 @@ class Comparison(Record):
     def policy(self) -> Policy:
         """The policy with the largest certified improvement: the baseline itself where none is certified."""
         return self.best.policy
+
+    @property
+    def parameters(self) -> Parameters:
+        """What the witnesses of differences are about."""
+        model = self.problem.model
+        assert isinstance(model, ParametricMDP)
+        return model.parameters
 
     @property
     def controller(self) -> Policy:
@@ -464,7 +472,7 @@ class Differences:
                 )
             from tightrope.learning.products import steered_question
 
-            steered = steered_question(self.problem, policy, self.problem.to_base(self.chain._data))
+            steered = steered_question(self.problem, policy, self.problem.to_base(self.chain.data))
             assert steered is not None
             product, policy, _ = steered
             asked = product.objective
@@ -609,7 +617,7 @@ class Differences:
         own = self.chain.model.structure
         if best.weight is None or self.baseline.weight is None or self.baseline.structure is not own:
             return result
-        visits = self.chain._data.visits
+        visits = self.chain.data.visits
         structure = self.chain.model.structure
         for few in FEW_VISITS:
             rare = np.where(visits < few, best.probability, 0.0)
@@ -637,7 +645,7 @@ class Differences:
         """The coordinates that fit the data best, in float64."""
         model, coordinates = self.chain.model, self._coordinates
         maximiser = LikelihoodMaximiser.of(coordinates, coordinates.functions(model.expressions))
-        count = self.chain._data.transition.astype(np.float64)
+        count = self.chain.data.transition.astype(np.float64)
         weight = np.bincount(model.expression, count, len(model.expressions)).astype(np.float64)
         return maximiser.lifted(maximiser.estimate(weight))
 
@@ -652,12 +660,12 @@ class Differences:
         return Optimum(self.prepared.sets, self.objective, self.chain.options.precision, region)
 
     def result(self, rows: tuple[Difference, ...], order: tuple[tuple[str, str], ...]) -> Comparison:
-        fit, _ = self.chain._weigh_fit()
+        fit, _ = self.chain.weigh_fit()
         prepared = self.prepared
         ledger = prepared.sets.ledger if prepared.region is None else prepared.region.ledger
         return Comparison(
             problem=self.problem,
-            counts=self.chain._data,
+            counts=self.chain.data,
             baseline=self.baseline,
             baseline_name=self.name,
             differences=rows,
@@ -677,9 +685,9 @@ class Differences:
         solver = chain.solver(self.prepared, options, float("inf"))
         values = solver.evaluate(policy), solver.evaluate(self.baseline)
         solved = SolvedPolicies(
-            self.prepared, solver, values[0], solver.find(OPTIMISTIC), values[1], _Shape(chain, self.prepared)
+            self.prepared, solver, values[0], solver.find(OPTIMISTIC), values[1], Shape(chain, self.prepared)
         )
-        return chain._lift(options, chain.decide(options), solved, 0.0, Aside(chain._weigh_fit, False))
+        return chain.lift(options, chain.decide(options), solved, 0.0, Aside(chain.weigh_fit, False))
 
 
 def _apart(one: Side, two: Side, same: bool) -> tuple[float, float]:

@@ -186,7 +186,7 @@ class SolvedPolicies:
     robust: PolicyValue | None
     optimistic: Solution | None
     value: PolicyValue | None
-    shape: _Shape
+    shape: Shape
     synthesis: CoupledSynthesis | None = None
 
 
@@ -316,7 +316,7 @@ class Pipeline:
     def forecast(self, expected: FloatArray, episodes: int) -> float:
         """The width of the interval of the policy (of the chain, where none is given) if so many episodes
         take each transition as often as is `expected` of one, at the whole of δ."""
-        counts = self._data
+        counts = self.data
         done, parts = np.zeros(len(expected), dtype=np.int64), []
         for end in batch_ends(episodes).tolist() if counts.batches is not None else [episodes]:
             upto = np.rint(expected * end).astype(np.int64)
@@ -346,11 +346,11 @@ class Pipeline:
     @cached_property
     def outcomes(self) -> Outcomes:
         outcomes = Outcomes.of(self.model)
-        outcomes.check(self._data)
+        outcomes.check(self.data)
         return outcomes
 
     @property
-    def _data(self) -> Counts:
+    def data(self) -> Counts:
         assert self.counts is not None
         return self.counts
 
@@ -381,7 +381,7 @@ class Pipeline:
             return self._outcomes_only(options)
         how = options if threads is None else replace(options, threads=threads)
         together = are_solved_together(self.model.structure, how.device, count_threads(how.threads))
-        with Aside(self._weigh_fit, together and self.counts is not None) as fit:
+        with Aside(self.weigh_fit, together and self.counts is not None) as fit:
             with self._preparing:
                 decisions = self.decide(options)
                 deadline = time.perf_counter() + options.seconds
@@ -391,7 +391,7 @@ class Pipeline:
             if self.evaluation is not None:
                 with self._preparing:
                     solved = replace(solved, value=self.evaluation.evaluate(how))
-            return self._lift(options, decisions, solved, time.perf_counter() - begin, fit)
+            return self.lift(options, decisions, solved, time.perf_counter() - begin, fit)
 
     def _outcomes_only(self, options: LearnOptions) -> LearningResult:
         """What episodes returned with all of δ; the model says what is possible, over its whole domain."""
@@ -404,7 +404,7 @@ class Pipeline:
         over = replace(options.without_outcomes, sets=kind, outcomes=OutcomesUse.AUTO)
         result = Pipeline(self.problem, None, 0.0, options=over, policy=self.policy).result(over)
         need = Assumption.ADAPTIVE_ANYTIME if seen.planned is None else Assumption.TRAJECTORIES
-        assumed = assumed_of(need, self._data.design, tied=False)
+        assumed = assumed_of(need, self.data.design, tied=False)
         sets = replace(result.sets, ledger=replace(result.sets.ledger, assumption=need, assumptions=assumed))
         about = result.value or result.robust
         seen = replace(seen, total=self.delta, model=about.interval)
@@ -429,7 +429,7 @@ class Pipeline:
         assert value is not None
         return value
 
-    def _lift(
+    def lift(
         self, options: LearnOptions, decisions: Decisions, solved: SolvedPolicies, seconds: float, fit: Fit
     ) -> LearningResult:
         """All that was found out, as the record that is returned and written."""
@@ -503,7 +503,7 @@ class Pipeline:
 
         from tightrope.learning.bet_policy import why_no_bets
 
-        return why_no_bets(self.model, self.objective, self.policy, self._data.design)
+        return why_no_bets(self.model, self.objective, self.policy, self.data.design)
 
     # --- statistics, region, sets ----------------------------------------------------------
 
@@ -550,7 +550,7 @@ class Pipeline:
             decisions.interval,
             lambda: event_intervals(
                 self.model,
-                self._data,
+                self.data,
                 self.of_probabilities,
                 decisions.interval,
                 self.options.budget,
@@ -569,7 +569,7 @@ class Pipeline:
         if kind.bets and self.bets is None:
             from tightrope.learning.bet_policy import PolicyBets
 
-            self.bets = PolicyBets(self.model, self.objective, self.policy, self._data.design)
+            self.bets = PolicyBets(self.model, self.objective, self.policy, self.data.design)
 
         def make() -> Region:
             region: Region
@@ -613,7 +613,7 @@ class Pipeline:
 
         def learned() -> Sets:
             if kind is SetsKind.UNTIED:
-                return uncertainty.untied(model, self._data, self.of_probabilities, decisions.interval)
+                return uncertainty.untied(model, self.data, self.of_probabilities, decisions.interval)
             if region is None:
                 assert intervals is not None
                 return uncertainty.tied(intervals)
@@ -626,11 +626,11 @@ class Pipeline:
 
         return self._time("sets", (kind, decisions.region, intersect), make, seconds)
 
-    def _weigh_fit(self) -> tuple[ModelFit, float]:
+    def weigh_fit(self) -> tuple[ModelFit, float]:
         """The test of the model and its seconds; it needs nothing but model and data."""
         seconds = {"fit": 0.0}
         with self._weighing:
-            fit = self._time("fit", "fit", lambda: weigh_fit(self.model, self._data), seconds)
+            fit = self._time("fit", "fit", lambda: weigh_fit(self.model, self.data), seconds)
         return fit, seconds["fit"]
 
     def _time(self, phase: str, key: object, make: Callable[[], T], seconds: dict[str, float]) -> T:
@@ -669,7 +669,7 @@ class Pipeline:
         synthesises = not alone and (policy is None or self.counts is not None)
         solves = 2 * synthesises + (not alone) + 2 * (policy is not None)
         solver = self.solver(prepared, options, deadline, solves)
-        shape = _Shape(self, prepared)
+        shape = Shape(self, prepared)
         robust = optimistic = None
         if synthesises:
             waits = [] if fit is None else [fit.wait, shape.measure]
@@ -698,7 +698,7 @@ class Pipeline:
         return replace(solved, robust=robust, synthesis=synthesis, value=value)
 
 
-class _Shape:
+class Shape:
     """How wide the sets are, and which events hold their region in place."""
 
     def __init__(self, chain: Pipeline, prepared: Prepared) -> None:

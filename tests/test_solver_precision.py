@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import tightrope as tr
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
@@ -79,3 +81,31 @@ def test_a_precision_beyond_float64_ends_with_the_closest_bounds(inner: int, off
         assert coarse.is_certified
         assert solution.gap <= 2e-14 * max(10.0, float(coarse.upper.max()), inner**2)
         assert np.all(solution.lower <= coarse.upper) and np.all(coarse.lower <= solution.upper)
+
+
+def coin_of_runs(length: int, gives_up: bool = False) -> MDP:
+    """A coin of 7/10 picks a side, on which a run of `length` heads ends the play and a tail starts it anew
+    (Haddad and Monmege): 2^length rounds. With `gives_up` one may also
+    end a play at once, half of the time."""
+    rows: list[tuple[int, str, dict[int, float]]] = [(0, "fair", {1: 0.7, length + 1: 0.3})]
+    if gives_up:
+        rows.append((0, "give up", {2 * length: 0.5, 0: 0.5}))
+    for side in (1, length + 1):
+        rows += [(side + i, "", {side + i + 1: 0.5, 0: 0.5}) for i in range(length - 1)]
+        rows.append((side + length - 1, "", {side + length - 1: 1.0}))
+    labels, cost = {"won": [length], "over": [length, 2 * length]}, [1.0] * (2 * length + 1)
+    made = tr.build_from_rows(rows, labels=labels, state_rewards={"steps": cost})
+    return made.instantiate() if isinstance(made, tr.ParametricMDP) else made
+
+
+def test_where_iteration_cannot_states_are_eliminated(tmp_path: Path) -> None:
+    model = coin_of_runs(60, gives_up=True)
+    solution = tr.solve(model, 'Pmax>=0.6999999999 [ F "won" ]')
+    assert solution.status is Status.CERTIFIED and solution.is_eliminated and solution.truth == "true"
+    low, high = solution.bounds
+    assert low <= 0.7 <= high and high - low < 1e-12
+    rounds = 2**60 - 2  # 2 + 4 + … + 2^59 tosses for a run of 59 heads, and one to pick the side each time
+    low, high = tr.solve(coin_of_runs(60), 'R{"steps"}=? [ F "over" ]').bounds
+    assert low <= rounds + 2**59 <= high and high - low < 1e-10 * high
+    with pytest.raises(tr.CannotCertify, match="elimination of states"):
+        tr.certify(tr.Problem(coin_of_runs(60), 'P=? [ F "won" ]'), tmp_path / "c.cert")

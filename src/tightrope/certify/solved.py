@@ -69,6 +69,11 @@ def to_certificate(
     way, the checker makes again. The model that was solved is the one whose value can be proved (`provable`
     there).
     """
+    if solution.is_eliminated:
+        raise CannotCertify(
+            "the bounds come from elimination of states, since float64 holds no inductive ones, and "
+            "certificates hold those alone. The answer without a certificate is proved all the same"
+        )
     initial = problem.graph.initial
     bounds = float(solution.lower[initial]), float(solution.upper[initial])
     claim = to_claim("value" if policy is None else "given policy", bounds, policy, problem.objective)

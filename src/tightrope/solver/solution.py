@@ -270,6 +270,9 @@ class Solution(Record):
     game: Fixpoint | None = field(default=None, repr=False)
     """What was solved of independent factors, where no steps are counted: all states of the game that they
     make, the model's own and those in the middle of a step (`tightrope.model.mdp`)."""
+    is_eliminated: bool = False
+    """Bounds come from `tightrope.solver.elimination`: they are closer than the fixpoints, which are what
+    certificates hold."""
     truth: str | None = None
     """Of a property with a threshold: 'true', 'false' or 'not certified' for all initial states."""
 

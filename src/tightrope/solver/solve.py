@@ -46,6 +46,7 @@ from tightrope.problem import Model, Problem, problem_of, require_discrete
 from tightrope.solver.bellman.factored import FactoredOperator
 from tightrope.solver.bellman.interval import IntervalOperator, Mixture, check_choices, check_weights, mix
 from tightrope.solver.bellman.operator import Backups, BellmanOperator
+from tightrope.solver.elimination import refine
 from tightrope.solver.equations.system import Equations, equations_of, horizon_system
 from tightrope.solver.equations.system import assume_support as with_support
 from tightrope.solver.iteration.backend import Backend
@@ -222,7 +223,7 @@ def solve(
         game=game,
     )
     if isinstance(operator, FactoredOperator) or objective.is_bounded or not operator.encloses_graph:
-        return solution
+        return refine(solution, given is None)
     return _against_answers(solution, policy, seconds, iterations, workspace)
 
 

@@ -19,6 +19,7 @@ from tightrope.cli.app import run
 from tightrope.data.event_stream import LogEvents
 from tightrope.data.read_options import LogReadOptions
 from tightrope.errors import InputError
+from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.following import Following
 from tightrope.prism.load import load_prism_text
 
@@ -208,7 +209,8 @@ def test_a_checkpoint_that_is_not_what_it_should_be_is_refused_in_words(
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
 def test_a_growing_file_is_followed_line_by_line(ending: str) -> None:
-    structure = load_prism_text(MODEL, "m.prism").structure
+    model = load_prism_text(MODEL, "m.prism")
+    structure = model.structure
     name = f"log.{ending}"
     seen: list[int] = []
 
@@ -223,6 +225,9 @@ def test_a_growing_file_is_followed_line_by_line(ending: str) -> None:
     Path(name).write_text(header + "".join(lines[:4]) + lines[4][:-3])
     assert log.take_new(take) == 4
     assert log.take_new(take) == 0
+    assert isinstance(model, ParametricMDP)
+    counts = log.counts(model, grows=True)
+    assert counts.log is not None and len(counts.log()) == counts.steps == 4
     Path(name).write_text(header + "".join(lines))
     assert log.take_new(take) == 5
     assert seen == [1, 1, 2, 2, 2, 1, 1, 2, 2]
@@ -256,6 +261,25 @@ def test_json_lines_from_standard_input(
     printed = capsys.readouterr().out.splitlines()
     first, last = (json.loads(line) for line in printed)  # that it fits, and the end
     assert (first["events"], first["final"], last["events"], last["final"]) == (50, False, 50, True)
+
+
+def test_rows_of_a_stream_are_examined_as_they_come(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The site decides, and every count is what the model allows."""
+    rng = np.random.default_rng(1)
+    site = rng.integers(0, 2, 400)
+    to = np.where(rng.random(400) < 0.3 + 0.4 * site, 1, 2)
+    rows = zip(site.tolist(), to.tolist(), strict=True)
+    lines = [json.dumps({"s": 0, "action": "go", "s'": b, "site": "ab"[a]}) + "\n" for a, b in rows]
+    reader, writer = os.pipe()
+    os.write(writer, "".join(lines).encode())
+    os.close(writer)
+    with os.fdopen(reader) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert run([*WATCH, "--data", "-", "--json"]) == 1
+    last = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert last["verdict"] == "contradicted" and last["suspects"][0]["kind"] == "column"
 
 
 def test_a_run_that_is_killed_within_a_file_goes_on_after_its_last_checkpoint(

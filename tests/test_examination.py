@@ -13,11 +13,13 @@ import pytest
 
 import tightrope as tr
 from tightrope.cli.app import run
+from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.episode_log import EpisodeLog, LogColumn
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.monitoring.examination import examine
+from tightrope.monitoring.examination import examine, replay
 from tightrope.monitoring.features import codes, list_features
+from tightrope.monitoring.model_fit import weigh_fit
 from tightrope.monitoring.urns import (
     Cells,
     Visits,
@@ -215,5 +217,25 @@ def test_learn_and_watch_agree(
     learned = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert seen["alarm"] is remembers and learned["fit"]["alarm"] is remembers
     assert (watched == 1) is remembers
+    assert seen["verdict"] == ("contradicted" if remembers else learned["verdict"]) == learned["verdict"]
+    assert learned["fit"]["log_e_value"] <= seen["log_e_value"] + 1e-6
+    if remembers:
+        assert seen["log_e_value"] == pytest.approx(learned["fit"]["log_e_value"], abs=1e-6)
     if remembers:
         assert seen["suspects"][0]["kind"] == learned["fit"]["suspects"][0]["kind"] == "memory"
+
+
+@pytest.mark.parametrize("back", [0.5, 0.6, 0.66, 0.72])
+def test_the_test_by_events_is_made_where_it_could_decide(back: float) -> None:
+    """`learn` leaves it out where nothing speaks against a model, and says what `watch` says otherwise."""
+    model = chain(2)
+    rng = np.random.default_rng(3)
+    first, later = np.full((2, 2, 2), 0.5), np.array([[[back, 1 - back], [0.5, 0.5]]] * 2)
+    paths = [walk(one, 250, rng) for one in (first, later)]
+    whole = np.concatenate([paths[0], paths[1][1:] if paths[0][-1] == 0 else paths[1]])
+    log = log_of(model, [whole])
+    counts = log.counts(model, SamplingDesign(SamplingKind.ADAPTIVE))
+    watched = replay(model, log, 0.001)
+    learned, seen = weigh_fit(model, counts), weigh_fit(model, counts, watched=watched)
+    assert (learned.verdict, learned.first_alarm) == (seen.verdict, seen.first_alarm)
+    assert learned.log_e_value == seen.log_e_value or learned.verdict == "no evidence against it"

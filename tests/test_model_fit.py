@@ -211,3 +211,17 @@ def test_the_report_shows_evidence_and_what_fits_worst(coins: ParametricMDP, tmp
     assert "Most of it: the parameters since about event" in page and "own e-value" in page
     with pytest.raises(tr.InputError, match="there is nothing to draw: there were no data"):
         tr.solve(result.problem).plot_fit()
+
+
+def test_a_guarantee_does_not_rest_silently_on_a_model_that_evidence_grows_against(
+    coins: ParametricMDP,
+) -> None:
+    """Half of the way to an alarm is no refutation, and no test that was passed either."""
+    problem = coins.problem('Pmax=? [ F "won" ]')
+    result = tr.learn(problem, counted(coins, in_batches(tosses({1: 0.53}, 500, 6))), sets="tied")
+    assert result.fit is not None and result.fit.verdict == "evidence growing" and not result.fit.alarm
+    assert result.verdict.word.value == "nominal" and result.verdict.exit_code == 1
+    (model,) = [one for one in result.verdict.assumptions if one.name == "model"]
+    assert model.kept.value == "unknown" and "tightrope doctor" in model.why
+    fits = replace(result, fit=replace(result.fit, verdict="no evidence against it"))
+    assert fits.verdict.word.value == "proved"

@@ -234,7 +234,7 @@ def test_a_result_is_held_against_a_log(
     assert run([*words, "--data", "bad.csv", "--json"]) == 1
     record = from_text(capsys.readouterr().out.splitlines()[-1], WatchRecord)
     assert record.returns is not None and record.returns.alarm and record.alarm and record.final
-    assert (record.alpha, record.model_alpha, record.returns.alpha) == (0.02, 0.0075, 0.01)
+    assert (record.alpha, record.model_alpha, record.returns.alpha) == (0.02, 0.01, 0.01)
     assert record.first_alarm == record.returns.first_alarm
     assert (record.returns.episodes, record.returns.left_policy, record.returns.cut_off) == (120, 0, 0)
     assert "returns" in [suspect.kind for suspect in record.suspects]

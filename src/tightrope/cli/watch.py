@@ -19,7 +19,7 @@ from tightrope.cli.options import READING, LogOptions, ModelOptions, option, par
 from tightrope.cli.output import leave, print_json, print_table
 from tightrope.errors import InputError, Location, shown
 from tightrope.io.coding import Real
-from tightrope.io.results import Anomaly, power_text
+from tightrope.io.results import Anomaly, ModelFit, power_text
 from tightrope.numerics.text import bound_text
 from tightrope.verdict import Assumed, Kept, Word, Worth
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:  # late: `--help` needs nothing of it
     from tightrope.cli.sources import LoadedModel
     from tightrope.data.event_stream import LogEvents
     from tightrope.model.parametric_mdp import ParametricMDP
-    from tightrope.monitoring.examination import Examination
     from tightrope.monitoring.following import Following
     from tightrope.monitoring.monitor import Monitor
     from tightrope.monitoring.promise import Promise, PromiseWatch
@@ -62,11 +61,12 @@ class WatchRecord(msgspec.Struct, kw_only=True, frozen=True):
     """A line of `watch --json`.
 
     With `--result` an `alarm` is one of the model or of the returns, each at half of `alpha`; `model_alpha`
-    is the model's part. `e_value` and `log_e_value` are the evidence against the model, `first_alarm` the
-    number of the event of the first alarm; `first_warning` that of the detector of changes, which has a rate
-    of false alarms only. `nominal`: rows were left out, or their order or ends are not known, so that the
-    level holds in name only. `verdict`: contradicted where there is an alarm, limit where nothing was read,
-    nominal where the level holds in name only; proved says that the test is valid and raised no alarm.
+    is the model's part. `e_value` and `log_e_value` are the evidence against the model, an alarm where it
+    reaches 1/`model_alpha`; `first_alarm` the number of the event of the first alarm; `first_warning` that
+    of the detector of changes, which has a rate of false alarms only. `nominal`: rows were left out, or their
+    order or ends are not known, so that the level holds in name only. `verdict`: contradicted
+    where there is an alarm, limit where nothing was read, nominal where the level holds in name only; proved
+    says that the test is valid and raised no alarm.
     """
 
     verdict: Word
@@ -159,8 +159,8 @@ def watch(request: WatchRequest) -> None:
     The evidence is an e-value: under the model, whatever its parameters are and whatever policy collects the
     data, it ever reaches 1/alpha with probability at most alpha, so it may be looked at as often as one
     likes. Against the model speak single distributions, choices that are said to be equal and are not,
-    parameters that have changed, and transitions that the model excludes. In a finished log the first rows
-    are examined as `learn` does it, for what outcomes depend on beside the choice, with a quarter of alpha.
+    parameters that have changed, and transitions that the model excludes. The first rows are examined as
+    `learn` does it, for what outcomes depend on beside the choice: the two have one sum of evidence.
 
     With --result the returns of episodes under the policy are held against the bound that was promised; the
     model and the returns then have half of alpha each.
@@ -171,6 +171,7 @@ def watch(request: WatchRequest) -> None:
     """
     from tightrope.cli.sources import LogRequest, load_model
     from tightrope.model.parametric_mdp import ParametricMDP
+    from tightrope.monitoring.examination import SHARES
     from tightrope.monitoring.following import Following, load_monitor
     from tightrope.monitoring.monitor import Monitor
     from tightrope.monitoring.promise import PromiseWatch
@@ -193,7 +194,7 @@ def watch(request: WatchRequest) -> None:
     promised = None if request.result is None else read_promise(request, request.result, loaded)
     if not 0.0 < request.alpha < 1.0:
         raise InputError(f"`alpha` is {request.alpha:g}, but it is a probability between 0 and 1")
-    monitor = Monitor(model, alpha=(1.0 - ROWS) * request.alpha * (1.0 if promised is None else 0.5))
+    monitor = Monitor(model, alpha=SHARES["events"] * request.alpha * (1.0 if promised is None else 0.5))
     returns = (
         None if promised is None else PromiseWatch(model.structure, promised.promise, 0.5 * request.alpha)
     )
@@ -221,28 +222,21 @@ def describe_dropped(log: Following) -> str:
     return f"{sum(log.dropped.values()):,} rows left out ({reasons})"
 
 
-def describe(monitor: Monitor) -> str:
+def describe(monitor: Monitor, log_e: float, alpha: float, first_alarm: int | None) -> str:
     """One line: what the evidence says after how many events."""
-    log_e = monitor.log_evidence
-    facts = f"{monitor.events:,} events, e-value {power_text(log_e)}, alarm at {1 / monitor.alpha:,.0f}"
-    if monitor.first_alarm is not None:
-        return f"ALARM at event {monitor.first_alarm:,}: the data contradict the model ({facts})"
+    facts = f"{monitor.events:,} events, e-value {power_text(log_e)}, alarm at {1 / alpha:,.0f}"
+    if first_alarm is not None:
+        return f"ALARM at event {first_alarm:,}: the data contradict the model ({facts})"
     if monitor.first_warning is not None:
         return (
             f"WARNING at event {monitor.first_warning:,}: the parameters seem to have changed ({facts}; "
             "warnings have a rate of false ones, alarms a probability)"
         )
-    if log_e >= 0.5 * math.log(1.0 / monitor.alpha):
+    if log_e >= 0.5 * math.log(1.0 / alpha):
         return f"evidence against the model is growing ({facts})"
     if not monitor.events:
         return "no events were read, so nothing was tested"
     return f"no evidence against the model ({facts})"
-
-
-def describe_rows(rows: Examination) -> str:
-    """What the rows of a log say against a model."""
-    found = rows.findings[0].text.partition(";")[0]
-    return f"{found}, which the model excludes (e-value {power_text(rows.log_e_value)})"
 
 
 def returns_verdict(watched: PromiseWatch) -> str:
@@ -278,9 +272,11 @@ PAUSE = 0.5
 """Seconds between looks at a log that grows."""
 
 SHOWN = 5
+BY_ROWS = ("memory", "column", "unit")
+"""What the rows of a log show, and events one by one do not."""
 
-ROWS = 0.25
-"""The part of alpha that is for the rows of a finished log."""
+FIRST_LOOK = 96
+"""Events of a growing log after which its rows are first examined; then when it has grown by a quarter."""
 
 
 class AlarmRaised(Exception):
@@ -312,7 +308,9 @@ class _Watching:
         self.log = log
         self.promised = promised
         self.returns = returns
-        self.rows: Examination | None = None
+        self.fit: ModelFit | None = None
+        """What rows and counts say beside the events, when they were last looked at."""
+        self.examine_at = float(FIRST_LOOK)
         self.is_described = False
         self.shown, self.tabled, self.state = "", "", ""
         self.alarmed = self.alarm
@@ -322,15 +320,30 @@ class _Watching:
     @property
     def alarm(self) -> bool:
         """Whether there is one of the model or of the returns."""
-        others = self.returns, self.rows
-        return self.monitor.alarm or any(other is not None and other.alarm for other in others)
+        return self.model_alarm is not None or (self.returns is not None and self.returns.alarm)
+
+    @property
+    def model_alarm(self) -> int | None:
+        """The event of the first alarm of the model."""
+        return _first(self.monitor, self.fit)
 
     @property
     def first_alarm(self) -> int | None:
         """The event of the first of them."""
-        tests = (self.monitor, self.returns, self.rows)
-        result = [None if test is None else test.first_alarm for test in tests]
-        return min((event for event in result if event is not None), default=None)
+        return _first(self.monitor, self.fit, self.returns)
+
+    @property
+    def model_alpha(self) -> float:
+        """The part of alpha that is for the model."""
+        return self.request.alpha * (1.0 if self.returns is None else 0.5)
+
+    @property
+    def log_evidence(self) -> float:
+        """All evidence against the model, a logarithm."""
+        from tightrope.monitoring.examination import SHARES
+
+        own = self.monitor.log_evidence + math.log(SHARES["events"])
+        return own if self.fit is None else max(own, self.fit.log_e_value)
 
     @property
     def is_live(self) -> bool:
@@ -346,8 +359,8 @@ class _Watching:
         if self.log.dropped:
             assumed.append(Assumed(COMPLETE, Kept.NO, describe_dropped(self.log)))
         result = self.monitor.judge(assumed)
-        if self.rows is not None and self.rows.alarm and result.is_proved:
-            result = Worth.of(result.assumptions, contradicted=describe_rows(self.rows))
+        if self.fit is not None and self.fit.alarm and (result.is_proved or self.fit.is_refutation):
+            result = Worth.of(result.assumptions, contradicted=self.fit.misfit)
         if self.returns is None or self.promised is None:
             return result
         if self.promised.nominal:
@@ -360,28 +373,40 @@ class _Watching:
     def run(self) -> None:
         if self.log.is_stream:
             while self.log.take_stream(self.take, PAUSE):
-                pass
+                self.examine_live()
             return
         if not self.request.follow:
             self.log.take_all(self.take)
             return
         while True:
             if self.log.take_new(self.take):
+                self.examine_live()
                 self.keep()
             time.sleep(PAUSE)
 
     def examine(self) -> None:
-        """Look at the rows of a log that is finished."""
-        from tightrope.monitoring.examination import examine
-        from tightrope.monitoring.model_fit import EXAMINED, MOST_READ
+        """Weigh rows and counts of what was read, as `learn` does."""
+        from tightrope.monitoring.following import MOST_KEPT
+        from tightrope.monitoring.model_fit import MOST_READ, weigh_fit
 
         monitor = self.monitor
-        if self.is_live or self.request.stop or not 0 < monitor.events <= MOST_READ:
+        is_settled = monitor.impossible is not None or (self.alarm and (self.is_live or self.request.stop))
+        if 0 < monitor.events <= (MOST_KEPT if self.log.is_stream else MOST_READ) and not is_settled:
+            counts = self.log.counts(monitor.model, self.request.follow)
+            if counts.steps == monitor.events:
+                self.fit = weigh_fit(monitor.model, counts, self.model_alpha, monitor)
+
+    def examine_live(self) -> None:
+        """The same while data come in, where they have grown enough."""
+        if self.monitor.events < self.examine_at:
             return
-        log = self.log.rows(monitor.model)
-        if len(log):
-            alpha = monitor.alpha * ROWS / (1.0 - ROWS)
-            self.rows = examine(monitor.model, log.first(EXAMINED), alpha=alpha)
+        self.examine_at = 1.25 * self.monitor.events
+        self.examine()
+        if self.alarm and not self.alarmed:
+            self.alarmed = True
+            self.report(with_table=True)
+            if self.request.stop:
+                raise AlarmRaised
 
     def take(self, events: LogEvents) -> None:
         """Weigh a chunk; say so where a report is due or an alarm is new."""
@@ -403,7 +428,7 @@ class _Watching:
         if self.alarmed and self.request.stop:
             raise AlarmRaised
         if self.is_live and not self.request.every:
-            state = describe(self.monitor).split(" ", 1)[0]
+            state = self.words.split(" ", 1)[0]
             if state != self.state and not is_new:
                 self.report()
             self.state = state
@@ -412,6 +437,11 @@ class _Watching:
             if not is_new:
                 self.report()
             self.keep()
+
+    @property
+    def words(self) -> str:
+        """What the evidence says now."""
+        return describe(self.monitor, self.log_evidence, self.model_alpha, self.model_alarm)
 
     def keep(self) -> None:
         """Write what is known, between two chunks."""
@@ -432,8 +462,8 @@ class _Watching:
         self.monitor.look()
         monitor, returns = self.monitor, self.returns
         suspects = monitor.explain(SHOWN) if final or monitor.alarm else []
-        if self.rows is not None and self.rows.alarm and monitor.impossible is None:
-            suspects += [one.anomaly for one in self.rows.refuting]
+        if self.fit is not None and monitor.impossible is None and (final or self.fit.alarm):
+            suspects += [one for one in self.fit.suspects if one.kind in BY_ROWS]
             suspects = sorted(suspects, key=lambda anomaly: -anomaly.log_evidence)[:SHOWN]
         if returns is not None and returns.alarm:
             suspects.append(returns.anomaly())
@@ -443,11 +473,10 @@ class _Watching:
             print_json(self._record(suspects, final))
             return
         result = self.verdict
-        words = f"{result.word.name}: {describe(monitor)}"
-        if self.rows is not None and self.rows.alarm and monitor.impossible is None:
-            words += f"\nALARM at row {self.rows.first_alarm:,}: {describe_rows(self.rows)}"
+        words = f"{result.word.name}: {self.words}"
         words += "" if returns is None else f"\n{returns_verdict(returns)}"
-        if words != self.shown:
+        is_told = self.alarm and final and words.partition(" (")[0] == self.shown.partition(" (")[0]
+        if words != self.shown and not (is_told and returns is None):
             self.shown = words
             typer.echo(words)
         self.say_how_read()
@@ -470,10 +499,10 @@ class _Watching:
             why=result.why,
             assumptions=list(result.assumptions),
             alarm=self.alarm,
-            e_value=monitor.evidence,
-            log_e_value=monitor.log_evidence,
+            e_value=math.inf if self.log_evidence > 700.0 else math.exp(self.log_evidence),
+            log_e_value=self.log_evidence,
             alpha=self.request.alpha,
-            model_alpha=monitor.alpha,
+            model_alpha=self.model_alpha,
             events=monitor.events,
             first_alarm=self.first_alarm,
             first_warning=monitor.first_warning,
@@ -486,6 +515,12 @@ class _Watching:
             final=final,
             seconds=round(time.perf_counter() - self.begin, 6),
         )
+
+
+def _first(*tests: Monitor | ModelFit | PromiseWatch | None) -> int | None:
+    """The event of the first alarm of some tests."""
+    events = (None if test is None else test.first_alarm for test in tests)
+    return min((event for event in events if event is not None), default=None)
 
 
 @dataclass(frozen=True)

@@ -248,6 +248,13 @@ def _with_added_rows(whole: Reading, model: AnyModel, options: LogReadOptions) -
     return replace(whole, counts=more, notes=(*whole.notes, *notes))
 
 
+def counts_with_rows(plan: ReadPlan, model: AnyModel, options: LogReadOptions) -> Counts:
+    """The counts of a log and its rows; what the model excludes is left out of both, and listed."""
+    counts = _whole(replace(plan, skip=True), model.hash(), options, None).counts
+    rows = rows_of(plan, model.hash(), options, counts.design.order.holds, strict=False)
+    return replace(counts, log=lambda: rows)
+
+
 def read_log(data: Any, model: AnyModel, **words: Unpack[ReadWords]) -> EpisodeLog:
     """The rows of files or tables; outcomes that the model excludes are listed, not refused."""
     options = LogReadOptions(**check_keywords("read_log", ReadWords, words)).resolved()

@@ -220,6 +220,7 @@ class Look:
 
 FITS, GROWING = "no evidence against it", "evidence growing"
 CONTRADICTED, UNTESTED = "model contradicted", "not tested"
+REMEDY = "'tightrope doctor' says what mends it, more data will tell"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -259,6 +260,12 @@ class ModelFit(Record):
     def is_refutation(self) -> bool:
         """Whether the model is refuted: by an alarm whose level holds, or by what it says is impossible."""
         return self.alarm and (not self.nominal or self.log_e_value == math.inf)
+
+    @property
+    def is_doubt(self) -> bool:
+        """Whether the evidence is at least half of the way to an alarm: no guarantee rests on such a model
+        without saying so. A right model gets there with probability at most √alpha."""
+        return self.alarm or self.verdict == GROWING
 
     @property
     def misfit(self) -> str | None:

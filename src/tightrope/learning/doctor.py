@@ -215,19 +215,24 @@ def _judge(found: Examination, counts: Counts, model: ParametricMDP, known: Wort
     """The verdict on an answer whose model was examined: an alarm refutes the model where its level holds
     for the data, and is a doubt where nobody knows.
     """
-    if not found.alarm or known.word is Word.CONTRADICTED:
+    if not found.is_doubt or known.word is Word.CONTRADICTED:
         return known
     worst = f" Worst: {found.findings[0].text}." if found.findings else ""
     why = (
-        f"the data contradict the model (e-value {power_text(found.log_e_value)} after {found.rows:,} rows; "
+        f"(e-value {power_text(found.log_e_value)} after {found.rows:,} rows; "
         f"a right model reaches {1.0 / found.alpha:,.0f} with probability at most {found.alpha:g}).{worst}"
     )
+    others = tuple(one for one in known.assumptions if one.name != "model")
+    if not found.alarm:
+        growing = Assumed("model", Kept.UNKNOWN, f"evidence against it is growing {why}")
+        return Worth.of((*others, growing), limit=known.why if known.word is Word.LIMIT else None)
+    why = f"the data contradict the model {why}"
     design = counts.design
     ordered = design.order.holds or found.refutes_in_any_order(model)
     if found.log_e_value == math.inf or (design.ends.holds and ordered and not design.censored):
         return Worth.of(known.assumptions, contradicted=why)
     doubt = Assumed("model", Kept.NO, f"{why} That level is nominal: order or ends of the data are not known")
-    return Worth.of((*(one for one in known.assumptions if one.name != "model"), doubt))
+    return Worth.of((*others, doubt))
 
 
 def _exp(log_e: float) -> float:

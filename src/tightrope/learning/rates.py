@@ -44,7 +44,7 @@ from tightrope.regions.registry import own_kinds
 from tightrope.solver.solution import SolveOptions
 from tightrope.statistics.confidence_budget import Assumption, ConfidenceBudget, assumed_of
 from tightrope.statistics.rates import MOST_PARAMETERS, RateClasses, RateEvents, estimate_rates, texts_of
-from tightrope.verdict import Worth
+from tightrope.verdict import Assumed, Kept, Worth
 
 METHOD = "gamma-Poisson confidence sequence"
 JOINT_METHOD = "likelihood region of rates, by a mixture"
@@ -101,6 +101,9 @@ class RateResult(Record):
                 return Worth.of(assumed, contradicted=seen.contradiction)
         if self.fit is not None and self.fit.alarm:
             return Worth.of(assumed, contradicted=f"a rate is not constant: {self.fit.findings[0].text}")
+        if self.fit is not None and self.fit.is_doubt:
+            doubt = Assumed("model", Kept.UNKNOWN, f"evidence that rates change is growing: {self.fit_text}")
+            assumed = (*(one for one in assumed if one.name != doubt.name), doubt)
         return Worth.of(assumed, limit="; ".join(self.value.missed) or None)
 
     def headline(self) -> str:

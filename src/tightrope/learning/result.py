@@ -27,6 +27,7 @@ from tightrope.errors import InputError
 from tightrope.io.coding import to_plain
 from tightrope.io.output import path_of
 from tightrope.io.results import (
+    REMEDY,
     Binding,
     BindingEvent,
     CandidateFacts,
@@ -672,14 +673,17 @@ def judge(
     misfit = None if fit is None else fit.misfit
     if refuted is None and fit is not None and fit.is_refutation:
         refuted = misfit
-    if refuted is None and misfit is not None:  # a nominal alarm is a doubt all the same
-        known = tuple(replace(one, kept=Kept.NO) if one.name == "model" else one for one in known)
+    if refuted is None and fit is not None and fit.is_doubt:  # so is a nominal alarm
+        kept = Kept.UNKNOWN if misfit is None else Kept.NO
+        known = tuple(replace(one, kept=kept) if one.name == "model" else one for one in known)
     return Worth.of(known, contradicted=refuted, limit=None if ended == CLOSE else ended)
 
 
 def rests_on(ledger: ConfidenceBudget, options: LearnOptions, fit: ModelFit | None) -> tuple[Assumed, ...]:
     """All that a learned guarantee rests on: the model, the data, and what was stated beside them."""
     tested = f"{MODEL_RIGHT}; " + (NOT_TESTED if fit is None else f"tested: {fit.text}")
+    if fit is not None and fit.is_doubt:
+        tested += f"; {REMEDY}"
     assumptions = [*ledger.assumptions, Assumed("model", Kept.STATED, tested)]
     if options.assume_support is not None:
         least = f"no transition that can happen has a probability below {options.assume_support:g}"

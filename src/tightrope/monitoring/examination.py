@@ -2,10 +2,14 @@
 
 All tests share one budget: the evidence is Σ w_f·E_f over the features of the log
 (`tightrope.monitoring.features`), each an e-value of its own (`tightrope.monitoring.urns`), beside that of
-the test of ties, expressions and drift by counts (`tightrope.monitoring.batch_test`). The weights follow
-from the model and the columns of the log. Under the model it ever reaches 1/α with probability at most α,
-however it is decided when to look and when data end; leaving terms out is always allowed. The largest term
-names the finding.
+the tests of ties, expressions and drift by counts (`tightrope.monitoring.batch_test`) and event by event
+(`tightrope.monitoring.monitor`). The weights follow from the model and the columns of the log. Under the
+model it ever reaches 1/α with probability at most α, however it is decided when to look and when data end;
+leaving terms out is always allowed. The largest term names the finding.
+
+`learn`, `doctor` and `watch` all use this one sum. The test event by event is the dear one: `watch` makes it
+as data come, the others only where the sum without it is half of the way to an alarm and may be decided by
+it. So an alarm of `learn` is one of `watch`, and where the latter alone has one, it is by that term.
 
 In a chain a part of the weight of each feature is for the whole path at fixed numbers of rows and, where the
 number of episodes was planned, for all rows at once.
@@ -28,6 +32,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.batch_test import BatchTest, weigh_batches
 from tightrope.monitoring.e_process import log_sum
 from tightrope.monitoring.features import PARTS, Feature, codes, list_features, tells_outcome, value_name
+from tightrope.monitoring.monitor import Monitor
 from tightrope.monitoring.suspects import worst_fits
 from tightrope.monitoring.urns import (
     FIRST_ROWS,
@@ -44,9 +49,9 @@ from tightrope.monitoring.urns import (
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 
-SHARES = {"counts": 0.25, "memory": 0.25, "column": 0.15, "unit": 0.25, "drift": 0.1}
+SHARES = {"events": 0.25, "counts": 0.15, "memory": 0.2, "column": 0.1, "unit": 0.2, "drift": 0.1}
 """How the budget is divided among the kinds of departures, whether a log can show them or not: parts that
-changed as a log grows would be no weights of one mixture."""
+changed as a log grows would be no weights of one mixture. `events` is for the test of `watch`."""
 
 PATH, AT_ONCE = 0.5, 0.6
 """The part of a feature's weight that is for the path of a chain, and, where the number of episodes was
@@ -146,6 +151,11 @@ class Examination(Record):
     left_out: tuple[str, ...] = field(default=())
 
     @property
+    def is_doubt(self) -> bool:
+        """Whether the evidence is at least half of the way to an alarm, as in `ModelFit`."""
+        return self.alarm or self.log_e_value >= 0.5 * math.log(1.0 / self.alpha)
+
+    @property
     def refuting(self) -> tuple[Finding, ...]:
         """Findings that are an alarm on their own."""
         return tuple(one for one in self.findings if one.weighed >= math.log(1.0 / self.alpha))
@@ -210,11 +220,16 @@ def examine(
     weight, level = math.log(SHARES["counts"]), math.log(1.0 / alpha)
     terms = [log_e + test.log_weight for log_e, test in tests]
     total = log_sum(np.array([*(log_e + weight for _, log_e in looked[-1:]), *terms]))
+    watched = replay(model, log, alpha) if counts is not None and 0.5 * level <= total < level else None
+    if watched is not None:
+        total = log_sum(np.array([total, watched.log_evidence + math.log(SHARES["events"])]))
     tests.sort(key=lambda one: -one[0] - one[1].log_weight)
     findings += [_finding(model, log, rows_of, test, log_e) for log_e, test in tests[:SHOWN]]
     findings.sort(key=lambda one: -one.weighed)
     alarms = [event for event, log_e in looked if log_e + weight >= level][:1]
     alarms += [one.row + 1 for one in log.excluded[:1]]
+    if watched is not None and watched.first_alarm is not None:
+        alarms.append(watched.first_alarm)
     if max(terms, default=-math.inf) >= level:
         alarms.append(_first_alarm(rows_of, tests[0][1], level, len(log)))
     elif total >= level:
@@ -228,6 +243,14 @@ def examine(
         len(log),
         tuple(left_out),
     )
+
+
+def replay(model: ParametricMDP, log: EpisodeLog, alpha: float) -> Monitor:
+    """The test of `watch`, with its part of alpha, on the rows of a log."""
+    monitor = Monitor(model, alpha=SHARES["events"] * alpha)
+    monitor.observe(log.transition.astype(np.int64))
+    monitor.look()
+    return monitor
 
 
 def is_planned(design: SamplingDesign) -> bool:

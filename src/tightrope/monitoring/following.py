@@ -28,13 +28,13 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.data.columns import DONE, EPISODE, STEP, TERMINATED, TIME, TRUNCATED
+from tightrope.data.counts import Counts
 from tightrope.data.design import ENDS as EPISODE_ENDS
 from tightrope.data.design import ORDER
-from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.event_stream import LogEvents, Take, follow_events, follow_in_time
 from tightrope.data.read_options import LogReadOptions
 from tightrope.data.read_plan import ReadPlan
-from tightrope.data.reading import describe_design, plan_reading, rows_of
+from tightrope.data.reading import counts_with_rows, describe_design, plan_reading
 from tightrope.data.time_order import are_in_time
 from tightrope.errors import InputError, Location
 from tightrope.io.stored_arrays import DAMAGE, load_arrays, save_arrays
@@ -51,6 +51,9 @@ from tightrope.verdict import Assumed, Kept
 STANDARD_INPUT = "-"
 BLOCK_BYTES = 1 << 20
 """Of standard input, as much at once as is there, and at most this."""
+
+MOST_KEPT = 20_000
+"""Rows of standard input that are kept to be examined."""
 
 ENDS = (DONE, TERMINATED, TRUNCATED)
 
@@ -80,6 +83,8 @@ class Following:
     ends: Assumed = _GOING_ON
     _rest: bytes = b""
     _bytes: dict[str, int] = field(default_factory=dict)
+    _lines: list[bytes] = field(default_factory=list)
+    """Of standard input, the first of them."""
 
     @property
     def is_stream(self) -> bool:
@@ -98,11 +103,25 @@ class Following:
         for file in files:
             self._take_file(file, take)
 
-    def rows(self, model: ParametricMDP) -> EpisodeLog:
-        """The rows of a finished log, as learning has them."""
-        plan = self._plan(tuple(open_table(file) for file in find_files(self.places, self.options.format)))
-        in_time = describe_design(plan, self.options).order.holds
-        return rows_of(plan, model.hash(), self.options, in_time, strict=False)
+    def counts(self, model: ParametricMDP, grows: bool = False) -> Counts:
+        """What was read so far, as learning has it; of a log that `grows` only what was handed over."""
+        with tempfile.TemporaryDirectory() as folder:
+            if self.is_stream:
+                tables: Any = open_tables(_parse(b"\n".join(self._lines)))
+            else:
+                files = find_files(self.places, self.options.format, growing=grows)
+                known = (self._cut(file, Path(folder)) if grows else file for file in files)
+                tables = tuple(open_table(file) for file in known if file is not None)
+            return counts_with_rows(self._plan(tables), model, self.options)
+
+    def _cut(self, file: LogFile, folder: Path) -> LogFile | None:
+        """A copy of the lines of a text file that were read; other files as they are, None if not read."""
+        if file.name not in self._bytes:
+            return file if file.name in self.read else None
+        part = folder / f"{len(list(folder.iterdir()))}_{Path(file.path).name}"
+        with Path(file.path).open("rb") as lines:
+            part.write_bytes(lines.read(self._bytes[file.name]))
+        return replace(file, path=str(part))
 
     def _take_in_time(self, files: Sequence[LogFile], plan: ReadPlan, take: Take) -> None:
         """Files that interleave in time, or rows that are sorted by episode."""
@@ -144,6 +163,8 @@ class Following:
         if not block:
             lines, self._rest = self._rest, b""
         if lines.strip():
+            if sum(self.read.values()) <= MOST_KEPT:
+                self._lines.append(lines)
             self._follow_part(STANDARD_INPUT, open_tables(_parse(lines)), take)
         return bool(block)
 

@@ -1,9 +1,10 @@
 """A test of the model on the data of a result, in numbers and in words (`tightrope.io.results.ModelFit`).
 
 The test is that of `tightrope.monitoring.batch_test`, at its own level α: it changes no interval and spends
-nothing of a guarantee's δ. Where the rows of the log are at hand, the first of them are examined as well
-(`tightrope.monitoring.examination`), under the same α: the model may be right about every count and still
-forget what the next outcome depends on. How many rows depends on their number alone.
+nothing of a guarantee's δ. Where data are the rows of a log, it is one part of the sum that
+`tightrope.monitoring.examination` describes, under the same α: the first rows are examined as well, since the
+model may be right about every count and still forget what the next outcome depends on. How many rows depends
+on their number alone.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from tightrope.io.results import (
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.batch_test import BatchTest, weigh_batches
 from tightrope.monitoring.e_process import log_sum
-from tightrope.monitoring.examination import SHARES, Examination, examine, is_planned
+from tightrope.monitoring.examination import SHARES, Examination, examine, is_planned, replay
+from tightrope.monitoring.monitor import Monitor
 from tightrope.monitoring.suspects import worst_fits
 
 ALPHA = 0.001
@@ -48,8 +50,10 @@ def examine_rows(model: ParametricMDP, counts: Counts, alpha: float) -> Examinat
     return examine(model, log.first(EXAMINED), alpha=alpha, planned=is_planned(counts.design))
 
 
-def weigh_fit(model: ParametricMDP, counts: Counts, alpha: float = ALPHA) -> ModelFit:
-    """Test whether the data fit the model."""
+def weigh_fit(
+    model: ParametricMDP, counts: Counts, alpha: float = ALPHA, watched: Monitor | None = None
+) -> ModelFit:
+    """Test whether the data fit the model; `watched` has seen the same events, with its part of alpha."""
     batches = 0 if counts.batches is None else int(np.count_nonzero(np.diff(counts.batches.start)))
     ordered = batches > 1
     events, design = counts.steps, counts.design
@@ -63,13 +67,19 @@ def weigh_fit(model: ParametricMDP, counts: Counts, alpha: float = ALPHA) -> Mod
     doubts = (one for one in (design.ends, *([design.order] if needs_order else [])) if not one.holds)
     nominal = (*design.censored, *(f"{one.name}: {one.why}" for one in doubts))
     looks = weigh_batches(test, counts) if test is not None and reason is None else []
-    if rows is not None:
+    if counts.log is not None:
         looks = [(event, log_e + math.log(SHARES["counts"])) for event, log_e in looks]
+    if rows is not None:
         looks[-1] = looks[-1][0], log_sum(np.array([looks[-1][1], rows.log_e_value]))
     level = math.log(1.0 / alpha)
-    first = next((event for event, log_e in looks if log_e >= level), None)
-    if rows is not None and rows.first_alarm is not None:
-        first = min(rows.first_alarm, first or rows.first_alarm)
+    if watched is None and rows is not None and counts.log and 0.5 * level <= looks[-1][1] < level:
+        watched = replay(model, counts.log(), alpha)
+    if watched is not None and looks:
+        joined = np.array([looks[-1][1], watched.log_evidence + math.log(SHARES["events"])])
+        looks[-1] = looks[-1][0], log_sum(joined)
+    alarms = [event for event, log_e in looks if log_e >= level][:1]
+    alarms += [one.first_alarm for one in (rows, watched) if one is not None and one.first_alarm is not None]
+    first = min(alarms, default=None)
     log_e = looks[-1][1] if looks else 0.0
     suspects = [] if test is None or reason is not None else worst_fits(test, LISTED)
     if rows is not None:

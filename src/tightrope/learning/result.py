@@ -674,8 +674,8 @@ def judge(
     if refuted is None and fit is not None and fit.is_refutation:
         refuted = misfit
     if refuted is None and fit is not None and fit.is_doubt:  # so is a nominal alarm
-        kept = Kept.UNKNOWN if misfit is None else Kept.NO
-        known = tuple(replace(one, kept=kept) if one.name == "model" else one for one in known)
+        doubt = Kept.UNKNOWN if misfit is None else Kept.NO
+        known = tuple(replace(one, kept=doubt) if one.name == "model" else one for one in known)
     return Worth.of(known, contradicted=refuted, limit=None if ended == CLOSE else ended)
 
 

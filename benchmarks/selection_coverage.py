@@ -112,7 +112,7 @@ def main() -> int:
     parser.add_argument("--episodes", type=int, default=150)
     parser.add_argument("--smoke", action="store_true")
     options = parser.parse_args()
-    logs, episodes = (4, 80) if options.smoke else (options.logs, options.episodes)
+    logs, episodes = (1, 70) if options.smoke else (options.logs, options.episodes)
     print(
         f"{'system':18} {'way':9} {'logs':>6} {'mended':>7} {'missed':>7} {'share':>6} {'width':>6} seconds"
     )

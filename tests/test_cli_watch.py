@@ -277,7 +277,7 @@ def test_rows_of_a_stream_are_examined_as_they_come(
     os.close(writer)
     with os.fdopen(reader) as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
-        assert run([*WATCH, "--data", "-", "--json"]) == 1
+        assert run([*WATCH, "--data", "-", "--json", "--known", "site"]) == 1
     last = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert last["verdict"] == "contradicted" and last["suspects"][0]["kind"] == "column"
 

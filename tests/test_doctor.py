@@ -31,7 +31,7 @@ label "done" = s=3;
 PROPERTY = 'P=? [ !"edit" U "done" ]'
 
 
-def write_runs(folder: Path, episodes: int = 300) -> tuple[str, str]:
+def write_runs(folder: Path, episodes: int = 200) -> tuple[str, str]:
     model, log = folder / "model.prism", folder / "runs.csv"
     model.write_text(PROGRAM)
     runs = simulate(by_seen, episodes)
@@ -41,13 +41,13 @@ def write_runs(folder: Path, episodes: int = 300) -> tuple[str, str]:
 
 
 def test_whether_it_has_edited_before_comes_first() -> None:
-    data = tr.read_data(simulate(by_seen, 400), agent())
+    data = tr.read_data(simulate(by_seen, 250), agent())
     found = tr.doctor(question(), data, **OPTIONS)
     assert found.verdict.word.value == "contradicted"
     assert found.headline() == "CONTRADICTED: the data refute the model"
     first = found.findings[0]
     assert first.finding.feature == "seen:1"
-    assert first.amendment is not None and 0 in (first.amendment.choices or range(3))
+    assert first.amendment is not None and 0 in (first.amendment.choices or ())
     assert first.mends and first.log_e_after is not None and first.log_e_after < 2
     truth = unedited(0.3)
     assert first.value is not None and first.value.lower <= truth <= first.value.upper
@@ -71,7 +71,7 @@ def test_the_largest_effect_of_a_model_that_stays_refuted_is_not_first() -> None
 
 
 def test_a_column_and_units(tmp_path: Path) -> None:
-    episodes = simulate(lambda _, number: [0.9 if number % 3 == 0 else 0.3, 0.5], 600)
+    episodes = simulate(lambda _, number: [0.9 if number % 3 == 0 else 0.3, 0.5], 300)
     lines = ["episode,state,action,next_state,shift"]
     for number, steps in enumerate(episodes):
         shift = "day" if number % 3 else "night"
@@ -119,14 +119,15 @@ def test_a_model_alone() -> None:
     assert found.findings[0].amendment is not None
 
 
-def test_selection_is_paid_for() -> None:
-    data = tr.read_data(simulate(by_seen, 600), agent())
+def test_selection_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tightrope.learning.doctor.MOST", 2)
+    data = tr.read_data(simulate(by_seen, 300), agent())
     truth = unedited(0.3)
     half = tr.doctor(question(), data, amend="auto", select_on=0.5, seed=4, **OPTIONS).amended
     assert half is not None and half.result is not None
     assert half.verdict.word.value == "proved"
-    assert half.counts.design.episodes == 300
-    assert "300 of 600 episodes (seed 4)" in half.selection.why
+    assert half.counts.design.episodes == 150
+    assert "150 of 300 episodes (seed 4)" in half.selection.why
     assert half.result.interval.lower <= truth <= half.result.interval.upper
     carried = tr.doctor(question(), data, amend="auto", select_by="e-values", **OPTIONS).amended
     assert carried is not None and carried.result is not None
@@ -139,9 +140,10 @@ def test_selection_is_paid_for() -> None:
     assert given is not None and given.selection.kept.value == "unknown"
 
 
-def test_clusters_stay_together(tmp_path: Path) -> None:
+def test_clusters_stay_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tightrope.learning.doctor.MOST", 1)
     lines = ["episode,state,action,next_state,task"]
-    for number, steps in enumerate(simulate(by_seen, 200)):
+    for number, steps in enumerate(simulate(by_seen, 100)):
         lines += [f"{number},{at},{action},{to},t{number % 10}" for at, action, to in steps]
     (tmp_path / "log.csv").write_text("\n".join(lines) + "\n")
     data = tr.read_data(tmp_path / "log.csv", agent())
@@ -149,7 +151,7 @@ def test_clusters_stay_together(tmp_path: Path) -> None:
         question(), data, amend="memory=seen:1", select_on=0.4, cluster="task", **OPTIONS
     ).amended
     assert made is not None
-    assert made.amended.log.episodes == 120
+    assert made.amended.log.episodes == 60
     assert "4 of 10 values of 'task'" in made.selection.why
 
 
@@ -206,7 +208,7 @@ def test_the_command_writes_a_model_that_answers_the_same(
 
 
 def test_the_command_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model, log = write_runs(tmp_path, 150)
+    model, log = write_runs(tmp_path, 100)
     assert run(["doctor", model, "--data", log, "--time-limit", "900"]) == 1
     text = capsys.readouterr().out
     assert text.startswith("CONTRADICTED: the data refute the model\n")

@@ -12,8 +12,8 @@ import re
 NAMES = """
     above actions alpha assume_support at at_most avoid behaviour budget chosen_at columns const convert_obs
     cost cost_range cost_sd costs coupled_gap data delta design device discount domain
-    drop_duplicates ellipsoid ends engine env exact export gap gaps intersect interval iterations
-    ltl_translator misfit on_drift optimality order outcomes overwrite planned_episodes plot policy
+    drop_duplicates ellipsoid ends engine env exact export gap gaps ignored intersect interval iterations
+    known ltl_translator misfit on_drift optimality order outcomes overwrite planned_episodes plot policy
     precision reading refuted region return_range select_by select_on cluster
     scheduler sets since skip_invalid states terminal_reward threads threshold until_now watched_until window
     within_cap

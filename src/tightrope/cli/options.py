@@ -317,6 +317,19 @@ DropDuplicates = Annotated[
         "--drop-duplicates", "Drop rows that say the same as the one before, at the same instant or step."
     ),
 ]
+KnownColumns = Annotated[
+    str | None,
+    option(
+        "--known",
+        "State that these columns without a role were written before the outcomes of their rows; others "
+        "that speak against the model make a result nominal.",
+        "COLUMNS",
+    ),
+]
+IgnoredColumns = Annotated[
+    str | None,
+    option("--ignored", "Columns that say nothing of what comes: they are not tested.", "COLUMNS"),
+]
 EngineName = Annotated[
     str,
     option(
@@ -434,7 +447,8 @@ R = TypeVar("R")
 PANELS = {
     "Model and property": "const param domain prop discount terminal_reward ltl_translator build_all",
     "Log": """data reading design planned_episodes since window chosen_at cost_range cost_sd states columns
-        maps format skip_invalid ends watched_until until_now order drop_duplicates gaps engine scheduler""",
+        maps format skip_invalid ends watched_until until_now order drop_duplicates gaps known ignored engine
+        scheduler""",
     "Collection": """episodes seed explore until_gap max_episodes cost avoid at_most cap within_cap generative
         draws env convert_obs actions on_drift watched raw costs bet_on append""",
     "Aim": "gap optimality above",
@@ -449,7 +463,7 @@ PANELS = {
 _PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names.split()}
 
 READING = """states columns maps format skip_invalid ends watched_until until_now order drop_duplicates gaps
-    design planned_episodes engine scheduler"""
+    known ignored design planned_episodes engine scheduler"""
 """How a log is read: described by `tightrope data --help`."""
 
 SOLVING = "discount terminal_reward assume_support precision coupled_gap time_limit device threads"
@@ -578,6 +592,8 @@ class LogOptions:
     order: Order = None
     drop_duplicates: DropDuplicates = False
     gaps: Gaps = None
+    known: KnownColumns = None
+    ignored: IgnoredColumns = None
     reading: ReadingFile = None
 
 

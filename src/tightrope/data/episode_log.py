@@ -53,11 +53,15 @@ BLANK = frozenset({"", "na", "n/a", "nan", "null", "none"})
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LogColumn(Record):
-    """A column without a role: which of its `labels` each row holds (−1: none), and the numbers they show."""
+    """A column without a role: which of its `labels` each row holds (−1: none), and the numbers they show.
+
+    `is_known`: it was written before the outcome of its row; of columns of files the user states that.
+    """
 
     code: IndexArray
     labels: tuple[str, ...]
     values: FloatArray | None = None
+    is_known: bool = True
 
     def __post_init__(self) -> None:
         freeze_fields(self)
@@ -65,7 +69,7 @@ class LogColumn(Record):
     def select(self, rows: npt.NDArray[Any]) -> LogColumn:
         """Some rows of it, with labels numbered by first appearance there."""
         values = None if self.values is None else self.values[rows]
-        return _by_appearance(self.code[rows], self.labels, values)
+        return replace(_by_appearance(self.code[rows], self.labels, values), is_known=self.is_known)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -273,7 +277,8 @@ def _joined(one: LogColumn, other: LogColumn) -> LogColumn:
     values = None
     if one.values is not None and other.values is not None:
         values = np.concatenate([one.values, other.values])
-    return LogColumn(np.concatenate([one.code, places[other.code]]), tuple(number), values)
+    codes = np.concatenate([one.code, places[other.code]])
+    return LogColumn(codes, tuple(number), values, one.is_known and other.is_known)
 
 
 class _Coding:
@@ -477,7 +482,9 @@ class BesideColumns:
             for table, columns in zip(plan.tables, plan.columns, strict=True)
             for name in (() if table.metadata is not None else unused_names(table, columns.names))
         )
-        self.codings = {name: _Coding() for name in [*list(free)[:MOST_COLUMNS], *sorted(self.names)]}
+        wanted = [name for name in free if name not in plan.ignored][:MOST_COLUMNS]
+        self.known = plan.known
+        self.codings = {name: _Coding() for name in [*wanted, *sorted(self.names)]}
         self.truncated: BoolArray
         truncated: list[BoolArray] = []
         sizes = [0]
@@ -507,6 +514,7 @@ class BesideColumns:
         """What rows hold; names of episodes only where some have several of so many episodes."""
         index = self.index(place)
         columns = {name: coding.column(index) for name, coding in self.codings.items()}
+        columns = {name: replace(one, is_known=name in self.known) for name, one in columns.items()}
         return {
             name: column
             for name, column in columns.items()

@@ -171,6 +171,8 @@ class TimedReadWords(TypedDict, total=False):
     watched_until: str | float | None
     until_now: bool
     drop_duplicates: bool
+    known: str | None
+    ignored: str | None
 
 
 def read_exposure(data: Any, model: Structured | Structure, **words: Unpack[TimedReadWords]) -> Exposure:
@@ -179,7 +181,7 @@ def read_exposure(data: Any, model: Structured | Structure, **words: Unpack[Time
     `columns`, `maps`, `states`, `format` and `reading` are those of `read_data`. `ends="complete"` states
     that watching an episode stopped with its last row by a rule; `watched_until` is the time up to which all
     were watched, or the column that says it; `until_now`: up to the last instant of the log.
-    `drop_duplicates` drops rows that were logged twice.
+    `drop_duplicates` drops rows that were logged twice. `known` and `ignored` are those of `read_data`.
 
     >>> import tightrope as tr
     >>> chain = tr.build_ctmc_from_rows([(0, {1: 2}), (1, {0: 1})]).instantiate()
@@ -228,7 +230,14 @@ def exposure_of(data: Any, structure: Structure, options: LogReadOptions) -> Exp
     if entries:
         text = f"one row per subject, with times and statuses of {len(entries)} states; {text}"
     about = (counter.jumps, counter.waited, counter.rows, counter.episodes, counter.censored, text, files)
-    plan = ReadPlan(structure, tuple(tables), [form.all_columns for form in forms])
+    plan = ReadPlan(
+        structure,
+        tuple(tables),
+        [form.all_columns for form in forms],
+        known=options.names("known"),
+        ignored=options.names("ignored"),
+    )
+    plan.check_free_columns()
     return Exposure(*about, KNOWN_ENDS if is_own else ends, partial(counter.pieces, plan))
 
 

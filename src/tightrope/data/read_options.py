@@ -76,7 +76,9 @@ class LogReadOptions:
     episodes ("time"). `drop_duplicates` drops rows that were logged twice. `gaps` = "outage"
     states that rows are missing within episodes for reasons of their own. `reading` is the file of a saved
     reading (`tightrope.data.read_options`), which says all of this where nothing else is said. `since`,
-    `window` and `chosen_at` say which events are kept (`tightrope.data.event_stream`).
+    `window` and `chosen_at` say which events are kept (`tightrope.data.event_stream`). `known` names columns
+    without a role that were written before the outcomes of their rows, `ignored` those that are not looked
+    at, with commas between them.
     """
 
     states: StateNames | StateForm | str | None = None
@@ -99,6 +101,8 @@ class LogReadOptions:
     drop_duplicates: bool = False
     reading: str | Path | None = None
     gaps: str | None = None
+    known: str | None = None
+    ignored: str | None = None
     overridden: tuple[str, ...] = ()
 
     def resolved(self) -> LogReadOptions:
@@ -130,6 +134,10 @@ class LogReadOptions:
         values["design"] = stated.value if isinstance(stated, SamplingKind) else None
         values["states"] = states
         return {**values, "columns": {**columns, **timed}, "maps": map_entries(self.maps or {})}
+
+    def names(self, word: str) -> tuple[str, ...]:
+        """The columns that `known` or `ignored` names."""
+        return tuple(name.strip() for name in (getattr(self, word) or "").split(",") if name.strip())
 
     @property
     def place(self) -> Place:
@@ -215,6 +223,8 @@ KINDS: Mapping[str, Any] = {
     "gaps": str,
     "drop_duplicates": bool,
     "skip_invalid": bool,
+    "known": str,
+    "ignored": str,
 }
 """The single values of a reading, in the order in which they are written."""
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from tightrope.data.columns import EPISODE, STEP, TIME, RowColumns
+from tightrope.data.columns import EPISODE, STEP, TIME, RowColumns, unused_names
 from tightrope.data.design import absorbing_states
 from tightrope.data.model_index import ModelIndex
 from tightrope.data.row_sequence import (
@@ -30,6 +30,7 @@ from tightrope.data.row_sequence import (
 )
 from tightrope.data.row_validation import RowValidation
 from tightrope.data.rows import LogRows, RowDecoder, TimeKind, ValueMap
+from tightrope.errors import InputError, Location
 from tightrope.io.table.data_table import DataTable
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
@@ -86,7 +87,8 @@ class ReadPlan:
     `counting` counts its parts, where this process does not. `by_episodes`: batches end after numbers of
     episodes. `tick` is the usual step of the log's clock. `until_now`: episodes that go on are cut at the
     log's last instant. `boundaries` are the times at which batches end, where times say it. `time_kind`: what
-    times are, in all tables.
+    times are, in all tables. `known` are columns without a role that were written before the outcomes of
+    their rows, `ignored` those that are not looked at.
     """
 
     structure: Structure
@@ -102,6 +104,8 @@ class ReadPlan:
     time_kind: TimeKind | None = None
     boundaries: OffsetArray | None = None
     counting: PartCounting | None = None
+    known: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k not in ("index", "absorbing")}
@@ -115,6 +119,18 @@ class ReadPlan:
     def absorbing(self) -> BoolArray:
         """States that nothing leaves."""
         return absorbing_states(self.structure)
+
+    def check_free_columns(self) -> None:
+        """Refuse columns that `known` or `ignored` names and the log does not have, or has a use for."""
+        pairs = zip(self.tables, self.columns, strict=True)
+        free = dict.fromkeys(name for table, own in pairs for name in unused_names(table, own.names))
+        for name in (*self.known, *self.ignored):
+            if name not in free:
+                raise InputError(
+                    f"the log has no column '{name}' without a role",
+                    Location(self.tables[0].path),
+                    f"it has: {', '.join(free) or 'none'}",
+                )
 
     def prepare(self) -> None:
         """Build what threads share, before there are several."""

@@ -91,6 +91,8 @@ class ReadWords(TypedDict, total=False):
     until_now: bool
     order: str | None
     drop_duplicates: bool
+    known: str | None
+    ignored: str | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -163,8 +165,8 @@ def read_data(
     `Reading.dropped`. The other arguments are
     those of the command line: `states`, `columns`, `maps`, `design`, `planned_episodes`, `skip_invalid`,
     `format`, `threads`, `engine`, `scheduler`, `since`, `window`, `chosen_at`, `ends`, `watched_until`,
-    `until_now`, `order`, `drop_duplicates`. Episodes in an iterable are taken to be whole, and to stand in
-    the order in which they happened.
+    `until_now`, `order`, `drop_duplicates`, `known`, `ignored`. Episodes in an iterable are taken to
+    be whole, and to stand in the order in which they happened.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))
@@ -302,7 +304,10 @@ def plan_reading(tables: Sequence[DataTable], structure: Structure, options: Log
         options.skip_invalid,
         until_now=options.until_now or options.watched_until is not None or options.gaps is not None,
         drop_copies=options.drop_duplicates,
+        known=options.names("known"),
+        ignored=options.names("ignored"),
     )
+    plan.check_free_columns()
     if not tables:
         return plan
     plan = replace(plan, **clock_of(plan))

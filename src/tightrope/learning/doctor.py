@@ -229,9 +229,11 @@ def _judge(found: Examination, counts: Counts, model: ParametricMDP, known: Wort
     why = f"the data contradict the model {why}"
     design = counts.design
     ordered = design.order.holds or found.refutes_in_any_order(model)
-    if found.log_e_value == math.inf or (design.ends.holds and ordered and not design.censored):
+    sure = design.ends.holds and ordered and not design.censored and found.doubtful_columns is None
+    if found.log_e_value == math.inf or sure:
         return Worth.of(known.assumptions, contradicted=why)
-    doubt = Assumed("model", Kept.NO, f"{why} That level is nominal: order or ends of the data are not known")
+    nominal = found.doubtful_columns or "order or ends of the data are not known"
+    doubt = Assumed("model", Kept.NO, f"{why} That level is nominal: {nominal}")
     return Worth.of((*others, doubt))
 
 

@@ -99,10 +99,14 @@ class RateResult(Record):
             assumed = (*assumed, seen.assumption)
             if seen.contradiction is not None:
                 return Worth.of(assumed, contradicted=seen.contradiction)
-        if self.fit is not None and self.fit.alarm:
-            return Worth.of(assumed, contradicted=f"a rate is not constant: {self.fit.findings[0].text}")
         if self.fit is not None and self.fit.is_doubt:
+            columns = self.fit.doubtful_columns
+            why = f"a rate is not constant: {self.fit.findings[0].text}"
+            if self.fit.alarm and columns is None:
+                return Worth.of(assumed, contradicted=why)
             doubt = Assumed("model", Kept.UNKNOWN, f"evidence that rates change is growing: {self.fit_text}")
+            if columns is not None:
+                doubt = Assumed("model", Kept.NO, f"{why}; {columns}")
             assumed = (*(one for one in assumed if one.name != doubt.name), doubt)
         return Worth.of(assumed, limit="; ".join(self.value.missed) or None)
 

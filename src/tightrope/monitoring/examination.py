@@ -18,6 +18,7 @@ number of episodes was planned, for all rows at once.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -31,7 +32,15 @@ from tightrope.io.results import Anomaly, Seen, power_text
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.batch_test import BatchTest, weigh_batches
 from tightrope.monitoring.e_process import log_sum
-from tightrope.monitoring.features import PARTS, Feature, codes, list_features, tells_outcome, value_name
+from tightrope.monitoring.features import (
+    PARTS,
+    Feature,
+    codes,
+    is_stated,
+    list_features,
+    tells_outcome,
+    value_name,
+)
 from tightrope.monitoring.monitor import Monitor
 from tightrope.monitoring.suspects import worst_fits
 from tightrope.monitoring.urns import (
@@ -118,6 +127,8 @@ class Finding:
     cells: tuple[Cell, ...] = ()
     effect: float | None = None
     log_weight: float = 0.0
+    is_stated: bool = True
+    """Whether it is known that the feature comes before the outcome; nobody knows that of a column."""
 
     @property
     def weighed(self) -> float:
@@ -137,7 +148,8 @@ class Finding:
 @dataclass(frozen=True, eq=False, repr=False)
 class Examination(Record):
     """What an examination found: the evidence of all tests together, and findings by their own, largest
-    first.
+    first. `log_e_stated` is the evidence without columns of which nobody says that they were written before
+    the outcomes of their rows.
 
     `first_alarm` are the rows after which the evidence had reached 1/α, as far as it was looked at.
     """
@@ -149,6 +161,7 @@ class Examination(Record):
     first_alarm: int | None
     rows: int
     left_out: tuple[str, ...] = field(default=())
+    log_e_stated: float = math.inf
 
     @property
     def is_doubt(self) -> bool:
@@ -164,7 +177,17 @@ class Examination(Record):
         """Whether a finding that is no drift is an alarm in a chain: there rows of different episodes are
         independent under the model, and any order of them will do that does not depend on outcomes.
         """
-        return not model.structure.has_choices and any(one.kind != "drift" for one in self.refuting)
+        return not model.structure.has_choices and any(
+            one.kind != "drift" and one.is_stated for one in self.refuting
+        )
+
+    @property
+    def doubtful_columns(self) -> str | None:
+        """Words about columns that an alarm rests on, without which there is none; else None."""
+        if not self.alarm or self.log_e_stated >= math.log(1.0 / self.alpha):
+            return None
+        names = [one.feature.partition(":")[2] for one in self.findings if not one.is_stated]
+        return columns_words(names)
 
     def _title_(self) -> str:
         return f"Examination: e-value {power_text(self.log_e_value)} after {self.rows:,} rows"
@@ -219,10 +242,13 @@ def examine(
             tests.append((log_e, test))
     weight, level = math.log(SHARES["counts"]), math.log(1.0 / alpha)
     terms = [log_e + test.log_weight for log_e, test in tests]
-    total = log_sum(np.array([*(log_e + weight for _, log_e in looked[-1:]), *terms]))
+    stated = [term for term, (_, test) in zip(terms, tests, strict=True) if is_stated(test.feature.name, log)]
+    beside = [log_e + weight for _, log_e in looked[-1:]]
+    total = log_sum(np.array([*beside, *terms]))
     watched = replay(model, log, alpha) if counts is not None and 0.5 * level <= total < level else None
     if watched is not None:
-        total = log_sum(np.array([total, watched.log_evidence + math.log(SHARES["events"])]))
+        beside.append(watched.log_evidence + math.log(SHARES["events"]))
+        total = log_sum(np.array([*beside, *terms]))
     tests.sort(key=lambda one: -one[0] - one[1].log_weight)
     findings += [_finding(model, log, rows_of, test, log_e) for log_e, test in tests[:SHOWN]]
     findings.sort(key=lambda one: -one.weighed)
@@ -242,6 +268,16 @@ def examine(
         min(alarms, default=None),
         len(log),
         tuple(left_out),
+        math.inf if log.excluded else log_sum(np.array([*beside, *stated])),
+    )
+
+
+def columns_words(names: Sequence[str]) -> str:
+    """The doubt about columns that speak against a model."""
+    listed = ", ".join(f"'{name}'" for name in dict.fromkeys(names))
+    return (
+        f"columns: it is not known whether {listed} was written before the outcomes of its rows; `known` "
+        "states that, `ignored` leaves columns out"
     )
 
 
@@ -448,9 +484,9 @@ def _finding(model: ParametricMDP, log: EpisodeLog, rows: _Rows, test: _Test, lo
         "column": f"column '{rest}'",
         "unit": f"whose it is: {rest}s differ",
     }.get(name, feature.name)
-    text = f"what happens next depends on {about}"
+    text, stated = f"what happens next depends on {about}", is_stated(feature.name, log)
     if log_e <= 0.0:
-        return Finding(feature.kind, feature.name, text, log_e, log_weight=test.log_weight)
+        return Finding(feature.kind, feature.name, text, log_e, log_weight=test.log_weight, is_stated=stated)
     cells = Cells.of(visits, test.code)
     gains = hedged_by_context(visits, cells, np.diff(visits.start))
     order = [int(one) for one in np.argsort(-gains, kind="stable")[:LISTED] if gains[one] > 0.0]
@@ -489,4 +525,5 @@ def _finding(model: ParametricMDP, log: EpisodeLog, rows: _Rows, test: _Test, lo
         tuple(shown),
         float(moved.sum()) / max(len(visits.row), 1),
         test.log_weight,
+        stated,
     )

@@ -5,9 +5,13 @@ it has lasted, whose episode it is, or what a column without a role says. Values
 where there is none (an episode begins, a cell is empty). Names are short and stay: `prev`, `prev2`, `action`,
 `revisit`, `seen:STATE`, `since-entry`, `since-start`, `column:NAME`, `unit:NAME`, `drift`.
 
-Columns are taken at their word: a column that is written after the outcome is no feature. One that (almost)
-tells the outcome is left out for that reason (`tells_outcome`), which can only lower evidence. Numbers with
-many values are divided at the quartiles of the first `PREFIX` rows.
+*Columns.* A column is a feature only if it was written before the outcome of its row, and no log can show
+that: totals of an episode, or what a row has led to, stand in columns, too. Of a column that is stated to be
+known (`LogColumn.is_known`) every row has its own value. Of others that change within episodes a row has the
+value of the row before it, those that do not are taken as they are; and what they say is evidence under the
+assumption that they are known: `tightrope.monitoring.examination` counts it apart, and no verdict that the
+data refute a model rests on it. A column that (almost) tells the outcome is left out (`tells_outcome`), which
+can only lower evidence. Numbers with many values are divided at the quartiles of the first `PREFIX` rows.
 """
 
 from __future__ import annotations
@@ -88,18 +92,28 @@ def _has_bins(column: LogColumn) -> bool:
     return column.values is not None and len(np.unique(column.code[:PREFIX])) > FEW
 
 
+def is_stated(feature: str, log: EpisodeLog) -> bool:
+    """Whether it is known of a feature that its value comes before the outcome."""
+    column = log.columns.get(feature.partition(":")[2])
+    return column is None or column.is_known
+
+
 def codes(feature: str, model: ParametricMDP, log: EpisodeLog) -> IndexArray:
     """The value of a feature at every row, −1 where it has none."""
     name, _, rest = feature.partition(":")
     if name in ("column", "unit") and rest in log.columns:
         column = log.columns[rest]
-        return _binned(column) if name == "column" and _has_bins(column) else column.code
+        code = _binned(column) if name == "column" and _has_bins(column) else column.code
+        before: IndexArray = np.where(log.previous >= 0, column.code[log.previous], column.code)
+        if column.is_known or np.array_equal(before, column.code):
+            return code
+        return np.where(log.previous >= 0, code[log.previous], -1).astype(np.int32)
     if name == "unit" and rest == EPISODE:
         return log.episode
     if name == "drift":
         return (np.arange(len(log), dtype=np.int64) * PARTS // max(len(log), 1)).astype(np.int32)
     state = log.state(model.structure).astype(np.int32)
-    before: IndexArray = np.where(log.previous >= 0, state[log.previous], -1).astype(np.int32)
+    before = np.where(log.previous >= 0, state[log.previous], -1).astype(np.int32)
     if name == "prev":
         return before
     if name == "prev2":

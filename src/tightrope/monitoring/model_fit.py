@@ -27,7 +27,14 @@ from tightrope.io.results import (
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.batch_test import BatchTest, weigh_batches
 from tightrope.monitoring.e_process import log_sum
-from tightrope.monitoring.examination import SHARES, Examination, examine, is_planned, replay
+from tightrope.monitoring.examination import (
+    SHARES,
+    Examination,
+    columns_words,
+    examine,
+    is_planned,
+    replay,
+)
 from tightrope.monitoring.monitor import Monitor
 from tightrope.monitoring.suspects import worst_fits
 
@@ -69,18 +76,23 @@ def weigh_fit(
     looks = weigh_batches(test, counts) if test is not None and reason is None else []
     if counts.log is not None:
         looks = [(event, log_e + math.log(SHARES["counts"])) for event, log_e in looks]
+    stated = [log_e for _, log_e in looks[-1:]]
     if rows is not None:
+        stated.append(rows.log_e_stated)
         looks[-1] = looks[-1][0], log_sum(np.array([looks[-1][1], rows.log_e_value]))
     level = math.log(1.0 / alpha)
     if watched is None and rows is not None and counts.log and 0.5 * level <= looks[-1][1] < level:
         watched = replay(model, counts.log(), alpha)
     if watched is not None and looks:
-        joined = np.array([looks[-1][1], watched.log_evidence + math.log(SHARES["events"])])
-        looks[-1] = looks[-1][0], log_sum(joined)
+        stated.append(watched.log_evidence + math.log(SHARES["events"]))
+        looks[-1] = looks[-1][0], log_sum(np.array([looks[-1][1], stated[-1]]))
     alarms = [event for event, log_e in looks if log_e >= level][:1]
     alarms += [one.first_alarm for one in (rows, watched) if one is not None and one.first_alarm is not None]
     first = min(alarms, default=None)
     log_e = looks[-1][1] if looks else 0.0
+    if first is not None and rows is not None and log_sum(np.array(stated)) < level:
+        names = [one.feature.partition(":")[2] for one in rows.findings if not one.is_stated]
+        nominal = (*nominal, columns_words(names))
     suspects = [] if test is None or reason is not None else worst_fits(test, LISTED)
     if rows is not None:
         suspects += [one.anomaly for one in rows.findings if one.log_e_value > 0.0]
@@ -92,7 +104,7 @@ def weigh_fit(
         how = "" if ordered else " of counts without order"
         rate = f"a right model reaches {1.0 / alpha:,.0f} with probability at most {alpha:g}"
         if nominal:
-            rate += ", nominally: data are missing, or their order or ends are not known"
+            rate += ", nominally: data are missing, or their order or ends or a column are not known"
         when = "" if first is None else f", alarm after {first:,}"
         text = f"{verdict}: e-value {power_text(log_e)} after {events:,} events{how}{when} ({rate})"
     return ModelFit(

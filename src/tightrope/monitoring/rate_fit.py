@@ -85,14 +85,22 @@ def examine_rates(model: ParametricCTMC, exposure: Exposure, *, alpha: float) ->
         words = WORDS.get(name) or f"the column {name.partition(':')[2]}"
         text = f"{worst.text} depends on {words} (e-value {power_text(log_e)}): {worst.shown}"
         contexts = (worst.state,) if worst.state >= 0 else ()
-        findings.append(
-            Finding("rate", name, text, log_e, contexts=contexts, effect=worst.effect, log_weight=weight)
-        )
+        one = Finding("rate", name, text, log_e, contexts=contexts, effect=worst.effect, log_weight=weight)
+        findings.append(replace(one, is_stated=test.is_stated(name)))
     findings.sort(key=lambda one: -one.log_e_value)
     total = float(logsumexp([one.weighed for one in findings])) if findings else 0.0
+    stated = [one.weighed for one in findings if one.is_stated]
     alarm = total >= math.log(1.0 / alpha)
     rows = exposure.rows
-    return Examination(tuple(findings), max(total, -700.0), alpha, alarm, rows if alarm else None, rows)
+    return Examination(
+        tuple(findings),
+        max(total, -700.0),
+        alpha,
+        alarm,
+        rows if alarm else None,
+        rows,
+        log_e_stated=float(logsumexp(stated)) if stated else -math.inf,
+    )
 
 
 @dataclass(frozen=True)
@@ -252,6 +260,12 @@ class _RateTest:
             else:
                 labels = held.labels
             yield f"column:{column}", self._by_code(code, (*labels, "missing"))
+
+    def is_stated(self, feature: str) -> bool:
+        """Whether it is known that a feature comes before the outcome (`tightrope.monitoring.features`)."""
+        columns = {} if self.pieces is None else self.pieces.columns
+        column = columns.get(feature.partition(":")[2])
+        return column is None or column.is_known
 
     def _name(self, transition: int) -> str:
         name = self.model.structure.state_name

@@ -486,8 +486,8 @@ class _Answers:
             result = learn(made.problem, replace(counts, log=None), delta=self.delta, **alone)
             value, best = result.interval, self.at_best_fit(made.problem, counts)
             effect = None if estimate is None or best is None else best - estimate
-        found = Diagnosed(finding, change, value, best, effect, again.log_e_value, not again.alarm)
-        return found, is_left
+        alarm = again.alarm
+        return Diagnosed(finding, change, value, best, effect, again.log_e_value, not alarm), is_left
 
     def _words(self, model: ParametricMDP, seconds: float) -> dict[str, Any]:
         """The options of `learn`; models with many unknown probabilities are answered over tied sets."""

@@ -232,7 +232,6 @@ def test_false_improvement_is_rare() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"baseline": "logged"}, "what was done is not known"),
         ({"baseline": "uniform", "sets": "tied"}, "coupled"),
         ({"baseline": 3}, "policy"),
         ({"baseline": "uniform", "misfit": 0.1}, "misfit"),

@@ -73,7 +73,7 @@ class ComparisonAnswer(msgspec.Struct, kw_only=True, frozen=True):
 
 Baseline = Annotated[
     str,
-    option("--baseline", "What is done today.", "FILE|uniform|do-nothing"),
+    option("--baseline", "What is done today.", "FILE|uniform|do-nothing|logged"),
 ]
 PolicyFile = Annotated[
     Path | None, option("-o --output", "Write the policy with the largest improvement, as JSON.", "FILE")
@@ -148,7 +148,7 @@ def compare(request: CompareRequest) -> None:
 def answer(request: ComparedOptions, run: Any) -> None:
     """Read, compute, print, write: the same for both commands."""
     from tightrope.cli.sources import LogRequest, load_subject, print_reading, read_facts
-    from tightrope.learning.compare import DO_NOTHING, UNIFORM
+    from tightrope.learning.compare import DO_NOTHING, LOGGED, UNIFORM
     from tightrope.statistics.estimates import check_delta
 
     check_delta(request.delta)
@@ -161,7 +161,7 @@ def answer(request: ComparedOptions, run: Any) -> None:
     files = log.files()
     subject = load_subject(request, temporal=True)
     baseline: Any = request.baseline
-    if baseline not in (UNIFORM, DO_NOTHING, "logged"):
+    if baseline not in (UNIFORM, DO_NOTHING, LOGGED):
         from tightrope.model.policy import Policy
 
         baseline = Policy(subject.model, request.baseline)
@@ -177,7 +177,10 @@ def answer(request: ComparedOptions, run: Any) -> None:
     sys.stdout.flush()
     if claimed is not None:
         claimed.check()
-        result.controller.save(claimed.path, subject.model.hash())
+        if result.controller is None:
+            say("no policy is written: nothing better than what was done is proved")
+        else:
+            result.controller.save(claimed.path, subject.model.hash())
     if proof is not None:
         from tightrope.certify.certify import certify
 
@@ -208,10 +211,10 @@ def to_answer(result: Comparison, data: ReadingFacts, output: Path | None) -> Co
         order=list(result.order),
         kept=[KeptAnswer(one.text, one.interval, one.holds) for one in result.kept],
         limit=result.limit,
-        delta=result.ledger.delta,
+        delta=result.delta,
         data=data,
         seconds=round(result.seconds, 6),
-        output=None if output is None else str(output),
+        output=None if output is None or result.controller is None else str(output),
     )
 
 
@@ -238,7 +241,7 @@ def _print(request: ComparedOptions, result: Comparison) -> None:
         )
         for one in result.kept
     ]
-    if request.output is not None:
+    if request.output is not None and result.controller is not None:
         facts.append(("written", str(request.output)))
     facts += [("note", note) for note in result.notes]
     facts.append(("seconds", f"{result.seconds:.3g}"))

@@ -12,6 +12,8 @@ and the best one elsewhere, then the best policy where the best candidate so far
 it pays. No policy improves more than the least, over all parameters met, of what the best policy gains there:
 that is the `limit`.
 
+*What was done*, where no policy is known that did it, is a baseline as well: `tightrope.learning.logged`.
+
 *Slabs* are bet along the gradient of the difference between the policy that is best by the data before and
 the baseline, so they are narrow for it.
 """
@@ -23,7 +25,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -63,8 +65,12 @@ from tightrope.regions.region import Region
 from tightrope.solver.solve import solve
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.coordinates import Coordinates
+from tightrope.statistics.estimates import check_delta
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.verdict import Assumed, Kept, Worth
+
+if TYPE_CHECKING:  # loaded where it applies
+    from tightrope.learning.logged import LoggedBaseline
 
 MOST_CERTIFIED = 10
 """Candidates whose improvement is certified, at most."""
@@ -72,15 +78,19 @@ MOST_CERTIFIED = 10
 FEW_VISITS = (30, 300)
 """Choices with fewer visits are left as the baseline has them, in candidates that trust it there."""
 
-UNIFORM, DO_NOTHING, GIVEN = "uniform", "do-nothing", "the baseline"
+UNIFORM, DO_NOTHING, LOGGED = "uniform", "do-nothing", "logged"
+GIVEN, DONE = "the baseline", "what was done"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Difference(Record):
-    """The policy's value less the baseline's: a certified interval, and the one of both intervals apart."""
+    """The policy's value less the baseline's: a certified interval, and the one of both intervals apart.
+
+    `policy` is None where what was done goes on, by whatever policy that is.
+    """
 
     name: str
-    policy: Policy
+    policy: Policy | None
     interval: Interval
     separate: Interval
     value: CoupledValue | None = None
@@ -129,11 +139,12 @@ class Comparison(Record):
 
     problem: Problem
     counts: Counts
-    baseline: Policy
+    baseline: Policy | None
     baseline_name: str
     differences: tuple[Difference, ...]
     order: tuple[tuple[str, str], ...]
     ledger: ConfidenceBudget
+    delta: float
     fit: ModelFit | None
     contradiction: str | None
     options: LearnOptions
@@ -149,11 +160,13 @@ class Comparison(Record):
 
     def as_result(self) -> LearningResult:
         """What is known of the best policy and of the baseline, each on its own, as a result of `learn`."""
+        if self.baseline is None:
+            raise CannotCertify("what was done is no policy that a certificate could name")
         if self.contradiction is not None or self.best.value is None:
             raise CannotCertify(
                 "the data contradict the model, or the region is none that differences are over"
             )
-        if self.policy == self.baseline:
+        if self.policy is None or self.policy == self.baseline:
             raise CannotCertify("no improvement is proved, so there is nothing to certify")
         if self.table is None:
             raise CannotCertify("a comparison that was stored is not computed on: compare again")
@@ -173,8 +186,9 @@ class Comparison(Record):
         return max(self.differences, key=lambda one: _gain(one.interval, self.problem.maximises))
 
     @property
-    def policy(self) -> Policy:
-        """The policy with the largest certified improvement: the baseline itself where none is certified."""
+    def policy(self) -> Policy | None:
+        """The policy with the largest certified improvement: the baseline itself where none is certified,
+        None where that is what was done."""
         return self.best.policy
 
     @property
@@ -185,8 +199,10 @@ class Comparison(Record):
         return model.parameters
 
     @property
-    def controller(self) -> Policy:
+    def controller(self) -> Policy | None:
         """The same as a policy of the model that data speak of: it has a memory where a formula needs one."""
+        if self.policy is None:
+            return None
         own = self.problem.model.structure is self.policy.structure
         return self.problem.controller(self.policy) if own else self.policy
 
@@ -214,6 +230,10 @@ class Comparison(Record):
         if self.options.region is not None and self.options.region.bets and self.baseline_name == GIVEN:
             unseen = "it was not chosen by looking at these data, which a slab needs"
             known = (*known, Assumed("baseline", Kept.STATED, unseen))
+        if self.baseline is None:
+            from tightrope.learning.logged import ASSUMED
+
+            known = (*known, ASSUMED)
         return judge(known, self.counts, self.fit, self.contradiction, self.status)
 
     @property
@@ -227,7 +247,7 @@ class Comparison(Record):
         claim = f"{self.best.name} instead of {self.baseline_name}: {self.sentence}"
         if self.policy == self.baseline:
             claim = f"keep {self.baseline_name}: {self.sentence}"
-        return self.verdict.headline(claim, f"with confidence {1 - self.ledger.delta:.10g}")
+        return self.verdict.headline(claim, f"with confidence {1 - self.delta:.10g}")
 
 
 @spell_out()
@@ -244,7 +264,8 @@ def compare(
     """How much better a policy is than a baseline, for certain: the difference of their values.
 
     * `policy`: one policy, or several by their names or in a list; also time-varying and finite-memory ones.
-    * `baseline`: a policy, "uniform", or "do-nothing" (the first choice of every state).
+    * `baseline`: a policy, "uniform", "do-nothing" (the first choice of every state), or "logged": what was
+      done in the episodes of the log, by whatever policy.
     * `options` are those of `learn`; the region is built once, and all differences hold together.
 
     >>> import tightrope as tr
@@ -324,11 +345,6 @@ def baseline_policy(model: ParametricMDP, given: PolicyGiven | str) -> tuple[str
         if given == UNIFORM:
             return "the uniform policy", Policy.uniform(model)
         return "doing nothing", Policy.of_choices(model, model.structure.choice_start[:-1])
-    if given == "logged":
-        raise InputError(
-            "what was done is not known as a policy: the log shows its choices alone",
-            hint="give the policy that collected the data as a file",
-        )
     policy = as_policy(model, given)
     if policy is None:
         raise InputError(f"`baseline` is {describe(given)}, not a policy")
@@ -396,9 +412,16 @@ class DifferenceBets(PolicyBets):
 class Differences:
     """Differences of policies to one baseline over one region, each computed once."""
 
-    def __init__(self, chain: Pipeline, prepared: Prepared, name: str, baseline: Policy):
+    def __init__(
+        self,
+        chain: Pipeline,
+        prepared: Prepared,
+        name: str,
+        baseline: Policy | None,
+        logged: LoggedBaseline | None = None,
+    ):
         self.chain, self.prepared, self.problem = chain, prepared, chain.problem
-        self.name, self.baseline = name, baseline
+        self.name, self.baseline, self.logged = name, baseline, logged
         self.began = time.perf_counter()
         self.deadline = self.began + min(chain.options.seconds, COUPLED_SECONDS)
         self._sides: dict[tuple[int, int, str], Side] = {}
@@ -429,13 +452,27 @@ class Differences:
                     hint=f"leave `{name}` out",
                 )
         options = replace(options.without_outcomes, sets=SetsKind.COUPLED)
-        name, policy = baseline_policy(model, baseline)
+        name, policy, logged = DONE, None, None
+        is_logged = isinstance(baseline, str) and baseline == LOGGED
+        if not is_logged:
+            name, policy = baseline_policy(model, baseline)
         counts = counts_of(data, model)
-        chain = Pipeline.start(question, counts, delta, options=options, progress=progress, together=True)
-        if options.region is not None and options.region.bets:
+        part = 0.5 * delta if is_logged else delta
+        chain = Pipeline.start(question, counts, part, options=options, progress=progress, together=True)
+        if is_logged:
+            from tightrope.learning.logged import LoggedBaseline
+
+            check_delta(delta)
+            logged = LoggedBaseline(chain.problem, counts, part)
+        elif policy is not None and options.region is not None and options.region.bets:
             chain.bets = DifferenceBets(chain.model, chain.objective, policy)
         prepared = chain.prepare(chain.decide(options), sets_only=True)
-        return Differences(chain, prepared, name, policy)
+        return Differences(chain, prepared, name, policy, logged)
+
+    @property
+    def delta(self) -> float:
+        """The level of everything together."""
+        return self.chain.delta if self.logged is None else 2.0 * self.chain.delta
 
     @property
     def objective(self) -> Objective:
@@ -448,7 +485,8 @@ class Differences:
     def cut(self, policies: Sequence[Policy]) -> None:
         """Cut the region along the differences, where it has many coordinates."""
         own = self.prepared.sets.model.structure
-        plain = [one for one in (self.baseline, *policies) if one.structure is own and not one.has_memory]
+        known = policies if self.baseline is None else (self.baseline, *policies)
+        plain = [one for one in known if one.structure is own and not one.has_memory]
         if self.prepared.contradiction is None:
             cut = cut_along_values(self.prepared, self.objective, plain, differences=True)
             self.prepared = self.prepared if cut is None else cut
@@ -500,8 +538,14 @@ class Differences:
         are to be close.
         """
         other = self.baseline if baseline is None else baseline
-        one, two = self.side(policy, objective), self.side(other, objective)
         self.chain.progress(f"compare: {name}")
+        one = self.side(policy, objective)
+        if other is None:
+            assert self.logged is not None
+            region = self.prepared.sets.region if self.prepared.contradiction is None else None
+            together, apart = self.logged.difference(region if isinstance(region, Polytope) else None, one)
+            return Difference(name, policy, together, apart)
+        two = self.side(other, objective)
         apart = Interval(*_apart(one, two, policy == other))
         if self.prepared.contradiction is not None or not isinstance(self.prepared.sets.region, Polytope):
             return Difference(name, policy, apart, apart)
@@ -524,6 +568,7 @@ class Differences:
             elif _gain(_mirror(one.interval), self.maximises) > 0.0:
                 pairs.append((self.name, one.name))
             for two in rows[:i]:
+                assert one.policy is not None and two.policy is not None
                 between = self.difference(f"{one.name} and {two.name}", one.policy, two.policy).interval
                 if _gain(between, self.maximises) > 0.0:
                     pairs.append((one.name, two.name))
@@ -540,6 +585,8 @@ class Differences:
         """
         waiting = self.candidates()
         self.cut([one for _, one in waiting])
+        if self.baseline is None:
+            return self._improve_logged(waiting, keep)
         optimum, limit = self._optimum(), np.inf
         stay = self.difference(f"{self.name} itself", self.baseline)
         tried = {self.baseline.digest: (stay, self.keeps(self.baseline, keep))}
@@ -569,13 +616,31 @@ class Differences:
         return replace(
             self.result(tuple(ranked), proved),
             limit=max(limit, 0.0) if np.isfinite(limit) else None,
-            kept=tried[best.policy.digest][1],
+            kept=next(kept for row, kept in tried.values() if row is best),
         )
+
+    def _improve_logged(self, waiting: list[tuple[str, Policy]], keep: Sequence[KeptText]) -> Comparison:
+        """The same where nobody knows the policy that did what was done: all candidates are certified."""
+        if any(one.relative for one in keep):
+            raise InputError(
+                "what was done is known by the log alone, and properties are kept against a known baseline",
+                hint="give the baseline as a policy, or a number instead of `baseline`",
+            )
+        nothing = Interval(0.0, 0.0)
+        tried = [(self.difference(name, policy), self.keeps(policy, keep)) for name, policy in waiting]
+        rows = [(Difference(f"{self.name} itself", None, nothing, nothing), tried[0][1][:0]), *tried]
+        best = self._best(rows)
+        good = [row for row, kept in rows if all(one.holds for one in kept)]
+        ranked = sorted(good, key=lambda row: -self._gain(row))
+        proved = tuple((row.name, self.name) for row in ranked if self._gain(row) > 0.0)
+        kept = next(kept for row, kept in rows if row is best)
+        return replace(self.result(tuple(ranked), proved), kept=kept)
 
     def _gains_at_most(self, policy: Policy, points: Sequence[FloatArray]) -> float:
         """What the policy gains over the baseline where it gains least, of these points; in float64."""
         gains = [np.inf]
         for x in points:
+            assert self.baseline is not None
             own, stays = self._value_at(policy, x), self._value_at(self.baseline, x)
             gains.append(own - stays if self.maximises else stays - own)
         return min(gains)
@@ -615,14 +680,15 @@ class Differences:
         _, best = optimum.at(self._estimate())
         result.append(("the best at the estimate", best))
         own = self.chain.model.structure
-        if best.weight is None or self.baseline.weight is None or self.baseline.structure is not own:
+        usual = self.baseline
+        if usual is None or best.weight is None or usual.weight is None or usual.structure is not own:
             return result
         visits = self.chain.data.visits
         structure = self.chain.model.structure
         for few in FEW_VISITS:
             rare = np.where(visits < few, best.probability, 0.0)
             seldom = np.add.reduceat(rare, structure.choice_start[:-1])[structure.choice_state] > 0.0
-            mixed = Policy(structure, np.where(seldom, self.baseline.probability, best.probability))
+            mixed = Policy(structure, np.where(seldom, usual.probability, best.probability))
             result.append((f"the baseline below {few} visits, else the best", mixed))
         return result
 
@@ -671,6 +737,7 @@ class Differences:
             differences=rows,
             order=order,
             ledger=ledger,
+            delta=self.delta,
             fit=fit,
             contradiction=prepared.contradiction,
             options=self.chain.options,
@@ -682,6 +749,7 @@ class Differences:
     def as_result(self, policy: Policy) -> LearningResult:
         """The policy in the place of the robust one, the baseline in that of the given one."""
         chain, options = self.chain, self.chain.options
+        assert self.baseline is not None
         solver = chain.solver(self.prepared, options, float("inf"))
         values = solver.evaluate(policy), solver.evaluate(self.baseline)
         solved = SolvedPolicies(

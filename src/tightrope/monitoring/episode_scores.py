@@ -158,7 +158,7 @@ class PathRules:
             target = objective.target
             first = 1 if kind is ObjectiveKind.NEXT else objective.lower_steps
             allowed = np.ones(states, dtype=np.bool_) if objective.allowed is None else objective.allowed
-            graph = _Graph.of(structure, taken, np.zeros(structure.choices))
+            graph = PathGraph.of(structure, taken, np.zeros(structure.choices))
             may, must = graph.may_and_must(target, allowed)
             early = np.where(may & allowed, np.nan, 0.0)
             decided = np.where(must if last == _NEVER and first == 0 else target, 1.0, early)
@@ -180,7 +180,7 @@ class PathRules:
             raise CannotCertify("the rewards depend on parameters, so that episodes do not show them")
         assert objective.reward is not None
         gain = objective.reward.per_choice(structure)
-        graph = _Graph.of(structure, taken, gain)
+        graph = PathGraph.of(structure, taken, gain)
         initial = structure.initial
         if kind is ObjectiveKind.CUMULATIVE:
             rests = _finite(graph, last)
@@ -209,31 +209,35 @@ class PathRules:
         ends = float(low[initial]), float(high[initial])
         return PathRules(structure, gain, 1.0, decided, decided, 0, last, _constant(low, high), ends)
 
+    def followed(self, log: Episodes) -> tuple[BoolArray, OffsetArray, BoolArray, FloatArray]:
+        """(rows until an episode is decided; then per episode with rows: its last one of these, whether it is
+        decided there, and what is added then)."""
+        after, successor = log.step + 1, self.structure.successor[log.transition].astype(np.int64)
+        worth = np.where(after >= self.first, self.decided[successor], self.early[successor])
+        place, rows = np.arange(len(successor)), len(successor)
+        stops = ~np.isnan(worth) | (after >= self.last)
+        size = np.diff(log.start, append=rows)
+        stop = np.minimum.reduceat(np.where(stops, place, rows), log.start)
+        end = np.minimum(stop, log.start + size - 1)
+        return place <= np.repeat(end, size), end, stop <= end, np.nan_to_num(worth[end])
+
     def score(self, log: Episodes, ratio: FloatArray) -> Scores:
         """The returns of episodes; `ratio` is how much more likely each choice is under the policy that is
         asked about."""
         structure, start = self.structure, log.start
         choice = structure.transition_choice[log.transition].astype(np.int64)
-        after, successor = log.step + 1, structure.successor[log.transition].astype(np.int64)
-        worth = np.where(after >= self.first, self.decided[successor], self.early[successor])
-        place, rows = np.arange(len(choice)), len(choice)
-        stops = ~np.isnan(worth) | (after >= self.last)
         unknown = np.full(log.empty, self.ends[0]), np.full(log.empty, self.ends[1]), np.ones(log.empty)
         if len(start) == 0:
             return Scores(*unknown)
-        size = np.diff(start, append=rows)
-        stop = np.minimum.reduceat(np.where(stops, place, rows), start)
-        end = np.minimum(stop, start + size - 1)
-        used = place <= np.repeat(end, size)
+        used, end, shown, worth = self.followed(log)
         gain = self.gain[choice] * (1.0 if self.discount == 1.0 else self.discount**log.step)
         total = np.add.reduceat(np.where(used, gain, 0.0), start)
         size_of = np.add.reduceat(np.where(used, np.abs(gain), 0.0), start)
         weight = np.multiply.reduceat(np.where(used, ratio[choice], 1.0), start)
         steps = end - start + 1
-        shown, scale = stop <= end, self.discount ** steps.astype(np.float64)
-        last_worth = np.nan_to_num(worth[end])
-        low, high = self.rests(successor[end], steps)
-        low, high = np.where(shown, last_worth, low), np.where(shown, last_worth, high)
+        scale = self.discount ** steps.astype(np.float64)
+        low, high = self.rests(structure.successor[log.transition[end]].astype(np.int64), steps)
+        low, high = np.where(shown, worth, low), np.where(shown, worth, high)
         with np.errstate(invalid="ignore"):
             low, high = total + scale * low, total + scale * high
             exact = (size_of == 0.0) & (self.discount == 1.0)
@@ -251,7 +255,7 @@ def _constant(low: FloatArray, high: FloatArray) -> Callable[..., tuple[FloatArr
     return lambda state, step: (low[state], high[state])
 
 
-def _finite(graph: _Graph, last: int) -> Callable[..., tuple[FloatArray, FloatArray]]:
+def _finite(graph: PathGraph, last: int) -> Callable[..., tuple[FloatArray, FloatArray]]:
     """What the steps until `last` bring at least and at most: by state where that is not too many numbers."""
     most, least = float(max(graph.gain.max(initial=0.0), 0.0)), float(min(graph.gain.min(initial=0.0), 0.0))
     if last * max(graph.states, len(graph.successor)) > _MOST_STORED:
@@ -264,7 +268,7 @@ def _finite(graph: _Graph, last: int) -> Callable[..., tuple[FloatArray, FloatAr
 
 
 @dataclass(frozen=True, eq=False)
-class _Graph:
+class PathGraph:
     """The transitions of the choices that are taken, by source."""
 
     states: int
@@ -276,13 +280,13 @@ class _Graph:
     owner: OffsetArray
 
     @staticmethod
-    def of(structure: Structure, taken: BoolArray, gain: FloatArray) -> _Graph:
+    def of(structure: Structure, taken: BoolArray, gain: FloatArray) -> PathGraph:
         kept = taken[structure.transition_choice]
         choice = structure.transition_choice[kept]
         source = structure.choice_state[choice].astype(np.int64)
         owner, begin = np.unique(source, return_index=True)
         successor = structure.successor[kept].astype(np.int64)
-        return _Graph(structure.states, structure.initial, source, successor, gain[choice], begin, owner)
+        return PathGraph(structure.states, structure.initial, source, successor, gain[choice], begin, owner)
 
     def backup(self, value: FloatArray, rate: float, best: np.ufunc) -> FloatArray:
         """The best of gain + rate·value over the transitions of each state; 0 where none is taken."""

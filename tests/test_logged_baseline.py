@@ -128,7 +128,7 @@ def test_the_command(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     bench = tr.benchmark("betting(5)")
-    log = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).episodes(600, seed=1).log()
+    log = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).episodes(1500, seed=1).log()
     structure = bench.model.structure
     choice = structure.transition_choice[log.transition]
     names = [structure.action_names[structure.action_of_choice[c]] for c in choice]
@@ -140,7 +140,9 @@ def test_the_command(
     few = [
         "--data",
         "log.csv",
-        "--states", "index", "--ends",
+        "--states",
+        "index",
+        "--ends",
         "complete",
         "--baseline",
         "logged",

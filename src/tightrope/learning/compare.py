@@ -616,7 +616,7 @@ class Differences:
         return replace(
             self.result(tuple(ranked), proved),
             limit=max(limit, 0.0) if np.isfinite(limit) else None,
-            kept=next(kept for row, kept in tried.values() if row is best),
+            kept=next(own for row, own in tried.values() if row is best),
         )
 
     def _improve_logged(self, waiting: list[tuple[str, Policy]], keep: Sequence[KeptText]) -> Comparison:
@@ -630,11 +630,11 @@ class Differences:
         tried = [(self.difference(name, policy), self.keeps(policy, keep)) for name, policy in waiting]
         rows = [(Difference(f"{self.name} itself", None, nothing, nothing), tried[0][1][:0]), *tried]
         best = self._best(rows)
-        good = [row for row, kept in rows if all(one.holds for one in kept)]
+        good = [row for row, own in rows if all(one.holds for one in own)]
         ranked = sorted(good, key=lambda row: -self._gain(row))
         proved = tuple((row.name, self.name) for row in ranked if self._gain(row) > 0.0)
-        kept = next(kept for row, kept in rows if row is best)
-        return replace(self.result(tuple(ranked), proved), kept=kept)
+        own = next(own for row, own in rows if row is best)
+        return replace(self.result(tuple(ranked), proved), kept=own)
 
     def _gains_at_most(self, policy: Policy, points: Sequence[FloatArray]) -> float:
         """What the policy gains over the baseline where it gains least, of these points; in float64."""

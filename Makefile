@@ -16,7 +16,8 @@
 #   make pytest      the tests alone
 #   make docs        the site, under build/site; every link and reference must lead somewhere
 #   make pages       run the code of the pages again, and write their outputs and figures anew
-#   make dist        wheels and sdists of tightrope and its campaigns under dist/, each installed into a clean environment and tried from outside
+#   make dist        wheels and sdists of tightrope and its campaigns under dist/, each installed into a clean environment and tried from outside;
+#                    a wheel with compiled kernels for $(PYTHON)'s version, or for those in KERNELS_FOR="python3.11 python3.12 python3.13"
 #   make format      apply the house formatting
 #   make schemas     write the JSON schemas again, after a change of a record in io
 #   make bench       every script of benchmarks/, results under bench-results/
@@ -27,6 +28,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST_ARGS ?=
+KERNELS_FOR ?=
 UV := uv==0.13.7
 DEPS := sh tools/system_deps.sh
 LOWEST := build/venv-lowest
@@ -133,6 +135,7 @@ dist: $(STAMP)
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m build --outdir dist campaigns
+	$(BIN)/python tools/wheel_kernels.py dist/tightrope-*-py3-none-any.whl $(KERNELS_FOR)
 	sh tools/try_dist.sh dist
 
 docs: $(STAMP)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import os
+import platform
+import runpy
 import shutil
 import stat
 import subprocess
 import sys
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,55 +27,108 @@ from tightrope.numerics import kernel_cache
 from tightrope.numerics.jit import kernel
 
 RUN_A_KERNEL = """
-import numpy as np
-from tightrope.data.simulator import seed_generator
-state = np.zeros(4, np.uint64)
-seed_generator(np.uint64(1), 2, state)
-print(state.any())
+import json, os, sys
+import numba
+from numba.core.registry import cpu_target
+cpu_target.typing_context.refresh()  # what all of them need is loaded once
+for settings in json.loads(sys.argv[1]):
+    sys.stdout.flush()
+    if os.fork() == 0:
+        os.environ.update(settings)
+        numba.config.reload_config()
+        import numpy as np
+        from numba.core import event
+        from tightrope.data.simulator import seed_generator
+        state = np.zeros(4, np.uint64)
+        with event.install_recorder("numba:compile") as compiled:
+            seed_generator(np.uint64(1), 2, state)
+        assert state.any()
+        print(sum(entry.is_start for _, entry in compiled.buffer), flush=True)
+        os._exit(0)
+    assert os.wait()[1] == 0
+    print("==", file=sys.stderr, flush=True)
 """
 SAID = "compiled kernels cannot be kept"
+NOWHERE = {"HOME": "/dev/null"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """A process that called a kernel: how many it compiled, and what it said."""
+
+    compiled: int
+    stderr: str
 
 
 @pytest.fixture(scope="module")
-def read_only(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the package that nothing can be written beside: __pycache__ is a file, also for root."""
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("place")
+
+
+@pytest.fixture(scope="module")
+def runs(place: Path) -> dict[str, Run]:
+    """Processes, one after the other, with a copy of the package that nothing can be written beside: its
+    __pycache__ is a file, also for root.
+    """
     source = Path(tightrope.__file__).parent
-    site = tmp_path_factory.mktemp("site")
-    target = site / "tightrope"
+    target = place / "site" / "tightrope"
     shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "*.nb?"))
     for folder in [target, *(path for path in target.rglob("*") if path.is_dir())]:
         (folder / "__pycache__").write_text("")
-    return site
-
-
-def run_kernel(site: Path, home: str, **more: str) -> subprocess.CompletedProcess[str]:
+    (place / "home").mkdir()
+    machine = platform.machine().replace("arm64", "aarch64")
+    baseline = {"NUMBA_CPU_NAME": kernel_cache.BASELINES[machine][0], "NUMBA_CPU_FEATURES": ""}
+    cases = {
+        "nowhere": NOWHERE,
+        "home": {"HOME": str(place / "home")},
+        "home again": {"HOME": str(place / "home")},
+        "setting": {**NOWHERE, "NUMBA_CACHE_DIR": str(place / "mine")},
+        "for a wheel": {**NOWHERE, "NUMBA_CACHE_DIR": str(target), **baseline},
+        "wheel": NOWHERE,
+        "wheel, other processor": {**NOWHERE, "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "+crc"},
+    }
     kept = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME")}
-    env = {**kept, "PYTHONPATH": str(site), "HOME": home, "PYTHONDONTWRITEBYTECODE": "1", **more}
+    env = {**kept, "PYTHONPATH": str(place / "site"), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
-        [sys.executable, "-c", RUN_A_KERNEL], env=env, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", RUN_A_KERNEL, json.dumps(list(cases.values()))],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "True\n"
-    return done
+    results = zip(done.stdout.split(), done.stderr.split("==\n"), strict=False)
+    return {name: Run(int(number), text) for name, (number, text) in zip(cases, results, strict=True)}
 
 
-def test_without_any_place_kernels_are_compiled_anew_with_one_line(read_only: Path) -> None:
+def test_without_any_place_kernels_are_compiled_anew_with_one_line(runs: dict[str, Run]) -> None:
     """It used to end in an internal error: 'no locator available'."""
-    done = run_kernel(read_only, "/dev/null")
-    assert done.stderr.count(SAID) == 1
+    assert runs["nowhere"].stderr.count(SAID) == 1
+    assert runs["nowhere"].compiled > 0
 
 
-def test_a_read_only_installation_uses_a_directory_of_the_users_own(read_only: Path, tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    home.mkdir()
-    assert run_kernel(read_only, str(home)).stderr == ""
-    folder = home / ".cache" / "tightrope"
+def test_kernels_are_kept_in_a_directory_of_the_users_own(runs: dict[str, Run], place: Path) -> None:
+    assert (runs["home"].stderr, runs["home again"]) == ("", Run(0, ""))
+    folder = place / "home" / ".cache" / "tightrope"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    indices = {path: path.stat().st_mtime_ns for path in folder.rglob("*.nbi")}
-    assert indices
-    assert run_kernel(read_only, str(home)).stderr == ""
-    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*.nbi")} == indices, "compiled again"
-    assert not (home / ".cache" / "numba").exists()
+    assert len(list(folder.rglob("*.nbc"))) == runs["home"].compiled > 0
+    assert not (place / "home" / ".cache" / "numba").exists()
+
+
+def test_the_users_word_goes_first(runs: dict[str, Run], place: Path) -> None:
+    assert runs["setting"].stderr == ""
+    assert list((place / "mine").rglob("*.nbc"))
+
+
+def test_kernels_in_the_installation_are_loaded_and_nothing_is_compiled(
+    runs: dict[str, Run], place: Path
+) -> None:
+    """Compiled for the baseline into the package, as for a wheel, they serve where nothing can be written."""
+    assert runs["wheel"] == Run(0, "")
+    other = runs["wheel, other processor"]
+    assert other.compiled > 0 and SAID in other.stderr
+    kernels = list((place / "site" / "tightrope" / "kernels").rglob("*.nbc"))
+    assert len(kernels) == runs["for a wheel"].compiled, "nothing more is written to an installation"
 
 
 def test_threads_that_compile_at_once_all_use_the_folder_of_the_file(
@@ -105,17 +165,63 @@ def test_a_directory_that_others_can_write_to_is_not_trusted(
             except PermissionError:
                 pytest.skip("only root can give a directory away")
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-    kernel_cache._nowhere.cache_clear()
-    with pytest.warns(UserWarning, match=SAID):
-        assert kernel_cache.private_directory.__wrapped__() is None
-    kernel_cache._nowhere.cache_clear()
+    assert kernel_cache.private_directory.__wrapped__() is None
     assert not list((cache / "tightrope").iterdir())
 
 
-def test_the_users_word_goes_first(read_only: Path, tmp_path: Path) -> None:
-    mine = tmp_path / "mine"
-    assert run_kernel(read_only, "/dev/null", NUMBA_CACHE_DIR=str(mine)).stderr == ""
-    assert list(mine.rglob("*.nbi"))
+def test_a_processor_without_the_features_of_the_baseline(monkeypatch: pytest.MonkeyPatch) -> None:
+    import llvmlite.binding
+
+    target = ("x86_64-unknown-linux-gnu", "znver4", "+avx,+avx2")
+    features = dict.fromkeys(kernel_cache.BASELINES["x86_64"][1].split(), True)
+    for missing in (None, "avx2", "fma"):
+        monkeypatch.setattr(
+            llvmlite.binding, "get_host_cpu_features", lambda m=missing: {**features, m: False}
+        )
+        expected = (target[0], "x86-64-v3", "") if missing is None else None
+        assert kernel_cache._find_baseline.__wrapped__(target) == expected
+    assert kernel_cache._find_baseline.__wrapped__(("riscv64-linux", "x", "")) is None
+
+
+def test_processes_that_compile_for_different_types_at_once_do_not_mix_them_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """numba numbers its files: both would write number 1, and one would load the other's machine code."""
+    monkeypatch.setattr(kernel_cache, "kernel_directory", lambda source: tmp_path)
+    one, other = (kernel_cache._KernelFiles(Path(kernel_cache.__file__), "f") for _ in range(2))
+    keys = [("float64", ("t", "c", "f"), "code"), ("int64", ("t", "c", "f"), "code")]
+    assert one.load(keys[0]) is None and other.load(keys[1]) is None
+    one.save(keys[0], "for floats")
+    other.save(keys[1], "for integers")
+    for files in (one, other):
+        assert [files.load(key) for key in keys] == ["for floats", "for integers"]
+    written = tmp_path / one._name(keys[0])
+    written.replace(tmp_path / one._name(keys[1]))
+    assert one.load(keys[1]) is None, "the file says what it is for"
+    written.write_bytes(b"half")
+    assert one.load(keys[0]) is None
+
+
+def test_a_wheel_lists_its_kernels_with_their_digests(tmp_path: Path) -> None:
+    wheel = tmp_path / "tightrope-1-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("tightrope/__init__.py", "x = 1\n")
+        archive.writestr("tightrope-1.dist-info/WHEEL", "Root-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr("tightrope-1.dist-info/RECORD", "tightrope/__init__.py,sha256=…,6\n")
+    (tmp_path / "tightrope" / "kernels").mkdir(parents=True)
+    (tmp_path / "tightrope" / "kernels" / "f.nbc").write_bytes(b"machine code")
+    tool = runpy.run_path(str(Path(__file__).parents[1] / "tools" / "wheel_kernels.py"))
+    tag = "cp311-none-manylinux_2_28_x86_64"
+    made = tool["add_files"](wheel, tag, tmp_path, [tmp_path / "tightrope" / "kernels" / "f.nbc"])
+    assert made.name == f"tightrope-1-{tag}.whl"
+    with zipfile.ZipFile(made) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    assert f"Tag: {tag}".encode() in contents["tightrope-1.dist-info/WHEEL"]
+    rows = [line.split(",") for line in contents["tightrope-1.dist-info/RECORD"].decode().splitlines()]
+    assert sorted(row[0] for row in rows) == sorted(contents)
+    for name, digest, size in rows[:-1]:
+        expected = base64.urlsafe_b64encode(hashlib.sha256(contents[name]).digest()).rstrip(b"=").decode()
+        assert (digest, size) == (f"sha256={expected}", str(len(contents[name])))
 
 
 INNER = """
@@ -155,7 +261,7 @@ def test_a_change_in_another_file_is_noticed(tmp_path: Path) -> None:
     numerics = tmp_path / "tightrope" / "numerics"
     (numerics / "outer_kernel.py").write_text(OUTER)
     env = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
-    env.pop("NUMBA_CACHE_DIR", None)
+    env["NUMBA_CACHE_DIR"] = str(tmp_path)
     words = [str(numerics / "inner_kernel.py"), *(INNER.format(added) for added in (1, 2))]
     done = subprocess.run(
         [sys.executable, "-c", CALL_WITH_EACH, *words], env=env, capture_output=True, text=True, timeout=120
@@ -163,8 +269,8 @@ def test_a_change_in_another_file_is_noticed(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = [float(line) for line in done.stdout.splitlines()]
     assert found == [1.5, 2.5]
-    folders = list((tmp_path / "tightrope" / "__pycache__" / "kernels").glob("numerics.outer_kernel-*"))
-    assert len(folders) == 2 and all(list(folder.rglob("*.nbi")) for folder in folders)
+    folders = list((tmp_path / "kernels").glob("numerics.outer_kernel-*"))
+    assert len(folders) == 2 and all(list(folder.rglob("*.nbc")) for folder in folders)
 
 
 @pytest.fixture

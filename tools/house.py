@@ -102,7 +102,9 @@ def imports_of(tree: ast.AST, known: set[str], nested: bool, types: bool = False
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test) and not types:
                 continue
-            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            if not isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+                continue  # expressions import nothing
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
                 walk(child, True)
                 continue
             if inside == nested and isinstance(child, ast.ImportFrom) and child.module:

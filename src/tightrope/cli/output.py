@@ -128,9 +128,9 @@ PATIENCE = 0.4
 def tell_when_compiling() -> None:
     """Have one line on stderr, where it is a terminal, as soon as a kernel is compiled."""
     if sys.stderr.isatty():
-        from tightrope.numerics.jit import when_compiling
+        from tightrope.numerics.jit import COMPILING, when_compiling
 
-        when_compiling(lambda: say("compiling kernels, first run only ('tightrope warmup' does it ahead)"))
+        when_compiling(lambda: say(COMPILING))
 
 
 @contextmanager

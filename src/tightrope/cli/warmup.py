@@ -164,9 +164,9 @@ def warmup(
 ) -> None:
     """Compile all kernels ahead, so that no first run waits for it.
 
-    Kernels are compiled when they are first needed and kept beside the installation, or in a directory of
-    your own where that cannot be written to. This command runs small examples of everything that has kernels,
-    on all cores: after an installation, or while an image is built.
+    Kernels that did not come with the installation are compiled when they are first needed and kept in a
+    directory of your own, or beside the installation. This command runs small examples of everything that has
+    kernels, on all cores: after an installation, or while an image is built.
 
     Example: tightrope warmup
     """

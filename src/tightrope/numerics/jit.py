@@ -8,7 +8,7 @@ Importing numba and loading machine code takes a second, which is far more than 
 is imported when a kernel is called for the first time, and within `interpreting` small calls run the kernel's
 own text in Python instead: the same operations on the same float64 and integers, in the same order.
 
-`when_compiling` gives notice of the first kernel that has to be compiled, not of what a cache holds.
+`when_compiling` gives notice of the first kernel that has to be compiled, not of what is loaded.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ F = TypeVar("F", bound=Callable[..., object])
 ALLOWANCE = 500_000
 """Entries of arrays that kernels may be called with in Python, all calls together: about 0.2 seconds."""
 
+COMPILING = "compiling kernels, about half a minute, first run only ('tightrope warmup' does it ahead)"
+
 _allowance = 0
 _is_inside = False
-_waiting: list[Callable[[], None]] = []
+_waiting: list[Callable[[], None]] = [lambda: _tell_at_a_prompt()]
 _lock = threading.RLock()
 
 
@@ -139,6 +141,12 @@ def _count_entries(arguments: tuple[Any, ...]) -> int:
 def when_compiling(tell: Callable[[], None]) -> None:
     """Call `tell` once, when this process compiles a kernel for the first time."""
     when_numba_is_there(lambda: _listen(tell))
+
+
+def _tell_at_a_prompt() -> None:
+    """Say at a prompt of Python and in a notebook why it takes long; a script's streams are its own."""
+    if hasattr(sys, "ps1") or "ipykernel" in sys.modules:
+        _listen(lambda: print(COMPILING, file=sys.stderr))  # noqa: T201
 
 
 def _listen(tell: Callable[[], None]) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tightrope as tr
+from effort import repeats
 from tightrope.certificate.checker import check
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.problem import Certificate
@@ -224,9 +225,9 @@ def test_false_improvement_is_rare() -> None:
     simulator = tr.Simulator(truth, model_hash=model.hash())
     claimed = sum(
         tr.improve(problem, simulator.episodes(60, seed=seed), baseline=best, delta=0.1).improvement > 0.0
-        for seed in range(25)
+        for seed in range(8)
     )
-    assert claimed <= 2
+    assert claimed <= 1
 
 
 @pytest.mark.parametrize(
@@ -323,7 +324,7 @@ def test_mutants_prove_no_more_than_holds(proof: Certificate) -> None:
     """Whatever is changed in the hints, what is accepted stays true of the region's own points."""
     random = np.random.default_rng(3)
     hints = proof.learned.coupled[0]
-    for _ in range(40):
+    for _ in range(repeats(40)):
         name = str(random.choice(["value", "slope", "curve", "error", "dual", "point", "axes", "centre"]))
         array = getattr(hints, name).copy()
         if array.size == 0:
@@ -350,8 +351,13 @@ def test_the_commands(
     call("sample", "--episodes", "2000", "--seed", "1", "-o", "log.parquet")
     log = ("--data", "log.parquet", "--delta", "0.05")
     answer = json.loads(call("improve", *log, "-o", "new.json", "--certificate", "new.cert", "--json"))
-    assert run(["verify", "new.cert", "--model", "bench:betting(5)", "--data", "log.parquet"]) == 0
-    assert "difference" in capsys.readouterr().out
+    own = ["verify", "new.cert", "--model", "bench:betting(5)", "--data", "log.parquet", "--policy"]
+    tr.Policy.uniform(tr.load("bench:betting(5)")).save("uniform.json")
+    assert run([*own, "new.json", "--baseline", "uniform.json"]) == 0
+    shown = capsys.readouterr().out
+    assert "difference" in shown and "baseline" in shown.split("NOT TIED")[0]
+    assert run([*own, "uniform.json"]) == 1 and run([*own, "new.json", "--baseline", "new.json"]) == 1
+    assert "another baseline than yours" in capsys.readouterr().err
     assert answer["verdict"] == "proved" and answer["difference"]["lower"] > 0.0
     assert answer["improvement"] <= answer["limit"]
     again = json.loads(call("compare", *log, "--policy", "new.json", "--json"))

@@ -196,7 +196,8 @@ def unbound(certificate: Certificate) -> dict[str, bool | None]:
     """What a certificate could be tied to, and is not yet; None where it speaks of no such thing."""
     data = None if certificate.problem.data is None else False
     policy = None if all(claim.policy == "free" for claim in certificate.claims) else False
-    return {"model": False, "property": False, "data": data, "policy": policy}
+    baseline = {"baseline": False} if any(claim.pair is not None for claim in certificate.claims) else {}
+    return {"model": False, "property": False, "data": data, "policy": policy, **baseline}
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Own:
-    """What the user has: a model (at a point), what is asked of it, data, a policy; `limit` is the comparison
-    and the threshold of the property, where it has one, `misfit` how far the process may be from the
-    model."""
+    """What the user has: a model (at a point), what is asked of it, data, a policy and
+    a baseline; `limit` is the comparison and the threshold of the property, where it has one, `misfit` how
+    far the process may be from the model."""
 
     model: MDP | IntervalMDP | ParametricMDP
     objective: Objective | Asked | None = None
@@ -53,6 +53,7 @@ class Own:
     policy: Policy | None = None
     limit: tuple[str, Fraction] | None = None
     misfit: float = 0.0
+    baseline: Policy | None = None
 
 
 def verify(
@@ -63,6 +64,7 @@ def verify(
     at: Point | None = None,
     data: Any = None,
     policy: Policy | None = None,
+    baseline: Policy | None = None,
     misfit: float = 0.0,
     ltl_translator: str | None = None,
     exact: bool = False,
@@ -72,7 +74,8 @@ def verify(
     these.
 
     A `CTMC` stands for its embedded chain, which certificates of chains in continuous time are about.
-    `data` are counts, or a log as `read_data` takes it. `misfit`: the claims have to hold as well where the
+    `data` are counts, or a log as `read_data` takes it. `policy` and `baseline` are those of a difference:
+    the first's value less the second's. `misfit`: the claims have to hold as well where the
     process is within so much, in total variation, of the model at every choice. `ltl_translator` is the
     command that makes LTL an automaton, where the certificate's was made by another program, too. `budget`:
     the work that the check may take, 600 (seconds), "10min" or "10x"; beyond it, and beyond 60 s without it
@@ -98,7 +101,12 @@ def verify(
     ('proved', ('property', 'data', 'policy'))
     """
     if model is None and not (
-        property is None and data is None and policy is None and at is None and misfit == 0
+        property is None
+        and data is None
+        and policy is None
+        and baseline is None
+        and at is None
+        and misfit == 0
     ):
         raise InputError(
             "a property, data, a point or a policy can only be compared beside a model", hint="add `model`"
@@ -110,7 +118,8 @@ def verify(
         raise InputError("`at` goes with certificates about a point, this one is about none")
     if model is None:
         return check(loaded, RATIONAL if exact else FLOAT64, allowed)
-    own = replace(_own(model, property, at, data, policy, ltl_translator), misfit=misfit)
+    own = _own(model, property, at, data, policy, ltl_translator)
+    own = replace(own, misfit=misfit, baseline=baseline)
     bound, trouble = compare(loaded, own)
     if trouble is not None:
         raise CannotCertify(trouble)
@@ -292,6 +301,8 @@ def _compare(certificate: Certificate, own: Own) -> Iterator[tuple[str, str | No
         yield "data", _data_difference(problem, own, own.counts)
     if own.policy is not None:
         yield "policy", _policy_difference(certificate, own.policy)
+    if own.baseline is not None:
+        yield "baseline", _side_difference(certificate, own.baseline, 1)
 
 
 def _data_difference(problem: CertifiedProblem, own: Own, counts: Counts) -> str | None:
@@ -353,6 +364,8 @@ def _policy_difference(certificate: Certificate, policy: Policy) -> str | None:
     """The user's policy is the one that a claim calls given, or where there is none that of another claim."""
     if certificate.problem.automaton is not None:
         return "policies with a memory, and yours has none"
+    if any(claim.pair is not None for claim in certificate.claims):
+        return _side_difference(certificate, policy, 0)
     same = _claims_of(certificate, policy)
     given = any(claim.name == "given policy" for claim in certificate.claims)
     if not same:
@@ -360,6 +373,16 @@ def _policy_difference(certificate: Certificate, policy: Policy) -> str | None:
     if given and "given policy" not in same:
         return f"another policy: yours is its {same[0]}, and its given policy is another one"
     return None
+
+
+def _side_difference(certificate: Certificate, policy: Policy, side: int) -> str | None:
+    """The user's policy is that on one side of the difference: the new one, or the baseline."""
+    pair = next((claim.pair for claim in certificate.claims if claim.pair is not None), None)
+    if pair is None:
+        return "no difference between policies, and a baseline is given"
+    if certificate.claims[int(pair[side])].name in _claims_of(certificate, policy):
+        return None
+    return ("another policy than yours", "a difference to another baseline than yours")[side]
 
 
 def _differs(what: str, field: str | None) -> str | None:

@@ -97,6 +97,9 @@ class VerifyRequest:
     prop: options.Prop = None
     data: Annotated[list[str] | None, option("--data", "Is it about these data?", "FILE")] = None
     policy: Annotated[Path | None, option("--policy", "Is it about this policy?", "FILE")] = None
+    baseline: Annotated[
+        Path | None, option("--baseline", "Is the difference one to this policy?", "FILE")
+    ] = None
     misfit: Annotated[
         float | None,
         option("--misfit", "Does it hold within so much of the model, as learn --misfit?", "EPS"),
@@ -127,7 +130,7 @@ class VerifyRequest:
     reading: DesignedLogOptions
 
 
-MODEL_WORDS = "prop data policy misfit at const param domain discount terminal_reward ltl_translator"
+MODEL_WORDS = "prop data policy baseline misfit at const param domain discount terminal_reward ltl_translator"
 """Options that say something about the user's own model."""
 
 
@@ -313,8 +316,10 @@ def own_problem(request: VerifyRequest, model_name: str, problem: CertifiedProbl
         if not isinstance(model, ParametricMDP):
             raise InputError(f"--data goes with parametric models, {model_name} is none")
         counts = log.read(model, files).counts
-    given = None if request.policy is None else Policy(model, request.policy)
-    return Own(model, objective, theta, counts, given, limit, request.misfit or 0.0)
+    given, usual = (
+        None if file is None else Policy(model, file) for file in (request.policy, request.baseline)
+    )
+    return Own(model, objective, theta, counts, given, limit, request.misfit or 0.0, usual)
 
 
 def _load(

@@ -239,3 +239,34 @@ def test_the_test_by_events_is_made_where_it_could_decide(back: float) -> None:
     learned, seen = weigh_fit(model, counts), weigh_fit(model, counts, watched=watched)
     assert (learned.verdict, learned.first_alarm) == (seen.verdict, seen.first_alarm)
     assert learned.log_e_value == seen.log_e_value or learned.verdict == "no evidence against it"
+
+
+@pytest.mark.parametrize("apart", [0.0, 0.13])
+def test_a_broken_tie_is_found_whatever_else_is_unknown(apart: float) -> None:
+    """Two of twelve states share a parameter and differ; what the others do is not paid for."""
+    parameters = tr.Parameters.box(**dict.fromkeys([f"p{i}" for i in range(11)], (0.01, 0.99)))
+    symbols = parameters.symbols()
+    own = [symbols[i % 11] for i in range(12)]
+    rows = [(i, "", {(i + 1) % 12: p, (i + 2) % 12: 1 - p}) for i, p in enumerate(own)]
+    model = tr.build_from_rows(rows, parameters)
+    rng, path = np.random.default_rng(4), [0]
+    chance = {0: 0.5 + apart, 11: 0.5 - apart}
+    for u in rng.random(4_000).tolist():
+        path.append((path[-1] + 1 + (u >= chance.get(path[-1], 0.4))) % 12)
+    state = np.array(path)
+    slot = [
+        [int(model.structure.successor[2 * i]) == to for to in range(12)].index(True) == (i + 1) % 12
+        for i in range(12)
+    ]
+    first = np.array(slot)[state[:-1]]
+    moved = (state[1:] - state[:-1]) % 12 == 1
+    transition = 2 * state[:-1] + (moved != first)
+    log = EpisodeLog.of_episodes(
+        transition, np.zeros(4_000, dtype=np.int64), 1, model.structure, model.hash()
+    )
+    found = examine(model, log, alpha=0.001)
+    assert found.alarm == (apart > 0.0)
+    if found.alarm:
+        worst = found.findings[0]
+        assert worst.kind == "tie" and worst.contexts[0] in (0, 11) and "as others" in worst.text
+        assert abs(worst.cells[0].observed - worst.cells[0].pooled) > 0.08

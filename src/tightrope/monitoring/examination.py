@@ -11,6 +11,10 @@ leaving terms out is always allowed. The largest term names the finding.
 as data come, the others only where the sum without it is half of the way to an alarm and may be decided by
 it. So an alarm of `learn` is one of `watch`, and where the latter alone has one, it is by that term.
 
+*Ties.* Choices that are said to share a distribution draw from one stack, whichever is next: the visits to
+all of them are one context, and which choice it was is a feature of the visit. Nothing is paid for the
+probabilities of other distributions, as it is where ties are tested by counts.
+
 In a chain a part of the weight of each feature is for the whole path at fixed numbers of rows and, where the
 number of episodes was planned, for all rows at once.
 """
@@ -57,12 +61,21 @@ from tightrope.monitoring.urns import (
 )
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
+from tightrope.statistics.outcomes import Outcomes
 
-SHARES = {"events": 0.25, "counts": 0.15, "memory": 0.2, "column": 0.1, "unit": 0.2, "drift": 0.1}
+SHARES = {
+    "events": 0.15,
+    "counts": 0.05,
+    "tie": 0.12,
+    "memory": 0.22,
+    "column": 0.18,
+    "unit": 0.2,
+    "drift": 0.08,
+}
 """How the budget is divided among the kinds of departures, whether a log can show them or not: parts that
 changed as a log grows would be no weights of one mixture. `events` is for the test of `watch`."""
 
-PATH, AT_ONCE = 0.5, 0.6
+PATH, AT_ONCE = 0.5, 0.7
 """The part of a feature's weight that is for the path of a chain, and, where the number of episodes was
 planned, the part that is for all rows at once; half of the rest is for the path then."""
 
@@ -80,6 +93,7 @@ WORDS = {
     "since-start": "the number of steps since the episode began",
     "since-entry": "the number of steps since the state was entered",
     "drift": "when it happens in the log",
+    "tie": "the choice, though the model says that several have one distribution",
 }
 
 
@@ -236,8 +250,9 @@ def examine(
         if is_column and tells_outcome(rows_of.context, rows_of.outcome, code):
             left_out.append(feature.name)
             continue
-        test = _Test(feature, code, math.log(SHARES[feature.kind] * feature.weight))
-        log_e = _evidence(rows_of, test)
+        own = rows_of.tied(log) if feature.kind == "tie" else rows_of
+        test = _Test(feature, code, math.log(SHARES[feature.kind] * feature.weight), own)
+        log_e = _evidence(test)
         if math.isfinite(log_e):
             tests.append((log_e, test))
     weight, level = math.log(SHARES["counts"]), math.log(1.0 / alpha)
@@ -250,14 +265,14 @@ def examine(
         beside.append(watched.log_evidence + math.log(SHARES["events"]))
         total = log_sum(np.array([*beside, *terms]))
     tests.sort(key=lambda one: -one[0] - one[1].log_weight)
-    findings += [_finding(model, log, rows_of, test, log_e) for log_e, test in tests[:SHOWN]]
+    findings += [_finding(model, log, test, log_e) for log_e, test in tests[:SHOWN]]
     findings.sort(key=lambda one: -one.weighed)
     alarms = [event for event, log_e in looked if log_e + weight >= level][:1]
     alarms += [one.row + 1 for one in log.excluded[:1]]
     if watched is not None and watched.first_alarm is not None:
         alarms.append(watched.first_alarm)
     if max(terms, default=-math.inf) >= level:
-        alarms.append(_first_alarm(rows_of, tests[0][1], level, len(log)))
+        alarms.append(_first_alarm(tests[0][1], level, len(log)))
     elif total >= level:
         alarms.append(len(log))
     return Examination(
@@ -299,6 +314,7 @@ class _Test(NamedTuple):
     feature: Feature
     code: IndexArray
     log_weight: float
+    rows: _Rows
 
 
 @dataclass(frozen=True)
@@ -327,6 +343,16 @@ class _Rows:
         visits = Visits.of(context, outcome, width)
         planned = planned and path == len(log) and bool(log.over.all() or log.episodes == 1)
         return _Rows(model, visits, context, outcome, end, path, planned)
+
+    def tied(self, log: EpisodeLog) -> _Rows:
+        """The same with the choices that are said to have one distribution as one context, where there
+        are several. Their numbers of visits are reached by all of them together."""
+        outcomes = Outcomes.of(self.model)
+        signature = self.model.signatures.of_choice[self.context].astype(np.int64)
+        outcome = outcomes.of_transition[log.transition] - outcomes.start[signature]
+        several = np.bincount(self.model.signatures.of_choice, minlength=len(outcomes.width)) > 1
+        visits = Visits.of(signature, outcome, np.where(several, outcomes.width, 1))
+        return _Rows(self.model, visits, signature, outcome, self.end, -1, False)
 
     def schemes(self, most: int | None = None) -> list[tuple[float, OffsetArray, int]]:
         """Ways to use the first `most` rows: log of the weight, visits used of each context, and the rows
@@ -373,10 +399,10 @@ def _path_rows(model: ParametricMDP, log: EpisodeLog, end: IndexArray) -> int:
     return int(wrong[0]) if len(wrong) else len(log)
 
 
-def _evidence(rows: _Rows, test: _Test, most: int | None = None) -> float:
+def _evidence(test: _Test, most: int | None = None) -> float:
     """log E of one feature."""
     terms = []
-    visits = rows.visits
+    rows, visits = test.rows, test.rows.visits
     for share, used, at in rows.schemes(most):
         if not used.any():
             continue
@@ -429,10 +455,10 @@ def _sorts(rows: _Rows, used: OffsetArray) -> list[BoolArray]:
     return [np.ascontiguousarray(one, dtype=np.bool_) for one in result]
 
 
-def _first_alarm(rows: _Rows, test: _Test, level: float, most: int) -> int:
+def _first_alarm(test: _Test, level: float, most: int) -> int:
     """The rows after which the strongest test alone had reached the level, of those it is looked at after."""
     for look in looks(FIRST_ROWS, most):
-        if _evidence(rows, test, look) + test.log_weight >= level:
+        if _evidence(test, look) + test.log_weight >= level:
             return look
     return most
 
@@ -475,9 +501,9 @@ def _from_anomaly(anomaly: Anomaly, log_weight: float) -> Finding:
     )
 
 
-def _finding(model: ParametricMDP, log: EpisodeLog, rows: _Rows, test: _Test, log_e: float) -> Finding:
+def _finding(model: ParametricMDP, log: EpisodeLog, test: _Test, log_e: float) -> Finding:
     """A feature's evidence in words, with where it shows most; where there is none, its name alone."""
-    feature, visits = test.feature, rows.visits
+    feature, visits = test.feature, test.rows.visits
     name, _, rest = feature.name.partition(":")
     about = WORDS.get(feature.name) or {
         "seen": f"whether {rest} was seen before in the episode",
@@ -499,12 +525,21 @@ def _finding(model: ParametricMDP, log: EpisodeLog, rows: _Rows, test: _Test, lo
     apart = table / number[:, None] - total
     by_chance = np.sqrt(2.0 / math.pi * total * (1.0 - total) / number[:, None])
     moved = number * np.maximum(0.5 * (np.abs(apart) - by_chance).sum(axis=1), 0.0)
-    shown = []
+    shown: list[Cell] = []
+    named: list[int] = []
     for place in order:
         cell = int(cells.start[place] + np.argmax(moved[cells.start[place] : cells.start[place + 1]]))
         best, value = int(np.argmax(np.abs(apart[cell]))), int(cells.value[cell])
-        choice = int(visits.context[place])
-        to = int(model.structure.successor[model.structure.transition_start[choice] + best])
+        choice = value if feature.kind == "tie" else int(visits.context[place])
+        if choice < 0:
+            continue
+        slot = model.structure.transition_start[choice] + best
+        if feature.kind == "tie":
+            outcomes = Outcomes.of(model)
+            own = outcomes.of_transition[slice(*model.structure.transition_start[choice : choice + 2])]
+            slot += int(np.argmax(own == outcomes.start[visits.context[place]] + best)) - best
+        to = int(model.structure.successor[slot])
+        named.append(choice)
         shown.append(
             Cell(
                 model.structure.choice_name(choice),
@@ -521,7 +556,7 @@ def _finding(model: ParametricMDP, log: EpisodeLog, rows: _Rows, test: _Test, lo
         f"{text}; {shown[0].words}" if shown else text,
         log_e,
         None,
-        tuple(int(visits.context[one]) for one in order),
+        tuple(named),
         tuple(shown),
         float(moved.sum()) / max(len(visits.row), 1),
         test.log_weight,

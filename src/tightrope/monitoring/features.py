@@ -3,7 +3,8 @@
 A feature has one value per row, known before the row's outcome: what happened before in the episode, how long
 it has lasted, whose episode it is, or what a column without a role says. Values are numbers from 0 on, −1
 where there is none (an episode begins, a cell is empty). Names are short and stay: `prev`, `prev2`, `action`,
-`revisit`, `seen:STATE`, `since-entry`, `since-start`, `column:NAME`, `unit:NAME`, `drift`.
+`revisit`, `seen:STATE`, `since-entry`, `since-start`, `column:NAME`, `unit:NAME`, `drift`,
+`tie` (which of several choices with one distribution).
 
 *Columns.* A column is a feature only if it was written before the outcome of its row, and no log can show
 that: totals of an episode, or what a row has led to, stand in columns, too. Of a column that is stated to be
@@ -79,7 +80,7 @@ def list_features(model: ParametricMDP, log: EpisodeLog) -> tuple[Feature, ...]:
     units = [*([EPISODE] if log.episodes > 1 else []), *(name for name in columns if _is_words(log, name))]
     result += [Feature(f"unit:{name}", "unit", 1.0 / (1 + len(columns))) for name in units]
     drift = () if log.time is None else (Feature("drift", "drift"),)  # the order of a file is not time
-    return (*result, *drift)
+    return (*result, *drift, Feature("tie", "tie"))
 
 
 def _is_words(log: EpisodeLog, column: str) -> bool:
@@ -110,6 +111,8 @@ def codes(feature: str, model: ParametricMDP, log: EpisodeLog) -> IndexArray:
         return np.where(log.previous >= 0, code[log.previous], -1).astype(np.int32)
     if name == "unit" and rest == EPISODE:
         return log.episode
+    if name == "tie":
+        return log.choice(model.structure).astype(np.int32)
     if name == "drift":
         return (np.arange(len(log), dtype=np.int64) * PARTS // max(len(log), 1)).astype(np.int32)
     state = log.state(model.structure).astype(np.int32)
@@ -148,6 +151,8 @@ def value_name(feature: str, model: ParametricMDP, log: EpisodeLog, value: int, 
     structure = model.structure
     if value < 0:
         return "beginning of an episode" if name in ("prev", "prev2", "action") else "nothing there"
+    if name == "tie":
+        return "as others"
     if name == "prev":
         return f"after {structure.state_name(value)}"
     if name == "prev2":

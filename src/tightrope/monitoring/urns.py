@@ -10,9 +10,11 @@ every weight τ(o) ≥ 0 that follows from what is known then,
     τ(o)·R / Σ_x r_x·τ(x)
 
 has mean 1, and products of these over the first N visits are e-values once N visits were made (counted as 0
-before: that only lowers the mean). Here τ(o) = n_vo/π_o + κ with n_v the outcomes so far where the feature
-was v, and π the frequencies of the urn: the shrinkage predictor (n_v + κπ)/(N_v + κ), divided by π. No
-probability is estimated in the denominator, which saves (k−1)/2·log n per context against q / sup p.
+before: that only lowers the mean). Here τ = q_v/(W·q_v + (1 − W)·q_r): q_v = (n_v + κπ)/(N_v + κ) predicts
+from the outcomes so far where the feature was v, q_r likewise from those where it was not, π are the
+frequencies of the urn, and W = (N_v + 1)/(N_v + N_r + 2). What is more frequent here is less frequent
+elsewhere, since the urn is known: either side teaches about the other. No probability is estimated in the
+denominator, which saves (k−1)/2·log n per context against q / sup p.
 
 *Many contexts.* Stacks are independent, so products over contexts (and over parts of the feature's values:
 whoever bets at some of them only has mean 1, too) and mixtures of such products are e-values. N is one
@@ -46,7 +48,7 @@ import numpy.typing as npt
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel, stop_interpreting
 
-SHRINKAGE = np.array([2.0, 8.0, 32.0, 128.0, 512.0])
+SHRINKAGE = np.array([4.0, 16.0, 64.0, 256.0])
 """κ: what is known of a value counts as much as the frequencies of all after so many rows."""
 
 SMALL = 1 << 18
@@ -260,13 +262,20 @@ def _gains(visits: Visits, cells: Cells, used: OffsetArray) -> FloatArray:
     np.add.at(urn, (owner, outcome), 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         rarity = np.where(urn > 0.0, used[:, None] / urn, 0.0)
-    left = urn[owner] - _before(hot, owner)
+    before = _before(hot, owner)
+    left = urn[owner] - before
     order = np.argsort(cell, kind="stable")
     own = np.empty_like(hot)
     own[order] = _before(hot[order], cell[order])
-    own *= rarity[owner]
-    total, mine, rest = (left * own).sum(axis=1), own[np.arange(len(chosen)), outcome], left.sum(axis=1)
-    bets = (mine[:, None] + SHRINKAGE) * rest[:, None] / (total[:, None] + SHRINKAGE * rest[:, None])
+    other = before - own
+    mine, theirs = own.sum(axis=1, keepdims=True), other.sum(axis=1, keepdims=True)
+    own, other = own * rarity[owner], other * rarity[owner]
+    part = (mine + 1.0) / (mine + theirs + 2.0)
+    row, bets = np.arange(len(chosen)), np.empty((len(chosen), len(SHRINKAGE)))
+    for place, kappa in enumerate(SHRINKAGE):
+        here, there = (own + kappa) / (mine + kappa), (other + kappa) / (theirs + kappa)
+        weight = here / (part * here + (1.0 - part) * there)
+        bets[:, place] = weight[row, outcome] * left.sum(axis=1) / (left * weight).sum(axis=1)
     result = np.zeros((int(cells.start[-1]), len(SHRINKAGE)))
     np.add.at(result, cell, np.log(bets))
     return result
@@ -325,7 +334,7 @@ def _add_gains(
     widest = 1
     for context in range(len(width)):
         widest = max(widest, width[context])
-    urn, rarity = np.empty(widest), np.empty(widest)
+    urn, rarity, every = np.empty(widest), np.empty(widest), np.empty(widest)
     for context in range(len(width)):
         number = used[context]
         if number < 2:
@@ -338,18 +347,27 @@ def _add_gains(
             rarity[x] = number / urn[x] if urn[x] > 0.0 else 0.0
         low = first[context]
         seen = np.zeros((first[context + 1] - low, wide))
+        visits = np.zeros(first[context + 1] - low)
+        every[:wide] = 0.0
         left = float(number)
         for i in range(begin, begin + number):
             at, o = cell[i], outcome[i]
-            own = seen[at - low]
-            total = 0.0
-            for x in range(wide):
-                if own[x] > 0.0:
-                    total += urn[x] * own[x]
-            if total > 0.0:
-                mine = own[o]
+            own, mine = seen[at - low], visits[at - low]
+            theirs = number - left - mine
+            if mine + theirs > 0.0:
+                part = (mine + 1.0) / (mine + theirs + 2.0)
                 for j in range(sizes):
-                    value = product[at, j] * ((mine + shrinkage[j]) * left / (total + shrinkage[j] * left))
+                    kappa = shrinkage[j]
+                    here, there = part / (mine + kappa), (1.0 - part) / (theirs + kappa)
+                    total, taken = 0.0, 0.0
+                    for x in range(wide):
+                        if urn[x] > 0.0:
+                            high = (own[x] + kappa) * here
+                            weight = high / (high + (every[x] - own[x] + kappa) * there)
+                            total += urn[x] * weight
+                            if x == o:
+                                taken = weight
+                    value = product[at, j] * (taken * left / total)
                     if value < 1e-200 or value > 1e200:
                         result[at, j] += np.log(value)
                         value = 1.0
@@ -357,6 +375,8 @@ def _add_gains(
             urn[o] -= 1.0
             left -= 1.0
             own[o] += rarity[o]
+            every[o] += rarity[o]
+            visits[at - low] += 1.0
     for at in range(first[-1]):
         for j in range(sizes):
             result[at, j] += np.log(product[at, j])

@@ -359,15 +359,15 @@ def _add_gains(
                 for j in range(sizes):
                     kappa = shrinkage[j]
                     here, there = part / (mine + kappa), (1.0 - part) / (theirs + kappa)
-                    total, taken = 0.0, 0.0
+                    total, drawn = 0.0, 0.0
                     for x in range(wide):
                         if urn[x] > 0.0:
                             high = (own[x] + kappa) * here
                             weight = high / (high + (every[x] - own[x] + kappa) * there)
                             total += urn[x] * weight
                             if x == o:
-                                taken = weight
-                    value = product[at, j] * (taken * left / total)
+                                drawn = weight
+                    value = product[at, j] * (drawn * left / total)
                     if value < 1e-200 or value > 1e200:
                         result[at, j] += np.log(value)
                         value = 1.0

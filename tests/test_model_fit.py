@@ -209,6 +209,11 @@ def test_the_report_shows_evidence_and_what_fits_worst(coins: ParametricMDP, tmp
     page = result.report(tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Does the model fit?" in page and "The data contradict the model: the e-value is 10^" in page
     assert "Most of it: the parameters since about event" in page and "own e-value" in page
+    assert page.index("What the data say against the model") < page.index('id="intervals"')
+    worst = result.fit.suspects[0]
+    assert f"<b>{worst.kind}</b>: " in page and '<a href="#findings">Findings</a>' in page
+    fits = tr.learn(result.problem, counted(coins, in_batches(tosses({}, 800, 3))), sets="tied")
+    assert 'id="findings"' not in fits.report(tmp_path / "fits.html").read_text(encoding="utf-8")
     with pytest.raises(tr.InputError, match="there is nothing to draw: there were no data"):
         tr.solve(result.problem).plot_fit()
 

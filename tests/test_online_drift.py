@@ -212,6 +212,10 @@ def test_the_command(
     last = json.loads(found.out.splitlines()[-1])
     assert last["status"] == STOPPED and last["drift"]["alarm"] and last["episode"] < CHANGE + 150
     assert "the data contradict the model since event" in found.err and STOPPED in found.err
+    assert run(base) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.index("model fit") < said.index("updates") and "model contradicted" in said
+    assert "drift: the parameters since about event" in said
     assert run([*base, "--on-drift", "restart", "-o", "kept"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "no alarm (a false one has probability at most 0.001); 1 restarts, the last after" in said

@@ -36,7 +36,7 @@ from tightrope.cli.output import (
     print_verdict,
     warn,
 )
-from tightrope.cli.result_display import options_that_hold
+from tightrope.cli.result_display import fit_facts, options_that_hold
 from tightrope.cli.sources import Subject, load_subject
 from tightrope.data.columns import StateForm
 from tightrope.data.design import deciding_steps, find_decided_states
@@ -489,7 +489,9 @@ def print_run(
     print_table(subject.query.text, columns, rows)
     robust = result.robust.interval
     last = records[-1]
+    is_doubtful = result.fit is not None and result.fit.is_doubt
     facts = [
+        *(fit_facts(result) if is_doubtful else ()),
         ("updates", group(len(records))),
         ("explored", explored),
         *((("gap", _gap(last)),) if "reached" in last else ()),
@@ -504,7 +506,7 @@ def print_run(
         ),
         *((("kept", _count_kept(records)),) if known else ()),
         *((("drift", _drift(records)),) if "drift" in records[-1] else ()),
-        *((("model fit", result.fit.text),) if result.fit is not None else ()),
+        *(() if is_doubtful else fit_facts(result)),
         *(("why", reason) for reason in result.decisions.reasons),
         *(("ledger", line) for line in result.ledger.lines),
         *((("written", written),) if written else ()),

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from tightrope.cli.output import group, memory_text, print_facts, print_table
-from tightrope.io.results import GROWING, Interval
+from tightrope.io.results import Interval
 from tightrope.learning.result import LearningResult
 from tightrope.numerics.text import bound_text, interval_text, text_above, text_below
 from tightrope.statistics.confidence_budget import ConfidenceBudget
@@ -233,7 +233,7 @@ def fit_facts(result: LearningResult) -> list[tuple[str, str]]:
     fit = result.fit
     if fit is None:
         return []
-    worst = fit.suspects[:SHOWN_SUSPECTS] if fit.alarm or fit.verdict == GROWING else ()
+    worst = fit.suspects[:SHOWN_SUSPECTS] if fit.is_doubt else ()
     worst = tuple(s for i, s in enumerate(worst) if i == 0 or s.log_evidence > 0.0)
     return [("model fit", fit.text), *(("", f"{suspect.kind}: {suspect.words}") for suspect in worst)]
 

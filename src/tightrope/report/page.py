@@ -31,8 +31,8 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from tightrope.io.coding import to_plain
-from tightrope.io.results import ResultDocument, in_words
-from tightrope.report.draw_fit import EVIDENCE, WORST
+from tightrope.io.results import ResultDocument, in_words, power_text
+from tightrope.report.draw_fit import EVIDENCE, WORST, evidence_words, fit_of
 from tightrope.report.draw_intervals import INTERVALS, TIMINGS
 from tightrope.report.draw_regions import BOXES, pairs_of, panel_figures, panel_words, region_keys
 from tightrope.report.draw_widths import EVENTS, WIDTHS, binding_remark, binding_table
@@ -172,6 +172,7 @@ PANELS = 6
 """Panels of regions that are shown at once; the others can be unfolded."""
 
 LINKS = (
+    ("findings", "Findings"),
     ("intervals", "Values"),
     ("policy", "Policy"),
     ("regions", "Regions"),
@@ -192,6 +193,9 @@ def page(run: ResultDocument, policies: PolicyMap | None) -> str:
     shown = [picture for picture in (BOXES, WIDTHS, EVENTS, EVIDENCE, WORST) if picture.applies(run)]
     panels = _panels(run)
     drawn = {"intervals", "policy", "binding", "timings", "ledger", "words", "provenance"}
+    fit = fit_of(run)
+    findings = fit.suspects if fit is not None and fit.is_doubt else ()
+    drawn |= {"findings"} if findings else set()
     drawn |= {picture.name for picture in shown} | ({"regions"} if panels else set())
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(asset("page.html")).render(
@@ -204,6 +208,8 @@ def page(run: ResultDocument, policies: PolicyMap | None) -> str:
         words=explain_words(run),
         facts=_facts(run),
         links=[(at, text) for at, text in LINKS if at in drawn],
+        findings=[(one.kind, one.words, power_text(one.log_evidence)) for one in findings],
+        evidence=evidence_words(run) if findings else "",
         intervals=_show(INTERVALS, run),
         policies=None if policies is None else _policy_data(policies),
         panels=panels,

@@ -459,6 +459,8 @@ def with_episodes(
     is_chain = problem.graph.choices == problem.graph.states
     if seen.successes is None or seen.failures is None or not is_chain or problem.misfit is not None:
         return data
+    if seen.from_steps:
+        return data
     numbers = [episodes.METHODS.index(seen.method), seen.episodes, seen.successes, seen.failures]
     return replace(data, seen=np.array(numbers, dtype=np.int64), seen_delta=np.array([seen.delta]))
 

@@ -5,7 +5,8 @@ carry the value directly: what each returned has the value as its mean, whatever
 probabilities. With J₁ from the model at 1 − δ₁ and J₂ from outcomes at 1 − δ₂ the value lies in both with
 probability at least 1 − δ₁ − δ₂, under the model. Where they exclude each other the model is contradicted,
 and J₂ is what holds without it. Episodes that were collected by another policy that is known count with
-importance weights.
+importance weights. Where neither is so and the model has many parameters, episodes of the given policy are
+put together from the steps of the log (`tightrope.monitoring.episode_queues`).
 
 J₂ assumes that episodes are independent draws under one policy, and that none was left out or cut because of
 how it came out. The states, the transitions that are possible and the rewards are taken from the model: they
@@ -32,11 +33,12 @@ from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingKind
 from tightrope.errors import CannotCertify, InputError, TightropeError
 from tightrope.io.results import Interval, ObservedFacts
-from tightrope.learning.options import MOST_VERTEX_DIMENSIONS
+from tightrope.learning.options import MOST_LIKELIHOOD_PARAMETERS, MOST_VERTEX_DIMENSIONS
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.product import Product
+from tightrope.monitoring.episode_queues import Queues
 from tightrope.monitoring.episode_scores import Episodes, PathRules, Scores
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.question import GraphQuestion
@@ -83,6 +85,7 @@ class ObservedOutcomes(Record):
     * `planned` is the number of episodes that was fixed beforehand, None where any stopping is allowed.
     * `complement`: the value is 1 − what was counted.
     * `policy` says whose value it is, and how the log was collected.
+    * `from_steps`: the episodes were put together from steps of the log; no certificate holds them.
     * `model`: the interval of the same value over the model's sets, and `contradiction` words where the two
       exclude each other. `total` is δ of both together.
     """
@@ -104,6 +107,7 @@ class ObservedOutcomes(Record):
     contradiction: str | None = None
     stated: tuple[Assumed, ...] = ()
     total: float = 0.0
+    from_steps: bool = False
 
     @property
     def text(self) -> str:
@@ -122,6 +126,9 @@ class ObservedOutcomes(Record):
     @property
     def assumption(self) -> Assumed:
         """What is assumed of episodes beyond what every log must keep to."""
+        if self.from_steps:
+            why = "given its choice, the outcome of each step is a draw of its own; this is assumed"
+            return Assumed("episodes", Kept.STATED, why)
         fixed = "" if self.planned is None else ", their number was fixed in advance"
         why = f"episodes are independent draws of {self.policy}{fixed}; this is assumed and not tested"
         return Assumed("episodes", Kept.STATED, why)
@@ -197,6 +204,7 @@ class Observation:
     behaviour: str | None
     ends: tuple[float, float]
     stated: tuple[Assumed, ...]
+    queues: Queues | None = None
 
     @property
     def is_weighted(self) -> bool:
@@ -210,6 +218,8 @@ class Observation:
     def planned(self) -> int | None:
         """The number of episodes that was fixed in advance."""
         design, number = self.counts.design, len(self.log)
+        if self.queues is not None:
+            return None
         fixed = design.kind is SamplingKind.TRAJECTORIES and not design.anytime and not design.late_plan
         return number if fixed and design.episodes == number + self.log.elsewhere else None
 
@@ -227,6 +237,12 @@ class Observation:
     def look(self, delta: float) -> ObservedOutcomes | Unobserved:
         """Score the episodes and bound the value."""
         log = self.log
+        if self.queues is not None and self.policy is not None:
+            lift, choices = self.problem.lift, np.arange(self.rules.structure.choices)
+            base_choice = choices if lift is None else _product(lift).choice
+            log = self.queues.episodes(self.rules, self.policy.probability, base_choice)
+            if not len(log):
+                return Unobserved("the steps of the log make no whole episode of the given policy")
         scores = self.rules.score(log, self.ratio)
         if np.any(np.isnan(scores.weight)):
             raise InputError(
@@ -285,6 +301,7 @@ class Observation:
             elsewhere,
             returns,
             stated=self.stated,
+            from_steps=self.queues is not None,
         )
 
 
@@ -299,8 +316,23 @@ def plan_observation(
     """How the log would be looked at, or why it cannot be; no outcome is looked at.
 
     `counts` are those of the base. `given` is the policy as the base has it, where the problem is about a
-    product with its memory.
+    product with its memory. Where no episode is of the policy its steps may be put together.
     """
+    plan = _plan_episodes(problem, counts, policy, behaviour, return_range, given)
+    if isinstance(plan, Unobserved) and behaviour is None:
+        return _plan_queues(problem, counts, policy, return_range) or plan
+    return plan
+
+
+def _plan_episodes(
+    problem: Problem,
+    counts: Counts,
+    policy: PolicyGiven | None,
+    behaviour: PolicyGiven | None,
+    return_range: tuple[float, float] | None,
+    given: Policy | None,
+) -> Observation | Unobserved:
+    """How the episodes of the log would be looked at."""
     if problem.query.plain_objective is None:
         return Unobserved("long-run averages do not show in finitely many steps")
     if counts.log is None or counts.design.episodes is None:
@@ -343,6 +375,51 @@ def plan_observation(
             else:
                 known = "uniform" if is_uniform else "another policy"
                 whose = f"the given policy, weighed from {known}"
+    known_rules = _rules(problem, own, return_range)
+    if isinstance(known_rules, Unobserved):
+        return known_rules
+    rows = counts.log()
+    log = Episodes.of(base, rows.transition, rows.previous, rows.episode, rows.episodes)
+    if lift is not None:
+        log = log.within(base, structure, _product(lift).transition)
+    if not len(log):
+        return Unobserved("no episode of the log begins in the initial state")
+    rules, ends, assumed = known_rules
+    return Observation(problem, counts, log, rules, ratio, own, whose, known, ends, assumed)
+
+
+def _plan_queues(
+    problem: Problem,
+    counts: Counts,
+    policy: PolicyGiven | None,
+    return_range: tuple[float, float] | None,
+) -> Observation | None:
+    """How episodes of the policy will be put together from steps, where a model has many parameters; None
+    where they cannot be. With few parameters regions say more."""
+    model, base, own = problem.model, problem.base, as_policy(problem.model, policy)
+    if not isinstance(model, ParametricMDP) or not isinstance(base, ParametricMDP):
+        return None
+    if problem.query.plain_objective is None or len(base.parameters) <= MOST_LIKELIHOOD_PARAMETERS:
+        return None
+    if own is None and base.choices == base.structure.states:
+        own = Policy.uniform(model)
+    if own is None or own.depends_on_step or not counts.design.order.holds:
+        return None
+    rules = _rules(problem, own, return_range)
+    queues = None if isinstance(rules, Unobserved) else Queues.of(base, counts)
+    if isinstance(rules, Unobserved) or queues is None:
+        return None
+    nothing = np.zeros(0, dtype=np.int64)
+    log, ratio = Episodes(nothing, nothing, nothing, 0), np.ones(model.choices)
+    whose = "the given policy, put together from steps of the log"
+    return Observation(problem, counts, log, rules[0], ratio, own, whose, None, *rules[1:], queues)
+
+
+def _rules(
+    problem: Problem, own: Policy | None, return_range: tuple[float, float] | None
+) -> tuple[PathRules, tuple[float, float], tuple[Assumed, ...]] | Unobserved:
+    """How paths of a policy are scored, what returns lie between, and what of that is stated."""
+    structure = problem.model.structure
     taken = np.ones(structure.choices, np.bool_) if own is None else own.probability > 0.0
     try:
         rules = PathRules.of(structure, problem.objective, taken)
@@ -361,17 +438,14 @@ def plan_observation(
     if not math.isfinite(ends[0]) or not ends[0] < ends[1]:
         what = "have no lower limit" if ends[0] == -math.inf else "are the same on every path"
         return Unobserved(f"returns {what}" + ("; `return_range` states one" if "limit" in what else ""))
-    rows = counts.log()
-    log = Episodes.of(base, rows.transition, rows.previous, rows.episode, rows.episodes)
-    if lift is not None:
-        log = log.within(base, structure, _product(lift).transition)
-    if not len(log):
-        return Unobserved("no episode of the log begins in the initial state")
-    return Observation(problem, counts, log, rules, ratio, own, whose, known, ends, assumed)
+    return rules, ends, assumed
 
 
 MOST_OF_IT = 0.9
 """The part of δ for what is forecast to be better."""
+
+MANY_PARAMETERS = 400
+"""Beyond so many the model's part is not forecast: its sets hold one distribution at a time."""
 
 REFERENCE = 1000
 """Episodes that a forecast is for where their number was not fixed in advance."""
@@ -387,6 +461,10 @@ CHEAP_TRANSITIONS = 2000
 def share(seen: Observation, chain: Any) -> float:
     """The part of δ for outcomes."""
     number = seen.planned or REFERENCE
+    model = seen.problem.model
+    assert isinstance(model, ParametricMDP)
+    if len(model.parameters) > MANY_PARAMETERS:
+        return MOST_OF_IT
     logs = np.array(list(_forecasts(seen, chain, number)))
     if not len(logs):
         return 0.5

@@ -37,13 +37,15 @@ from tightrope.model.expressions import Expressions, ExpressionTable
 from tightrope.model.parameters import FreeDistribution, Parameters, domain_vertices
 from tightrope.model.polynomial import Function, Polynomial
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import remember
 
 if TYPE_CHECKING:
     from tightrope.model.structure import Structure
 
 MOST_COORDINATES = 5000
-"""Of all free distributions of a model together: tables of parameters are dense."""
+"""Of all free distributions of a model together: tables of parameters are dense. Beyond so many, a model
+without numbers is a table (`without_numbers`)."""
 
 
 @dataclass(frozen=True)
@@ -224,16 +226,76 @@ def _columns(
 NUMBERS_UNUSED = "the numbers in the model are not used: of choices with several outcomes nothing is known"
 
 
-def without_numbers(structure: Structure) -> tuple[IndexArray, Expressions, Parameters]:
-    """Expressions that make every choice with more than one outcome a free row."""
+def without_numbers(
+    structure: Structure, start: Sequence[Fraction] = ()
+) -> tuple[IndexArray, Expressions, Parameters]:
+    """Expressions that make every choice with more than one outcome a free row.
+
+    `start` are the probabilities of the draw of the first state, where there is one: no log shows it, so they
+    stay. Where coordinates are many the rows Σ x ≤ 1 of their simplices are not written out: such a model is
+    a table, whose domain encloses all distributions. It has sets of single transitions and no region.
+    """
+    width = np.diff(structure.transition_start)
+    drawn = int(structure.choice_start[structure.initial]) if start else -1
+    free = (width > 1) & (np.arange(len(width)) != drawn)
+    if int((width[free] - 1).sum()) > MOST_COORDINATES:
+        return _table(structure, free, start, drawn)
     rows = FreeRows(Parameters())
     one = Polynomial.constant(1)
     functions: list[Polynomial] = []
-    for width in np.diff(structure.transition_start).tolist():
-        functions += rows.distribution(width).probabilities if width > 1 else [one] * width
+    for choice, size in enumerate(width.tolist()):
+        if choice == drawn:
+            functions += [Polynomial.constant(p) for p in start]
+        else:
+            functions += rows.distribution(size).probabilities if size > 1 else [one] * size
     table = ExpressionTable(rows.parameters.names)
     expressions, used = table.freeze(np.array([table.add(f) for f in functions], dtype=np.int32))
     return used, expressions, rows.parameters
+
+
+def _table(
+    structure: Structure, free: BoolArray, start: Sequence[Fraction], drawn: int
+) -> tuple[IndexArray, Expressions, Parameters]:
+    """The same of many coordinates: row 0 of the table is 1, then come the numbers of the draw and, choice by
+    choice, x₁, …, x_{k−1}, 1 − x₁ − … − x_{k−1}."""
+    width, transitions = np.diff(structure.transition_start), structure.transitions
+    numbers = sorted(set(start) - {Fraction(1)})
+    first = structure.transition_start[:-1][free]
+    length = width[free]
+    last = np.repeat(free, width) & False
+    last[first + length - 1] = True
+    unknown = np.repeat(free, width)
+    coordinate = np.cumsum(unknown & ~last) - 1
+    expression = np.zeros(transitions, dtype=np.int32)
+    expression[unknown] = 1 + len(numbers) + np.arange(int(unknown.sum()))
+    if drawn >= 0:
+        place = {p: i + 1 for i, p in enumerate(numbers)}
+        begin = int(structure.transition_start[drawn])
+        expression[begin : begin + len(start)] = [place.get(p, 0) for p in start]
+    ends = last[unknown]
+    terms = np.where(ends, np.repeat(length, length), 1)
+    row_start = np.concatenate([np.arange(1 + len(numbers)), 1 + len(numbers) + np.r_[0, np.cumsum(terms)]])
+    monomial = np.zeros(int(row_start[-1]), dtype=np.int32)
+    numerator, denominator = np.ones(len(monomial), dtype=object), np.ones(len(monomial), dtype=object)
+    for i, p in enumerate(numbers):
+        numerator[i + 1], denominator[i + 1] = p.numerator, p.denominator
+    at = row_start[1 + len(numbers) : -1]
+    monomial[at[~ends]] = coordinate[unknown][~ends] + 1
+    of_rest = np.concatenate([np.arange(1, k) for k in length.tolist()])
+    rest = np.repeat(at[ends], length - 1) + of_rest
+    monomial[rest] = np.repeat(coordinate[first], length - 1) + of_rest
+    numerator[rest] = -1
+    size = int(coordinate[-1]) + 1
+    names = tuple(f"free_{i + 1}" for i in range(size))
+    begins = (np.cumsum(length - 1) - (length - 1)).tolist()
+    own = tuple(FreeDistribution(a, k, None) for a, k in zip(begins, length.tolist(), strict=True))
+    if max((max(abs(p.numerator), p.denominator) for p in numbers), default=0) < 2**62:
+        numerator, denominator = numerator.astype(np.int64), denominator.astype(np.int64)
+    monomials = ((), *(((i, 1),) for i in range(size)))
+    coefficient = RationalArray(numerator, denominator)
+    table = Expressions(names, monomials, row_start.astype(np.int64), monomial, coefficient)
+    zero, one = (Fraction(0),) * size, (Fraction(1),) * size
+    return expression, table, Parameters(names, zero, one, (), own)
 
 
 @remember

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from tightrope.errors import InputError
 from tightrope.model import numbers as door
 from tightrope.model.expressions import Expressions, Signatures
-from tightrope.model.free import free_choices, without_numbers
+from tightrope.model.free import MOST_COORDINATES, free_choices, without_numbers
 from tightrope.model.mdp import MDP
 from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters, Point
@@ -195,8 +196,27 @@ class ParametricMDP(Structured):
     @staticmethod
     def without_numbers(model: ParametricMDP | MDP) -> ParametricMDP:
         """The model whose states, choices and outcomes these are, with nothing known of its probabilities."""
-        expression, expressions, parameters = without_numbers(model.structure)
-        return ParametricMDP(model.structure, expression, expressions, parameters)
+        structure, start = model.structure, list[Fraction]()
+        if len(structure.initial_states) == 1 and structure.draws_start:
+            first = int(structure.choice_start[structure.initial])
+            span = range(*structure.transition_start[first : first + 2].tolist())
+            if isinstance(model, ParametricMDP):
+                start = [model.expressions.polynomial(int(model.expression[t])).constant_term for t in span]
+            else:
+                start = [Fraction(float(model.probability[t])) for t in span]
+        expression, expressions, parameters = without_numbers(structure, start)
+        if parameters.constraints or len(parameters) <= MOST_COORDINATES:
+            return ParametricMDP(structure, expression, expressions, parameters)
+        table = object.__new__(ParametricMDP)  # sums and ranges hold by construction
+        parts = ("structure", structure), ("expressions", expressions), ("parameters", parameters)
+        for name, value in (*parts, ("expression", frozen_array(expression, np.int32)), ("unproved", ())):
+            object.__setattr__(table, name, value)
+        return table
+
+    @property
+    def is_table(self) -> bool:
+        """Whether so many distributions are free that each transition stands for itself: no regions."""
+        return len(self.parameters) > MOST_COORDINATES
 
     @cached_property
     def free(self) -> BoolArray:

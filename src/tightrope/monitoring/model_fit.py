@@ -66,6 +66,8 @@ def weigh_fit(
     events, design = counts.steps, counts.design
     reason, test = None if events else "there are no data yet", None
     try:
+        if model.is_table:
+            raise InputError("a table of free distributions explains all counts")
         test = BatchTest(model, counts)
     except InputError as error:
         reason = error.message

@@ -1,0 +1,212 @@
+"""How narrow and how quick answers are where hundreds of probabilities are unknown.
+
+    python benchmarks/many_parameters.py               chains of 81 and 109 free parameters, a table, coverage
+    python benchmarks/many_parameters.py --smoke       small ones, seconds
+    python benchmarks/many_parameters.py --part table  one part: chains, table, coverage or priors
+
+*Chains*: 25 and 34 free rows of three to five successors, 15,000 events of episodes; the width of the
+probability of reaching a goal, over that of Clopper and Pearson's interval of the episodes' outcomes, with
+the seconds of processor to load and to answer. *Table*: a random model of 700 states with 25 actions and eight successors
+each, every transition unknown, a million events of a uniform policy; the interval of the policy that is
+optimal at the truth, beside that of single transitions (Clopper and Pearson, a union bound) and that of
+importance weights with bets, each with all of δ. *Coverage*: at δ = 0.1 how often intervals of episodes
+that are put together from steps miss, where the log was collected by another policy and stopped when that
+looked well. *Priors*: how often likelihood regions miss with a prior far from the truth, and how wide they are
+with good and bad ones.
+
+Leaves with status 1 where a chain is wider than 1.3 times its outcomes, the table's interval wider than half
+of that of transitions or than that of weights, or a miss rate above δ beyond doubt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import time
+
+import numpy as np
+
+import tightrope as tr
+from tightrope.monitoring.episode_queues import Queues
+from tightrope.monitoring.episode_scores import PathRules
+from tightrope.statistics.intervals import clopper_pearson
+from tightrope.statistics.returns import Tally, frequency_interval, mean_interval
+
+DELTA, COVERAGE_DELTA = 0.001, 0.1
+QUESTION = 'Pmax=? [ F "goal" ]'
+
+
+def chain(widths: list[int], seed: int) -> tuple[tr.ParametricMDP, tr.MDP]:
+    """States with so many successors each, a few ahead or back, and the end; the model and its truth."""
+    random, states = np.random.default_rng(seed), len(widths)
+    free, numbers = [], []
+    for s, width in enumerate(widths):
+        near = [t % states for t in range(s - 2, s + 3) if t != s]
+        inside = random.choice(near, size=width - 1, replace=False).tolist()
+        successors = [*inside, states + int(random.random() < 0.5)]
+        weights = random.dirichlet(np.full(width, 2.0))
+        parts = np.maximum((weights * 2**20).astype(int), 1)
+        parts[int(parts.argmax())] += 2**20 - parts.sum()
+        free.append((s, "go", dict.fromkeys(successors, tr.free)))
+        numbers.append((s, "go", {t: f"{p}/{2**20}" for t, p in zip(successors, parts, strict=True)}))
+    ends = [(states, "", {states: 1}), (states + 1, "", {states + 1: 1})]
+    labels = {"goal": [states]}
+    model = tr.build_from_rows([*free, *ends], labels=labels)
+    return model, tr.build_from_rows([*numbers, *ends], labels=labels).instantiate()
+
+
+def chains(smoke: bool) -> bool:
+    good = True
+    sizes = {81: [5] * 8 + [4] * 15 + [3] * 2, 109: [5] * 10 + [4] * 21 + [3] * 3}
+    for number, widths in ({18: [4] * 6} if smoke else sizes).items():
+        events = 1500 if smoke else 15_000
+        model, truth = chain(np.random.default_rng(number).permutation(widths).tolist(), number)
+        simulator = tr.Simulator(truth, model_hash=model.hash())
+        length = simulator.episodes(300, seed=1).steps / 300
+        counts = simulator.episodes(round(events / length), seed=2)
+        log = counts.log()
+        source = truth.structure.choice_state[truth.structure.transition_choice[log.transition]]
+        listed = [[] for _ in range(log.episodes)]
+        for e, s, t in zip(log.episode, source, truth.structure.successor[log.transition], strict=True):
+            listed[e].append((int(s), "go", int(t)))
+        begin = time.process_time()
+        again = chain(np.random.default_rng(number).permutation(widths).tolist(), number)[0]
+        read = tr.read_data(listed, again)
+        loaded = time.process_time() - begin
+        problem = model.problem(QUESTION)
+        begin = time.process_time()
+        result = tr.learn(problem, counts, delta=DELTA)
+        answered = time.process_time() - begin
+        won = sum(path[-1][2] == len(widths) for path in listed)
+        low, high = clopper_pearson(np.array([won]), np.array([len(listed)]), DELTA)
+        outcomes = float(high[0] - low[0])
+        model_part = tr.learn(problem, counts, delta=DELTA, outcomes="none").interval.width
+        raw = tr.learn(problem, read, delta=DELTA).interval.width
+        ratio = result.interval.width / outcomes
+        print(
+            f"chain of {len(model.parameters)} parameters, {counts.steps:,} events: loaded in {loaded:.1f} s, "
+            f"answered in {answered:.1f} s; width {result.interval.width:.4f}, {ratio:.2f} of outcomes "
+            f"({outcomes:.4f}); no plan stated: {raw / outcomes:.2f}; the model alone: "
+            f"{model_part / outcomes:.2f}"
+        )
+        good &= ratio <= 1.3
+    return good
+
+
+def table_model(states: int, actions: int, width: int, seed: int) -> tr.ParametricMDP:
+    """Each choice leads to a few states, to the goal and to the end; the first state is drawn evenly."""
+    random = np.random.default_rng(seed)
+    rows: list[tuple[int, str, dict[int, object]]] = []
+    for s in range(states):
+        for a in range(actions):
+            inside = random.choice(states, size=width - 2, replace=False).tolist()
+            parts = np.maximum((random.dirichlet(np.ones(width)) * 2**20).astype(int), 1)
+            parts[int(parts.argmax())] += 2**20 - parts.sum()
+            chances = [f"{p}/{2**20}" for p in parts.tolist()]
+            rows.append((s, f"a{a}", dict(zip([*inside, states, states + 1], chances, strict=True))))
+    rows += [(states, "", {states: 1}), (states + 1, "", {states + 1: 1})]
+    initial = dict.fromkeys(range(states), f"1/{states}")
+    return tr.build_from_rows(rows, initial=initial, labels={"goal": [states]})
+
+
+def table(smoke: bool) -> bool:
+    states, actions, events = (60, 4, 8000) if smoke else (700, 25, 1_000_000)
+    begin = time.process_time()
+    model = table_model(states, actions, 8, 1)
+    built = time.process_time() - begin
+    truth, problem = model.instantiate(), model.problem(QUESTION)
+    best = tr.solve(truth.problem(QUESTION))
+    value = float(best.lower[truth.initial])
+    simulator = tr.Simulator(truth, model_hash=model.hash())
+    length = simulator.episodes(2000, seed=1).steps / 2000
+    counts = simulator.episodes(round(events / length), seed=2)
+    begin = time.process_time()
+    result = tr.learn(problem, counts, delta=DELTA, sets="untied", policy=best.policy)
+    seconds = time.process_time() - begin
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    plain = {"delta": DELTA, "sets": "untied", "policy": best.policy, "outcomes": "none"}
+    union = tr.learn(problem, counts, interval="clopper-pearson", **plain).value.interval
+    low, high = weighed(truth, counts, best.policy)
+    own = result.value.interval
+    print(
+        f"table of {states} states, {actions} actions, {model.transitions:,} transitions, {counts.steps:,} events "
+        f"(built in {built:.0f} s): learned in {seconds:.0f} s, {memory:.2f} GiB\n"
+        f"  the optimal policy, worth {value:.4f}: {own} ({result.outcomes.text})\n"
+        f"  {own.width / union.width:.3f} of transitions alone {union}, "
+        f"{own.width / (high - low):.3f} of importance weights [{low:.4f}, {high:.4f}]"
+    )
+    return own.width <= 0.5 * union.width and own.width <= high - low and value in own
+
+
+def weighed(truth: tr.MDP, counts: tr.Counts, policy: tr.Policy) -> tuple[float, float]:
+    """The interval of importance weights: a path counts where the policy took all of its choices."""
+    log, structure = counts.log(), truth.structure
+    choice = structure.transition_choice[log.transition]
+    number = np.diff(structure.choice_start)[structure.choice_state[choice]]
+    weight = np.ones(log.episodes)
+    np.multiply.at(weight, log.episode, policy.probability[choice] * number)
+    goal = int(np.flatnonzero(structure.labels["goal"])[0])
+    won = np.zeros(log.episodes)
+    won[log.episode[structure.successor[log.transition] == goal]] = 1.0
+    return mean_interval(Tally.of(weight * won), Tally.of(weight * (1.0 - won)), (0.0, 1.0), DELTA, None)
+
+
+def coverage(replications: int) -> bool:
+    """A log of another policy, which goes on while the first action looks worse than it is."""
+    three = dict.fromkeys((0, 1, 2), tr.free)
+    rows = [(0, "a", three), (0, "b", three), (1, "", {1: 1}), (2, "", {2: 1})]
+    model = tr.build_from_rows(rows, labels={"goal": [1]})
+    problem = model.problem(QUESTION)
+    policy = tr.Policy(model, [0.7, 0.3, 1.0, 1.0])
+    chances = np.array([[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]])
+    inner = (policy.probability[:2, None] * chances).sum(axis=0)
+    value = float(inner[1] / (inner[1] + inner[2]))
+    rules = PathRules.of(model.structure, problem.objective, policy.probability > 0.0)
+    wrong = lucky = 0
+    for seed in range(replications):
+        random = np.random.default_rng(seed)
+        paths, seen = [], np.zeros(3)
+        while len(paths) < 20 or (len(paths) < 150 and seen[1] <= 0.6 * (seen[1] + seen[2])):
+            state, path = 0, []
+            while state == 0:
+                action = int(random.random() < (0.2 if seen[1] > seen[2] else 0.8))
+                state = int(random.choice(3, p=chances[action]))
+                path.append((0, "ab"[action], state))
+                seen[state] += action == 0
+            paths.append(path)
+        counts = tr.read_data(paths, model).counts
+        queues = Queues.of(model, counts)
+        assert queues is not None
+        log = queues.episodes(rules, policy.probability, np.arange(model.choices))
+        scores = rules.score(log, np.ones(model.choices))
+        low, high, _ = frequency_interval(
+            int(scores.low.sum()), int((scores.high == 0.0).sum()), len(log), COVERAGE_DELTA, False
+        )
+        wrong += not low <= value <= high
+        lucky += len(log)
+    rate = wrong / replications
+    print(
+        f"coverage: {rate:.4f} of {replications} intervals of {lucky / replications:.0f} episodes miss "
+        f"(δ = {COVERAGE_DELTA})"
+    )
+    return rate <= COVERAGE_DELTA + 3.0 * np.sqrt(COVERAGE_DELTA / replications)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--smoke", action="store_true")
+    parser.add_argument("--part", choices=("chains", "table", "coverage"))
+    arguments = parser.parse_args()
+    smoke = arguments.smoke
+    parts = {
+        "chains": lambda: chains(smoke),
+        "table": lambda: table(smoke),
+        "coverage": lambda: coverage(40 if smoke else 2000),
+    }
+    results = [part() for name, part in parts.items() if arguments.part in (None, name)]
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -2,17 +2,17 @@
 
     python benchmarks/many_parameters.py               chains of 81 and 109 free parameters, a table, coverage
     python benchmarks/many_parameters.py --smoke       small ones, seconds
-    python benchmarks/many_parameters.py --part table  one part: chains, table, coverage or priors
+    python benchmarks/many_parameters.py --part table  one part: chains, table or coverage
 
 *Chains*: 25 and 34 free rows of three to five successors, 15,000 events of episodes; the width of the
 probability of reaching a goal, over that of Clopper and Pearson's interval of the episodes' outcomes, with
-the seconds of processor to load and to answer. *Table*: a random model of 700 states with 25 actions and eight successors
-each, every transition unknown, a million events of a uniform policy; the interval of the policy that is
+the seconds of processor to load and to answer. *Table*: a random model of 700 states with 25 actions and
+eight successors each, every transition unknown, a million events of a uniform policy; the interval of the
+policy that is
 optimal at the truth, beside that of single transitions (Clopper and Pearson, a union bound) and that of
 importance weights with bets, each with all of δ. *Coverage*: at δ = 0.1 how often intervals of episodes
 that are put together from steps miss, where the log was collected by another policy and stopped when that
-looked well. *Priors*: how often likelihood regions miss with a prior far from the truth, and how wide they are
-with good and bad ones.
+looked well.
 
 Leaves with status 1 where a chain is wider than 1.3 times its outcomes, the table's interval wider than half
 of that of transitions or than that of weights, or a miss rate above δ beyond doubt.
@@ -85,10 +85,10 @@ def chains(smoke: bool) -> bool:
         raw = tr.learn(problem, read, delta=DELTA).interval.width
         ratio = result.interval.width / outcomes
         print(
-            f"chain of {len(model.parameters)} parameters, {counts.steps:,} events: loaded in {loaded:.1f} s, "
-            f"answered in {answered:.1f} s; width {result.interval.width:.4f}, {ratio:.2f} of outcomes "
-            f"({outcomes:.4f}); no plan stated: {raw / outcomes:.2f}; the model alone: "
-            f"{model_part / outcomes:.2f}"
+            f"chain of {len(model.parameters)} parameters, {counts.steps:,} events: loaded in "
+            f"{loaded:.1f} s, answered in {answered:.1f} s; width {result.interval.width:.4f}, "
+            f"{ratio:.2f} of outcomes ({outcomes:.4f}); no plan stated: {raw / outcomes:.2f}; "
+            f"the model alone: {model_part / outcomes:.2f}"
         )
         good &= ratio <= 1.3
     return good
@@ -130,8 +130,8 @@ def table(smoke: bool) -> bool:
     low, high = weighed(truth, counts, best.policy)
     own = result.value.interval
     print(
-        f"table of {states} states, {actions} actions, {model.transitions:,} transitions, {counts.steps:,} events "
-        f"(built in {built:.0f} s): learned in {seconds:.0f} s, {memory:.2f} GiB\n"
+        f"table of {states} states, {actions} actions, {model.transitions:,} transitions, "
+        f"{counts.steps:,} events (built in {built:.0f} s): learned in {seconds:.0f} s, {memory:.2f} GiB\n"
         f"  the optimal policy, worth {value:.4f}: {own} ({result.outcomes.text})\n"
         f"  {own.width / union.width:.3f} of transitions alone {union}, "
         f"{own.width / (high - low):.3f} of importance weights [{low:.4f}, {high:.4f}]"

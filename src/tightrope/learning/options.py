@@ -332,6 +332,14 @@ def decide(
     """
     reasons: list[str] = []
     sets = options.sets
+    if model.is_table and sets is not SetsKind.UNTIED:
+        if sets is not None or options.region is not None or options.cost_model is not None:
+            raise InputError(
+                f"{len(model.parameters):,} unknown probabilities are too many for regions and ties",
+                hint='use `sets="untied"`, which holds one transition at a time',
+            )
+        sets = SetsKind.UNTIED
+        reasons.append(f"sets untied: a table of {len(model.parameters):,} unknown probabilities")
     if sets is None:
         sets, reason = _default_sets(model, options)
         reasons.append(reason)

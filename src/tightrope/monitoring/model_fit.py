@@ -43,6 +43,9 @@ ALPHA = 0.001
 
 LISTED = 6
 
+MOST_PARAMETERS = 400
+"""Models of more are not tested."""
+
 MOST_READ, EXAMINED = 400_000, 20_000
 """Rows of a log that are read again for this test, and how many of the first are examined."""
 
@@ -66,8 +69,8 @@ def weigh_fit(
     events, design = counts.steps, counts.design
     reason, test = None if events else "there are no data yet", None
     try:
-        if model.is_table:
-            raise InputError("a table of free distributions explains all counts")
+        if model.is_table or len(model.parameters) > MOST_PARAMETERS:
+            raise InputError(f"a model of {len(model.parameters):,} parameters explains almost all counts")
         test = BatchTest(model, counts)
     except InputError as error:
         reason = error.message

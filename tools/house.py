@@ -63,7 +63,7 @@ REASONS = {
 """Why a measure is above its goal."""
 
 REACHED = {
-    "files": 373,
+    "files": 374,
     "files under 60 lines": 42,
     "modules with exactly one importer": 55,
     "most modules in one folder": 26,

@@ -350,7 +350,29 @@ def test_the_commands(
 
     call("sample", "--episodes", "2000", "--seed", "1", "-o", "log.parquet")
     log = ("--data", "log.parquet", "--delta", "0.05")
-    answer = json.loads(call("improve", *log, "-o", "new.json", "--certificate", "new.cert", "--json"))
+    answer = json.loads(
+        call(
+            "improve",
+            *log,
+            "-o",
+            "new.json",
+            "--certificate",
+            "new.cert",
+            "--json",
+            "--report",
+            "page.html",
+            "--unit",
+            "EUR",
+        )
+    )
+    shares = [one["share"] for one in answer["changes"]]
+    assert sum(shares) == pytest.approx(1.0) and shares == sorted(shares, reverse=True)
+    assert "better by at least" in answer["sentence"] and " EUR. First: " in answer["sentence"]
+    page = Path("page.html").read_text()
+    assert (
+        answer["sentence"] in page
+        and page.count("<tr>") == len(answer["changes"]) + len(answer["candidates"]) + 2
+    )
     own = ["verify", "new.cert", "--model", "bench:betting(5)", "--data", "log.parquet", "--policy"]
     tr.Policy.uniform(tr.load("bench:betting(5)")).save("uniform.json")
     assert run([*own, "new.json", "--baseline", "uniform.json"]) == 0

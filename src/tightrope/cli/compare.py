@@ -21,7 +21,7 @@ from tightrope.cli.output import (
     say,
 )
 from tightrope.io.coding import Real
-from tightrope.io.output import CERTIFICATE, POLICY, claim_file, refuse_same
+from tightrope.io.output import CERTIFICATE, POLICY, REPORT, claim_file, refuse_same
 from tightrope.io.results import Interval, ReadingFacts
 from tightrope.numerics.text import bound_text, interval_text
 from tightrope.verdict import Assumed, Word
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from tightrope.cli.sources import Subject
     from tightrope.data.reading import Reading
     from tightrope.learning.compare import Comparison
+
+
+MOST_CHANGES = 6
+"""States that are printed where policies differ; all of them are in the JSON and on the page."""
 
 
 class CandidateAnswer(msgspec.Struct, frozen=True):
@@ -51,6 +55,17 @@ class KeptAnswer(msgspec.Struct, frozen=True):
     holds: bool
 
 
+class ChangeAnswer(msgspec.Struct, frozen=True):
+    """A state where the best policy does something else than the baseline; its share of what is gained at the
+    estimate, which is no guarantee."""
+
+    state: str
+    today: str
+    new: str
+    visits: int
+    share: Real | None
+
+
 class ComparisonAnswer(msgspec.Struct, kw_only=True, frozen=True):
     """`compare` and `improve`: the difference is that of the best policy to the baseline."""
 
@@ -65,6 +80,8 @@ class ComparisonAnswer(msgspec.Struct, kw_only=True, frozen=True):
     order: list[tuple[str, str]]
     kept: list[KeptAnswer]
     limit: Real | None
+    changes: list[ChangeAnswer]
+    sentence: str
     delta: float
     data: ReadingFacts
     seconds: float
@@ -94,6 +111,12 @@ class ComparedOptions(SubjectOptions):
     time_limit: options.TimeLimit = None
     threads: options.Threads = None
     output: PolicyFile = None
+    report: Annotated[
+        Path | None, option("--report", "Write both policies side by side, as one HTML page.", "FILE")
+    ] = None
+    unit: Annotated[
+        str, option("--unit", "What values are counted in, for the sentence on the wall.", "EUR")
+    ] = ""
     certificate: options.CertificateFile = None
     overwrite: options.Overwrite = False
     accept_nominal: options.AcceptNominal = False
@@ -152,10 +175,10 @@ def answer(request: ComparedOptions, run: Any) -> None:
     from tightrope.statistics.estimates import check_delta
 
     check_delta(request.delta)
-    refuse_same((request.output, request.certificate))
-    claimed, proof = (
-        None if path is None else claim_file(path, kind, request.overwrite)
-        for path, kind in ((request.output, POLICY), (request.certificate, CERTIFICATE))
+    files_out = ((request.output, POLICY), (request.certificate, CERTIFICATE), (request.report, REPORT))
+    refuse_same([path for path, _ in files_out])
+    claimed, proof, page = (
+        None if path is None else claim_file(path, kind, request.overwrite) for path, kind in files_out
     )
     log = LogRequest.of(request.reading, request.data)
     files = log.files()
@@ -168,8 +191,9 @@ def answer(request: ComparedOptions, run: Any) -> None:
     reading = log.read(subject.model, files)
     with phase_progress() as progress:
         result = run(subject, reading, baseline, progress)
+    facts = to_answer(result, read_facts(reading), request)
     if request.json:
-        print_json(to_answer(result, read_facts(reading), request.output))
+        print_json(facts)
     else:
         print_verdict(result.verdict, result.headline())
         print_reading(reading)
@@ -181,6 +205,14 @@ def answer(request: ComparedOptions, run: Any) -> None:
             say("no policy is written: nothing better than what was done is proved")
         else:
             result.controller.save(claimed.path, subject.model.hash())
+    if page is not None:
+        from tightrope.atomic import atomic_write
+        from tightrope.report.comparison_page import comparison_page
+
+        about = {"model": request.model, "property": result.problem.text, "model hash": subject.model.hash()}
+        page.check()
+        with atomic_write(page.path) as file:
+            file.write(comparison_page(facts, result.headline(), about))
     if proof is not None:
         from tightrope.certify.certify import certify
 
@@ -189,8 +221,22 @@ def answer(request: ComparedOptions, run: Any) -> None:
     leave(result.verdict, request.accept_nominal, "the difference")
 
 
-def to_answer(result: Comparison, data: ReadingFacts, output: Path | None) -> ComparisonAnswer:
+def wall(result: Comparison, unit: str) -> str:
+    """The sentence to put on the wall."""
+    if result.improvement <= 0.0:
+        return f"Nothing better than {result.baseline_name} is proved: keep it."
+    amount = bound_text(result.improvement, True) + (f" {unit}" if unit else "")
+    gains = "is better by" if result.problem.maximises else "saves"
+    first = ""
+    if result.changes:
+        one = result.changes[0]
+        first = f" First: {one.new} instead of {one.today} in {one.state}."
+    return f"{result.best.name[0].upper()}{result.best.name[1:]} {gains} at least {amount}.{first}"
+
+
+def to_answer(result: Comparison, data: ReadingFacts, request: ComparedOptions) -> ComparisonAnswer:
     """The keys of `--json`."""
+    output = request.output
     names = result.parameters.names
 
     def point(witness: Any) -> dict[str, float] | None:
@@ -211,11 +257,19 @@ def to_answer(result: Comparison, data: ReadingFacts, output: Path | None) -> Co
         order=list(result.order),
         kept=[KeptAnswer(one.text, one.interval, one.holds) for one in result.kept],
         limit=result.limit,
+        changes=[
+            ChangeAnswer(one.state, one.today, one.new, one.visits, one.share) for one in result.changes
+        ],
+        sentence=wall(result, request.unit),
         delta=result.delta,
         data=data,
         seconds=round(result.seconds, 6),
         output=None if output is None or result.controller is None else str(output),
     )
+
+
+def _share(share: float | None) -> str:
+    return "" if share is None else f", about {share:.0%} of what is gained"
 
 
 def _print(request: ComparedOptions, result: Comparison) -> None:
@@ -241,6 +295,13 @@ def _print(request: ComparedOptions, result: Comparison) -> None:
         )
         for one in result.kept
     ]
+    facts += [
+        ("change", f"{one.state}: {one.new} instead of {one.today}" + _share(one.share))
+        for one in result.changes[:MOST_CHANGES]
+    ]
+    if len(result.changes) > MOST_CHANGES:
+        facts.append(("and", f"{len(result.changes) - MOST_CHANGES:,} more states"))
+    facts.append(("in short", wall(result, request.unit)))
     if request.output is not None and result.controller is not None:
         facts.append(("written", str(request.output)))
     facts += [("note", note) for note in result.notes]

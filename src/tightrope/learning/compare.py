@@ -43,7 +43,7 @@ from tightrope.coupled.value import (
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError, describe
 from tightrope.io.results import Interval, ModelFit
-from tightrope.learning.bet_policy import PolicyBets
+from tightrope.learning.bet_policy import PolicyBets, question_of
 from tightrope.learning.coupling import COUPLED_SECONDS, cut_along_values
 from tightrope.learning.learn import counts_of, plain_problem
 from tightrope.learning.options import LearnOptions, LearnWords, OutcomesUse, spell_out
@@ -54,11 +54,12 @@ from tightrope.model.objective import Objective
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
+from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record, brief
 from tightrope.numerics.team import Aside
 from tightrope.numerics.text import bound_text, interval_text
-from tightrope.numerics.value_slopes import value_slopes
+from tightrope.numerics.value_slopes import PolicyEquations, value_slopes
 from tightrope.problem import Problem, problem_of
 from tightrope.regions.polytope import Polytope
 from tightrope.regions.region import Region
@@ -111,6 +112,20 @@ class Difference(Record):
         return None if self.value is None else self.value.highest
 
 
+@dataclass(frozen=True)
+class Change:
+    """A state where the new policy does something else: what the log has seen of it, and its share of what is
+    gained at the estimate. The shares of all changes sum to 1 (the performance difference lemma); they are
+    an estimate, and say what to change first.
+    """
+
+    state: str
+    today: str
+    new: str
+    visits: int
+    share: float | None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class KeptProperty(Record):
     """A property that a policy must keep, and the certified interval of what is compared with the threshold:
@@ -127,7 +142,8 @@ class Comparison(Record):
     """Certified differences of policies to one baseline, all on one event.
 
     `order` are pairs (better, worse) that are proved; `limit` is what no policy improves more than, where
-    one was looked for, and `kept` are the properties that the best one keeps.
+    one was looked for, and `kept` are the properties that the best one keeps. `changes` are the states where
+    the best one does something else than the baseline, what matters most first.
 
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")
@@ -151,6 +167,7 @@ class Comparison(Record):
     notes: tuple[str, ...] = ()
     kept: tuple[KeptProperty, ...] = ()
     limit: float | None = None
+    changes: tuple[Change, ...] = ()
     seconds: float = field(default=0.0, compare=False)
     table: Differences | None = field(default=None, compare=False, repr=False)
 
@@ -729,6 +746,7 @@ class Differences:
         fit, _ = self.chain.weigh_fit()
         prepared = self.prepared
         ledger = prepared.sets.ledger if prepared.region is None else prepared.region.ledger
+        best = max(rows, key=self._gain)
         return Comparison(
             problem=self.problem,
             counts=self.chain.data,
@@ -742,8 +760,47 @@ class Differences:
             contradiction=prepared.contradiction,
             options=self.chain.options,
             notes=tuple(prepared.sets.notes),
+            changes=self.changes(best.policy),
             seconds=time.perf_counter() - self.began,
             table=self,
+        )
+
+    def changes(self, policy: Policy | None) -> tuple[Change, ...]:
+        """Where the policy does something else than the baseline, what gains most at the estimate first.
+
+        With visits η of the new policy and values V of the baseline its gain is Σ_s η(s)·(Q(s, new) − V(s)).
+        """
+        model, usual = self.chain.model, self.baseline
+        structure = model.structure
+        plain = [one for one in (policy, usual) if one is not None and one.structure is structure]
+        if policy is None or usual is None or len(plain) < 2 or any(one.weight is None for one in plain):
+            return ()
+        functions, x = self._coordinates.functions(model.expressions), self._estimate()
+        probability = np.clip(functions.constant + functions.linear @ x, 0.0, 1.0)[model.expression]
+        question, gain = question_of(model, self.objective), np.full(structure.states, np.nan)
+        old = PolicyEquations.of(question, usual.probability, everywhere=True)
+        new = PolicyEquations.of(question, policy.probability, everywhere=False)
+        if old is not None and new is not None and not self.objective.depends_on_step:
+            before, passes = old.solved(old.matrix(probability)), new.passes(probability)
+            if before is not None and passes is not None:
+                worth = question.backup(probability, before.values) - before.values[question.owner]
+                met = np.zeros(structure.states)
+                met[new.state] = passes[1][-1][0]
+                gain = met * np.bincount(question.owner, policy.probability * worth, structure.states)
+        other = np.abs(policy.probability - usual.probability) > 1e-12
+        states = np.unique(structure.choice_state[other])
+        share = gain / total if (total := float(gain[states].sum())) else np.full(structure.states, np.nan)
+        visits = np.bincount(question.owner, self.chain.data.visits, structure.states)
+        order = np.lexsort((-visits[states], -np.nan_to_num(share[states])))
+        return tuple(
+            Change(
+                structure.state_name(s),
+                _done(structure, usual, s),
+                _done(structure, policy, s),
+                int(visits[s]),
+                float(share[s]) if np.isfinite(share[s]) else None,
+            )
+            for s in states[order].tolist()
         )
 
     def as_result(self, policy: Policy) -> LearningResult:
@@ -756,6 +813,14 @@ class Differences:
             self.prepared, solver, values[0], solver.find(OPTIMISTIC), values[1], Shape(chain, self.prepared)
         )
         return chain.lift(options, chain.decide(options), solved, 0.0, Aside(chain.weigh_fit, False))
+
+
+def _done(structure: Structure, policy: Policy, state: int) -> str:
+    """What a policy does in a state, in words."""
+    first, last = structure.choice_start[state : state + 2].tolist()
+    likely = [(float(policy.probability[c]), structure.action_name(c)) for c in range(first, last)]
+    names = [(f"{share:.3g} {name}" if share < 1.0 else name) for share, name in likely if share > 0.0]
+    return ", ".join(names)
 
 
 def _apart(one: Side, two: Side, same: bool) -> tuple[float, float]:

@@ -350,21 +350,8 @@ def test_the_commands(
 
     call("sample", "--episodes", "2000", "--seed", "1", "-o", "log.parquet")
     log = ("--data", "log.parquet", "--delta", "0.05")
-    answer = json.loads(
-        call(
-            "improve",
-            *log,
-            "-o",
-            "new.json",
-            "--certificate",
-            "new.cert",
-            "--json",
-            "--report",
-            "page.html",
-            "--unit",
-            "EUR",
-        )
-    )
+    files = ("-o", "new.json", "--certificate", "new.cert", "--report", "page.html")
+    answer = json.loads(call("improve", *log, *files, "--unit", "EUR", "--json"))
     shares = [one["share"] for one in answer["changes"]]
     assert sum(shares) == pytest.approx(1.0) and shares == sorted(shares, reverse=True)
     assert "better by at least" in answer["sentence"] and " EUR. First: " in answer["sentence"]

@@ -207,7 +207,7 @@ def answer(request: ComparedOptions, run: Any) -> None:
             result.controller.save(claimed.path, subject.model.hash())
     if page is not None:
         from tightrope.atomic import atomic_write
-        from tightrope.report.comparison_page import comparison_page
+        from tightrope.report.page import comparison_page
 
         about = {"model": request.model, "property": result.problem.text, "model hash": subject.model.hash()}
         page.check()

@@ -19,6 +19,7 @@ import io
 import json
 import re
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
@@ -30,8 +31,10 @@ from markupsafe import Markup
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from tightrope import __version__
 from tightrope.io.coding import to_plain
 from tightrope.io.results import ResultDocument, in_words, power_text
+from tightrope.numerics.text import interval_text
 from tightrope.report.draw_fit import EVIDENCE, WORST, evidence_words, fit_of
 from tightrope.report.draw_intervals import INTERVALS, TIMINGS
 from tightrope.report.draw_regions import BOXES, pairs_of, panel_figures, panel_words, region_keys
@@ -334,3 +337,33 @@ def _provenance(run: ResultDocument) -> dict[str, str]:
         **{f"certificate: {key}": text for key, text in run.about_certificate.items() if key != "digest"},
         **{f"version: {key}": text for key, text in document.versions.items()},
     }
+
+
+MOST_STATES = 500
+"""Rows of the table of states."""
+
+
+def comparison_page(facts: Any, headline: str, about: Mapping[str, str]) -> str:
+    """The whole document; `facts` is what `compare` and `improve` answer."""
+    style = asset("page.css")
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+
+    def interval(one: Any) -> str:
+        return interval_text(one.lower, one.upper, 5)
+
+    changes = [
+        (one.state, one.today, one.new, f"{one.visits:,}", "" if one.share is None else f"{one.share:.1%}")
+        for one in facts.changes[:MOST_STATES]
+    ]
+    return environment.from_string(asset("comparison.html")).render(
+        version=__version__,
+        style=style,
+        rules=content_rules(style),
+        facts=facts,
+        headline=headline,
+        candidates=[(one.name, interval(one.difference), interval(one.separate)) for one in facts.candidates],
+        kept=[(one.text, interval(one.interval), one.holds) for one in facts.kept],
+        changes=changes,
+        more=len(facts.changes) - len(changes),
+        about={**about, "confidence": f"{1 - facts.delta:.10g}"},
+    )

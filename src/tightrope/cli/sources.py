@@ -28,8 +28,6 @@ from msgspec import UNSET
 from tightrope.cli.flags import as_flags
 from tightrope.cli.options import LogOptions, SubjectOptions, parse_constants
 from tightrope.cli.output import build_progress, reading_progress, warn
-from tightrope.data.columns import StateForm, StateNames
-from tightrope.data.read_options import LogReadOptions, event_number
 from tightrope.errors import InputError, Location, shown
 from tightrope.io.coding import from_plain, to_plain
 from tightrope.io.results import KeptFacts, ReadingFacts
@@ -49,6 +47,7 @@ from tightrope.problem import Model, Problem
 
 if TYPE_CHECKING:
     from tightrope.benchmarks.instance import Instance
+    from tightrope.data.read_options import LogReadOptions
     from tightrope.data.reading import Reading
     from tightrope.io.table.data_table import LogFile
     from tightrope.prism.parse.property_syntax import PropertyFile
@@ -171,6 +170,8 @@ class LogRequest:
     @staticmethod
     def of(options: LogOptions, places: Sequence[str]) -> LogRequest:
         """The log at these places, read as the options of a command say."""
+        from tightrope.data.read_options import LogReadOptions, event_number
+
         given: dict[str, Any] = {field.name: getattr(options, field.name) for field in fields(options)}
         for name, value in given.items():
             if isinstance(value, Enum):
@@ -210,6 +211,7 @@ class LogRequest:
         from tightrope.data.reading import Reading, read_files
 
         if self.minari is not None:
+            from tightrope.data.columns import StateForm, StateNames
             from tightrope.data.steps import count_minari, load_minari
 
             names = self.options.state_names

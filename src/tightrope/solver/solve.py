@@ -24,12 +24,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack, cast
 
 import numpy as np
 
-from tightrope.ambiguity.region_shape import joint_choices
-from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.errors import CannotCertify, InputError, check_number, check_type
 from tightrope.model.mdp import MDP, FactoredRows, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
@@ -66,6 +64,7 @@ from tightrope.solver.solution import (
 )
 
 if TYPE_CHECKING:
+    from tightrope.ambiguity.sets import Sets
     from tightrope.solver.cuda.kernel import CudaOperator
 
 ForSolver = OffsetArray | FloatArray | TimeVaryingChoices | None
@@ -75,7 +74,7 @@ ForSolver = OffsetArray | FloatArray | TimeVaryingChoices | None
 DEVICES = ("cpu", "cuda", "cuda-emulated")
 """The last one is for tests: every kernel of the GPU without one."""
 
-Solvable = Problem | Model | Sets | BellmanOperator | FactoredOperator
+Solvable: TypeAlias = "Problem | Model | Sets | BellmanOperator | FactoredOperator"
 """What `solve` takes: a problem, or, with a property or an objective, a model, sets, or an operator."""
 
 
@@ -254,8 +253,11 @@ def _subject(
     problem: Solvable, property: str | Objective | None
 ) -> tuple[MDP | IntervalMDP | BellmanOperator | FactoredOperator, Objective]:
     """The model, or the operator of one, and the objective on it."""
-    if isinstance(problem, Sets):
-        problem = operator_of(problem)
+    if not isinstance(problem, Problem | Model):
+        from tightrope.ambiguity.sets import Sets
+
+        if isinstance(problem, Sets):
+            problem = operator_of(problem)
     if isinstance(property, Objective) and not isinstance(problem, Problem | ParametricMDP):
         return problem, property.on(problem.structure)
     query = problem_of(cast(Problem | Model, problem), property)
@@ -542,6 +544,9 @@ def _truth(query: Query, solution: Solution) -> str:
 
 def operator_of(sets: Sets) -> BellmanOperator:
     """The kernel of any sets; build it once and solve with it as often as needed."""
+    from tightrope.ambiguity.region_shape import joint_choices
+    from tightrope.ambiguity.sets import SetsKind
+
     if sets.kind is SetsKind.RECTANGULAR and joint_choices(sets).any():
         from tightrope.solver.bellman.rectangular import RectangularOperator
 

@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Tests start hundreds of processes: each would compile the package's modules anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 settings.register_profile(
     "fixed",

@@ -138,6 +138,24 @@ module Pos =
       (fun _ -> f x0)
       n
 
+  (** val div2 : Exact.z -> Exact.z **)
+
+  let div2 p =
+    (fun _ _ _ _ -> assert false)
+      (fun p0 -> p0)
+      (fun p0 -> p0)
+      (fun _ -> Exact.one_z)
+      p
+
+  (** val div2_up : Exact.z -> Exact.z **)
+
+  let div2_up p =
+    (fun _ _ _ _ -> assert false)
+      (fun p0 -> succ p0)
+      (fun p0 -> p0)
+      (fun _ -> Exact.one_z)
+      p
+
   (** val compare_cont : comparison -> Exact.z -> Exact.z -> comparison **)
 
   let rec compare_cont r x0 y =
@@ -166,6 +184,14 @@ module Pos =
 
   let compare =
     compare_cont Eq
+
+  (** val of_succ_nat : int -> Exact.z **)
+
+  let rec of_succ_nat n =
+    (fun fO fS n -> if n=0 then fO () else fS (n-1))
+      (fun _ -> Exact.one_z)
+      (fun x0 -> succ (of_succ_nat x0))
+      n
  end
 
 (** val nth : int -> 'a1 list -> 'a1 -> 'a1 **)
@@ -192,6 +218,12 @@ let rec nth_error l n =
                | _ :: l0 -> nth_error l0 n0)
     n
 
+(** val map : ('a1 -> 'a2) -> 'a1 list -> 'a2 list **)
+
+let rec map f = function
+| [] -> []
+| a :: t -> (f a) :: (map f t)
+
 (** val existsb : ('a1 -> bool) -> 'a1 list -> bool **)
 
 let rec existsb f = function
@@ -203,6 +235,14 @@ let rec existsb f = function
 let rec forallb f = function
 | [] -> true
 | a :: l0 -> (&&) (f a) (forallb f l0)
+
+(** val seq : int -> int -> int list **)
+
+let rec seq start len =
+  (fun fO fS n -> if n=0 then fO () else fS (n-1))
+    (fun _ -> [])
+    (fun len0 -> start :: (seq (Stdlib.Int.succ start) len0))
+    len
 
 module Z =
  struct
@@ -285,6 +325,30 @@ module Z =
         (fun y' -> compOpp (Pos.compare x' y'))
         y)
       x0
+
+  (** val div2 : Exact.z -> Exact.z **)
+
+  let div2 z0 =
+    (fun _ _ _ _ -> assert false)
+      (fun _ -> Exact.zero_z)
+      (fun p ->
+      (fun _ _ _ _ -> assert false)
+        (fun _ -> (fun p -> p) (Pos.div2 p))
+        (fun _ -> (fun p -> p) (Pos.div2 p))
+        (fun _ -> Exact.zero_z)
+        p)
+      (fun p -> Exact.neg_z (Pos.div2_up p))
+      z0
+
+  (** val shiftl : Exact.z -> Exact.z -> Exact.z **)
+
+  let shiftl a n =
+    (fun _ _ _ _ -> assert false)
+      (fun _ -> a)
+      (fun p ->
+      Pos.iter (Exact.mul_z ((fun p -> p) (Exact.twice Exact.one_z))) a p)
+      (fun p -> Pos.iter div2 a p)
+      n
  end
 
 type edge = { next : int; lo : Exact.q; hi : Exact.q }
@@ -530,7 +594,8 @@ let over en x0 endless0 t =
     int) -> int -> int -> bool **)
 
 let closer en x0 endless0 rank0 s t =
-  (||) (over en x0 endless0 t) ((<) (rank0 t) (rank0 s))
+  (||) (over en x0 endless0 t)
+    ((fun (n : int) m -> n < m) (rank0 t) (rank0 s))
 
 (** val moves :
     (int -> Exact.q option) -> (int -> Exact.q) -> (int -> bool) -> (int ->
@@ -552,7 +617,8 @@ let unending en endless0 t =
     bool **)
 
 let lower_layer en endless0 layer0 s t =
-  (&&) (unending en endless0 t) ((<) (layer0 t) (layer0 s))
+  (&&) (unending en endless0 t)
+    ((fun (n : int) m -> n < m) (layer0 t) (layer0 s))
 
 (** val same_layer :
     (int -> Exact.q option) -> (int -> bool) -> (int -> int) -> int -> int ->
@@ -566,7 +632,8 @@ let same_layer en endless0 layer0 s t =
     -> int -> int -> bool **)
 
 let nearer en endless0 layer0 rank0 s t =
-  (&&) (same_layer en endless0 layer0 s t) ((<) (rank0 t) (rank0 s))
+  (&&) (same_layer en endless0 layer0 s t)
+    ((fun (n : int) m -> n < m) (rank0 t) (rank0 s))
 
 (** val earns_forever :
     (int -> Exact.q option) -> (int -> bool) -> (int -> int) -> (int -> int)
@@ -658,7 +725,7 @@ let reach_low_at g k pol x0 endless0 rank0 lam0 s =
 let near_end en rank0 s t =
   match en t with
   | Some _ -> true
-  | None -> (<) (rank0 t) (rank0 s)
+  | None -> (fun (n : int) m -> n < m) (rank0 t) (rank0 s)
 
 (** val reach_high_at :
     game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> bool)
@@ -924,7 +991,8 @@ let arena p q0 max h =
 let owners p q0 max h =
   (&&)
     (if agent_owns q0 max
-     then whenever p (fun j s -> (<) (h.witness j s) (length (p.rows s)))
+     then whenever p (fun j s ->
+            (fun (n : int) m -> n < m) (h.witness j s) (length (p.rows s)))
      else true) (if nature_owns q0 max then pins p h.pin else true)
 
 (** val possible : problem -> choice -> bool **)
@@ -934,7 +1002,7 @@ let possible p c =
     ((&&)
       (forallb (fun e ->
         (&&)
-          ((&&) ((<) e.next p.states)
+          ((&&) ((fun (n : int) m -> n < m) e.next p.states)
             (Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) e.lo))
           (Exact.leq e.lo e.hi)) c.edges)
       (Exact.leq (qsum (fun e -> e.lo) c.edges) (Exact.make (((fun p -> p)
@@ -945,7 +1013,7 @@ let possible p c =
 (** val well_posed : problem -> bool **)
 
 let well_posed p =
-  (&&) ((<) p.initial p.states)
+  (&&) ((fun (n : int) m -> n < m) p.initial p.states)
     (match p.kind_of with
      | Until ->
        (&&) (match p.last with
@@ -1000,8 +1068,8 @@ let earns_rightly p c =
 
 let is_policy r cs =
   match r with
-  | Any -> (<) 0 (length cs)
-  | Only i -> (<) i (length cs)
+  | Any -> (fun (n : int) m -> n < m) 0 (length cs)
+  | Only i -> (fun (n : int) m -> n < m) i (length cs)
   | Mix w ->
     (&&) (forallb (Exact.leq (Exact.make (Exact.zero_z, Exact.one_z))) w)
       (Exact.equal
@@ -1111,19 +1179,28 @@ type mono = (int * int) list
 
 type poly = (Exact.q * mono) list
 
-(** val mono_eqb : mono -> mono -> bool **)
+(** val mono_cmp : mono -> mono -> comparison **)
 
-let rec mono_eqb m n =
+let rec mono_cmp m n =
   match m with
   | [] -> (match n with
-           | [] -> true
-           | _ :: _ -> false)
+           | [] -> Eq
+           | _ :: _ -> Lt)
   | p :: m' ->
     let (i, e) = p in
     (match n with
-     | [] -> false
+     | [] -> Gt
      | p0 :: n' ->
-       let (k, d) = p0 in (&&) ((&&) ((=) i k) ((=) e d)) (mono_eqb m' n'))
+       let (k, d) = p0 in
+       if (fun (n : int) m -> n < m) i k
+       then Lt
+       else if (fun (n : int) m -> n < m) k i
+            then Gt
+            else if (fun (n : int) m -> n < m) e d
+                 then Lt
+                 else if (fun (n : int) m -> n < m) d e
+                      then Gt
+                      else mono_cmp m' n')
 
 (** val mono_times : int -> int -> mono -> mono **)
 
@@ -1133,7 +1210,9 @@ let rec mono_times i e m = match m with
   let (k, d) = p in
   if (=) i k
   then (k, (add e d)) :: m'
-  else if (<) i k then (i, e) :: m else (k, d) :: (mono_times i e m')
+  else if (fun (n : int) m -> n < m) i k
+       then (i, e) :: m
+       else (k, d) :: (mono_times i e m')
 
 (** val mono_mul : mono -> mono -> mono **)
 
@@ -1144,20 +1223,30 @@ let rec mono_mul m n =
 
 (** val insert : Exact.q -> mono -> poly -> poly **)
 
-let rec insert c m = function
+let rec insert c m p = match p with
 | [] -> (c, m) :: []
 | p0 :: p' ->
   let (d, n) = p0 in
-  if mono_eqb m n
-  then ((Exact.add c d), n) :: p'
-  else (d, n) :: (insert c m p')
+  (match mono_cmp m n with
+   | Eq -> ((Exact.add c d), n) :: p'
+   | Lt -> (c, m) :: p
+   | Gt -> (d, n) :: (insert c m p'))
 
 (** val plus : Exact.q -> poly -> poly -> poly **)
 
-let rec plus a p q0 =
-  match p with
-  | [] -> q0
-  | p0 :: p' -> let (c, m) = p0 in insert (Exact.mul a c) m (plus a p' q0)
+let rec plus a = function
+| [] -> (fun q0 -> q0)
+| p0 :: p' ->
+  let (c, m) = p0 in
+  let rec into q0 = match q0 with
+  | [] -> ((Exact.mul a c), m) :: (plus a p' [])
+  | p1 :: q' ->
+    let (d, n) = p1 in
+    (match mono_cmp m n with
+     | Eq -> ((Exact.add (Exact.mul a c) d), n) :: (plus a p' q')
+     | Lt -> ((Exact.mul a c), m) :: (plus a p' q0)
+     | Gt -> (d, n) :: (into q'))
+  in into
 
 (** val times_term : Exact.q -> mono -> poly -> poly -> poly **)
 
@@ -1179,6 +1268,16 @@ let rec times p q0 =
 
 let constant c =
   (c, []) :: []
+
+(** val tidy : poly -> poly **)
+
+let rec tidy = function
+| [] -> []
+| p0 :: p' ->
+  let (c, m) = p0 in
+  if Exact.equal c (Exact.make (Exact.zero_z, Exact.one_z))
+  then tidy p'
+  else (c, m) :: (tidy p')
 
 (** val nonneg : poly -> bool **)
 
@@ -1220,6 +1319,16 @@ let boxed m b =
     0 (m.table s)); kind_of = p.kind_of; target = p.target; allowed =
   p.allowed; terminal = p.terminal; first = p.first; last = p.last; factor =
   p.factor }
+
+(** val label : model -> (int * int) -> int -> int option **)
+
+let label m c j =
+  match nth_error (m.table (fst c)) (snd c) with
+  | Some k ->
+    if (fun (n : int) m -> n < m) (fst c) m.shape.states
+    then option_map (fun l -> l.expr) (nth_error k.outcomes j)
+    else None
+  | None -> None
 
 (** val product : (int -> Exact.z) -> int -> int -> Exact.z **)
 
@@ -1310,6 +1419,7 @@ type made =
 | Prod of reference * reference
 | Comb of (Exact.q * reference) list * Exact.q
 | Square of poly
+| Cut of (int -> Exact.q) * Exact.q
 
 type bound = { of_expr : int; blo : Exact.q; bhi : Exact.q;
                why_lo : (Exact.q * reference) list;
@@ -1319,6 +1429,7 @@ type cert = { ask : question; compl : bool; lower : Exact.q option;
               upper : Exact.q option; low : hints; high : hints;
               elow : (int -> Exact.q); ehigh : (int -> Exact.q);
               parts : (Exact.q -> Exact.z * Exact.z); level : Exact.q;
+              shares : int list; lg : (Exact.q -> Exact.z);
               facts : made list; bounds : int; bound_at : (int -> bound);
               slot : (int -> int -> int -> int);
               why_low : (int -> int -> int -> (Exact.q * reference) list);
@@ -1340,7 +1451,7 @@ let rec sum_where m b hs = function
 (** val trial_ok : model -> poly -> trial -> bool **)
 
 let trial_ok m g t =
-  (&&) ((<) t.t_state m.shape.states)
+  (&&) ((fun (n : int) m -> n < m) t.t_state m.shape.states)
     (match nth_error (m.table t.t_state) t.t_choice with
      | Some c ->
        (&&) ((=) (length t.hits) (length c.outcomes))
@@ -1358,8 +1469,8 @@ let trial_ok m g t =
 (** val before : (int * int) -> (int * int) -> bool **)
 
 let before a b =
-  (||) ((<) (fst a) (fst b))
-    ((&&) ((=) (fst a) (fst b)) ((<) (snd a) (snd b)))
+  (||) ((fun (n : int) m -> n < m) (fst a) (fst b))
+    ((&&) ((=) (fst a) (fst b)) ((fun (n : int) m -> n < m) (snd a) (snd b)))
 
 (** val place : trial -> int * int **)
 
@@ -1412,15 +1523,6 @@ let event_proved evs c cnt g =
   let (a', b') = c.parts q0 in
   (&&) (end_holds c.level p a b k m) (end_holds c.level q0 a' b' m k)
 
-(** val outcome_at : model -> int -> int -> int -> int option **)
-
-let outcome_at m s i j =
-  if (<) s m.shape.states
-  then (match nth_error (m.table s) i with
-        | Some c -> option_map (fun l -> l.expr) (nth_error c.outcomes j)
-        | None -> None)
-  else None
-
 (** val fact :
     model -> int -> (int -> event) -> cert -> poly list -> reference -> poly
     option **)
@@ -1428,13 +1530,13 @@ let outcome_at m s i j =
 let fact m n evs c env = function
 | Dom i -> nth_error m.domain i
 | Low g ->
-  if (<) g n
+  if (fun (n : int) m -> n < m) g n
   then Some
          (plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z))
            (constant (c.elow g)) (evs g).about)
   else None
 | High g ->
-  if (<) g n
+  if (fun (n : int) m -> n < m) g n
   then Some
          (plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z))
            (evs g).about (constant (c.ehigh g)))
@@ -1442,12 +1544,12 @@ let fact m n evs c env = function
 | Least (s, i, j) ->
   option_map (fun e ->
     plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z))
-      (constant (m.least e)) (m.polys e)) (outcome_at m s i j)
+      (constant (m.least e)) (m.polys e)) (label m (s, i) j)
 | Most (s, i, j) ->
   option_map (fun e ->
     plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z)) (m.polys e)
       (constant (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z))))
-    (outcome_at m s i j)
+    (label m (s, i) j)
 | Made k -> nth_error env k
 
 (** val without :
@@ -1476,9 +1578,10 @@ let follows m n evs c env l p =
   | None -> false
 
 (** val make :
-    model -> int -> (int -> event) -> cert -> poly list -> made -> poly option **)
+    model -> int -> (int -> event) -> ((int -> Exact.q) -> Exact.q -> poly
+    option) -> cert -> poly list -> made -> poly option **)
 
-let make m n evs c env = function
+let make m n evs cut c env = function
 | Prod (a, b) ->
   (match fact m n evs c env a with
    | Some p ->
@@ -1489,20 +1592,21 @@ let make m n evs c env = function
 | Comb (l, d) ->
   if Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) d
   then option_map (fun p ->
-         plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z)) p
+         plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z)) (tidy p)
            (constant d)) (without m n evs c env l [])
   else None
 | Square p -> Some (times p p)
+| Cut (t, r) -> cut t r
 
 (** val makes :
-    model -> int -> (int -> event) -> cert -> poly list -> made list -> poly
-    list option **)
+    model -> int -> (int -> event) -> ((int -> Exact.q) -> Exact.q -> poly
+    option) -> cert -> poly list -> made list -> poly list option **)
 
-let rec makes m n evs c env = function
+let rec makes m n evs cut c env = function
 | [] -> Some env
 | m0 :: l' ->
-  (match make m n evs c env m0 with
-   | Some p -> makes m n evs c (app env (p :: [])) l'
+  (match make m n evs cut c env m0 with
+   | Some p -> makes m n evs cut c (app env (p :: [])) l'
    | None -> None)
 
 (** val bound_ok :
@@ -1551,10 +1655,12 @@ let means_ok m n evs c env upward h why =
              else plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z))
                     (constant b) m0)) 0 (m.table s)))
 
-(** val sets_ok : model -> int -> (int -> event) -> cert -> bool **)
+(** val sets_ok :
+    model -> int -> (int -> event) -> ((int -> Exact.q) -> Exact.q -> poly
+    option) -> cert -> bool **)
 
-let sets_ok m n evs c =
-  match makes m n evs c [] c.facts with
+let sets_ok m n evs cut c =
+  match makes m n evs cut c [] c.facts with
   | Some env ->
     (&&)
       ((&&)
@@ -1564,9 +1670,9 @@ let sets_ok m n evs c =
             foralli (fun i ch ->
               foralli (fun j e ->
                 let k = c.slot s i j in
-                (&&) ((<) k c.bounds) ((=) (c.bound_at k).of_expr e.expr)) 0
-                ch.outcomes) 0 (m.table s))))
-        (means_ok m n evs c env false c.low c.why_low))
+                (&&) ((fun (n : int) m -> n < m) k c.bounds)
+                  ((=) (c.bound_at k).of_expr e.expr)) 0 ch.outcomes) 0
+              (m.table s)))) (means_ok m n evs c env false c.low c.why_low))
       (means_ok m n evs c env true c.high c.why_high)
   | None -> false
 
@@ -1577,29 +1683,374 @@ let nobody q0 =
   | Some _ -> false
   | None -> true
 
-(** val proved : model -> int -> (int -> event) -> cert -> bool **)
+(** val proved :
+    model -> int -> (int -> event) -> ((int -> Exact.q) -> Exact.q -> poly
+    option) -> cert -> bool **)
 
-let proved m n evs c =
-  (&&) ((&&) (nobody c.ask) (sets_ok m n evs c))
+let proved m n evs cut c =
+  (&&) ((&&) (nobody c.ask) (sets_ok m n evs cut c))
     (shows (boxed m (sides c)) c.ask c.compl c.lower c.upper c.low c.high)
+
+(** val no_cut : (int -> Exact.q) -> Exact.q -> poly option **)
+
+let no_cut _ _ =
+  None
 
 (** val accept_domain : model -> cert -> bool **)
 
 let accept_domain m c =
-  proved m 0 (fun _ -> { about = []; trials = [] }) c
+  proved m 0 (fun _ -> { about = []; trials = [] }) no_cut c
+
+(** val unit_log : Exact.z **)
+
+let unit_log =
+  Exact.pow_z ((fun p -> p) (Exact.twice Exact.one_z)) ((fun p -> p)
+    (Exact.twice (Exact.twice (Exact.twice (Exact.twice (Exact.twice_one
+    (Exact.twice_one Exact.one_z)))))))
+
+(** val bits : Exact.z **)
+
+let bits =
+  (fun p -> p) (Exact.twice (Exact.twice (Exact.twice (Exact.twice
+    (Exact.twice (Exact.twice (Exact.twice_one Exact.one_z)))))))
+
+(** val fixed : Exact.z **)
+
+let fixed =
+  Exact.pow_z ((fun p -> p) (Exact.twice Exact.one_z)) bits
+
+(** val squared : Exact.z -> int -> Exact.z -> Exact.z **)
+
+let rec squared more n u =
+  (fun fO fS n -> if n=0 then fO () else fS (n-1))
+    (fun _ -> u)
+    (fun n' ->
+    squared more n' (Exact.add_z (Exact.shift_z (Exact.mul_z u u) bits) more))
+    n
+
+(** val log_by :
+    (Exact.z -> Exact.z) -> (Exact.z -> Exact.z) -> Exact.q -> Exact.z -> bool **)
+
+let log_by up down q0 y =
+  if Exact.leq_z Exact.zero_z y
+  then (&&)
+         (Exact.leq_z
+           (Exact.mul_z ((fun p -> p) (Exact.twice Exact.one_z)) y) fixed)
+         (Exact.leq
+           (Exact.inject
+             (up
+               (Exact.add_z (Exact.add_z fixed y)
+                 (Exact.add_z
+                   (Exact.shift_z
+                     (Exact.mul_z ((fun p -> p) (Exact.twice Exact.one_z))
+                       (Exact.mul_z y y)) bits) ((fun p -> p) Exact.one_z)))))
+           (Exact.mul q0 (Exact.inject fixed)))
+  else Exact.leq (Exact.inject fixed)
+         (Exact.mul q0 (Exact.inject (down (Exact.sub_z fixed y))))
+
+(** val log_ok : Exact.q -> Exact.z -> bool **)
+
+let log_ok =
+  log_by
+    (squared ((fun p -> p) Exact.one_z) (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ
+      0)))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))
+    (squared Exact.zero_z (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+      (Stdlib.Int.succ
+      0)))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))
+
+(** val qpow : Exact.q -> int -> Exact.q **)
+
+let rec qpow q0 n =
+  (fun fO fS n -> if n=0 then fO () else fS (n-1))
+    (fun _ -> Exact.make (((fun p -> p) Exact.one_z), Exact.one_z))
+    (fun n' -> Exact.mul q0 (qpow q0 n'))
+    n
+
+(** val mono_val : Exact.q list -> mono -> Exact.q **)
+
+let rec mono_val a = function
+| [] -> Exact.make (((fun p -> p) Exact.one_z), Exact.one_z)
+| p :: m' ->
+  let (i, e) = p in
+  Exact.mul (qpow (nth i a (Exact.make (Exact.zero_z, Exact.one_z))) e)
+    (mono_val a m')
+
+(** val poly_val : Exact.q list -> poly -> Exact.q **)
+
+let rec poly_val a = function
+| [] -> Exact.make (Exact.zero_z, Exact.one_z)
+| p0 :: p' ->
+  let (c, m) = p0 in Exact.add (Exact.mul c (mono_val a m)) (poly_val a p')
+
+(** val is_number : poly -> bool **)
+
+let rec is_number = function
+| [] -> true
+| p0 :: p' ->
+  let (_, m) = p0 in (match m with
+                      | [] -> is_number p'
+                      | _ :: _ -> false)
+
+(** val sumz : (int -> Exact.z option) -> int -> Exact.z -> Exact.z option **)
+
+let rec sumz f n acc =
+  (fun fO fS n -> if n=0 then fO () else fS (n-1))
+    (fun _ -> Some acc)
+    (fun n' ->
+    match f n' with
+    | Some y -> sumz f n' (Exact.add_z acc y)
+    | None -> None)
+    n
+
+(** val earlier : int -> (int -> int -> int) -> int -> int -> int **)
+
+let earlier b mt b' e =
+  if (fun (n : int) m -> n < m) b' b then mt b' e else 0
+
+(** val all_sum : model -> ledge list -> poly **)
+
+let rec all_sum m = function
+| [] -> []
+| e :: l' ->
+  plus (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z))
+    (m.polys e.expr) (all_sum m l')
+
+(** val model_ok : model -> int -> bool **)
+
+let model_ok m e =
+  below m.shape.states (fun s ->
+    foralli (fun _ c ->
+      (&&)
+        (zero
+          (plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z))
+            (constant (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z)))
+            (all_sum m c.outcomes)))
+        (forallb (fun e0 -> (fun (n : int) m -> n < m) e0.expr e) c.outcomes))
+      0 (m.table s))
+
+(** val plug_ok : model -> int -> Exact.q list -> bool **)
+
+let plug_ok m e a =
+  below e (fun e0 ->
+    Exact.leq (Exact.make (Exact.zero_z, Exact.one_z))
+      (poly_val a (m.polys e0)))
+
+(** val prior_ok : Exact.q -> (int * Exact.q) list -> bool **)
+
+let rec prior_ok left = function
+| [] -> Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) left
+| p :: l' ->
+  let (_, w) = p in
+  (&&) (Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) w)
+    (prior_ok (Exact.sub left w) l')
+
+(** val times_of : int -> (int * Exact.q) list -> int list -> int **)
+
+let rec times_of b l sh =
+  match l with
+  | [] -> 0
+  | p0 :: l' ->
+    let (p, _) = p0 in
+    (match sh with
+     | [] -> 0
+     | n :: sh' -> add (if (<=) p b then n else 0) (times_of b l' sh'))
+
+(** val together : (int * Exact.q) list -> int list -> int **)
+
+let rec together l sh =
+  match l with
+  | [] -> 0
+  | _ :: l' -> (match sh with
+                | [] -> 0
+                | n :: sh' -> add n (together l' sh'))
+
+(** val logs : cert -> int -> Exact.q -> Exact.z option **)
+
+let logs c k q0 =
+  if (=) k 0
+  then Some Exact.zero_z
+  else let y = c.lg q0 in
+       if log_ok q0 y then Some (Exact.mul_z (Exact.of_int k) y) else None
+
+(** val prices :
+    cert -> int -> (int * Exact.q) list -> int list -> Exact.z option **)
+
+let rec prices c all l sh =
+  match l with
+  | [] -> Some Exact.zero_z
+  | p :: l' ->
+    let (_, w) = p in
+    (match sh with
+     | [] -> Some Exact.zero_z
+     | n :: sh' ->
+       (match logs c n
+                (Exact.mul w (Exact.mul (qnat all) (Exact.inv (qnat n)))) with
+        | Some y ->
+          (match prices c all l' sh' with
+           | Some z0 -> Some (Exact.add_z y z0)
+           | None -> None)
+        | None -> None))
+
+(** val score :
+    model -> int -> (int * Exact.q) list -> (int -> (int -> int -> int) ->
+    Exact.q list) -> cert -> (int -> int -> int) -> int -> Exact.z option **)
+
+let score m e prior predict c mt b =
+  let t = times_of b prior c.shares in
+  if (=) t 0
+  then Some Exact.zero_z
+  else let a = predict b (earlier b mt) in
+       if plug_ok m e a
+       then option_map (Exact.mul_z (Exact.of_int t))
+              (sumz (fun e0 ->
+                if is_number (m.polys e0)
+                then Some Exact.zero_z
+                else logs c (mt b e0) (poly_val a (m.polys e0))) e
+                Exact.zero_z)
+       else None
+
+(** val weigh : (int -> int -> int) -> int -> int list -> int -> Exact.z **)
+
+let rec weigh mt b tm e =
+  match tm with
+  | [] -> Exact.zero_z
+  | t :: tm' ->
+    Exact.add_z (Exact.mul_z (Exact.of_int t) (Exact.of_int (mt b e)))
+      (weigh mt (Stdlib.Int.succ b) tm' e)
+
+(** val heavy :
+    model -> (int -> int -> int) -> int list -> int -> (int * Exact.z) list
+    -> (int * Exact.z) list **)
+
+let rec heavy m mt tm n acc =
+  (fun fO fS n -> if n=0 then fO () else fS (n-1))
+    (fun _ -> acc)
+    (fun e ->
+    heavy m mt tm e
+      (if is_number (m.polys e)
+       then acc
+       else let k = weigh mt 0 tm e in
+            if Exact.leq_z k Exact.zero_z then acc else (e, k) :: acc))
+    n
+
+(** val likely :
+    model -> int -> (int * Exact.q) list -> (int -> (int -> int -> int) ->
+    Exact.q list) -> cert -> int -> (int -> int -> int) -> Exact.q ->
+    (Exact.z * (int * Exact.z) list) option **)
+
+let likely m e prior predict c b mt delta =
+  let all = together prior c.shares in
+  if (=) all 0
+  then Some (Exact.zero_z, [])
+  else if (&&)
+            (prior_ok (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z))
+              prior) (model_ok m e)
+       then (match logs c all delta with
+             | Some x0 ->
+               (match prices c all prior c.shares with
+                | Some y ->
+                  (match sumz (score m e prior predict c mt) b Exact.zero_z with
+                   | Some z0 ->
+                     Some ((Exact.add_z x0 (Exact.add_z y z0)),
+                       (heavy m mt
+                         (map (fun b0 -> times_of b0 prior c.shares)
+                           (seq 0 b)) e []))
+                   | None -> None)
+                | None -> None)
+             | None -> None)
+       else None
+
+(** val room :
+    cert -> (int * Exact.z) list -> (int -> Exact.q) -> Exact.z -> Exact.z
+    option **)
+
+let rec room c ws t acc =
+  match ws with
+  | [] -> Some acc
+  | p :: ws' ->
+    let (e, k) = p in
+    let q0 = Exact.mul (t e) (Exact.inv (Exact.inject k)) in
+    let y = c.lg q0 in
+    if log_ok q0 y
+    then room c ws' t
+           (Exact.add_z acc (Exact.mul_z k (Exact.add_z y unit_log)))
+    else None
+
+(** val tilted :
+    model -> (int * Exact.z) list -> (int -> Exact.q) -> poly -> poly **)
+
+let rec tilted m ws t p =
+  match ws with
+  | [] -> p
+  | p0 :: ws' -> let (e, _) = p0 in tilted m ws' t (plus (t e) (m.polys e) p)
+
+(** val tangent :
+    model -> cert -> (Exact.z * (int * Exact.z) list) -> (int -> Exact.q) ->
+    Exact.q -> poly option **)
+
+let tangent m c known t r =
+  match room c (snd known) t (fst known) with
+  | Some y ->
+    if Exact.leq (Exact.mul r (Exact.inject unit_log)) (Exact.inject y)
+    then Some (tilted m (snd known) t (constant (Exact.neg r)))
+    else None
+  | None -> None
 
 (** val accept :
     model -> int -> (int -> event) -> (int -> int -> int -> int) -> Exact.q
-    -> cert -> bool **)
+    -> int -> (int * Exact.q) list -> (int -> (int -> int -> int) -> Exact.q
+    list) -> int -> (int -> int -> int) -> Exact.q -> cert -> bool **)
 
-let accept m n evs cnt delta c =
+let accept m n evs cnt d1 e prior predict b mt d2 c =
   (&&)
     ((&&)
       ((&&)
         ((&&) (qltb (Exact.make (Exact.zero_z, Exact.one_z)) c.level)
-          (Exact.leq (Exact.mul (qnat n) c.level) delta))
+          (Exact.leq (Exact.mul (qnat n) c.level) d1))
         (below n (fun g -> event_ok m (evs g))))
-      (below n (event_proved evs c cnt))) (proved m n evs c)
+      (below n (event_proved evs c cnt)))
+    (match likely m e prior predict c b mt d2 with
+     | Some known -> proved m n evs (tangent m c known) c
+     | None -> false)
 
 (** val ratios :
     Exact.q -> int -> int -> Exact.q -> Exact.q list -> Exact.q option **)
@@ -1686,4 +2137,4 @@ let accept_fixed m n evs cnt delta c us =
               (Exact.mul (Exact.make (((fun p -> p) (Exact.twice
                 Exact.one_z)), Exact.one_z)) (qnat n)) c.level) delta))
         (below n (fun g -> event_ok m (evs g))))
-      (below n (event_fixed evs c us cnt))) (proved m n evs c)
+      (below n (event_fixed evs c us cnt))) (proved m n evs no_cut c)

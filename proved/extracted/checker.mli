@@ -40,18 +40,28 @@ module Pos :
 
   val iter : ('a1 -> 'a1) -> 'a1 -> Exact.z -> 'a1
 
+  val div2 : Exact.z -> Exact.z
+
+  val div2_up : Exact.z -> Exact.z
+
   val compare_cont : comparison -> Exact.z -> Exact.z -> comparison
 
   val compare : Exact.z -> Exact.z -> comparison
+
+  val of_succ_nat : int -> Exact.z
  end
 
 val nth : int -> 'a1 list -> 'a1 -> 'a1
 
 val nth_error : 'a1 list -> int -> 'a1 option
 
+val map : ('a1 -> 'a2) -> 'a1 list -> 'a2 list
+
 val existsb : ('a1 -> bool) -> 'a1 list -> bool
 
 val forallb : ('a1 -> bool) -> 'a1 list -> bool
+
+val seq : int -> int -> int list
 
 module Z :
  sig
@@ -66,6 +76,10 @@ module Z :
   val pow_pos : Exact.z -> Exact.z -> Exact.z
 
   val compare : Exact.z -> Exact.z -> comparison
+
+  val div2 : Exact.z -> Exact.z
+
+  val shiftl : Exact.z -> Exact.z -> Exact.z
  end
 
 type edge = { next : int; lo : Exact.q; hi : Exact.q }
@@ -302,7 +316,7 @@ type mono = (int * int) list
 
 type poly = (Exact.q * mono) list
 
-val mono_eqb : mono -> mono -> bool
+val mono_cmp : mono -> mono -> comparison
 
 val mono_times : int -> int -> mono -> mono
 
@@ -318,6 +332,8 @@ val times : poly -> poly -> poly
 
 val constant : Exact.q -> poly
 
+val tidy : poly -> poly
+
 val nonneg : poly -> bool
 
 val zero : poly -> bool
@@ -331,6 +347,8 @@ type model = { shape : problem; table : (int -> lchoice list);
                least : (int -> Exact.q) }
 
 val boxed : model -> (int -> int -> int -> Exact.q * Exact.q) -> problem
+
+val label : model -> (int * int) -> int -> int option
 
 val product : (int -> Exact.z) -> int -> int -> Exact.z
 
@@ -362,6 +380,7 @@ type made =
 | Prod of reference * reference
 | Comb of (Exact.q * reference) list * Exact.q
 | Square of poly
+| Cut of (int -> Exact.q) * Exact.q
 
 type bound = { of_expr : int; blo : Exact.q; bhi : Exact.q;
                why_lo : (Exact.q * reference) list;
@@ -371,6 +390,7 @@ type cert = { ask : question; compl : bool; lower : Exact.q option;
               upper : Exact.q option; low : hints; high : hints;
               elow : (int -> Exact.q); ehigh : (int -> Exact.q);
               parts : (Exact.q -> Exact.z * Exact.z); level : Exact.q;
+              shares : int list; lg : (Exact.q -> Exact.z);
               facts : made list; bounds : int; bound_at : (int -> bound);
               slot : (int -> int -> int -> int);
               why_low : (int -> int -> int -> (Exact.q * reference) list);
@@ -395,8 +415,6 @@ val tally : bool -> (int -> int -> int -> int) -> trial list -> int
 val event_proved :
   (int -> event) -> cert -> (int -> int -> int -> int) -> int -> bool
 
-val outcome_at : model -> int -> int -> int -> int option
-
 val fact :
   model -> int -> (int -> event) -> cert -> poly list -> reference -> poly
   option
@@ -410,11 +428,12 @@ val follows :
   (Exact.q * reference) list -> poly -> bool
 
 val make :
-  model -> int -> (int -> event) -> cert -> poly list -> made -> poly option
+  model -> int -> (int -> event) -> ((int -> Exact.q) -> Exact.q -> poly
+  option) -> cert -> poly list -> made -> poly option
 
 val makes :
-  model -> int -> (int -> event) -> cert -> poly list -> made list -> poly
-  list option
+  model -> int -> (int -> event) -> ((int -> Exact.q) -> Exact.q -> poly
+  option) -> cert -> poly list -> made list -> poly list option
 
 val bound_ok :
   model -> int -> (int -> event) -> cert -> poly list -> bound -> bool
@@ -427,17 +446,90 @@ val means_ok :
   model -> int -> (int -> event) -> cert -> poly list -> bool -> hints ->
   (int -> int -> int -> (Exact.q * reference) list) -> bool
 
-val sets_ok : model -> int -> (int -> event) -> cert -> bool
+val sets_ok :
+  model -> int -> (int -> event) -> ((int -> Exact.q) -> Exact.q -> poly
+  option) -> cert -> bool
 
 val nobody : question -> bool
 
-val proved : model -> int -> (int -> event) -> cert -> bool
+val proved :
+  model -> int -> (int -> event) -> ((int -> Exact.q) -> Exact.q -> poly
+  option) -> cert -> bool
+
+val no_cut : (int -> Exact.q) -> Exact.q -> poly option
 
 val accept_domain : model -> cert -> bool
 
+val unit_log : Exact.z
+
+val bits : Exact.z
+
+val fixed : Exact.z
+
+val squared : Exact.z -> int -> Exact.z -> Exact.z
+
+val log_by :
+  (Exact.z -> Exact.z) -> (Exact.z -> Exact.z) -> Exact.q -> Exact.z -> bool
+
+val log_ok : Exact.q -> Exact.z -> bool
+
+val qpow : Exact.q -> int -> Exact.q
+
+val mono_val : Exact.q list -> mono -> Exact.q
+
+val poly_val : Exact.q list -> poly -> Exact.q
+
+val is_number : poly -> bool
+
+val sumz : (int -> Exact.z option) -> int -> Exact.z -> Exact.z option
+
+val earlier : int -> (int -> int -> int) -> int -> int -> int
+
+val all_sum : model -> ledge list -> poly
+
+val model_ok : model -> int -> bool
+
+val plug_ok : model -> int -> Exact.q list -> bool
+
+val prior_ok : Exact.q -> (int * Exact.q) list -> bool
+
+val times_of : int -> (int * Exact.q) list -> int list -> int
+
+val together : (int * Exact.q) list -> int list -> int
+
+val logs : cert -> int -> Exact.q -> Exact.z option
+
+val prices : cert -> int -> (int * Exact.q) list -> int list -> Exact.z option
+
+val score :
+  model -> int -> (int * Exact.q) list -> (int -> (int -> int -> int) ->
+  Exact.q list) -> cert -> (int -> int -> int) -> int -> Exact.z option
+
+val weigh : (int -> int -> int) -> int -> int list -> int -> Exact.z
+
+val heavy :
+  model -> (int -> int -> int) -> int list -> int -> (int * Exact.z) list ->
+  (int * Exact.z) list
+
+val likely :
+  model -> int -> (int * Exact.q) list -> (int -> (int -> int -> int) ->
+  Exact.q list) -> cert -> int -> (int -> int -> int) -> Exact.q ->
+  (Exact.z * (int * Exact.z) list) option
+
+val room :
+  cert -> (int * Exact.z) list -> (int -> Exact.q) -> Exact.z -> Exact.z
+  option
+
+val tilted : model -> (int * Exact.z) list -> (int -> Exact.q) -> poly -> poly
+
+val tangent :
+  model -> cert -> (Exact.z * (int * Exact.z) list) -> (int -> Exact.q) ->
+  Exact.q -> poly option
+
 val accept :
   model -> int -> (int -> event) -> (int -> int -> int -> int) -> Exact.q ->
-  cert -> bool
+  int -> (int * Exact.q) list -> (int -> (int -> int -> int) -> Exact.q list)
+  -> int -> (int -> int -> int) -> Exact.q -> cert -> bool
 
 val ratios :
   Exact.q -> int -> int -> Exact.q -> Exact.q list -> Exact.q option

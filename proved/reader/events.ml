@@ -50,7 +50,7 @@ let of_choice events expression a b =
 let terms (p : Poly.t) = List.map (fun (m, c) -> c, m) (Poly.to_terms p)
 
 (* Events with their trials, all choices at which they are drawn; for every event the number of its interval; and what they were
-   derived from. Without sharing, every transition of an unknown probability is an event of its own. *)
+   derived from. Without sharing, every transition of an unknown probability is an event of its own; of nothing there are none. *)
 let of_model (graph : Says.graph) (expression : int vector) polynomials shared_by =
   let polynomials = Array.map (fun p -> Poly.of_terms (List.map (fun (c, m) -> m, c) p)) polynomials in
   let known = Hashtbl.create 100 in
@@ -62,7 +62,8 @@ let of_model (graph : Says.graph) (expression : int vector) polynomials shared_b
         let a, b = Says.span graph.transition_start c in f s (c - first) a b
       done
     done in
-  if shared_by = "transitions" then begin
+  if shared_by = "nothing" then [||], [||], None
+  else if shared_by = "transitions" then begin
     let found = ref [] in
     each_choice (fun s i a b ->
       for t = a to b - 1 do

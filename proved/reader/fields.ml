@@ -56,6 +56,26 @@ let rec check_json = function
     List.iter (fun (name, value) -> check_json (Json.Text name); check_json value) fields
   | _ -> ()
 
+(* Numbers are written as JSON has them, whole ones with at most 19 characters. *)
+let check_numbers text =
+  let n = String.length text in
+  let digit i = i < n && text.[i] >= '0' && text.[i] <= '9' and is i set = i < n && String.contains set text.[i] in
+  let rec digits i = if digit i then digits (i + 1) else i in
+  let some i = require (digit i) "the header is no JSON text of ours"; digits i in
+  let rec text_end i = if i >= n then i else match text.[i] with '"' -> i + 1 | '\\' -> text_end (i + 2) | _ -> text_end (i + 1) in
+  let rec from i =
+    if i < n then
+      if text.[i] = '"' then from (text_end (i + 1))
+      else if is i "-+.0123456789" then begin
+        let first = if is i "-" then i + 1 else i in
+        let whole = if is first "0" then first + 1 else some first in
+        let part = if is whole "." then some (whole + 1) else whole in
+        let all = if is part "eE" then some (if is (part + 1) "+-" then part + 2 else part + 1) else part in
+        require (not (is all "-+.eE0123456789") && (all > whole || all - i <= 19)) "the header is no JSON text of ours";
+        from all
+      end else from (i + 1) in
+  from 0
+
 (* Before anything is read: the header, the list of members, and what reading takes. *)
 let check_members size members =
   require (Hashtbl.mem members "header.json") "there is no header";
@@ -63,6 +83,7 @@ let check_members size members =
   require (length <= most_header) "the header is longer than 1 MiB";
   let header = Lazy.force header in
   require (is_utf8 header) "the header is no JSON text of ours";
+  check_numbers header;
   match (try Json.parse header with Json.Wrong | Failure _ -> malformed "the header is no JSON text of ours") with
   | Json.Object fields as head when List.sort compare (List.map fst fields) = [ "arrays"; "certificate"; "format" ] ->
     check_json head;

@@ -1,13 +1,7 @@
-(* BELIEVED. JSON text. Texts are kept as they are written, escapes included: no word of ours has one. *)
+(* BELIEVED. JSON text. Texts are kept as they are written, escapes included: no word of ours has one. What is not JSON is refused
+   by fields.ml as far as it is not here. *)
 
-type t =
-  | Null
-  | Bool of bool
-  | Int of int
-  | Real of float
-  | Text of string
-  | List of t list
-  | Object of (string * t) list
+type t = Null | Bool of bool | Int of int | Real of float | Text of string | List of t list | Object of (string * t) list
 
 exception Wrong
 let most_depth = 100
@@ -23,22 +17,11 @@ let parse text =
     | '"' -> String.sub text first (!at - 1 - first)
     | '\\' -> ignore (next ()); string_ first
     | c -> if c < ' ' then raise Wrong else string_ first in
-  let digits () =
-    let first = !at in
-    while (match peek () with '0' .. '9' -> true | _ -> false) do incr at done;
-    if !at = first then raise Wrong in
   let number () =
     let first = !at in
-    if peek () = '-' then incr at;
-    if peek () = '0' then incr at else digits ();
-    let whole = !at in
-    if peek () = '.' then (incr at; digits ());
-    if peek () = 'e' || peek () = 'E' then begin
-      incr at; if peek () = '+' || peek () = '-' then incr at; digits ()
-    end;
+    while (match peek () with '0' .. '9' | '-' | '+' | '.' | 'e' | 'E' -> true | _ -> false) do incr at done;
     let written = String.sub text first (!at - first) in
-    if !at > whole then Real (float_of_string written)
-    else match int_of_string_opt written with Some i when String.length written <= 19 -> Int i | _ -> raise Wrong in
+    match int_of_string_opt written with Some i -> Int i | None -> Real (float_of_string written) in
   let rec value depth =
     if depth > most_depth then raise Wrong;
     blank ();

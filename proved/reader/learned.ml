@@ -6,8 +6,9 @@ open Fields
 open Problem
 
 (* Facts of a book as the checker takes them: combinations are written out, products are made. *)
-let reasons (space : Region.space) (domain : domain) written occurrence =
-  let book = space.book and made = ref [] and count = ref 0 and known = Hashtbl.create 100 and sums = Hashtbl.create 100 in
+let reasons (space : Region.space) (domain : domain) written occurrence tangent =
+  let book = space.book and made = ref [] and count = ref 0 and known = Hashtbl.create 100 and sums = Hashtbl.create 100
+  and cuts = Hashtbl.create 10 in
   let add m = made := m :: !made; incr count; Checker.Made (!count - 1) in
   let parameters = List.length domain.lower in
   (* Constraint r among the polynomials of the domain, or the other side of an equality. Those beyond the [written] ones say that a
@@ -26,7 +27,10 @@ let reasons (space : Region.space) (domain : domain) written occurrence =
     | Row r -> row r false | Minus_row r -> row r true
     | Event_low k -> Low k | Event_high k -> High k
     | Chance e -> let s, i, j = occurrence e in Least (s, i, j)
-    | Chance_up e -> let s, i, j = occurrence e in Most (s, i, j) in
+    | Chance_up e -> let s, i, j = occurrence e in Most (s, i, j)
+    | Tangent k -> (match Hashtbl.find_opt cuts k with
+      | Some r -> r
+      | None -> let t, least = tangent k in let r = add (Checker.Cut (t, least)) in Hashtbl.replace cuts k r; r) in
   let merge l = (* one multiplier for each reference *)
     let table = Hashtbl.create 8 in
     List.iter (fun (y, r) ->
@@ -110,13 +114,6 @@ let has_basis (basis : int vector) =
   let found = ref false in
   for i = 0 to basis.size - 1 do if basis.get i >= 0 then found := true done; !found
 
-let with_fixed (d : domain) = (* equalities that follow from the bounds are written out *)
-  let size = List.length d.lower in
-  let fixed = List.concat (List.mapi (fun i (low, high) ->
-    if Q.equal low high then [ List.init size (fun j -> if i = j then Q.one else Q.zero), low, true ] else [])
-    (List.combine d.lower d.upper)) in
-  { d with constraints = d.constraints @ fixed }
-
 (* What takes longer than a minute is not begun. *)
 let most_terms = 20_000 and most_trials = 1 lsl 21 and most_together = 1 lsl 25
 
@@ -137,14 +134,58 @@ let tails p k m =
     more 0 [] Q.one k m Q.one
   end
 
+let nothing : Checker.cert =
+  let none = { Checker.x = (fun _ _ -> Q.zero); endless = (fun _ -> false); rank = (fun _ -> 0); layer = (fun _ -> 0);
+    lam = (fun _ _ _ -> Checker.Box Q.zero); witness = (fun _ _ -> 0); pin = (fun _ _ _ -> []); bias = (fun _ -> Q.zero); lam' = (fun _ _ -> Q.zero) } in
+  { Checker.ask = { Checker.agent_max = true; nature_is = None; policy = None }; compl = false; lower = None; upper = None; low = none; high = none;
+    elow = (fun _ -> Q.zero); ehigh = (fun _ -> Q.one); parts = (fun q -> Q.num q, Q.den q); level = Q.one; shares = []; lg = (fun _ -> Z.zero);
+    facts = []; bounds = 0; bound_at = (fun _ -> assert false); slot = (fun _ _ _ -> 0); why_low = (fun _ _ _ -> []); why_high = (fun _ _ _ -> []) }
+
+let logarithm = let known = Hashtbl.create 1000 in
+  fun q -> match Hashtbl.find_opt known q with Some y -> y | None -> let y = Predictor.log_below q in Hashtbl.replace known q y; y
+
+(* Shares of pilots; and what tangents of the likelihood rest on: a point gives slopes t, and the least that Σ t·f can be. *)
+let evidence (hints : Problem.learned) (data : Problem.data option) model (expressions, pilots, predict, batches, met, delta) =
+  match data with
+  | Some data when data.method_ = "likelihood" ->
+    let sizes = List.init (data.batch_start.size - 1) (fun b ->
+      List.fold_left (fun total i -> total + data.batch_count.get i) 0
+        (List.init (data.batch_start.get (b + 1) - data.batch_start.get b) (fun i -> data.batch_start.get b + i))) in
+    let planned = List.length pilots = 1 in
+    demand (not (planned && hints.pilot_share <> None)) "shares of pilots where a plan decides on one";
+    let shares = if planned then [ 1 ] else match hints.pilot_share with
+      | Some share -> List.init share.size share.get
+      | None -> List.init (Predictor.usual sizes + 1) (fun j -> if j = Predictor.usual sizes then 1 else 0) in
+    if List.length shares > List.length pilots then not_covered "so many pilots";
+    let stub = { nothing with Checker.shares; lg = logarithm } in
+    let known = match Checker.likely model expressions pilots predict stub batches met delta with
+      | Some known -> known | None -> unproved "there is nothing to cut" in
+    let within = List.for_all (fun p -> Q.sign p >= 0) in
+    List.iteri (fun b _ ->
+      if Checker.times_of b pilots shares > 0 then
+        demand (within (List.map (Checker.poly_val (predict b (Checker.earlier b met))) model.Checker.domain)) "there is nothing to cut") sizes;
+    shares, Some (fun chance ->
+      let slopes = Hashtbl.create 100 in
+      List.iter (fun (e, k) ->
+        let p = chance e in
+        demand (p > 0.0) "a cut at a point where something seen has no probability";
+        let slope = Z.to_float k /. p in
+        demand (Float.is_finite slope && slope > 0.0) "a cut at a point where something seen has no probability";
+        Hashtbl.replace slopes e (Q.of_float slope)) (snd known);
+      let t e = Hashtbl.find slopes e in
+      match Checker.room stub (snd known) t (fst known) with
+      | Some y -> (t, Q.make y Checker.unit_log), List.map (fun (e, _) -> e, t e) (snd known)
+      | None -> unproved "a logarithm that is not proved")
+  | _ -> [], None
+
 (* Of every claim the certificate, and the hints of Clopper and Pearson's ends. [evs]: the events, and the numbers of their
    intervals. *)
-let certificates (file : Problem.t) model complement question (evs, interval_of, of_model) counts delta fixed =
+let certificates (file : Problem.t) model complement question (evs, interval_of, of_model) counts delta fixed seen =
   let expression, polynomials, domain, data = match file.law with
     | Domain (e, p, d, data) -> e, Array.map Poly.of_terms p, d, data | _ -> assert false in
   let hints = Option.get file.learned in
   let graph = file.graph and written = List.length domain.constraints in
-  let domain = with_fixed domain in
+  let domain = Region.with_fixed domain in
   let used = Hashtbl.create 1000 and place = Hashtbl.create 1000 in
   for s = 0 to graph.states - 1 do
     let first, last = Says.span graph.choice_start s in
@@ -169,8 +210,10 @@ let certificates (file : Problem.t) model complement question (evs, interval_of,
     | None -> (fun _ -> 0.0), fun _ -> 1.0 in
   demand (not (untied && hints.region <> None)) "a region beside intervals of transitions";
   let words = if data = None then Sets.no_domain else Sets.contradiction in
-  let sets = Sets.project domain polynomials used hints of_model words in
-  let flat, single, equality, made = reasons sets.space domain written (Hashtbl.find place) in
+  let shares, known = evidence hints data model seen in
+  let support = Q.of_float (Option.value ~default:0.0 file.assumed_support) in
+  let sets = Sets.project domain polynomials used hints of_model known support words in
+  let flat, single, equality, made = reasons sets.space domain written (Hashtbl.find place) (fun k -> fst (sets.tangent k)) in
   let of_expression = Hashtbl.create 1000 in
   List.iter (fun e ->
     let b = Hashtbl.find sets.expressions e in
@@ -190,12 +233,14 @@ let certificates (file : Problem.t) model complement question (evs, interval_of,
       | Some g ->
         let low = Q.of_float (fst ends k) and high = Q.of_float (snd ends k) in
         let whole = if Q.gt low whole.blo then { whole with blo = low; why_lo = [ Q.one, Checker.Low g ] } else whole in
-        if Q.lt high whole.bhi then { whole with bhi = high; why_hi = [ Q.one, Checker.High g ] } else whole
+        let whole = if Q.lt high whole.bhi then { whole with bhi = high; why_hi = [ Q.one, Checker.High g ] } else whole in
+        if Q.sign support > 0 && Q.geq support whole.bhi
+        then { whole with blo = whole.bhi; why_lo = (let s, i, j = Hashtbl.find place (expression.get k) in [ Q.one, Checker.Least (s, i, j) ]) } else whole
     end in
   let transition s i j = graph.transition_start.get (graph.choice_start.get s + i) + j in
   let slot s i j = let t = transition s i j in if untied then t else Hashtbl.find number (expression.get t) in
   let problem = Checker.boxed model (fun s i j -> let b = bound_at (slot s i j) in b.blo, b.bhi) in
-  let level = Q.div delta (Q.of_int ((if fixed then 2 else 1) * max 1 (Array.length evs))) in
+  let level = if evs = [||] then Q.one else Q.div delta (Q.of_int ((if fixed then 2 else 1) * Array.length evs)) in
   let bound x = if x = infinity then None else Some (Q.of_float x) in
   List.mapi (fun number (claim : claim) ->
     let question = question number in
@@ -220,7 +265,7 @@ let certificates (file : Problem.t) model complement question (evs, interval_of,
     Hints.demand_hints file claim problem question low high;
     let cert = { Checker.ask = question; compl = complement; lower = bound claim.lower; upper = bound claim.upper;
       low; high; elow = (fun g -> Q.of_float (fst ends interval_of.(g))); ehigh = (fun g -> Q.of_float (snd ends interval_of.(g)));
-      parts = (fun q -> Q.num q, Q.den q); level; facts = made ();
+      parts = (fun q -> Q.num q, Q.den q); level; shares; lg = logarithm; facts = made ();
       bounds = (if untied then graph.transitions else Array.length expressions); bound_at; slot; why_low; why_high } in
     let tails g =
       let k = Checker.tally true counts evs.(g).Checker.trials and m = Checker.tally false counts evs.(g).trials in

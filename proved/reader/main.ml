@@ -4,8 +4,6 @@
 
 open Refusal
 
-let number x = if x = infinity then "inf" else Printf.sprintf "%.17g" x
-
 let read path : Says.file =
   let data = Archive.read_file path in
   let members, stated = Archive.read data in
@@ -33,23 +31,26 @@ let theorem (file : Says.file) (hints : Problem.t) claims =
       Checker.prove problem (question i) complement lower upper low high);
     "value_sound"
   end else begin
-    let model = Says.model file and data = Says.has_data file in
-    let events, _, _ as derived = if data then Events.of_model (Says.graph file) (Says.ints file "problem.expression")
-        (Says.polynomials file) (Says.shared_by file) else [||], [||], None in
+    let model = Says.model file and data = Says.has_data file and expression = Says.ints file "problem.expression" in
+    let polynomials = Says.polynomials file and graph = Says.graph file in
+    let events, _, _ as derived = Events.of_model graph expression polynomials (if data then Says.shared_by file else "nothing") in
     let fixed = data && Says.is_fixed file and count = Array.length events and event g = events.(g) in
-    let delta = if data then Says.delta file else Q.zero and counts = if data then Says.counts file else fun _ _ _ -> 0 in
-    let made = Array.of_list (Learned.certificates hints model complement question derived counts delta fixed) in
+    let likelihood = data && Says.is_likelihood file and expressions = Array.length polynomials in
+    let d1, d2 = if likelihood then Q.zero, Says.delta file else (if data then Says.delta file else Q.zero), Q.zero and counts = if data then Says.counts file else fun _ _ _ -> 0 in
+    let pilots, batches, met = if likelihood then Predictor.pilots (Says.plan file), Says.batches file, Says.met file else [], 0, fun _ _ -> 0 in
+    let predict = if likelihood then Predictor.of_model (Problem.domain hints) expression polynomials else fun _ _ -> [] in
+    let made = Array.of_list (Learned.certificates hints model complement question derived counts d1 fixed
+      (expressions, pilots, predict, batches, met, d2)) in
     each (fun i ->
       let lower, upper = upper_lower i and cert, tails = made.(i) in
       let cert = { cert with Checker.ask = question i; compl = complement; lower; upper } in
       if not data then Checker.accept_domain model cert
-      else if fixed then Checker.accept_fixed model count event counts delta cert tails
-      else Checker.accept model count event counts delta cert);
+      else if fixed then Checker.accept_fixed model count event counts d1 cert tails
+      else Checker.accept model count event counts d1 expressions pilots predict batches met d2 cert);
     if not data then "domain_sound" else if fixed then "fixed_sound" else "learned_sound"
   end
 
 let run path =
-  let begun = Sys.time () in
   let file = read path in
   let hints = Problem.read file in
   Says.check_known file;
@@ -57,11 +58,11 @@ let run path =
     | Json.List l -> List.mapi (fun i _ -> Says.text file (Printf.sprintf "claims.%d.name" i)) l | _ -> raise Not_found in
   let theorem = theorem file hints claims in
   let sure = if Says.is_over_domain file && Says.has_data file
-    then ", with probability 1 - " ^ number (Says.real file "problem.data.delta") else "" in
+    then Printf.sprintf ", with probability 1 - %.17g" (Says.real file "problem.data.delta") else "" in
   List.iteri (fun i name ->
     let lower, upper = Says.bounds file i in
-    Printf.printf "PROVED: %s in [%s, %s]%s\n" name (number lower) (number upper) sure) claims;
-  Printf.printf "theorems: %s\ndigest: %s\nseconds: %.2f\n" theorem file.digest (Sys.time () -. begun)
+    Printf.printf "PROVED: %s in [%.17g, %.17g]%s\n" name lower upper sure) claims;
+  Printf.printf "theorems: %s\ndigest: %s\nseconds: %.2f\n" theorem file.digest (Sys.time ())
 
 let () =
   match Sys.argv with

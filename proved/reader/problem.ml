@@ -25,9 +25,9 @@ type law =
   | Domain of int vector * polynomial array * domain * data option
 
 type region = { row : (int * int * int) array; size : int; box_basis : int array array; bounds : (int * int * int array) array;
-                choice_basis : int array array; box : (float array * float array) option }
+                choice_basis : int array array; box : (float array * float array) option; point : float array array }
 
-type learned = { ends : (float vector * float vector) option; region : region option }
+type learned = { ends : (float vector * float vector) option; region : region option; pilot_share : int vector option }
 
 type claim = { name : string; policy : string; lower : float; upper : float; choice : int vector option;
                weight : float vector option; earlier : (int * int * int) array;
@@ -37,6 +37,8 @@ type claim = { name : string; policy : string; lower : float; upper : float; cho
 
 type t = { graph : graph; objective : objective; law : law; assumed_support : float option; learned : learned option;
            claims : claim list }
+
+let domain file = match file.law with Domain (_, _, domain, _) -> domain | _ -> raise Not_found
 
 let offsets ?(rising = true) (start : int vector) total =
   let fits = ref (start.size > 0 && start.get 0 = 0 && start.get (start.size - 1) = total) in
@@ -251,7 +253,7 @@ let read_region json arrays =
   let table name = match given own name (matrix (integer_entries ~least:0 ~most:(1 lsl 31)) own name) with
     | rows, columns, get -> columns, Array.init rows (fun i -> Array.init columns (get i)) in
   let three, row = table "row" in
-  let _, size, _ = given own "point" (matrix real_entries own "point") in
+  let points, size, point = given own "point" (matrix real_entries own "point") in
   let box_width, box_basis = table "box_basis" and bound_width, bound_basis = table "bound_basis" in
   let choice_width, choice_basis = table "choice_basis" in
   let bounds = Array.length bound_basis in
@@ -266,7 +268,7 @@ let read_region json arrays =
     bounds = Array.mapi (fun i basis -> expression.get i, side.get i, basis) bound_basis;
     box = (match box_lower, box_upper with
       | Some a, Some b -> Some (Array.init size a.get, Array.init size b.get)
-      | _ -> None) }
+      | _ -> None); point = Array.init points (fun i -> Array.init size (point i)) }
 
 let read_learned json arrays data =
   let own = node json "learned." arrays [ "region"; "coupled"; "slab" ] in
@@ -274,7 +276,10 @@ let read_learned json arrays data =
   if field own "coupled" <> Json.List [] then not_covered "coupled proofs";
   if field own "slab" <> Json.List [] then not_covered "slabs";
   if Hashtbl.mem arrays "learned.cost_lower" then not_covered "costs that were seen";
-  if integers own "pilot_share" <> None then not_covered "likelihoods without a plan";
+  let pilot_share = integers own "pilot_share" ~most:4096 in
+  Option.iter (fun (v : int vector) ->
+    let total = List.fold_left (+) 0 (List.init v.size v.get) in
+    require (total > 0 && total <= 4096) "shares of pilots that are none, or too many") pilot_share;
   let intervals = match data with
     | Some d -> List.mem d.method_ [ "clopper-pearson"; "hoeffding"; "beta-binomial" ] | None -> false in
   let ends = match lower, upper with
@@ -282,7 +287,9 @@ let read_learned json arrays data =
     | None, None -> None
     | _ -> malformed "intervals without one of their ends" in
   demand ((ends <> None) = intervals) "intervals do not fit the method";
-  { ends; region = (match field own "region" with Json.Null -> None | json -> Some (read_region json arrays)) }
+  let ordered = match data with Some d -> List.mem d.method_ [ "likelihood"; "slab" ] | None -> false in
+  demand (pilot_share = None || ordered) "shares of pilots where there are none";
+  { ends; pilot_share; region = (match field own "region" with Json.Null -> None | json -> Some (read_region json arrays)) }
 
 let about = function
   | Json.Object texts when List.length texts <= 64 ->

@@ -4,7 +4,7 @@
 open Refusal
 
 type given = Above of int | Below of int | Row of int | Minus_row of int | Event_low of int | Event_high of int
-           | Chance of int | Chance_up of int
+           | Chance of int | Chance_up of int | Tangent of int
 type rule = Given of given | Product of int * int | Square of Poly.t | Combine of (Q.t * int) list * (Poly.t * int) list
 
 type book = { mutable count : int; mutable says : Poly.t array; mutable why : rule array; known : (given, int) Hashtbl.t;
@@ -128,6 +128,13 @@ let space domain polynomials =
     products = Array.of_list (List.map (fun m -> let a, b = split m in place a, place b) lifted) }
 
 let size space = Array.length space.monomials
+
+let with_fixed (d : Problem.domain) = (* equalities that follow from the bounds are written out *)
+  let size = List.length d.lower in
+  let fixed = List.concat (List.mapi (fun i (low, high) ->
+    if Q.equal low high then [ List.init size (fun j -> if i = j then Q.one else Q.zero), low, true ] else [])
+    (List.combine d.lower d.upper)) in
+  { d with constraints = d.constraints @ fixed }
 
 (* (linear, constant) in coordinates, and the multiples of equalities that are left. *)
 let affine space p =
@@ -354,10 +361,16 @@ let upward q =
   Q.of_float !f
 let downward q = Q.neg (upward (Q.neg q))
 
-(* Whether there is a point, by pivots of the least index: a row that asks for less than nothing swaps with a variable that
-   can help, until none asks or nothing helps. *)
-let has_a_point region more =
+(* Whether there is a point: the mean of some, or by pivots of the least index: a row that asks for less than nothing swaps with a
+   variable that can help, until none asks or nothing helps. *)
+let has_a_point region more points =
   let n = size region.of_space and low = region.box.low in
+  let mean = Array.init n (fun k -> Q.div (Array.fold_left (fun t p -> Q.add t (Q.of_float p.(k))) Q.zero points)
+    (Q.of_int (max 1 (Array.length points)))) in
+  let holds row =
+    let t = ref row.bound in
+    Array.iteri (fun k c -> if Q.sign c <> 0 then t := Q.sub !t (Q.mul c mean.(k))) row.linear; Q.sign !t >= 0 in
+  (points <> [||] && Array.for_all holds region.rows && List.for_all holds more) ||
   let dot a = let t = ref Q.zero in Array.iteri (fun k c -> if Q.sign c <> 0 then t := Q.add !t (Q.mul c low.(k))) a; !t in
   let line row = Array.append row.linear [| Q.sub row.bound (dot row.linear) |] in
   let uppers = List.init n (fun k -> line region.rows.(2 * k)) in

@@ -44,9 +44,8 @@ let known = [ "problem.graph", [ "initial"; "choice_start"; "transition_start"; 
 let check_known file =
   let check path =
     let parts = List.filter (fun part -> int_of_string_opt part = None) (String.split_on_char '.' path) in
-    let place = String.concat "." (List.filteri (fun i _ -> i < List.length parts - 1) parts) in
-    let name = List.nth parts (List.length parts - 1) in
-    if not (List.mem name (Option.value ~default:[] (List.assoc_opt place known))) then not_covered ("what it says of " ^ plain path) in
+    let names = List.concat_map (fun (place, names) -> List.map (fun name -> place ^ "." ^ name) names) known in
+    if not (List.mem (String.concat "." parts) names) then not_covered ("what it says of " ^ plain path) in
   let rec leaves path = function
     | Json.Object fields -> List.iter (fun (name, value) -> leaves (path ^ "." ^ name) value) fields
     | Json.List items -> List.iteri (fun i value -> leaves (path ^ "." ^ string_of_int i) value) items
@@ -64,6 +63,7 @@ let graph file = { choice_start = ints file "problem.graph.choice_start";
 let span start i = start.get i, start.get (i + 1)
 let from_to (a, b) f = List.init (b - a) (fun i -> f (a + i))
 
+let support file = if missing file "problem.assumed_support" then 0.0 else real file "problem.assumed_support"
 let unit = Q.of_float epsilon_float (* 2^-52 *)
 let sum = List.fold_left Q.add Q.zero
 let value theta p = sum (List.map (fun (c, m) -> List.fold_left (fun t (i, e) ->
@@ -87,7 +87,7 @@ let sets file =
     fun c -> from_to (span start c) (fun t -> let p = values.(expression.get t) in p, p)
   end else begin
     let lower = floats file "problem.lower" and upper = floats file "problem.upper" in
-    let support = if missing file "problem.assumed_support" then 0.0 else real file "problem.assumed_support" in
+    let support = support file in
     fun c -> let row = span start c in
       let bounds = from_to row (fun t ->
         let low = lower.get t and high = upper.get t in
@@ -176,32 +176,56 @@ let domain file =
   let lower = read "lower" and upper = read "upper" and coefficient = read "coefficient" and bound = read "bound" in
   let equal = truths file (own "is_equality") and size = Array.length lower in
   List.concat (List.init size (fun i ->
-    [ [ Q.one, [ i, 1 ]; Q.neg lower.(i), [] ]; [ Q.minus_one, [ i, 1 ]; upper.(i), [] ] ]))
+    [ [ Q.neg lower.(i), []; Q.one, [ i, 1 ] ]; [ upper.(i), []; Q.minus_one, [ i, 1 ] ] ]))
   @ List.concat (List.init (Array.length bound) (fun r ->
     let row sign = (Q.mul sign bound.(r), [])
       :: List.init size (fun i -> Q.neg (Q.mul sign coefficient.(r * size + i)), [ i, 1 ]) in
     if equal.get r then [ row Q.one; row Q.minus_one ] else [ row Q.one ]))
 
-let polynomials file = Array.of_list (List.map polynomial (lines file "problem.polynomial"))
+let polynomials file = Array.of_list (List.map (fun line -> List.sort (fun (_, m) (_, n) -> compare m n) (polynomial line)) (lines file "problem.polynomial"))
 let model file =
   let g = graph file and earned = reward file and expression = ints file "problem.expression" in
   let polys = polynomials file in
   let choice c = { Checker.gains = earned c; outcomes = from_to (span g.transition_start c) (fun t ->
     { Checker.goes = g.successor.get t; expr = expression.get t }) } in
-  if not (missing file "problem.assumed_support") then not_covered "assumed supports of learned models";
   { Checker.shape = shape file; table = (fun s -> from_to (span g.choice_start s) choice);
-    polys = (fun e -> polys.(e)); domain = domain file; least = (fun _ -> Q.zero) }
+    polys = (fun e -> polys.(e)); domain = domain file;
+    least = (fun e -> if List.for_all (fun (_, m) -> m = []) polys.(e) then Q.zero else exact (support file)) }
 
 let has_data file = not (missing file "problem.data")
 let delta file = exact (real file "problem.data.delta")
-let shared_by file = text file "problem.data.shared_by"
+let is_likelihood file = text file "problem.data.method" = "likelihood"
+let shared_by file = if is_likelihood file then "nothing" else text file "problem.data.shared_by"
 
-(* How often each outcome was seen, by state, choice and outcome. *)
-let counts file =
-  let g = graph file and seen = Array.make (ints file "problem.graph.successor").size 0 in
+(* What was seen: batch, transition, how often. *)
+let batches file = max 1 ((ints file "problem.data.batch_start").size - 1)
+let each_seen file f =
+  let start = ints file "problem.data.batch_start" in
   let which = ints file "problem.data.batch_transition" and times = ints file "problem.data.batch_count" in
-  for i = 0 to which.size - 1 do seen.(which.get i) <- seen.(which.get i) + times.get i done;
+  for b = 0 to start.size - 2 do for i = start.get b to start.get (b + 1) - 1 do f b (which.get i) (times.get i) done done
+
+(* How often each outcome was seen, by state, choice and outcome; and how often expressions were met in batches. *)
+let counts file =
+  let g = graph file in
+  let seen = Array.make g.successor.size 0 in
+  each_seen file (fun _ t n -> seen.(t) <- seen.(t) + n);
   fun s i j -> seen.(g.transition_start.get (g.choice_start.get s + i) + j)
+let met file =
+  let expression = ints file "problem.expression" in
+  let seen = Array.make_matrix (batches file) (Array.length (polynomials file)) 0 in
+  each_seen file (fun b t n -> let e = expression.get t in seen.(b).(e) <- seen.(b).(e) + n);
+  fun b e -> seen.(b).(e)
+
+(* What was fixed beforehand: the sizes of batches; or the episodes, those that were planned, and the batches; or nothing. *)
+type plan = Sizes of int list | Episodes of int * int * int | Open
+let plan file =
+  let own name = "problem.data." ^ name and sizes = Array.make (batches file) 0 in
+  let design = text file (own "design") in
+  let planned = own (if design = "adaptive" then "planned" else "episodes") in
+  each_seen file (fun b _ n -> sizes.(b) <- sizes.(b) + n);
+  if design = "generative-fixed" then Sizes (Array.to_list sizes)
+  else if truth file (own "anytime") || missing file (own "episodes") || missing file planned then Open
+  else Episodes (whole file (own "episodes"), whole file planned, batches file)
 
 (* Which theorem speaks of data that came like these. *)
 let is_fixed file =
@@ -210,7 +234,7 @@ let is_fixed file =
   demand (not (truth file (own "censored")) && not (List.mem 1 stated) && not (List.mem 2 stated))
     "the data were not collected as the guarantee needs: it would be nominal";
   match text file (own "method") with
-  | "beta-binomial" -> false
+  | "beta-binomial" | "likelihood" -> false
   | "clopper-pearson" ->
     if text file (own "design") <> "generative-fixed" then not_covered "Clopper and Pearson without a fixed plan";
     true

@@ -95,10 +95,12 @@ let range book p (side : int -> ends) =
 
 (* ---------- From hints to bounds ---------- *)
 
-type t = { space : space; expressions : (int, ends) Hashtbl.t; polytope : polytope option; choice_basis : int array array }
+type tangent = ((int -> Q.t) * Q.t) * row
+type t = { space : space; expressions : (int, ends) Hashtbl.t; polytope : polytope option; choice_basis : int array array;
+           tangent : int -> tangent }
 
 (* [events]: polynomials and place, for events or outcomes that share δ; None where transitions do, or without data. *)
-let project (domain : Problem.domain) polynomials used (hints : Problem.learned) (events : Events.t option) words =
+let project (domain : Problem.domain) polynomials used (hints : Problem.learned) (events : Events.t option) known support words =
   let space = space domain (List.map (fun e -> polynomials.(e)) used) in
   let book = space.book in
   let n = size space in
@@ -111,6 +113,24 @@ let project (domain : Problem.domain) polynomials used (hints : Problem.learned)
   let start = start_box space in
   demand (has_room start) words;
   let bounds : (int, ends) Hashtbl.t = Hashtbl.create 1000 in
+  let forms = Hashtbl.create 100 and tangents = Hashtbl.create 100 in
+  let chance (point : float array) e =
+    let linear, constant = match Hashtbl.find_opt forms e with
+      | Some f -> f
+      | None ->
+        let linear, constant, _ = affine space polynomials.(e) in
+        let f = Array.map Q.to_float linear, Q.to_float constant in Hashtbl.add forms e f; f in
+    let total = ref 0.0 in
+    Array.iteri (fun k c -> if c <> 0.0 then total := !total +. c *. point.(k)) linear; !total +. constant in
+  let tangent index : tangent = match Hashtbl.find_opt tangents index, known, hints.region with
+    | Some found, _, _ -> found
+    | None, Some known, Some r ->
+      demand (index < Array.length r.point) "no such tangent";
+      let (_, least as rule), slopes = known (chance r.point.(index)) in
+      let p = List.fold_left (fun p (e, t) -> Poly.plus ~times:t p polynomials.(e)) (Poly.constant (Q.neg least)) slopes in
+      let found = rule, row_of space (Tangent index) p in
+      Hashtbl.add tangents index found; found
+    | _ -> unproved "rows of origin 3 where there are none" in
   let row box (origin, index, part) =
     if origin = 2 then envelope space box index part
     else begin
@@ -135,7 +155,8 @@ let project (domain : Problem.domain) polynomials used (hints : Problem.learned)
            else { linear = Array.map Q.neg linear; bound = Q.sub constant ends.low; fact = lazy (
              if equal = [] then Lazy.force ends.low_fact
              else combine book ~equal:equal_minus (form space linear (Q.sub constant ends.low)) [ Q.one, Lazy.force ends.low_fact ]) })
-      | (3 | 4), _ -> not_covered "rows of balls, likelihoods or ellipsoids"
+      | 3, _ -> demand (part = 0) "no such tangent"; snd (tangent index)
+      | 4, _ -> not_covered "rows of balls"
       | _ -> unproved "rows of no origin"
     end in
   let early, all, stages = match hints.region with
@@ -216,7 +237,8 @@ let project (domain : Problem.domain) polynomials used (hints : Problem.learned)
           let l = if Q.geq other.low low then other else found and h = if Q.leq other.high high then other else found in
           { low = l.low; low_fact = l.low_fact; high = h.high; high_fact = h.high_fact } in
       Hashtbl.replace of_events e better) events.place) events;
-  (* The best of all, in doubles. *)
+  (* The best of all, in doubles; what is not known is at least as likely as is assumed, or as can be. *)
+  let at_least f e = given book (Chance e) (Poly.minus f (Poly.constant support)) in
   let proved e =
     let f = polynomials.(e) in
     let number = Poly.is_number f in
@@ -224,7 +246,7 @@ let project (domain : Problem.domain) polynomials used (hints : Problem.learned)
         let c = Poly.constant_of f in
         { low = c; high = c; low_fact = lazy (combine book (Poly.minus f (Poly.constant c)) []);
           high_fact = lazy (combine book (Poly.minus (Poly.constant c) f) []) }
-      else { low = Q.zero; high = Q.one; low_fact = lazy (given book (Chance e) f);
+      else { low = Q.zero; high = Q.one; low_fact = lazy (combine book f [ Q.one, at_least f e ]);
              high_fact = lazy (given book (Chance_up e) (Poly.minus Poly.one f)) } in
     let within = if stages = 0 then None else begin
       let reduced, equal = reduce space.solved f in
@@ -245,13 +267,18 @@ let project (domain : Problem.domain) polynomials used (hints : Problem.learned)
     let rounded wanted own = lazy (
       let own = Lazy.force own in
       if Poly.M.equal Q.equal book.says.(own) wanted then own else combine book wanted [ Q.one, own ]) in
-    { low = down; high = up; low_fact = rounded (Poly.minus f (Poly.constant down)) (snd low);
+    let raised = Q.min support up in
+    let down, why = if not number && Q.gt raised down
+      then raised, lazy (combine book (Poly.minus f (Poly.constant raised)) [ Q.one, at_least f e ])
+      else down, rounded (Poly.minus f (Poly.constant down)) (snd low) in
+    { low = down; high = up; low_fact = why;
       high_fact = rounded (Poly.minus (Poly.constant up) f) (snd high) } in
   List.iter (fun e -> Hashtbl.replace bounds e (proved e)) used;
   let region = Option.map (fun (_ : Problem.region) -> polytope space final (Array.map (row final) all)) hints.region in
   let rows = List.concat (List.init (space.parameters + List.length domain.constraints) (fun i ->
     let both = i < space.parameters || (let _, _, equal = List.nth domain.constraints (i - space.parameters) in equal) in
     domain_row space i 0 :: (if both then [ domain_row space i 1 ] else []))) in
-  demand (has_a_point (Option.value ~default:(polytope space final [||]) region) rows) words;
-  { space; expressions = bounds; polytope = region;
+  let points = match hints.region with Some r -> r.point | None -> [||] in
+  demand (has_a_point (Option.value ~default:(polytope space final [||]) region) rows points) words;
+  { space; expressions = bounds; polytope = region; tangent;
     choice_basis = (match hints.region with Some r -> r.choice_basis | None -> [||]) }

@@ -1,6 +1,6 @@
 (* What was to be tried was fixed beforehand: intervals of Clopper and Pearson. *)
 From Coq Require Import List Bool Arith ZArith QArith Qreals Reals Lra Lia.
-From Proved Require Import Game Problem Basics Polynomial Value Sound Ville Model Krichevsky Learned Statistics Binomial.
+From Proved Require Import Game Problem Basics Polynomial Value Sound Ville Model Krichevsky Learned Likelihood Statistics Binomial.
 Import ListNotations.
 Open Scope R_scope.
 
@@ -14,7 +14,7 @@ Definition event_fixed (evs : nat -> event) (c : cert) (us : nat -> list Q * lis
 Definition accept_fixed (M : model) (N : nat) (evs : nat -> event) (cnt : nat -> nat -> nat -> nat) (delta : Q)
     (c : cert) (us : nat -> list Q * list Q) : bool :=
   Qltb 0 (level c) && Qle_bool (Qmult (Qmult 2 (qnat N)) (level c)) delta && below N (fun g => event_ok M (evs g)) &&
-  below N (event_fixed evs c us cnt) && proved M N evs c.
+  below N (event_fixed evs c us cnt) && proved M N evs no_cut c.
 
 (* ---------- Semantics: choices in the order of a plan; the expectation of f at the log in the end ---------- *)
 
@@ -31,10 +31,8 @@ Fixpoint carried_out (M : model) (theta : nat -> R) (plan : list (nat * nat)) (f
 Section Plan.
 Variables (M : model) (theta : nat -> R).
 Notation run := (carried_out M theta).
-(* BELIEVED *)
 Definition sensible (plan : list (nat * nat)) : Prop := forall c, In c plan ->
   (forall o, 0 <= law M theta c o) /\ rsum (law M theta c) (results M c) = 1.
-(* END *)
 Lemma run_mono plan f g : sensible plan -> (forall h, f h <= g h) -> forall h, run plan f h <= run plan g h.
 Proof.
   intros S H. induction plan as [|c plan IH]; intros h; simpl; [apply H|].
@@ -79,15 +77,15 @@ Proof.
   assert (S' : sensible plan) by (intros d Hd; apply Sn; simpl; auto). specialize (IH S').
   simpl run. cbn [tries]. destruct (finds ev c) as [t|] eqn:F.
   - pose proof F as F'. unfold finds in F'. apply find_some in F'. destruct F' as [Ht Hsame]. apply same_eq in Hsame.
-    destruct (trial_true M theta ev T OK t Ht) as (k & E & HL & S1 & S0).
+    destruct (trial_true M theta ev T OK t Ht) as (k & Hs & E & HL & S1 & S0). apply Nat.ltb_lt in Hs.
     set (n := tries plan) in *.
     set (V := fun x y => binomial (chance_of b) n (fun z => psi (z + x)%nat (n - z + y)%nat)).
     set (wb := wins b ev h). set (wo := wins (negb b) ev h).
     set (w1 := if b then V (S wb) wo else V wb (S wo)). set (w0 := if b then V wb (S wo) else V (S wb) wo).
     assert (R1 : rsum (fun o => law M theta c o * run plan (fun h => psi (wins b ev h) (wins (negb b) ev h)) ((c, o) :: h)) (results M c)
       = w1 * p + w0 * (1 - p)).
-    { subst c. unfold results, law, place. simpl fst. simpl snd. rewrite E. rewrite <- S0, <- S1, <- outcome_sum by exact HL.
-      apply rsum_ext. intros o Ho. apply in_seq in Ho. f_equal. rewrite IH. simpl wins. unfold hit.
+    { subst c. unfold results, law, label, place. simpl fst. simpl snd. rewrite E, Hs. rewrite <- S0, <- S1, <- outcome_sum by exact HL.
+      apply rsum_ext. intros o Ho. apply in_seq in Ho. f_equal; [now destruct (nth_error (outcomes k) o)|]. rewrite IH. simpl wins. unfold hit.
       unfold place in F. rewrite F.
       destruct (nth_error (hits t) o) as [y|] eqn:Ey; [|apply nth_error_None in Ey; lia].
       unfold w1, w0, V, wb, wo. destruct b, y; simpl one; simpl plus; reflexivity. }
@@ -133,16 +131,16 @@ End Plan.
 (* BELIEVED *)
 Theorem fixed_sound (M : model) (N : nat) (evs : nat -> event) (theta : nat -> R) (delta : Q) (plan : list (nat * nat))
     (maker : seen -> cert) (us : seen -> nat -> list Q * list Q) (wrong : seen -> bool) :
-  instance M theta -> 0 <= Q2R delta -> sensible M theta plan ->
+  instance M theta -> 0 <= Q2R delta -> (forall c, In c plan -> rsum (law M theta c) (results M c) = 1) ->
   (forall h, wrong h = true -> accept_fixed M N evs (counts_of h) delta (maker h) (us h) = true /\
      ~ true_stated M theta (ask (maker h)) (compl (maker h)) (lower (maker h)) (upper (maker h))) ->
   carried_out M theta plan (fun h => if wrong h then 1 else 0) [] <= Q2R delta.
 (* END *)
 Proof.
-  intros T D S HW.
+  intros T D Sum HW. assert (S : sensible M theta plan) by (intros c Hc; split; [intros o; now apply law_pos_all|now apply Sum]).
   assert (Parts : forall h, wrong h = true -> 0 < Q2R (level (maker h)) /\ 2 * INR N * Q2R (level (maker h)) <= Q2R delta /\
     (forall g, (g < N)%nat -> event_ok M (evs g) = true) /\
-    (forall g, (g < N)%nat -> event_fixed evs (maker h) (us h) (counts_of h) g = true) /\ proved M N evs (maker h) = true).
+    (forall g, (g < N)%nat -> event_fixed evs (maker h) (us h) (counts_of h) g = true) /\ proved M N evs no_cut (maker h) = true).
   { intros h Hh. destruct (HW h Hh) as [A _]. unfold accept_fixed in A. apply andb_prop in A. destruct A as [A A5].
     apply andb_prop in A. destruct A as [A A4]. apply andb_prop in A. destruct A as [A A3].
     apply andb_prop in A. destruct A as [A1 A2]. apply Qltb_R in A1. rewrite Q2R_0 in A1.
@@ -174,7 +172,7 @@ Proof.
         - specialize (IHl H). pose proof (Fpos g' h). lra. }
       apply A. apply in_seq. lia. }
     destruct (Rle_lt_dec 1 (rsum (fun g => F g h) (seq 0 N))) as [|Less]; [assumption|exfalso]. apply NT.
-    apply (proved_true M theta T N evs (maker h) PR). intros g Hg.
+    apply (proved_true M theta T N evs no_cut (maker h) PR); [discriminate|]. intros g Hg.
     assert (Lv : Q2R (level (maker h)) <= lv).
     { unfold lv. destruct (Nat.eq_dec N 0); [lia|]. assert (0 < INR N) by (apply lt_0_INR; lia).
       apply (Rmult_le_reg_l (2 * INR N)); [lra|]. replace (2 * INR N * (Q2R delta / (2 * INR N))) with (Q2R delta) by (field; lra). lra. }

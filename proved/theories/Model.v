@@ -27,12 +27,14 @@ Definition boxed (M : model) (b : nat -> nat -> nat -> Q * Q) : problem :=
     (kind_of p) (target p) (allowed p) (terminal p) (first p) (last p) (factor p).
 Definition skeleton (M : model) : problem := boxed M (fun _ _ _ => (0%Q, 1%Q)).
 
-(* Nature keeps to the truth. *)
-Definition law (M : model) (theta : nat -> R) (c : nat * nat) (j : nat) : R :=
+(* The expression of an outcome. Nature keeps to the truth. *)
+Definition label (M : model) (c : nat * nat) (j : nat) : option nat :=
   match nth_error (table M (fst c)) (snd c) with
-  | Some k => match nth_error (outcomes k) j with Some e => chance M theta e | None => 0 end
-  | None => 0
+  | Some k => if (fst c <? states (shape M))%nat then option_map expr (nth_error (outcomes k) j) else None
+  | None => None
   end.
+Definition law (M : model) (theta : nat -> R) (c : nat * nat) (j : nat) : R :=
+  match label M c j with Some e => poly_at theta (polys M e) | None => 0 end.
 Definition truth (M : model) (theta : nat -> R) : hist -> nat -> nat -> nat -> R := fun _ s i j => law M theta (s, i) j.
 
 (* Of the true model: what the policy is worth, or what a free agent can make sure of. *)
@@ -54,4 +56,11 @@ Fixpoint counts_of (h : seen) (s i j : nat) : nat :=
   match h with
   | [] => 0
   | (c, o) :: h' => if same c (s, i) && Nat.eqb o j then S (counts_of h' s i j) else counts_of h' s i j
+  end.
+(* [number]: of the batch to which the next trial will belong; how often an expression was met in batch b. *)
+Fixpoint met (M : model) (number : seen -> nat) (h : seen) (b e : nat) : nat :=
+  match h with
+  | [] => 0
+  | (c, o) :: h' => let here := Nat.eqb (number h') b && match label M c o with Some f => Nat.eqb e f | None => false end in
+                    if here then S (met M number h' b e) else met M number h' b e
   end.

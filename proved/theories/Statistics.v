@@ -1,6 +1,6 @@
 (* The theorem about learned claims: for every adaptive design, at all times, whoever makes the certificates. *)
 From Coq Require Import List Bool Arith ZArith QArith Qreals Reals Lra Lia.
-From Proved Require Import Game Problem Basics Polynomial Value Sound Ville Model Krichevsky Learned.
+From Proved Require Import Game Problem Basics Polynomial Value Sound Ville Model Krichevsky Learned Likelihood.
 Import ListNotations.
 Open Scope R_scope.
 
@@ -144,9 +144,6 @@ End Wealth.
 
 (* ---------- An event under the truth ---------- *)
 
-Lemma rsum_shift f n : forall a, rsum f (seq (S a) n) = rsum (fun o => f (S o)) (seq a n).
-Proof. induction n as [|n IH]; intros a; simpl; [reflexivity|]. now rewrite IH. Qed.
-
 Section Event.
 Variables (M : model) (theta : nat -> R) (ev : event).
 Hypothesis (T : instance M theta) (OK : event_ok M ev = true).
@@ -174,14 +171,14 @@ Proof.
   destruct x; cbn [sum_where Bool.eqb]; rewrite plus_at, Q1; lra.
 Qed.
 
-Lemma trial_true t : In t (trials ev) -> exists k, nth_error (table M (t_state t)) (t_choice t) = Some k /\
+Lemma trial_true t : In t (trials ev) -> exists k, (t_state t < states (shape M))%nat /\ nth_error (table M (t_state t)) (t_choice t) = Some k /\
   length (hits t) = length (outcomes k) /\ at_ (sum_where M true (hits t) (outcomes k)) = p /\
   at_ (sum_where M false (hits t) (outcomes k)) = 1 - p.
 Proof.
   intros Ht. pose proof OK as H. unfold event_ok in H. apply andb_prop in H. destruct H as [_ H].
   rewrite forallb_forall in H. specialize (H t Ht). unfold trial_ok in H. apply andb_prop in H. destruct H as [Hs H].
   apply Nat.ltb_lt in Hs. destruct (nth_error (table M (t_state t)) (t_choice t)) as [k|] eqn:E; [|discriminate].
-  apply andb_prop in H. destruct H as [HL H]. apply Nat.eqb_eq in HL. exists k. split; [reflexivity|]. split; [exact HL|].
+  apply andb_prop in H. destruct H as [HL H]. apply Nat.eqb_eq in HL. exists k. split; [exact Hs|]. split; [reflexivity|]. split; [exact HL|].
   pose proof (both_sum (hits t) (outcomes k) HL) as B. rewrite (proj1 (proj2 T _ _ Hs (nth_error_In _ _ E))) in B.
   apply orb_prop in H. destruct H as [H|H]; apply (zero_at theta) in H.
   - rewrite m1 in H. lra.
@@ -192,9 +189,7 @@ Lemma event_range : 0 <= p <= 1.
 Proof.
   pose proof OK as H. unfold event_ok in H. apply andb_prop in H. destruct H as [H H'].
   destruct (trials ev) as [|t l] eqn:E; [discriminate|]. assert (Ht : In t (trials ev)) by (rewrite E; simpl; auto).
-  destruct (trial_true t Ht) as (k & H1 & H2 & H3 & H4).
-  rewrite forallb_forall in H'. specialize (H' t (or_introl eq_refl)). unfold trial_ok in H'. apply andb_prop in H'.
-  destruct H' as [Hs _]. apply Nat.ltb_lt in Hs.
+  destruct (trial_true t Ht) as (k & Hs & H1 & H2 & H3 & H4).
   assert (P : forall b hs l0, (forall e, In e l0 -> 0 <= chance M theta e) -> 0 <= at_ (sum_where M b hs l0)).
   { intros b hs. induction hs as [|x hs IH]; intros [|e l0] He; try (simpl; lra).
     cbn [sum_where]. specialize (IH l0 ltac:(intros; apply He; simpl; auto)). specialize (He e (or_introl eq_refl)).
@@ -213,13 +208,14 @@ Lemma wealth_fair cs design : experiment (nat * nat) nat cs (results M) design (
 Proof.
   intros X h c Hc. unfold wealth at 1. simpl wins. unfold hit. destruct (finds ev c) as [t|] eqn:F.
   - unfold finds in F. apply find_some in F. destruct F as [Ht Hsame]. apply same_eq in Hsame. subst c.
-    destruct (trial_true t Ht) as (k & E & HL & S1 & S0). unfold results, law, place. simpl fst. simpl snd. rewrite E.
+    destruct (trial_true t Ht) as (k & Hs & E & HL & S1 & S0). unfold results, law, label, place. simpl fst. simpl snd.
+    apply Nat.ltb_lt in Hs. rewrite E, Hs.
     set (w1 := omega p lv (S (wins true ev h)) (wins false ev h)).
     set (w0 := omega p lv (wins true ev h) (S (wins false ev h))).
     eapply Rle_trans; [right; apply rsum_ext with (g := fun o =>
       match nth_error (outcomes k) o with Some e => chance M theta e | None => 0 end *
       match nth_error (hits t) o with Some true => w1 | _ => w0 end)|].
-    + intros o Ho. apply in_seq in Ho. f_equal.
+    + intros o Ho. apply in_seq in Ho. f_equal; [now destruct (nth_error (outcomes k) o)|].
       destruct (nth_error (hits t) o) as [x|] eqn:Ex; [|apply nth_error_None in Ex; lia].
       destruct x; reflexivity.
     + rewrite outcome_sum by exact HL. rewrite S1, S0.
@@ -234,86 +230,116 @@ End Event.
 (* ---------- The theorem ---------- *)
 
 (* Among all logs, those [wrong] on which a certificate was accepted whose claim is not true of the true model are met, at
-   any time up to n, with probability at most delta: whatever design chose what to try next, whoever made the certificates,
-   and whenever one stops. Events are fixed beforehand. *)
+   any time up to n, with probability at most d1 + d2: whatever design chose what to try next, whoever made the certificates,
+   and whenever one stops. Fixed beforehand: events, pilots with their weights, the rule that predicts, where batches begin. *)
 (* BELIEVED *)
-Theorem learned_sound (M : model) (N : nat) (evs : nat -> event) (theta : nat -> R) (delta : Q)
+Theorem learned_sound (M : model) (N : nat) (evs : nat -> event) (theta : nat -> R) (d1 d2 : Q) (E : nat) (prior : list (nat * Q))
+    (predict : nat -> (nat -> nat -> nat) -> list Q) (number : seen -> nat)
     (cs : list (nat * nat)) (design : seen -> nat * nat -> R) (maker : seen -> cert) (wrong : seen -> bool) (n : nat) :
-  instance M theta -> 0 <= Q2R delta ->
+  instance M theta -> 0 <= Q2R d1 -> 0 <= Q2R d2 -> (forall a h, (number h <= number (a :: h))%nat) ->
   experiment (nat * nat) nat cs (results M) design (law M theta) ->
-  (forall h, wrong h = true -> accept M N evs (counts_of h) delta (maker h) = true /\
+  (forall h, wrong h = true ->
+     accept M N evs (counts_of h) d1 E prior predict (S (number h)) (met M number h) d2 (maker h) = true /\
      ~ true_stated M theta (ask (maker h)) (compl (maker h)) (lower (maker h)) (upper (maker h))) ->
-  prob (nat * nat) nat cs (results M) design (law M theta) n (sometime (nat * nat) nat wrong) <= Q2R delta.
+  prob (nat * nat) nat cs (results M) design (law M theta) n (sometime (nat * nat) nat wrong) <= Q2R d1 + Q2R d2.
 (* END *)
 Proof.
-  intros T D X HW.
-  assert (Parts : forall h, wrong h = true -> 0 < Q2R (level (maker h)) /\ INR N * Q2R (level (maker h)) <= Q2R delta /\
+  intros T D D2 Mono X HW.
+  assert (Parts : forall h, wrong h = true -> 0 < Q2R (level (maker h)) /\ INR N * Q2R (level (maker h)) <= Q2R d1 /\
     (forall g, (g < N)%nat -> event_ok M (evs g) = true) /\
-    (forall g, (g < N)%nat -> event_proved evs (maker h) (counts_of h) g = true) /\ proved M N evs (maker h) = true).
+    (forall g, (g < N)%nat -> event_proved evs (maker h) (counts_of h) g = true) /\
+    exists known, likely M E prior predict (maker h) (S (number h)) (met M number h) d2 = Some known /\
+      proved M N evs (tangent M (maker h) known) (maker h) = true).
   { intros h Hh. destruct (HW h Hh) as [A _]. unfold accept in A. apply andb_prop in A. destruct A as [A A5].
     apply andb_prop in A. destruct A as [A A4]. apply andb_prop in A. destruct A as [A A3].
     apply andb_prop in A. destruct A as [A1 A2]. apply Qltb_R in A1. rewrite Q2R_0 in A1.
     apply Qle_bool_R in A2. rewrite Q2R_mult, qnat_R in A2. repeat split; auto.
     - intros g Hg. apply (below_spec _ _ A3 g Hg).
-    - intros g Hg. apply (below_spec _ _ A4 g Hg). }
-  assert (Outside : forall h, wrong h = true -> exists g, (g < N)%nat /\
-    ~ (Q2R (elow (maker h) g) <= poly_at theta (about (evs g)) <= Q2R (ehigh (maker h) g))).
-  { intros h Hh. destruct (Parts h Hh) as (_ & _ & _ & _ & PR). destruct (HW h Hh) as [_ NT].
-    assert (S : forall K, (forall g, (g < K)%nat ->
-        Q2R (elow (maker h) g) <= poly_at theta (about (evs g)) <= Q2R (ehigh (maker h) g)) \/
-      exists g, (g < K)%nat /\ ~ (Q2R (elow (maker h) g) <= poly_at theta (about (evs g)) <= Q2R (ehigh (maker h) g))).
-    { induction K as [|K IH]; [left; intros; lia|]. destruct IH as [IH|(g & Hg & Ng)]; [|right; exists g; split; [lia|exact Ng]].
-      destruct (Rle_dec (Q2R (elow (maker h) K)) (poly_at theta (about (evs K)))) as [Y1|Y1];
-        [destruct (Rle_dec (poly_at theta (about (evs K))) (Q2R (ehigh (maker h) K))) as [Y2|Y2]|].
-      - left. intros g Hg. destruct (Nat.eq_dec g K) as [->|]; [lra|apply IH; lia].
-      - right. exists K. split; [lia|lra].
-      - right. exists K. split; [lia|lra]. }
-    destruct (S N) as [All|E]; [|exact E]. exfalso. apply NT. now apply (proved_true M theta T N evs). }
-  assert (NoN : (forall h, wrong h = true -> False) ->
-    prob (nat * nat) nat cs (results M) design (law M theta) n (sometime (nat * nat) nat wrong) <= Q2R delta).
-  { intros H. eapply Rle_trans; [apply (union _ _ _ _ _ _ X n wrong (fun _ _ => false) 0 0)|simpl; lra]; try lra.
+    - intros g Hg. apply (below_spec _ _ A4 g Hg).
+    - destruct (likely _ _ _ _ _ _ _ _) as [known|]; [|discriminate]. eauto. }
+  set (inside := fun h g => Q2R (elow (maker h) g) <= poly_at theta (about (evs g)) <= Q2R (ehigh (maker h) g)).
+  assert (All : forall h K, {forall g, (g < K)%nat -> inside h g} + {exists g, (g < K)%nat /\ ~ inside h g}).
+  { intros h. induction K as [|K IH]; [left; intros; lia|]. destruct IH as [IH|Out]; [|right; destruct Out as (g & Hg & Ng); exists g; split; [lia|exact Ng] ].
+    destruct (Rle_dec (Q2R (elow (maker h) K)) (poly_at theta (about (evs K)))) as [Y1|Y1];
+      [destruct (Rle_dec (poly_at theta (about (evs K))) (Q2R (ehigh (maker h) K))) as [Y2|Y2]|].
+    - left. intros g Hg. destruct (Nat.eq_dec g K) as [->|]; [now split|apply IH; lia].
+    - right. exists K. split; [lia|]. intros [? ?]. lra.
+    - right. exists K. split; [lia|]. intros [? ?]. lra. }
+  set (missed_event := fun h => wrong h && if All h N then false else true).
+  set (rest := fun h => wrong h && if All h N then true else false).
+  assert (Never : forall F, (forall h, F h = true -> False) ->
+    prob (nat * nat) nat cs (results M) design (law M theta) n (sometime (nat * nat) nat F) <= 0).
+  { intros F H. eapply Rle_trans; [apply (union _ _ _ _ _ _ X n F (fun _ _ => false) 0 0)|simpl; lra]; try lra.
     - intros g Hg. lia.
     - intros h Hh. destruct (H h Hh). }
-  destruct (Nat.eq_dec N 0) as [N0|N0].
-  { apply NoN. intros h Hh. destruct (Outside h Hh) as (g & Hg & _). lia. }
-  assert (NR : 0 < INR N) by (apply lt_0_INR; lia).
-  destruct (Rlt_dec 0 (Q2R delta)) as [DP|DP].
-  2: { apply NoN. intros h Hh. destruct (Parts h Hh) as (L0 & L1 & _). nra. }
-  set (lv := Q2R delta / INR N). assert (Hlv : 0 < lv) by (apply Rdiv_lt_0_compat; lra).
-  assert (ED : INR N * lv = Q2R delta) by (unfold lv; field; lra). rewrite <- ED.
-  (* events that are none are never accepted: nothing is asked of them *)
-  set (F := fun g h => event_ok M (evs g) && if Rle_dec 1 (lv * wealth theta (evs g) lv h) then true else false).
-  apply (union _ _ _ _ _ _ X n wrong F lv N); [lra| |].
-  - intros g Hg. unfold F. destruct (event_ok M (evs g)) eqn:OK.
-    + apply (ville _ _ _ _ _ _ X (wealth theta (evs g) lv) lv); [lra| | | |].
-      * intros h. apply omega_pos; [apply (event_range M theta (evs g) T OK)|exact Hlv].
-      * intros h c Hc. now apply (wealth_fair M theta (evs g) T OK lv Hlv cs design X).
-      * intros h. simpl. destruct (Rle_dec 1 _); [auto|discriminate].
-      * unfold wealth. simpl. apply omega_0.
-    + eapply Rle_trans; [apply (union _ _ _ _ _ _ X n _ (fun _ _ => false) 0 0)|simpl; lra]; try lra.
-      * intros g' Hg'. lia.
-      * intros h Hh. discriminate.
-  - intros h Hh. destruct (Outside h Hh) as (g & Hg & NI). exists g. split; [exact Hg|].
-    destruct (Parts h Hh) as (L0 & L1 & EO & EP & _). specialize (EO g Hg). specialize (EP g Hg).
-    unfold F. rewrite EO. simpl. destruct (Rle_dec 1 _) as [|NR1]; [reflexivity|exfalso; apply NR1].
-    pose proof (event_range M theta (evs g) T EO) as PR.
-    unfold wealth. apply omega_rich; [exact PR|exact Hlv|].
-    assert (Hr : (match trials (evs g) with [] => true | t :: l' => rising (place t) l' end) = true).
-    { pose proof EO as Q. unfold event_ok in Q. apply andb_prop in Q. destruct Q as [Q _]. now destruct (trials (evs g)). }
-    unfold event_proved in EP. rewrite !(tally_wins _ (evs g) h Hr) in EP.
-    set (k := wins true (evs g) h) in *. set (m := wins false (evs g) h) in *.
-    destruct (parts (maker h) (elow (maker h) g)) as [a b]. destruct (parts (maker h) (1 - ehigh (maker h) g)) as [a' b'].
-    apply andb_prop in EP. destruct EP as [E1 E2].
-    assert (Lv : Q2R (level (maker h)) <= lv).
-    { apply (Rmult_le_reg_l (INR N)); [exact NR|]. lra. }
-    pose proof (mixture_pos k m) as MP.
-    apply Rle_trans with (Q2R (level (maker h)) * mixture k m); [|apply Rmult_le_compat_r; lra].
-    destruct (Rlt_le_dec (poly_at theta (about (evs g))) (Q2R (elow (maker h) g))) as [B|B].
-    + apply (end_sound _ _ _ _ _ _ _ E1); lra.
-    + assert (C : Q2R (ehigh (maker h) g) < poly_at theta (about (evs g))) by lra.
-      pose proof (end_sound _ _ _ _ _ _ (1 - poly_at theta (about (evs g))) E2) as K.
-      rewrite Q2R_minus, Q2R_1 in K. specialize (K ltac:(lra) ltac:(lra)).
-      replace (1 - (1 - poly_at theta (about (evs g)))) with (poly_at theta (about (evs g))) in K by lra.
-      rewrite Rmult_comm. replace (mixture k m) with (mixture m k); [exact K|].
-      unfold mixture. rewrite (Nat.add_comm m k). unfold Rdiv. rewrite (Rmult_comm (IZR (odds m))). reflexivity.
+  assert (P1 : prob (nat * nat) nat cs (results M) design (law M theta) n (sometime (nat * nat) nat missed_event) <= Q2R d1).
+  { assert (Outside : forall h, missed_event h = true -> wrong h = true /\ exists g, (g < N)%nat /\ ~ inside h g).
+    { intros h H. unfold missed_event in H. apply andb_prop in H. destruct H as [H1 H2]. split; [exact H1|]. now destruct (All h N). }
+    destruct (Nat.eq_dec N 0) as [N0|N0].
+    { eapply Rle_trans; [apply Never|exact D]. intros h Hh. destruct (Outside h Hh) as (_ & g & Hg & _). lia. }
+    assert (NR : 0 < INR N) by (apply lt_0_INR; lia).
+    destruct (Rlt_dec 0 (Q2R d1)) as [DP|DP].
+    2: { eapply Rle_trans; [apply Never|exact D]. intros h Hh. destruct (Outside h Hh) as [Hw _]. destruct (Parts h Hw) as (L0 & L1 & _). nra. }
+    set (lv := Q2R d1 / INR N). assert (Hlv : 0 < lv) by (apply Rdiv_lt_0_compat; lra).
+    assert (ED : INR N * lv = Q2R d1) by (unfold lv; field; lra). rewrite <- ED.
+    (* events that are none are never accepted: nothing is asked of them *)
+    set (F := fun g h => event_ok M (evs g) && if Rle_dec 1 (lv * wealth theta (evs g) lv h) then true else false).
+    apply (union _ _ _ _ _ _ X n missed_event F lv N); [lra| |].
+    - intros g Hg. unfold F. destruct (event_ok M (evs g)) eqn:OK.
+      + apply (ville _ _ _ _ _ _ X (wealth theta (evs g) lv) lv); [lra| | | |].
+        * intros h. apply omega_pos; [apply (event_range M theta (evs g) T OK)|exact Hlv].
+        * intros h c Hc. now apply (wealth_fair M theta (evs g) T OK lv Hlv cs design X).
+        * intros h. simpl. destruct (Rle_dec 1 _); [auto|discriminate].
+        * unfold wealth. simpl. apply omega_0.
+      + eapply Rle_trans; [apply Never|lra]. intros h Hh. discriminate.
+    - intros h Hh. destruct (Outside h Hh) as (Hw & g & Hg & NI). exists g. split; [exact Hg|].
+      destruct (Parts h Hw) as (L0 & L1 & EO & EP & _). specialize (EO g Hg). specialize (EP g Hg).
+      unfold F. rewrite EO. simpl. destruct (Rle_dec 1 _) as [|NR1]; [reflexivity|exfalso; apply NR1].
+      pose proof (event_range M theta (evs g) T EO) as PR.
+      unfold wealth. apply omega_rich; [exact PR|exact Hlv|].
+      assert (Hr : (match trials (evs g) with [] => true | t :: l' => rising (place t) l' end) = true).
+      { pose proof EO as Q. unfold event_ok in Q. apply andb_prop in Q. destruct Q as [Q _]. now destruct (trials (evs g)). }
+      unfold event_proved in EP. rewrite !(tally_wins _ (evs g) h Hr) in EP. unfold inside in NI.
+      set (k := wins true (evs g) h) in *. set (m := wins false (evs g) h) in *.
+      destruct (parts (maker h) (elow (maker h) g)) as [a b]. destruct (parts (maker h) (1 - ehigh (maker h) g)) as [a' b'].
+      apply andb_prop in EP. destruct EP as [E1 E2].
+      assert (Lv : Q2R (level (maker h)) <= lv).
+      { apply (Rmult_le_reg_l (INR N)); [exact NR|]. lra. }
+      pose proof (mixture_pos k m) as MP.
+      apply Rle_trans with (Q2R (level (maker h)) * mixture k m); [|apply Rmult_le_compat_r; lra].
+      destruct (Rlt_le_dec (poly_at theta (about (evs g))) (Q2R (elow (maker h) g))) as [B|B].
+      + apply (end_sound _ _ _ _ _ _ _ E1); lra.
+      + assert (C : Q2R (ehigh (maker h) g) < poly_at theta (about (evs g))) by (destruct (Rlt_le_dec (Q2R (ehigh (maker h) g)) (poly_at theta (about (evs g)))); [assumption|exfalso; apply NI; lra]).
+        pose proof (end_sound _ _ _ _ _ _ (1 - poly_at theta (about (evs g))) E2) as K.
+        rewrite Q2R_minus, Q2R_1 in K. specialize (K ltac:(lra) ltac:(lra)).
+        replace (1 - (1 - poly_at theta (about (evs g)))) with (poly_at theta (about (evs g))) in K by lra.
+        rewrite Rmult_comm. replace (mixture k m) with (mixture m k); [exact K|].
+        unfold mixture. rewrite (Nat.add_comm m k). unfold Rdiv. rewrite (Rmult_comm (IZR (odds m))). reflexivity. }
+  assert (P2 : prob (nat * nat) nat cs (results M) design (law M theta) n (sometime (nat * nat) nat rest) <= Q2R d2).
+  { (* all events hold: some row does not, and whoever bet on the predictions is rich *)
+    assert (Rich : forall h, rest h = true -> forall d, 0 < d -> d = Q2R d2 ->
+      1 <= d * riches M theta E prior predict number d h).
+    { intros h H d Hd Ed. unfold rest in H. apply andb_prop in H. destruct H as [Hw HA]. destruct (All h N) as [In|]; [|discriminate].
+      destruct (Parts h Hw) as (_ & _ & _ & _ & known & Lk & PV). destruct (HW h Hw) as [_ NT].
+      destruct (Rle_lt_dec 1 (d * riches M theta E prior predict number d h)) as [|Poor]; [assumption|exfalso]. apply NT.
+      apply (proved_true M theta T N evs (tangent M (maker h) known) (maker h) PV); [|exact In].
+      apply (poor_is_right M theta E prior predict number d T Mono Hd (maker h) h d2 known Lk Ed). lra. }
+    destruct (Rlt_dec 0 (Q2R d2)) as [DP|DP].
+    - apply (ville _ _ _ _ _ _ X (riches M theta E prior predict number (Q2R d2)) (Q2R d2)); [exact D2| | | |].
+      + intros h. now apply riches_pos.
+      + intros h c Hc. now apply (riches_fair M theta E prior predict number (Q2R d2) T cs design X).
+      + intros h Hh. now apply Rich.
+      + apply riches_0.
+    - eapply Rle_trans; [apply Never|exact D2]. intros h H. unfold rest in H. apply andb_prop in H. destruct H as [Hw HA].
+      destruct (All h N) as [In|]; [|discriminate]. destruct (Parts h Hw) as (_ & _ & _ & _ & known & Lk & PV). destruct (HW h Hw) as [_ NT].
+      apply NT. apply (proved_true M theta T N evs (tangent M (maker h) known) (maker h) PV); [|exact In].
+      apply (nothing_is_right M theta E prior predict number (maker h) h d2 known Lk). lra. }
+  eapply Rle_trans; [|apply Rplus_le_compat; [exact P1|exact P2] ]. unfold prob. rewrite <- (expect_add _ _ _ _ _ _).
+  apply (expect_mono _ _ _ _ _ _ X). intros h. unfold indicator.
+  assert (G : sometime _ _ wrong h = true -> sometime _ _ missed_event h = true \/ sometime _ _ rest h = true).
+  { induction h as [|a h IH]; simpl; intros H; apply orb_prop in H; destruct H as [H|H]; try discriminate.
+    - unfold missed_event at 1, rest at 1. rewrite H. destruct (All [] N); [now right|now left].
+    - unfold missed_event at 1, rest at 1. rewrite H. destruct (All (a :: h) N); [now right|now left].
+    - destruct (IH H) as [K|K]; rewrite K, orb_true_r; auto. }
+  destruct (sometime _ _ wrong h), (sometime _ _ missed_event h), (sometime _ _ rest h); try lra; destruct G; discriminate || auto.
 Qed.

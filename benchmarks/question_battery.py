@@ -8,7 +8,10 @@ Models have five states and probabilities that doubles hold exactly: chains, MDP
 other side is Storm, with rational numbers where it can; on interval models Storm on the MDP whose choices are
 the vertices of the intervals (nature with the agent; against it, the best of all policies without memory, for
 questions that need none). What Storm does not answer is computed here: CTL by fixpoints, rewards of late
-steps by backward steps, CVaR by linear programs over what was spent.
+steps by backward steps, CVaR by linear programs over what was spent. Random paths come from the grammar of
+path formulas, with everything that Storm lacks written out; paths of A and E are compared with Storm where
+every transition is a choice. *Within intervals* asks what holds wherever a model lies within its intervals
+(what `learn` says), and compares it with the answer of one such model.
 
 Prints a row per class: how many were asked, whose value lies *outside* the bounds (there should be none), how
 many answers are *open* (not certified) or *refused*, with the messages, and how often there was no reference.
@@ -38,6 +41,9 @@ import stormpy
 from scipy.optimize import linprog
 
 import tightrope as tr
+from tightrope.logic.model_checking import check_query
+from tightrope.prism.properties.query import parse_query
+from tightrope.solver.solution import SolveOptions
 
 STATES = 5
 SLACK = 1e-12
@@ -189,6 +195,8 @@ class Case:
     text: str
     expected: float | bool
     slack: float = SLACK
+    uncertain: bool = False
+    """The model is one within the intervals, and the answer must hold wherever it lies."""
 
 
 @dataclass(frozen=True)
@@ -494,6 +502,134 @@ def operators_inside(rng: random.Random) -> Case:
     return Case(subject.ours, asked(text, subject, agent, nature), value, slack)
 
 
+# --- from the grammar ---------------------------------------------------------------------------------
+
+
+def random_path(rng: random.Random, depth: int) -> tuple[str, str]:
+    """A path formula for us, and the same for Storm with bounds, W and R written out."""
+    if depth == 0:
+        name = rng.choice(["a", "b", "c"])
+        text = rng.choice([f'"{name}"', f'!"{name}"', f'"{name}"', "true"])
+        return text, text
+    kind = rng.choice(["X", "F", "G", "U", "W", "R", "F<=", "G<=", "U[]", "!", "&", "|", "=>", "atom"])
+    a, a_storm = random_path(rng, depth - 1)
+    if kind == "atom":
+        return random_path(rng, 0)
+    if kind in ("X", "F", "G", "!"):
+        return f"{kind} ({a})", f"{kind} ({a_storm})"
+    if kind in ("F<=", "G<="):
+        steps, joint = rng.randint(0, 3), "|" if kind == "F<=" else "&"
+        storm_text = f"({a_storm})"
+        for _ in range(steps):
+            storm_text = f"(({a_storm}) {joint} (X {storm_text}))"
+        return f"{kind}{steps} ({a})", storm_text
+    b, b_storm = random_path(rng, depth - 1)
+    if kind in ("&", "|", "=>"):
+        storm_text = f"(!({a_storm})) | ({b_storm})" if kind == "=>" else f"({a_storm}) {kind} ({b_storm})"
+        return f"({a}) {kind} ({b})", storm_text
+    if kind == "U[]":
+        first = rng.randint(0, 2)
+        last = first + rng.randint(0, 2)
+        storm_text = f"({b_storm})"
+        for _ in range(last - first):
+            storm_text = f"(({b_storm}) | (({a_storm}) & (X {storm_text})))"
+        for _ in range(first):
+            storm_text = f"(({a_storm}) & (X {storm_text}))"
+        return f"({a}) U[{first},{last}] ({b})", storm_text
+    if kind == "W":
+        return f"({a}) W ({b})", f"(({a_storm}) U ({b_storm})) | (G ({a_storm}))"
+    if kind == "R":
+        return f"({a}) R ({b})", f"!((!({a_storm})) U (!({b_storm})))"
+    return f"({a}) U ({b})", f"({a_storm}) U ({b_storm})"
+
+
+def random_paths(rng: random.Random) -> Case:
+    ours, theirs = random_path(rng, rng.randint(1, 3))
+    subject, agent, nature = draw(rng, Kind(intervals=0.25))
+    value, slack = by_storm(subject, agent, nature, f"P@=? [ {theirs} ]")
+    return Case(subject.ours, asked(f"P@=? [ {ours} ]", subject, agent, nature), value, slack)
+
+
+def ctl_star(rng: random.Random) -> Case:
+    """Storm's largest probability where every transition is a choice: 1 or 0."""
+    ours, theirs = random_path(rng, rng.randint(1, 3))
+    subject, _, _ = draw(rng, Kind())
+    every = rng.random() < 0.5
+    steps: Rows = [(s, f"{name}to{t}", {t: 1}) for s, name, leads in subject.rows for t in leads]
+    value, _ = storm(subject, steps, f"Pmax=? [ {f'!({theirs})' if every else theirs} ]")
+    return Case(subject.ours, f"{'A' if every else 'E'} [ {ours} ]", (value > 0.5) != every)
+
+
+def states_as_paths(rng: random.Random) -> Case:
+    """State formulas as paths, filters in braces, powers: from Storm's values of one operator."""
+    subject, agent, nature = draw(rng, Kind(intervals=0.0))
+    inner = f'X "{rng.choice("abc")}"'
+    values, _ = storm(subject, subject.rows, f"P{agent}=? [ {inner} ]", everywhere=True)
+    kind = rng.choice(["state", "braces", "power", "nested"])
+    if kind == "state":
+        name = rng.choice("abc")
+        return Case(
+            subject.ours,
+            asked(f'P@=? [ "{name}" ]', subject, agent, nature),
+            float(0 in subject.labels[name]),
+        )
+    if kind == "nested":
+        level = rng.choice([0.3, 0.55, 0.8])
+        text = asked(f"P@=? [ P{agent}>={level} [ {inner} ] ]", subject, agent, nature)
+        return Case(subject.ours, text, float(values[0] >= level))
+    if kind == "power":
+        return Case(subject.ours, asked(f"P@=? [ {inner} ]^2", subject, agent, nature), values[0] ** 2, 1e-9)
+    name, best = rng.choice("abc"), rng.choice(["min", "max"])
+    of = [values[s] for s in subject.labels[name]]
+    text = asked(f'P@=? [ {inner} {{"{name}"}}{{{best}}} ]', subject, agent, nature)
+    return Case(subject.ours, text, min(of) if best == "min" else max(of), 1e-9)
+
+
+WITHIN = (
+    'P@=? [ F "a" ]',
+    'P@=? [ (F "a") & (G !"b") ]',
+    'P@=? [ G F "a" ]',
+    'R{"cost"}@=? [ C<=4 ]',
+    'R{"cost"}@=? [ I=3 ]',
+    'R{"cost"}@=? [ C[1,4] ]',
+    'R{"cost"}@=? [ F "end" ]',
+    'R{"cost"}@=? [ (X true) & (F "end") ]',
+    'R{"cost"}@=? [ S ]',
+    'S@=? [ "a" ]',
+    'P@=? [ F{"cost"}<=4 "a" ]',
+    'P@=? [ F "a" || F "end" ]',
+    'CVaR{"cost",0.5}min=? [ C<=3 ]',
+    'quantile(min k, P@>0.55 [ F{"cost"}<=k "end" ])',
+    'P@=? [ F P>=0.3 [ X "a" ] ]',
+    '1 - 2 * filter(max, P@=? [ F<=2 "a" ])',
+    'filter(count, P@>0.45 [ X "a" ])',
+    'P@>=0.4 [ F<=3 "a" ] | P@<0.2 [ X "b" ]',
+    'E [ G F "a" ]',
+)
+
+
+def within_intervals(rng: random.Random) -> Case:
+    """The answer that holds wherever a model lies within its intervals, beside that of one such model."""
+    subject = random_subject(rng, True, rng.random() < 0.7, ends=True)
+    rows: Rows = []
+    for state, name, ends in subject.rows:
+        corners = vertices(ends)
+        weights = [rng.random() for _ in corners]
+        point = {t: sum(w * c[t] for w, c in zip(weights, corners, strict=True)) / sum(weights) for t in ends}
+        rows.append((state, name, {t: Fraction(p).limit_denominator(10**6) for t, p in point.items()}))
+    for _, _, leads in rows:
+        first = next(iter(leads))
+        leads[first] += 1 - sum(leads.values())
+    agent = rng.choice(["max", "min"])
+    text = rng.choice(WITHIN).replace("@", agent)
+    inside = tr.solve(subject.model(rows).instantiate(), text)
+    if not inside.is_certified:
+        raise UnansweredError
+    truth = getattr(inside, "truth", None)
+    expected = truth == "true" if truth is not None else 0.5 * sum(inside.bounds)
+    return Case(subject.ours, text, expected, 1e-5, uncertain=True)
+
+
 CLASSES: dict[str, Callable[[random.Random], Case]] = {
     "simple paths": simple_paths,
     "rewards": rewards,
@@ -511,6 +647,10 @@ CLASSES: dict[str, Callable[[random.Random], Case]] = {
     "operators inside": operators_inside,
     "filters, arithmetic": filters_and_arithmetic,
     "LTL": ltl,
+    "random paths": random_paths,
+    "CTL*": ctl_star,
+    "states as paths": states_as_paths,
+    "within intervals": within_intervals,
 }
 
 
@@ -524,6 +664,7 @@ class Row:
     open: int = 0
     refused: int = 0
     unanswered: int = 0
+    crashed: int = 0
     messages: dict[str, int] = field(default_factory=dict)
     examples: list[str] = field(default_factory=list)
 
@@ -539,17 +680,27 @@ def run_class(name: str, count: int, seed: int) -> Row:
             continue
         row.asked += 1
         try:
-            found = tr.solve(case.model, case.text)
+            found = answer_within(case) if case.uncertain else tr.solve(case.model, case.text)
         except (tr.InputError, tr.CannotCertify) as error:
             row.refused += 1
             messages[str(error).splitlines()[0].partition(": ")[2][:90]] += 1
             continue
-        row.open += not found.is_certified
+        except Exception as error:
+            row.crashed += 1
+            row.examples.append(f"{number}: {case.text}: {type(error).__name__}: {error}")
+            continue
+        row.open += not (found.truth != "not certified" if case.uncertain else found.is_certified)
         if is_outside(found, case):
             row.outside += 1
             row.examples.append(f"{number}: {case.text}: {found.bounds or found.truth}, not {case.expected}")
     row.messages = dict(messages)
     return row
+
+
+def answer_within(case: Case) -> tr.Answer:
+    """What holds for every model within the intervals."""
+    query = parse_query(case.text, case.model.structure)
+    return check_query(query, case.model, SolveOptions(), uncertain=True)
 
 
 def is_outside(found: tr.Answer, case: Case) -> bool:
@@ -573,19 +724,19 @@ def main() -> int:
         parser.error(f"there is no class {', '.join(sorted(unknown))}")
     warnings.simplefilter("ignore", tr.ReadingWarning)
     rows = []
-    print("| class | asked | outside | open | refused | without reference |\n|---|---|---|---|---|---|")
+    print("| class | asked | outside | crashed | open | refused | without reference |\n" + "|---" * 7 + "|")
     for name in options.classes or CLASSES:
         row = run_class(name, 5 if options.smoke else options.count, options.seed)
         rows.append(row)
-        cells = (row.name, row.asked, row.outside, row.open, row.refused, row.unanswered)
+        cells = (row.name, row.asked, row.outside, row.crashed, row.open, row.refused, row.unanswered)
         print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
         for message, times in row.messages.items():
             print(f"    refused {times} times: {message}")
         for example in row.examples:
-            print(f"    outside: {example}")
+            print(f"    outside, or crashed: {example}")
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps([asdict(row) for row in rows], indent=1))
-    return int(any(row.outside for row in rows))
+    return int(any(row.outside or row.crashed for row in rows))
 
 
 if __name__ == "__main__":

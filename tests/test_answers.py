@@ -112,14 +112,26 @@ def test_paths_are_those_that_nature_can_make_possible() -> None:
     assert branching.some_next(Support.of(built), np.array([False, True])).tolist() == [True, True]
 
 
-def test_branching_time_takes_simple_paths_only(model: tr.ParametricMDP) -> None:
-    for text, message in [
-        ('A [ G F "goal" ]', "A and E take one of X F G U W R over state formulas"),
-        ('E [ F<=3 "goal" ]', "A and E take no bound on steps"),
-        ('E [ "goal" ]', "a path formula is wanted"),
+def test_branching_time_takes_any_path() -> None:
+    rows = [(0, "stay", {0: 0.5, 1: 0.5}), (0, "go", {2: 1}), (1, "", {0: 1}), (2, "", {2: 1})]
+    built = tr.build_from_rows(rows, labels={"one": [1], "end": [2]})
+    for text, truth in [
+        ('E [ G F "one" ]', "true"),
+        ('A [ G F "one" ]', "false"),
+        ('A [ (F "end") | (G F !"end") ]', "true"),
+        ('E [ (F "one") & (F "end") ]', "true"),
+        ('E [ (G F "one") & (F "end") ]', "false"),
+        ('A [ G (!"one" | (X !"end")) ]', "true"),
+        ('E [ X X "end" ]', "true"),
+        ('E [ F<=0 "one" ]', "false"),
+        ('E [ F<=1 "one" ]', "true"),
+        ('A [ F<=5 "end" ]', "false"),
+        ('A [ G[1,2] "end" ]', "false"),
+        ('E [ "one" ]', "false"),
+        ('A [ !"one" ]', "true"),
     ]:
-        with pytest.raises(tr.InputError, match=message):
-            answer(model, text)
+        assert answer(built, text).truth == truth, text
+    assert answer(built, 'filter(count, E [ G F "one" ], true)').bounds == (2, 2)
 
 
 # --- operators inside formulas ------------------------------------------------------------------------------

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tightrope as tr
+from tightrope.cli.app import run
 from tightrope.prism.load import load_prism_text
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.properties.capabilities import (
@@ -14,7 +17,9 @@ from tightrope.prism.properties.capabilities import (
     ModelKind,
     QueryKind,
     Task,
+    capability_rows,
     capability_table,
+    require_task,
     supports,
 )
 from tightrope.prism.properties.query import parse_query
@@ -77,10 +82,84 @@ def test_continuous_time_takes_what_the_table_says(kind: QueryKind, tmp_path: Pa
         tr.solve(problem)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in QueryKind if not supports(kind, Task.LEARN)])
-def test_learning_refuses_the_others(kind: QueryKind) -> None:
-    with pytest.raises(tr.InputError):
-        tr.learn(tr.Problem(model(), CAPABILITIES[kind].examples[0]), [[((0,), "", (1,))]])
+DATA = [[((0,), "", (1,)), ((1,), "", (3,))]] * 70 + [[((0,), "", (2,))]] * 30
+
+
+def ask(kind: QueryKind) -> str:
+    """The example of a kind, decided by these data where it has a threshold inside."""
+    return CAPABILITIES[kind].examples[0].replace("P>=0.5", "P>=0.05")
+
+
+@pytest.mark.parametrize("kind", QueryKind)
+@pytest.mark.filterwarnings("ignore::tightrope.ReadingWarning")
+def test_every_kind_is_learned_about_and_encloses_the_truth(kind: QueryKind) -> None:
+    problem = tr.Problem(model(), ask(kind))
+    truth = tr.solve(problem.at(p="0.7"))
+    for result in (
+        tr.learn(problem, DATA),
+        tr.learn(problem, DATA, policy=tr.Policy.of_choices(model().structure, np.arange(4))),
+        tr.solve(problem, sets="expression"),
+    ):
+        if getattr(truth, "truth", None) is not None:
+            assert result.truth == truth.truth
+        else:
+            low, high = truth.bounds
+            assert result.interval.lower <= high and low <= result.interval.upper
+
+
+@pytest.mark.parametrize("kind", QueryKind)
+@pytest.mark.filterwarnings("ignore::tightrope.ReadingWarning")
+def test_every_kind_is_planned_for(kind: QueryKind) -> None:
+    problem = tr.Problem(model(), ask(kind))
+    made = tr.plan(problem, DATA, gap="50%", region="polytope", within_cap=50)
+    assert made.status.is_answered
+
+
+def test_most_cells_work_and_others_say_why() -> None:
+    columns = [task for task in Task if task not in (Task.POLICY, Task.POLICY_OUT, Task.LEARN_CERTIFICATE)]
+    assert len(columns) == 10
+    cells = [row[task.value] for row in capability_rows() for task in columns]
+    assert cells.count("yes") >= 0.85 * len(cells)
+    for kind in QueryKind:
+        for task in Task:
+            if not supports(kind, task):
+                with pytest.raises(tr.InputError, match="does not go with") as refused:
+                    require_task(kind, "this", task)
+                assert refused.value.hint
+
+
+def test_the_command_shows_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["questions", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)["questions"]
+    assert [row["property"] for row in shown][4:] == [kind.value for kind in QueryKind][1:]
+    assert run(["questions"]) == 0
+    assert "long-run average" in capsys.readouterr().out
+
+
+def test_an_answer_has_a_directory_and_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "m.prism").write_text(MODEL.replace("[] x=3 -> 1 : true", "[] x=3 -> 1 : (x'=0)"))
+    given = [str(tmp_path / "m.prism"), "--param", "p=0.1:0.9"]
+    log, where = str(tmp_path / "log.parquet"), tmp_path / "out"
+    words = ["--at", "p=0.7", "--episodes", "40", "--cap", "9", "--seed", "1", "-o", log]
+    assert run(["sample", *given, *words]) == 0
+    asked = ["learn", *given, "--data", log]
+    assert run([*asked, "--prop", 'R{"cost"}=? [ S ]', "-o", str(where)]) == 0
+    assert sorted(file.name for file in where.iterdir())[:2] == ["answer.json", "policy.json"]
+    assert run(["report", str(where)]) == 0
+    assert "with confidence 0.999" in (where / "report.html").read_text(encoding="utf-8")
+    assert run(["watch", *given, "--data", log, "--result", str(where)]) == 2
+    assert "single episodes do not show what was promised" in capsys.readouterr().err
+    assert run([*asked, "--prop", "R=? [ I=4 ]", "--policy", str(where / "policy.json"), "--json"]) == 0
+    assert run(["plan", *given, "--data", log, "--prop", 'R{"cost"}=? [ C<=4 ]', "--gap", "0.1"]) == 0
+    shown = capsys.readouterr()
+    assert "as so far" in shown.out and "[inf, inf]" not in shown.out
+    collect = ["online", *given, "--at", "p=0.7", "--episodes", "8", "--cap", "9", "--json"]
+    assert run([*collect, "--prop", 'R{"cost"}=? [ S ]']) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["episode"] for line in lines] == [1, 2, 4, 8]
+    assert all(line["lower"] < line["upper"] for line in lines)
+    assert run(["check", *given, "--sets", "expression", "--prop", "P=? [ F x=3 {x=1} ]", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["lower"] == pytest.approx(1, abs=1e-6)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in QueryKind if not supports(kind, Task.CERTIFICATE)])

@@ -11,16 +11,13 @@ from tightrope.prism.parse.parser import parse_properties
 PROPERTIES = [
     (
         "Pmax=? [ F^{rew} s=2 ]",
-        [
-            "--prop:1:11: bounds on rewards, as in F^{…}, are not supported",
-            "hint: bound the number of steps, F<=k, or count the reward in a variable of the model",
-        ],
+        ["--prop:1:16: unexpected '}'", "hint: expected '<', '<=', '=', '>', '>=' or '{'"],
     ),
     (
-        'R{"a"}max=? [ F^{"b"} s=2 ]',
+        "Pmax=? [ F^{sum<=2} s=2 ]",
         [
-            "--prop:1:16: bounds on rewards, as in F^{…}, are not supported",
-            "hint: bound the number of steps, F<=k, or count the reward in a variable of the model",
+            "--prop:1:13: unknown bound 'sum'",
+            'hint: F^{rew{"cost"}<=5} bounds a reward, F^{steps<=5} steps',
         ],
     ),
     ("Pmax=? [ F s=2 & G s=1 ]", ["--prop:1:18: the path formula G … stands in parentheses here: (G …)"]),
@@ -130,13 +127,6 @@ PROPERTIES = [
 ]
 
 MODELS = [
-    (
-        ("dtmc\nmodule m\n s:[0..2] init 0;\n [] s=0 -> 0.5^2 : (s'=1) + 0.75 : (s'=2);\nendmodule\n"),
-        [
-            "m.prism:4:15: unexpected character '^'",
-            "hint: there is no operator for powers: write pow(0.5, 2)",
-        ],
-    ),
     (
         "dtmc\nmodule m\n s:[0..2] init 0;\n [] s=0 -> 1 : (s'=func(mud,s,2));\nendmodule\n",
         ["m.prism:4:25: unknown function 'mud'", "hint: did you mean 'mod'?"],

@@ -170,6 +170,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Expressions": lambda: model().expressions,
     "Interval": lambda: result().interval,
     "IntervalMDP": interval_model,
+    "LearnedAnswer": lambda: tr.learn(tr.Problem(model(), 'filter(max, Pmax=? [ X "goal" ])'), counts()),
     "LearnedAverage": lambda: tr.learn(
         tr.Problem(model(), 'Smax=? [ "goal" ]'), counts(), delta=0.1, assume_support=1e-3
     ),

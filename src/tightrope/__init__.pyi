@@ -20,6 +20,7 @@ from .errors import TightropeError as TightropeError
 from .io.results import Interval as Interval
 from .io.stormpy_models import from_stormpy as from_stormpy
 from .io.stormpy_models import to_stormpy as to_stormpy
+from .learning.answers import LearnedAnswer as LearnedAnswer
 from .learning.averages import LearnedAverage as LearnedAverage
 from .learning.compare import Comparison as Comparison
 from .learning.compare import compare as compare

@@ -61,7 +61,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.numerics.jit import interpreting, stop_interpreting
 from tightrope.numerics.text import text_above, text_below
-from tightrope.prism.properties.capabilities import Task
+from tightrope.prism.properties.capabilities import QueryKind, Task
 from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.shape import refuse_time
 from tightrope.problem import Problem, require_discrete
@@ -70,6 +70,7 @@ from tightrope.solver.solve import Workspace, attained, solve, solve_query
 from tightrope.verdict import Worth
 
 if TYPE_CHECKING:
+    from tightrope.learning.options import LearnOptions
     from tightrope.logic.model_checking import Answer
     from tightrope.model.continuous import CTMC
 
@@ -397,7 +398,7 @@ def _answer(
     from tightrope.logic.model_checking import check_query
 
     how = replace(how, controller=request.policy_out is not None)
-    answer = check_query(query, subject, how, how.assume_support, request.all_states)
+    answer = check_query(query, subject, how, how.assume_support, request.all_states, policy=policy)
     shown = np.ones(subject.states, np.bool_) if request.all_states else answer.listed
     return Answered(query, answer, answer.seconds, describe_answer(query, answer, shown, assumed))
 
@@ -465,9 +466,11 @@ def check_domain(
 
     assert request.sets is not None
     policy = None if request.policy is None else Policy(loaded.model, request.policy)
-    problem = _domain_problem(loaded, query, policy)
     model, kind = loaded.model, SetsKind(request.sets.value)
-    assert isinstance(model, ParametricMDP)
+    is_other = query.kind not in (QueryKind.PLAIN, QueryKind.LTL)
+    problem = Problem(model, query) if is_other else _domain_problem(loaded, query, policy)
+    if not isinstance(model, ParametricMDP) or not model.parameters.names:
+        raise _no_domain(loaded)
     if files.certificate is not None:
         if problem.lift is not None:
             raise InputError(
@@ -486,6 +489,9 @@ def check_domain(
         "coupled_gap": request.coupled_gap,
     }
     chosen = LearnOptions.of("solve", {name: value for name, value in words.items() if value is not None})
+    if is_other:
+        _check_other_domain(request, loaded, problem, chosen, policy)
+        return
     proof = proved = None
     with phase_progress() as progress:
         evaluated, whose = _domain_policy(loaded, problem, policy, request.at)
@@ -533,16 +539,61 @@ def check_domain(
     leave(verdict, about=problem.text)
 
 
+def _check_other_domain(
+    request: CheckRequest,
+    loaded: LoadedModel | TimedModel,
+    problem: Problem,
+    chosen: LearnOptions,
+    policy: Policy | None,
+) -> None:
+    """The same of a property that is no single objective: over the hull of the sets."""
+    from tightrope.learning.averages import LearnedAverage
+    from tightrope.learning.solve import solve_over_domain
+
+    refuse_options(request, "at", f"it does not go with {problem.text} over a domain")
+    with phase_progress() as progress:
+        progress("solve")
+        result = solve_over_domain(problem, chosen, policy, progress)
+    interval, verdict, is_average = result.interval, result.verdict, isinstance(result, LearnedAverage)
+    nothing: dict[str, Any] = dict.fromkeys(
+        ("witness", "gap", "coupled", "limit", "optimality_gap", "certificate")
+    )
+    answer = DomainAnswer(
+        model=loaded.source,
+        question=problem.text,
+        verdict=verdict.word,
+        why=verdict.why,
+        assumptions=list(verdict.assumptions),
+        sets=f"the hull of {result.sets.kind.value}",
+        policy="the given policy" if policy is not None else "the most robust policy found",
+        lower=None if interval is None else interval.lower,
+        upper=None if interval is None else interval.upper,
+        truth=None if is_average else result.truth,
+        status="certified" if verdict.is_proved else "limit",
+        **nothing,
+        notes=[] if is_average else list(result.answer.readings),
+        peak_memory=peak_memory(),
+        seconds=round_seconds({"build": loaded.seconds, "solve": result.seconds}),
+    )
+    report_domain(answer, (), request.json)
+    sys.stdout.flush()
+    leave(verdict, about=problem.text)
+
+
+def _no_domain(loaded: LoadedModel | TimedModel) -> InputError:
+    return InputError(
+        f"--sets speaks of a domain of parameters, and {loaded.source} has none",
+        hint="leave --sets out: plain and interval models have one value",
+    )
+
+
 def _domain_problem(loaded: LoadedModel | TimedModel, query: Query, policy: Policy | None) -> Problem:
     """What is asked over a domain: of a temporal formula, about a product."""
     from tightrope.logic.product_problem import product_problem
 
     model = loaded.model
     if not isinstance(model, ParametricMDP) or not model.parameters.names:
-        raise InputError(
-            f"--sets speaks of a domain of parameters, and {loaded.source} has none",
-            hint="leave --sets out: plain and interval models have one value",
-        )
+        raise _no_domain(loaded)
     problem = Problem(model, query)
     if not query.is_plain:
         if policy is not None:

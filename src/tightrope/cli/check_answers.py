@@ -100,8 +100,9 @@ class DomainAnswer(msgspec.Struct, kw_only=True, frozen=True):
     assumptions: list[Assumed]
     sets: str
     policy: str
-    lower: Real
-    upper: Real
+    lower: Real | None
+    upper: Real | None
+    truth: str | None = None
     status: str
     witness: dict[str, WitnessFacts | None] | None
     gap: Real | None
@@ -320,7 +321,9 @@ def report_domain(answer: DomainAnswer, details: Sequence[tuple[str, str]], as_j
         print_json(answer)
         return
     verdict = Worth(answer.verdict, tuple(answer.assumptions), answer.why)
-    span = interval_text(answer.lower, answer.upper)
+    span = answer.truth or ""
+    if answer.lower is not None and answer.upper is not None:
+        span = interval_text(answer.lower, answer.upper)
     print_verdict(verdict, verdict.headline(span, "over the domain"))
     facts = [("policy", answer.policy), ("value", f"{span} over the domain ({answer.sets} sets)"), *details]
     if answer.certificate is not None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET, UnsetType, structs
 
+from tightrope.atomic import atomic_write
 from tightrope.cli.options import (
     parse_constants,
     refuse,
@@ -56,7 +57,8 @@ from tightrope.cli.sources import (
 )
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
-from tightrope.io.coding import Real, to_plain
+from tightrope.io.answers import ANSWER_FILE, AnswerDocument
+from tightrope.io.coding import Real, to_plain, to_text
 from tightrope.io.output import CERTIFICATE, DRN, POLICY, OutputDirectory, OutputFile, claim, claim_file
 from tightrope.io.results import (
     CertificateFacts,
@@ -69,6 +71,7 @@ from tightrope.io.results import (
     ResultDocument,
     WidthFacts,
 )
+from tightrope.learning.answers import LearnedAnswer
 from tightrope.learning.assumption_chain import refuted_rungs, what_to_do
 from tightrope.learning.averages import LearnedAverage
 from tightrope.learning.learn import comparable_kinds
@@ -198,26 +201,6 @@ class EmptyAnswer(msgspec.Struct, kw_only=True, frozen=True):
     seconds: dict[str, float]
 
 
-class AverageAnswer(msgspec.Struct, kw_only=True, frozen=True):
-    """`learn` for a long-run average: the robust policy's interval, and what no policy exceeds."""
-
-    model: str
-    question: str = msgspec.field(name="property")
-    verdict: Word
-    why: str
-    assumptions: list[Assumed]
-    robust_policy: Interval
-    guarantee: float
-    optimistic: float
-    sets: str
-    ledger: LedgerFacts
-    outcomes: ObservedFacts | None = None
-    status: str
-    notes: list[str]
-    peak_memory: int
-    seconds: dict[str, float]
-
-
 NOT_TIMED = """
     interval intersect policy certificate export discount terminal_reward assume_support misfit breakdown
     breakdown_of threshold coupled_gap cost_range cost_sd at behaviour return_range
@@ -225,7 +208,7 @@ NOT_TIMED = """
 NOT_TIMED_LOG = "design planned_episodes since window chosen_at skip_invalid order gaps"
 """Options that do not go with chains in continuous time."""
 
-NO_AVERAGE = "learning about long-run averages finds one policy and its interval"
+NO_ANSWER = "certificates, breakdowns and outcomes are about one P or R over a simple path or a reward"
 OPTIMAL_AT_TRUTH = "optimal-at-truth"
 
 
@@ -255,11 +238,10 @@ def run(request: LearnRequest) -> None:
             "--certificate has nothing to prove: the published ellipsoid is unsound and guarantees nothing",
             hint="leave --ellipsoid paper out: the sound ellipsoid (--region ellipsoid) has certificates",
         )
-    if asks_average(request.prop):
-        why = f"it does not go with {request.prop}: {NO_AVERAGE}"
-        refuse_options(request, "breakdown breakdown_of threshold", why)
-        refused = "certificate policy export discount terminal_reward outcomes behaviour return_range"
-        refuse_options(request, refused, why)
+    if asks_other(request.prop):
+        why = f"it does not go with {request.prop}: {NO_ANSWER}"
+        refused = "breakdown breakdown_of threshold certificate export discount terminal_reward outcomes"
+        refuse_options(request, f"{refused} behaviour return_range", why)
         if request.compares:
             refuse("--sets all", why)
         learn_value(request, timed=False)
@@ -583,25 +565,30 @@ class LearnFiles:
             raise InputError(error.message, error.location, error.hint or ANSWERED) from error
 
 
-def asks_average(prop: str | None) -> bool:
-    """Whether one long-run average is asked for."""
+def asks_other(prop: str | None) -> bool:
+    """Whether one property is asked about that is no single objective, on the model or on a product."""
     if prop is None:
         return False
     files = read_properties([prop]).files
     kinds = [kind_of(one.formula, file) for file in files for one in file.properties]
-    return kinds == [QueryKind.LONG_RUN]
+    return len(kinds) == 1 and kinds[0] not in (QueryKind.PLAIN, QueryKind.LTL)
 
 
 def learn_value(request: LearnRequest, timed: bool) -> None:
-    """Learn about a long-run average, or about a chain in continuous time: print the interval, and write the
-    one file that there is, the policy or the learned chain."""
-    ending, kind, what = ".json", POLICY, "a long-run average the policy"
-    if timed:
-        ending, kind, what = ".drn", DRN, "a chain in continuous time the learned interval chain"
+    """Learn about a property that is no single objective, or about a chain in continuous time: print the
+    interval, and write a directory, or one file: the policy or the learned chain."""
     output = request.output
-    if output is not None and output.suffix != ending:
-        raise InputError(f"of {what} is written, as one file", hint=f"write -o learned{ending}")
-    claimed = None if output is None else claim_file(output, kind, request.overwrite)
+    if timed and output is not None and output.suffix != ".drn":
+        raise InputError(
+            "of a chain in continuous time the learned interval chain is written, as one file",
+            hint="write -o learned.drn",
+        )
+    is_file = timed or (output is not None and output.suffix == ".json")
+    claimed = directory = None
+    if output is not None and is_file:
+        claimed = claim_file(output, DRN if timed else POLICY, request.overwrite)
+    elif output is not None:
+        directory = claim(output, "answer")
     files, constants = () if timed else request.log.files(), parse_constants(request.const)
     properties = read_properties([] if request.prop is None else [request.prop])
     load: Any = load_timed if timed else load_model
@@ -623,10 +610,13 @@ def learn_value(request: LearnRequest, timed: bool) -> None:
         data = request.log.read(require_discrete(loaded.model), files)
     with phase_progress() as progress:
         progress("solve")
-        result = learn_about(problem, data, delta=request.delta, **words)
-    answer: AverageAnswer | RateAnswer = (
-        rate_answer(loaded, result) if timed else average_answer(loaded.source, result)
+        given = None if timed or request.policy is None else _one_policy(request, loaded, problem)
+        result = learn_about(problem, data, delta=request.delta, policy=given, **words)
+    answer: AnswerDocument | RateAnswer = (
+        rate_answer(loaded, result) if timed else answer_document(loaded, result)
     )
+    if directory is not None and isinstance(answer, AnswerDocument):
+        answer.data = about_log(request.log, files, data)
     if request.json:
         print_json(answer)
     else:
@@ -635,9 +625,13 @@ def learn_value(request: LearnRequest, timed: bool) -> None:
             _print_rates(answer)
         else:
             print_reading(data)
-            _print_average(result)
+            _print_answer(result, answer)
     sys.stdout.flush()
-    if claimed is not None and not timed:
+    if directory is not None and isinstance(answer, AnswerDocument):
+        write_answer(directory, result, answer, problem.model.hash())
+    elif claimed is not None and not timed:
+        if result.policy is None:
+            raise InputError(f"{result.text} has no policy of its own", hint="name a directory: -o DIR")
         claimed.check()
         certified = to_plain(_certified_facts(result, answer.status))
         result.policy.save(claimed.path, problem.model.hash(), certified)
@@ -649,11 +643,41 @@ def learn_value(request: LearnRequest, timed: bool) -> None:
     leave(result.verdict, request.accept_nominal, problem.text)
 
 
-def _certified_facts(learned: LearnedAverage, status: str) -> CertifiedFacts:
+def _one_policy(request: LearnRequest, loaded: LoadedModel | TimedModel, problem: Problem) -> Policy:
+    if request.policy is None or request.policy == OPTIMAL_AT_TRUTH:
+        raise InputError(
+            f"--policy {OPTIMAL_AT_TRUTH} goes with one P or R over a simple path or a reward",
+            hint="name a file with a policy",
+        )
+    return Policy(require_discrete(problem.model), request.policy)
+
+
+def write_answer(
+    directory: OutputDirectory,
+    learned: LearnedAverage | LearnedAnswer,
+    answer: AnswerDocument,
+    model_hash: str,
+) -> None:
+    """The directory of an answer: its document, the policy, and those that a mixture draws from."""
+    with directory.filling(ANSWER_FILE) as folder:
+        answer.files = []
+        several = learned.answer.achieved if isinstance(learned, LearnedAnswer) else None
+        policies = {} if learned.policy is None else {"policy.json": learned.policy}
+        for number, policy in enumerate(() if several is None else several.controllers, start=1):
+            policies[f"policy-{number:02}.json"] = policy
+        for name, policy in policies.items():
+            policy.save(folder / name, model_hash, to_plain(_certified_facts(learned, answer.status)))
+            answer.files.append(name)
+        with atomic_write(folder / ANSWER_FILE) as file:
+            file.write(to_text(answer) + "\n")
+
+
+def _certified_facts(learned: LearnedAverage | LearnedAnswer, status: str) -> CertifiedFacts:
+    interval = learned.interval or Interval(-math.inf, math.inf)
     return CertifiedFacts(
         question=learned.text,
-        lower=learned.interval.lower,
-        upper=learned.interval.upper,
+        lower=interval.lower,
+        upper=interval.upper,
         over=f"the hull of {learned.sets.kind.value} sets",
         confidence=1 - learned.ledger.delta,
         holds=learned.ledger.holds,
@@ -661,36 +685,52 @@ def _certified_facts(learned: LearnedAverage, status: str) -> CertifiedFacts:
     )
 
 
-def average_answer(source: str, learned: LearnedAverage) -> AverageAnswer:
-    """What is said of a long-run average."""
+def answer_document(
+    loaded: LoadedModel | TimedModel, learned: LearnedAverage | LearnedAnswer
+) -> AnswerDocument:
+    """What is said of a property that is no single objective."""
     verdict = learned.verdict
-    return AverageAnswer(
-        model=source,
+    average = learned if isinstance(learned, LearnedAverage) else None
+    other = learned if isinstance(learned, LearnedAnswer) else None
+    return AnswerDocument(
+        model=loaded.source,
+        model_hash=loaded.model.hash(),
         question=learned.text,
         verdict=verdict.word,
         why=verdict.why,
         assumptions=list(verdict.assumptions),
-        robust_policy=learned.interval,
+        headline=learned.headline(),
+        value=None if other is None else other.interval,
+        truth=None if other is None else other.truth,
+        robust_policy=None if average is None else average.interval,
         guarantee=learned.guarantee,
-        optimistic=learned.optimistic,
+        optimistic=None if average is None else average.optimistic,
         sets=learned.sets.kind.value,
         ledger=learned.ledger.record(),
-        outcomes=None if learned.outcomes is None else learned.outcomes.record(),
+        outcomes=None if average is None or average.outcomes is None else average.outcomes.record(),
         status=CLOSE if learned.is_close else "limit",
-        notes=list(learned.sets.notes),
+        notes=[*learned.sets.notes, *(() if other is None else other.answer.readings)],
         peak_memory=peak_memory(),
         seconds={"solve": round(learned.seconds, 6)},
     )
 
 
-def _print_average(learned: LearnedAverage) -> None:
-    facts = [
-        ("guarantee", learned.guarantee_text()),
-        ("robust policy", str(learned.interval)),
-        ("optimistic", f"{learned.optimistic_text()}: no policy does better"),
+def _print_answer(learned: LearnedAverage | LearnedAnswer, answer: AnswerDocument) -> None:
+    facts = []
+    if isinstance(learned, LearnedAverage):
+        facts += [
+            ("guarantee", learned.guarantee_text()),
+            ("robust policy", str(learned.interval)),
+            ("optimistic", f"{learned.optimistic_text()}: no policy does better"),
+        ]
+    else:
+        facts += [("answer", learned.truth)] if learned.truth is not None else []
+        facts += [("true value", str(learned.interval))] if learned.interval is not None else []
+    facts += [
         ("sets", f"the hull of {learned.sets.kind.value} sets"),
         *(("why", reason) for reason in learned.decisions.reasons),
         *(("ledger", line) for line in learned.ledger.lines),
+        *(("note", note) for note in answer.notes),
         ("seconds", f"{learned.seconds:.3g}"),
         ("memory", memory_text()),
     ]

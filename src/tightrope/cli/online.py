@@ -224,15 +224,21 @@ def online(request: OnlineRequest) -> None:
         raise InputError("--max-episodes goes with --until-gap; --episodes N is the number of episodes")
     if request.env is None and (request.convert_obs or request.actions or request.states):
         raise InputError("--convert-obs, --actions and --states go with --env")
-    if request.output is not None:
-        claim_run(request.output)
-    subject = load_subject(request, temporal=True)
+    subject = load_subject(request, temporal=True, any_kind=True)
+    if subject.product is None and not subject.query.is_plain:
+        from tightrope.cli.online_answers import collect_evenly
+
+        bench = subject.loaded.benchmark
+        collect_evenly(request, subject, request.cap or (DEFAULT_CAP if bench is None else bench.episode_cap))
+        return
     if subject.product is not None and request.env is not None:
         raise InputError(
             f"--env does not go with temporal formulas such as {subject.query.text}: what collects "
             "has a memory",
             hint="in Python tr.online takes episodes; problem.controller(learner.policy()) says how to act",
         )
+    if request.output is not None:
+        claim_run(request.output)
     source, truth, cap = _source(request, subject)
     learner = learn_online(
         subject.problem,

@@ -141,7 +141,7 @@ def plan(request: PlanRequest) -> None:
     claimed = None if request.output is None else claim_plan(request.output)
     log = LogRequest.of(request.reading, request.data)
     files = log.files()
-    subject = load_subject(request)
+    subject = load_subject(request, any_kind=True)
     given = None if request.policy is None else Policy(subject.model, request.policy)
     cap = request.within_cap
     if cap is None and subject.loaded.benchmark is not None:

@@ -387,11 +387,13 @@ class Subject:
         return {n: decimal_text(v) for n, v in zip(self.model.parameters.names, point, strict=True)}
 
 
-def load_subject(request: SubjectOptions, temporal: bool = False, untied: bool = False) -> Subject:
+def load_subject(
+    request: SubjectOptions, temporal: bool = False, untied: bool = False, any_kind: bool = False
+) -> Subject:
     """Load the model and the question; refuse models without parameters and questions without a value.
 
-    `temporal`: formulas of LTL are wanted as well. `untied`: of a model without parameters the probabilities
-    are taken as unknown."""
+    `temporal`: formulas of LTL are wanted as well, on a product; `any_kind`: every property. `untied`: of a
+    model without parameters the probabilities are taken as unknown."""
     from tightrope.logic.product_problem import product_problem
 
     constants = parse_constants(request.const)
@@ -414,7 +416,7 @@ def load_subject(request: SubjectOptions, temporal: bool = False, untied: bool =
         product, reading = product_problem(loaded.model, query)
         warn(reading)
         query = product.query
-    elif not query.is_plain:
+    elif not query.is_plain and not any_kind:
         raise query.refusal()
     if query.is_threshold:
         raise InputError(

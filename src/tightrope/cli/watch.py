@@ -534,13 +534,17 @@ class Promised:
 
 def read_promise(request: WatchRequest, directory: Path, loaded: LoadedModel) -> Promised:
     """The promise that a result makes about its robust policy, or about the policy that it was given."""
+    from tightrope.io.answers import answer_file, read_answer
     from tightrope.model.parametric_mdp import ParametricMDP
     from tightrope.model.policy import Policy
     from tightrope.monitoring.promise import Promise
+    from tightrope.prism.properties.capabilities import QueryKind, Task, require_task
     from tightrope.saved import load_result
 
     model = loaded.model
     assert isinstance(model, ParametricMDP)
+    if (answered := answer_file(directory)) is not None:
+        require_task(QueryKind.COMPOSED, read_answer(answered).question, Task.WATCH)
     result = load_result(directory, model=model)
     document = result.document
     span, name = result.interval, "the robust policy"

@@ -103,6 +103,15 @@ class Counts(Record):
         total = batches.total(int(transition_start[-1]))
         return Counts(total, transition_start, design, model_hash, batches)
 
+    def times(self, number: int) -> Counts:
+        """The same data so many times over, for forecasts: their order, costs and rows are left out."""
+        design = self.design
+        if design.episodes is not None:
+            design = replace(design, episodes=design.episodes * number, steps=self.steps * number)
+        return replace(
+            self, transition=self.transition * number, design=design, batches=None, costs=None, log=None
+        )
+
     @staticmethod
     def from_table(
         transition: npt.ArrayLike,

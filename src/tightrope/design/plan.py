@@ -29,6 +29,7 @@ from tightrope.errors import InputError
 from tightrope.io.coding import to_plain, to_text
 from tightrope.io.output import OutputDirectory, claim, path_of
 from tightrope.io.plans import (
+    AS_SO_FAR,
     DESIGNED,
     EVEN,
     LABEL,
@@ -196,8 +197,8 @@ class Plan(Record):
 
     @property
     def designed(self) -> Strategy | None:
-        """What to expect of designed exploration."""
-        return next((one for one in self.strategies if one.name == DESIGNED), None)
+        """What to expect of designed exploration, or of data as so far where none is designed."""
+        return next((one for one in self.strategies if one.name in (DESIGNED, AS_SO_FAR)), None)
 
     @property
     def episodes(self) -> float:

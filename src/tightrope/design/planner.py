@@ -68,6 +68,7 @@ from tightrope.design.forecast import (
     plausible_points,
 )
 from tightrope.design.information import Information
+from tightrope.design.more_of_same import plan_more
 from tightrope.design.oracle import Atom, Oracle
 from tightrope.design.plan import DesignedExploration, Plan, PlanStatus, Strategy
 from tightrope.errors import CannotCertify, InputError, check_keywords, check_type
@@ -80,7 +81,7 @@ from tightrope.model.mdp import MDP
 from tightrope.model.policy import Policy, PolicyGiven
 from tightrope.model.structure import ParametricReward
 from tightrope.numerics.arrays import FloatArray
-from tightrope.problem import Problem, learnable
+from tightrope.problem import Problem, learnable, problem_of
 from tightrope.regions.polytope import Polytope
 from tightrope.regions.region import Region
 from tightrope.regions.registry import build_region, region_kind
@@ -616,14 +617,18 @@ def plan(
         raise InputError("`cost` and `avoid` are about episodes, and `generative` asks for draws")
     explore = Explore("designed", cap, own["cost"], own["avoid"], own["at_most"])
     check_delta(delta)
-    if isinstance(problem, Problem) and problem.lift is not None:
-        raise InputError(
-            f"plans of data are not supported for temporal formulas such as {problem.text}",
-            hint="`learn` takes them; so do `check` and tr.solve at a point",
-        )
-    question = learnable(problem)
-    counts = counts_of(data, question.model)
     options = LearnOptions(**given).without_outcomes
+    wanted = problem_of(problem)
+    if wanted.lift is not None or not wanted.query.is_plain or wanted.objective.depends_on_step:
+        alone = [name for name in ("cost", "avoid", "generative") if own[name]]
+        if alone:
+            raise InputError(
+                f"`{alone[0]}` is about an exploration that is designed, and for {wanted.text} none is",
+                hint=f"leave `{alone[0]}` out: the forecast is of more data of the kind so far",
+            )
+        return plan_more(wanted, counts_of(data, wanted.base), delta, target, options, policy)
+    question = learnable(wanted)
+    counts = counts_of(data, question.model)
     decisions = decide(parametric(question), counts, options, "how it narrows is not forecast")
     if options.sets is None and decisions.sets is SetsKind.TIED:  # the same sets, over a region
         options = replace(options, sets=SetsKind.EXPRESSION, region=region_kind("polytope"))
@@ -644,12 +649,6 @@ def _refuse_plans(problem: Problem, counts: Counts, decisions: Decisions) -> Non
         raise InputError(
             "the rewards depend on parameters, and how their ranges narrow with more data is not forecast",
             hint="plan for a property about probabilities, or give those parameters a value in the model",
-        )
-    if problem.objective.depends_on_step:
-        raise InputError(
-            "the property has a step bound, so its robust policy depends on the step, and a plan is about "
-            "policies that take one choice per state",
-            hint="plan for the property without the bound, with `within_cap` as the length of an episode",
         )
     if decisions.bets:
         raise InputError(

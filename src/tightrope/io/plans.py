@@ -22,6 +22,7 @@ from tightrope.io.results import Interval, SignatureDraws
 from tightrope.verdict import Assumed, Word
 
 DESIGNED, ROBUST, GIVEN, OPTIMISTIC, UNIFORM = "designed", "robust", "given", "optimistic", "uniform"
+AS_SO_FAR = "as so far"
 EVEN = "even"
 """As many draws of every signature, where draws are planned."""
 

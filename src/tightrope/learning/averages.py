@@ -18,28 +18,27 @@ import numpy as np
 from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.results import Interval
+from tightrope.learning.answers import hull_of
 from tightrope.learning.learn import PlainQuestions
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.learning.outcomes import Unobserved
-from tightrope.learning.pipeline import Pipeline, Prepared
+from tightrope.learning.pipeline import Pipeline
 from tightrope.learning.products import support_is_open
 from tightrope.learning.result import rests_on
 from tightrope.logic.long_run import average_policy, bound_average, read_average
-from tightrope.logic.solving import Directions
+from tightrope.logic.solving import Directions, under
 from tightrope.logic.values import BoundedValue
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective
+from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
-from tightrope.model.product import ranges
-from tightrope.model.ranges import ranges_over_box
-from tightrope.model.structure import ParametricReward, Structure
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.model.structure import ParametricReward
+from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import bound_text
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query
 from tightrope.problem import Problem
-from tightrope.solver.equations.system import assume_support
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
 from tightrope.statistics.confidence_budget import ConfidenceBudget
@@ -50,6 +49,7 @@ from tightrope.verdict import Assumed, Worth
 class LearnedAverage(Record):
     """The robust policy of a long-run average: with the ledger's confidence its average lies in `interval`.
 
+    * `policy` is the given one where one was given.
     * `guarantee` is the end of it that the agent dislikes; `optimistic`: no policy does better.
     * `is_close`: the bounds are as close as was asked.
     * `contradiction`: words about an empty region, else None; tied sets were then used instead.
@@ -93,9 +93,8 @@ class LearnedAverage(Record):
     def headline(self) -> str:
         """The verdict in a line: the word, then the guarantee as far as it may be claimed."""
         side = "at least" if self.guarantee == self.interval.lower else "at most"
-        return self.verdict.headline(
-            f"{side} {self.guarantee_text()}", f"with confidence {1 - self.ledger.delta:.10g}"
-        )
+        sure = f"with confidence {1 - self.ledger.delta:.10g}" if self.ledger.delta else "over the domain"
+        return self.verdict.headline(f"{side} {self.guarantee_text()}", sure)
 
     def guarantee_text(self) -> str:
         """The guarantee, rounded so that it holds as it is written."""
@@ -130,9 +129,13 @@ class LongRunAverages(PlainQuestions):
     @staticmethod
     def lift(chain: Pipeline, options: LearnOptions) -> LearnedAverage:
         """The policy for the average, and its interval over the hull of the sets."""
-        if chain.policy is not None or chain.evaluation is not None:
+        given = chain.policy
+        if chain.evaluation is not None or (
+            given is not None and (not given.is_deterministic or given.steps is not None)
+        ):
             raise InputError(
-                "given policies are not evaluated for long-run averages", hint="leave `policy` out"
+                "long-run averages are asked of policies that take one choice per state",
+                hint="leave `policy` out",
             )
         begin = time.perf_counter()
         model, query = chain.model, chain.problem.query
@@ -144,14 +147,16 @@ class LongRunAverages(PlainQuestions):
                 hint="--sets tied, parameter, expression or rectangular",
             )
         prepared = chain.prepare(decisions, sets_only=True)
-        hull = _hull(prepared, options, query.text)
+        hull = _supported(hull_of(prepared, options), prepared.sets.model, query.text)
         precision, seconds = options.precision, options.seconds
 
         def solved(part: MDP | IntervalMDP, objective: Objective) -> Solution:
             return solve(part, objective, precision=precision / 4, seconds=seconds, threads=options.threads)
 
-        choice = average_policy(hull, reward, directions, precision, solved)
-        steered, earned = _under(hull, choice), reward[choice]
+        choice = (
+            average_policy(hull, reward, directions, precision, solved) if given is None else given.choice
+        )
+        steered, earned = under(hull, choice), reward[choice]
         ends = [
             bound_average(steered, earned, (nature, nature), precision, solved)
             for nature in (Direction.MIN, Direction.MAX)
@@ -188,35 +193,12 @@ def _find_reward(query: Query) -> tuple[FloatArray, Directions]:
     return reward.per_choice(query.structure), directions
 
 
-def _hull(prepared: Prepared, options: LearnOptions, text: str) -> IntervalMDP:
-    """The sets as intervals, none of which reaches down to 0."""
-    sets = prepared.sets
-    model, lower = sets.model, sets.lower
-    if prepared.contradiction is None and not options.misfit:  # the truth lies in the domain
-        low, _ = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)
-        lower = np.maximum(lower, np.minimum(low[model.expression], sets.upper))
-    hull = IntervalMDP(model.structure, lower, sets.upper)
-    if options.assume_support is not None:
-        raised = assume_support(hull, options.assume_support)
-        assert isinstance(raised, IntervalMDP)
-        return raised
-    vanishing = (lower <= 0) & (sets.upper > 0)
+def _supported(hull: IntervalMDP, model: ParametricMDP, text: str) -> IntervalMDP:
+    """The hull, none of whose transitions may vanish."""
+    vanishing = (hull.lower <= 0) & (hull.upper > 0)
     if vanishing.any():
         raise CannotCertify(support_is_open(text, model, int(np.argmax(vanishing))))
     return hull
-
-
-def _under(hull: IntervalMDP, choice: OffsetArray) -> IntervalMDP:
-    """What a policy leaves of a model: one choice per state."""
-    structure = hull.structure
-    followed, _ = ranges(structure.transition_start, choice)
-    built = Structure(
-        choice_start=np.arange(structure.states + 1),
-        transition_start=np.concatenate([[0], np.cumsum(np.diff(structure.transition_start)[choice])]),
-        successor=structure.successor[followed],
-        initial_states=structure.initial_states,
-    )
-    return IntervalMDP(built, hull.lower[followed], hull.upper[followed])
 
 
 def _is_close(average: BoundedValue, at: int, precision: float, reward: FloatArray) -> bool:

@@ -27,7 +27,7 @@ from tightrope.model.free import NUMBERS_UNUSED
 from tightrope.model.mdp import MDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import PolicyGiven
-from tightrope.prism.properties.capabilities import ModelKind, QueryKind, Task
+from tightrope.prism.properties.capabilities import ModelKind, QueryKind
 from tightrope.problem import AnyModel, Problem, learnable, problem_of, require_discrete
 from tightrope.regions.registry import region_kind
 from tightrope.statistics.least_squares import EllipsoidVersion
@@ -77,7 +77,8 @@ def learn(
 
     The other options are those of `LearnOptions`. A temporal formula is learned about on the product with its
     automaton (`result.controller` is the policy, with its memory), a long-run average gives a
-    `LearnedAverage`, a chain in continuous time a `RateResult`, everything else a `LearningResult`.
+    `LearnedAverage`, a chain in continuous time a `RateResult`, one P or R over a simple path or a reward a
+    `LearningResult`, every other property a `LearnedAnswer`.
 
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")
@@ -157,7 +158,8 @@ def learn_all(
         comparable_kinds(chosen) if kinds is None else [choose("kinds", SetsKind, kind) for kind in kinds]
     )
     question = problem_of(problem)
-    question.query.require(Task.LEARN)
+    if question.query.kind not in (QueryKind.PLAIN, QueryKind.LTL):
+        raise question.query.refusal()
     reduced = plain_problem(question)
     chain = Pipeline.start(
         reduced,
@@ -227,13 +229,14 @@ REDUCTIONS: dict[QueryKind | ModelKind, str] = {
 """By what is asked, or by the model: what is learned about it, a module of this package and its object."""
 
 
+OTHERS = "answers.OtherQuestions"
+"""What takes every other kind."""
+
+
 def reduction_of(problem: Problem) -> Reduction:
-    """The reduction that takes a question; refused in the words of the table where there is none."""
+    """The reduction that takes a question."""
     kind = ModelKind.CONTINUOUS if isinstance(problem.model, Continuous) else problem.query.kind
-    if kind not in REDUCTIONS:
-        problem.query.require(Task.LEARN)
-        raise problem.query.refusal()
-    module, _, name = REDUCTIONS[kind].partition(".")
+    module, _, name = REDUCTIONS.get(kind, OTHERS).partition(".")
     reduction: Reduction = getattr(import_module(f"tightrope.learning.{module}"), name)()
     return reduction
 

@@ -4,6 +4,7 @@
 |---|---|---|
 | one objective about a plain or interval model | `tightrope.solver` | a `Solution` |
 | the same, or a temporal formula, with parameters | the chain, over the domain | a `LearningResult` |
+| every other property, with parameters | the hull of the sets | a `LearnedAnswer`, `LearnedAverage` |
 | every other property, and chains in continuous time | `tightrope.logic` | an `Answer` |
 
 *Over a domain* the region is the domain itself, known with certainty, so no confidence is involved: the
@@ -19,19 +20,18 @@ from typing import Any
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number, check_type
-from tightrope.learning.learn import plain_problem
+from tightrope.learning.learn import plain_problem, reduction_of
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.pipeline import Pipeline, Progress
 from tightrope.learning.products import require_support_of_domain
-from tightrope.learning.result import LearningResult
 from tightrope.logic.model_checking import check_query
 from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.policy import PolicyGiven
+from tightrope.model.policy import PolicyGiven, as_policy
 from tightrope.numerics.arrays import FloatArray
-from tightrope.prism.properties.capabilities import Task
+from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.problem import AnyModel, Problem, problem_of
 from tightrope.solver.solution import SolveOptions
 from tightrope.solver.solve import solve_query
@@ -67,8 +67,9 @@ def solve(
       one; any other property of docs/properties.md, and chains in continuous time, an `Answer`.
     * A model with parameters gives a `LearningResult`: the interval of the most robust policy found, or of
       the given `policy`, over all instantiations in its domain, without data (`problem.at(p=0.5)` is the
-      problem at a point). `sets` are "coupled" unless it is said otherwise, "rectangular" or "expression";
-      `coupled_gap` and `misfit` are as for `learn`.
+      problem at a point); properties that are no single objective a `LearnedAnswer` or `LearnedAverage`.
+      `sets` are "coupled" unless it is said otherwise, "rectangular" or "expression"; `coupled_gap` and
+      `misfit` are as for `learn`.
     * `policy`: None lets the agent choose; a `Policy`, or what one can be made of, is evaluated.
     * The solve stops when upper − lower ≤ precision·|value| at every state (≤ precision if not `relative`).
     * `start`: values to look from, one per state. A hint: what is returned is verified as ever.
@@ -99,19 +100,19 @@ def solve(
     check_type("relative", relative, bool, "True or False")
     model, query = question.model, question.query
     if isinstance(model, ParametricMDP | ParametricCTMC) and model.parameters.names:
-        if not isinstance(model, ParametricMDP) or not query.supports(Task.DOMAIN):
+        if not isinstance(model, ParametricMDP):
             raise InputError(
                 f"the model has parameters: {model.parameters.listed}",
                 hint=f"say where to look: problem.at({model.parameters.example(', ')})",
             )
-        what = "bounds over a whole domain"
+        what, is_plain = "bounds over a whole domain", query.kind in (QueryKind.PLAIN, QueryKind.LTL)
         _refuse(
             what, start=start, ltl_translator=ltl_translator, controller=controller, relative=not relative
         )
         chosen = LearnOptions.of(
             "solve",
             {
-                "sets": SetsKind.COUPLED if sets is None else sets,
+                "sets": (SetsKind.COUPLED if is_plain else SetsKind.EXPRESSION) if sets is None else sets,
                 "coupled_gap": LearnOptions.coupled_gap if coupled_gap is None else coupled_gap,
                 "precision": precision,
                 "assume_support": assume_support,
@@ -139,12 +140,8 @@ def solve(
             threads=threads,
             device=device,
         )
-    if policy is not None:
-        raise InputError(
-            f"`policy` goes with one P or R over a simple path or a reward, and {query.text} is none",
-            hint="leave `policy` out",
-        )
     _refuse(query.text, start=start)
+    given = None if policy is None else as_policy(plain, policy)
     if ltl_translator is not None:
         check_type("ltl_translator", ltl_translator, str, "a command")
     options = SolveOptions(
@@ -158,7 +155,7 @@ def solve(
         controller=controller,
     )
     untimed = plain.untimed if isinstance(plain, MarkovAutomaton) else plain
-    answer = check_query(query, untimed, options, assume_support)
+    answer = check_query(query, untimed, options, assume_support, policy=given)
     for reading in answer.readings:
         warnings.warn(reading, ReadingWarning, stacklevel=2)
     return answer
@@ -169,10 +166,17 @@ def solve_over_domain(
     options: LearnOptions,
     policy: PolicyGiven | None = None,
     progress: Progress | bool | None = None,
-) -> LearningResult:
+) -> Any:
     """The interval of a policy over all instantiations in the model's domain; of the most robust one found
-    where none is given. With a `policy`, `value` and `robust` of the result are both its interval.
+    where none is given. With a `policy`, `value` and `robust` of the result are both its interval. Questions
+    that are no single objective give what `learn` gives of them.
     """
+    if problem.query.kind not in (QueryKind.PLAIN, QueryKind.LTL):
+        reduction = reduction_of(problem)
+        chain = Pipeline.start(
+            reduction.apply(problem), None, 0.0, options=options, policy=policy, progress=progress
+        )
+        return reduction.lift(chain, options)
     reduced = plain_problem(problem)
     require_support_of_domain(reduced, options)
     chain = Pipeline.start(reduced, None, 0.0, options=options, policy=policy, progress=progress)

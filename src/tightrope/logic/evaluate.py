@@ -16,15 +16,19 @@ from functools import reduce
 import numpy as np
 
 from tightrope.errors import CannotCertify
+from tightrope.logic.formula import Formula
 from tightrope.logic.multi_objective import Achieved, answer_multi
 from tightrope.logic.operators import Operators
 from tightrope.logic.reward_bounds import find_quantile, read_threshold
+from tightrope.logic.temporal import Translator, reach_by_progression
 from tightrope.logic.values import StateBounds, StateTruth, round_half_up
 from tightrope.model.graph import components as branching
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import JOINT_BOUNDS, MDP, IntervalMDP
 from tightrope.model.objective import Objective
 from tightrope.model.policy import Policy
+from tightrope.model.product import Letters
+from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.rounding import error_factor
 from tightrope.prism.expand.expressions import check_arity, children
@@ -43,12 +47,13 @@ from tightrope.prism.parse.syntax import (
     Complaint,
     Conditional,
     Expression,
+    Literal,
     Type,
     Unary,
     position_of,
 )
 from tightrope.prism.properties.query import Query
-from tightrope.prism.properties.shape import check_is_path, has_operators, is_simple_path, without_negation
+from tightrope.prism.properties.shape import has_operators, is_simple_path, nodes, without_negation
 from tightrope.prism.properties.state_formulas import StateFormulas
 from tightrope.solver.equations.system import assume_support as with_support
 from tightrope.solver.solution import Solution, SolveOptions
@@ -64,6 +69,11 @@ class UndecidedError(CannotCertify):
 
 class Evaluation:
     """The formulas of one query on one model; `operators` has what a reader must be told of them."""
+
+    why_open = (
+        "the certified bounds of its value lie on both sides of the threshold. The value may be the "
+        f"threshold itself; move it by more than {FINEST:g}"
+    )
 
     def __init__(
         self,
@@ -123,12 +133,23 @@ class Evaluation:
                 known = self._done[id(expression)] = (expression, self._operator(expression))
             return known[1]
         if not has_operators(expression):
+            if (
+                isinstance(expression, Binary)
+                and expression.operator == "/"
+                and self._is_zero(expression.right)
+            ):
+                left = StateBounds(*self._formulas.numbers(expression.left))
+                return left.times(StateBounds.constant(np.inf, np.inf, self.structure.states))
             if self._formulas.is_number(expression):
                 return StateBounds(*self._formulas.numbers(expression))
             return StateTruth.of(self._formulas.states(expression))
         if isinstance(expression, Call) and expression.function == "pow":
             return self._power(expression)
         return combine_values(expression, [self._value(part) for part in children(expression)])
+
+    def _is_zero(self, expression: Expression) -> bool:
+        """Whether a divisor is the decimal 0.0, as in 1.0/0.0, which is how infinity is written."""
+        return isinstance(expression, Literal) and expression.type is Type.DOUBLE and expression.value == 0
 
     def _power(self, expression: Call) -> StateBounds:
         check_arity("pow", len(expression.arguments), expression.position)
@@ -147,6 +168,12 @@ class Evaluation:
         self, expression: formulas.ValueOperator | formulas.Branching | formulas.Filter | formulas.Quantile
     ) -> StateTruth | StateBounds:
         if isinstance(expression, formulas.Branching):
+            if self.options.is_timed and any(getattr(part, "bound", None) for part in nodes(expression.path)):
+                raise Complaint(
+                    "A and E take no bound on time",
+                    expression.position,
+                    "ask P>=1 [ F<=t … ] or P>0 [ F<=t … ]",
+                )
             return StateTruth.of(decide_branching(expression, self._formulas, self._support))
         if isinstance(expression, formulas.Filter):
             if expression.kind == "range" and expression is not self._whole:
@@ -220,9 +247,8 @@ class Evaluation:
         text, where = spell(expression, self.file), self.structure.state_name(state)
         more = int(np.count_nonzero(value.is_open))
         raise UndecidedError(
-            f"{text} is not decided in {more:,} state{'s' if more > 1 else ''}, such as {where}: the "
-            "certified bounds of its value lie on both sides of the threshold. The value may be the "
-            f"threshold itself; move it by more than {FINEST:g}"
+            f"{text} is not decided in {more:,} state{'s' if more > 1 else ''}, such as {where}: "
+            f"{self.why_open}"
         )
 
 
@@ -416,21 +442,37 @@ def _settle(holds: bool, fails: bool, size: int) -> StateTruth:
 def decide_branching(expression: Branching, formulas: StateFormulas, support: Support) -> BoolArray:
     """The states in which A [ … ] or E [ … ] holds."""
     path, negated = without_negation(expression.path)
-    check_is_path(expression.path)
-    if not isinstance(path, PathFormula) or not is_simple_path(path):
-        raise Complaint(
-            "A and E take one of X F G U W R over state formulas, as in CTL",
-            position_of(expression.path) or expression.position,
-            "combine several of them: A [ F x=1 ] & A [ F x=2 ]; or ask P>=1 [ … ], which takes any path",
-        )
-    if path.bound is not None:
-        raise Complaint(
-            "A and E take no bound on steps", path.position, "ask P>=1 [ F<=k … ] or P>0 [ F<=k … ]"
-        )
+    if not isinstance(path, PathFormula) or not is_simple_path(path) or path.bound is not None:
+        translator = Translator(formulas)
+        formula, negation = translator.both_ways(expression.path)
+        sought = negation if expression.is_universal else formula
+        holds = some_path(support, sought, translator.atoms)
+        return ~holds if expression.is_universal else holds
     every = expression.is_universal != negated
     left = None if path.left is None else formulas.states(path.left)
     states = branching_states(support, path.operator, left, formulas.states(path.right), every)
     return ~states if negated else states
+
+
+def some_path(support: Support, formula: Formula, atoms: list[BoolArray]) -> BoolArray:
+    """The states from which some path satisfies a formula, whatever it is (CTL*).
+
+    Every transition that is possible is a choice of its own here. Some path then satisfies the formula iff
+    one leads to a state of the product from which it is won almost surely: who chooses every step leaves
+    nothing to chance."""
+    structure, possible = support.structure, np.flatnonzero(support.possible)
+    state = structure.choice_state[structure.transition_choice[possible]]
+    steps = Structure(
+        choice_start=np.concatenate([[0], np.cumsum(np.bincount(state, minlength=structure.states))]),
+        transition_start=np.arange(len(possible) + 1),
+        successor=structure.successor[possible],
+        declared_mdp=True,
+    )
+    chosen = MDP(steps, np.ones(len(possible)))
+    letters = Letters.of(atoms, structure.states)
+    reach = reach_by_progression(chosen, formula, letters, np.arange(structure.states))
+    states = branching.some_until(Support.of(reach.model), reach.allowed, reach.target)
+    return states[: structure.states]
 
 
 def branching_states(

@@ -7,9 +7,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from tightrope.errors import InputError
 from tightrope.logic.evaluate import Evaluation
 from tightrope.logic.multi_objective import Achieved
+from tightrope.logic.solving import under
 from tightrope.logic.timed import TimedEvaluation
+from tightrope.logic.uncertain import UncertainEvaluation
 from tightrope.logic.values import StateBounds, StateTruth
 from tightrope.model.continuous import CTMC, IntervalCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
@@ -139,10 +142,21 @@ def check_query(
     effort: SolveOptions,
     assume_support: float | None = None,
     everywhere: bool = True,
+    uncertain: bool = False,
+    policy: Policy | None = None,
 ) -> Answer:
-    """The answer to a query about a model; `everywhere`: for every state, not the initial one alone."""
+    """The answer to a query about a model; `everywhere`: for every state, not the initial one alone;
+    `uncertain`: the model is one within the intervals, and bounds hold wherever it lies; `policy`: of the
+    chain that this one leaves."""
+    if policy is not None:
+        if not policy.is_deterministic or policy.steps is not None or isinstance(model, CTMC | IntervalCTMC):
+            raise InputError(
+                f"{query.text} is asked of policies that take one choice per state", hint="leave `policy` out"
+            )
+        model = under(model, policy.choice)
+        query = query.on(model.structure)
     with query.source.complaints():
-        return _answer(query, model, effort, assume_support, everywhere)
+        return _answer(query, model, effort, assume_support, everywhere, uncertain)
 
 
 def _answer(
@@ -151,6 +165,7 @@ def _answer(
     effort: SolveOptions,
     assume_support: float | None,
     everywhere: bool,
+    uncertain: bool,
 ) -> Answer:
     begin = time.perf_counter()
     formula = query.formula
@@ -160,7 +175,8 @@ def _answer(
     if isinstance(model, CTMC | IntervalCTMC):
         evaluation = TimedEvaluation(model, query, finer)
     else:
-        evaluation = Evaluation(model, query, finer, assume_support)
+        kind = UncertainEvaluation if uncertain else Evaluation
+        evaluation = kind(model, query, finer, assume_support)
     lower = upper = holds = fails = achieved = value = None
     gap = 0.0
     if isinstance(formula, Multi):

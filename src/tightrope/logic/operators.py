@@ -59,6 +59,9 @@ class OperatorTask:
 class Operators:
     """The operators of one query on one model. `readings` are what a reader must be told."""
 
+    is_enclosing = False
+    """Bounds need only enclose the values of all models within the intervals (`logic.uncertain`)."""
+
     def __init__(
         self,
         model: MDP | IntervalMDP,
@@ -335,7 +338,7 @@ class Operators:
         has_choices, is_interval = self.structure.has_choices, isinstance(self._joint, IntervalMDP)
         if is_interval and not has_choices:
             agent = nature
-        if is_interval and agent is not nature:
+        if is_interval and agent is not nature and not (self.is_enclosing and agent is Direction.MIN):
             raise Complaint(
                 "CVaR where agent and nature are against each other is not supported",
                 operator.position,

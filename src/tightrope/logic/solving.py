@@ -7,6 +7,7 @@ problem, `reaching` turns both round, here and nowhere else: the complement of a
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.product import ranges
-from tightrope.model.structure import Structure
+from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.solver.solution import Solution
 
@@ -96,3 +97,25 @@ def with_choices(
     if isinstance(model, MDP):
         return MDP(built, widen(model.probability)), own[order]
     return IntervalMDP(built, widen(model.lower), widen(model.upper)), own[order]
+
+
+def under(model: MDP | IntervalMDP, choice: OffsetArray) -> MDP | IntervalMDP:
+    """What a policy leaves of a model: one choice per state, with its labels and rewards."""
+    structure = model.structure
+    followed, _ = ranges(structure.transition_start, choice)
+    rewards = {
+        name: RewardStructure(reward.state, None if reward.choice is None else reward.choice[choice])
+        for name, reward in structure.rewards.items()
+    }
+    built = replace(
+        structure,
+        choice_start=np.arange(structure.states + 1),
+        transition_start=np.concatenate([[0], np.cumsum(np.diff(structure.transition_start)[choice])]),
+        successor=structure.successor[followed],
+        action=structure.action_of_choice[choice],
+        rewards=rewards,
+        declared_mdp=False,
+    )
+    if isinstance(model, MDP):
+        return MDP(built, model.probability[followed])
+    return IntervalMDP(built, model.lower[followed], model.upper[followed])

@@ -1,4 +1,4 @@
-"""The report of a plan: the forecast as a figure, and a page that opens offline.
+"""The report of a plan: the forecast as a figure, and a page that opens offline; that of an answer.
 
 The figure shows the gap to expect against all episodes, one line per way to collect them. Both axes are
 logarithmic. A band is what is likely; the dot is what the data so far certify, the dashed line what is
@@ -19,7 +19,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 from msgspec import UnsetType
 
+from tightrope.io.answers import AnswerDocument
 from tightrope.io.plans import (
+    AS_SO_FAR,
     DESIGNED,
     EVEN,
     GIVEN,
@@ -133,6 +135,31 @@ def plan_page(plan: PlanDocument) -> str:
     )
 
 
+def answer_page(answer: AnswerDocument) -> str:
+    """The page of an answer that is no single objective's: what is known, what it rests on, where from."""
+    style = asset("page.css")
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    facts = [("true value", answer.value), ("the policy", answer.robust_policy)]
+    shown = [(name, interval_text(span.lower, span.upper)) for name, span in facts if span is not None]
+    shown += [] if answer.truth is None else [("truth", answer.truth)]
+    if answer.optimistic is not None:
+        shown.append(("optimistic", f"{answer.optimistic:.6g}: no policy does better"))
+    data = {} if isinstance(answer.data, UnsetType) else in_words(answer.data)
+    return environment.from_string(asset("answer.html")).render(
+        style=style,
+        rules=content_rules(style),
+        answer=answer,
+        facts=[*shown, *(("confidence", line) for line in answer.ledger.lines)],
+        provenance=[
+            ("property", answer.question),
+            ("model", answer.model),
+            ("model hash", answer.model_hash),
+            ("sets", f"the hull of {answer.sets} sets"),
+            *((f"data: {key}", text) for key, text in data.items()),
+        ],
+    )
+
+
 @dataclass(frozen=True)
 class _Statement:
     headline: str
@@ -143,7 +170,7 @@ class _Statement:
 
 def _statement(plan: PlanDocument) -> _Statement:
     unit = plan.unit
-    best = next((one for one in plan.strategies if one.name == "designed"), None)
+    best = next((one for one in plan.strategies if one.name in (DESIGNED, AS_SO_FAR)), None)
     if best is None or not math.isfinite(best.episodes):
         headline = f"{plan.status[0].upper()}{plan.status[1:]}"
     elif plan.aim == Aim.BUDGET.value:

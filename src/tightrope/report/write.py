@@ -17,6 +17,7 @@ from msgspec import UnsetType
 from tightrope.atomic import atomic_write
 from tightrope.certificate.archive import load
 from tightrope.errors import InputError
+from tightrope.io.answers import answer_file, read_answer
 from tightrope.io.output import (
     FIGURE,
     OutputFile,
@@ -33,7 +34,7 @@ from tightrope.report.draw_intervals import INTERVALS, TIMINGS, draw_intervals
 from tightrope.report.draw_regions import regions_figure
 from tightrope.report.draw_widths import EVENTS, WIDTHS
 from tightrope.report.page import page
-from tightrope.report.plan_page import plan_page
+from tightrope.report.plan_page import answer_page, plan_page
 from tightrope.report.policy_map import PolicyMap, draw_policy, read_policy_map
 from tightrope.report.statement import statement
 from tightrope.report.style import PAPER, WIDTH, interval_text, plain, save_figure
@@ -91,12 +92,14 @@ def write_report(
     A file that exists and is no report of ours is refused first, unless `overwrite` is set.
     """
     claimed = None if output is None else _claim(Path(output), overwrite)
-    planned = plan_file(result)
+    planned = plan_file(result) or answer_file(result)
     if planned is not None:
         refuse_beside_plans(planned, [*beside, *([] if certificate is None else [certificate])])
         target = planned.parent / REPORT if output is None else Path(output)
         alone = _claim(target, overwrite) if output is None else claimed
-        return _write(plan_page(read_plan(planned)), target, alone, overwrite)
+        is_plan = plan_file(result) is not None
+        text = plan_page(read_plan(planned)) if is_plan else answer_page(read_answer(planned))
+        return _write(text, target, alone, overwrite)
     run = load_run(result, beside, certificate)
     assert run.file is not None
     target = run.file.parent / REPORT if output is None else Path(output)
@@ -108,8 +111,8 @@ def refuse_beside_plans(plan: Path, others: Sequence[object]) -> None:
     """What reports of results can have beside them, plans cannot."""
     if any(others):
         raise InputError(
-            f"{plan} is a plan: its figure is there already, and nothing goes beside it",
-            hint="name the plan and '-o FILE' alone",
+            f"{plan} is a plan or an answer: its figure is there already, and nothing goes beside it",
+            hint="name it and '-o FILE' alone",
         )
 
 

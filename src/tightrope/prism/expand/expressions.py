@@ -340,8 +340,6 @@ def check_arity(function: str, count: int, position: syntax.Position | None) -> 
     arity = _ARITY.get(function)
     if arity is not None and count != arity:
         raise Complaint(f"{function} takes {arity} argument{'s' if arity > 1 else ''}, not {count}", position)
-    if arity is None and count < 2:
-        raise Complaint(f"{function} takes at least 2 arguments, not {count}", position)
 
 
 def _common(left: syntax.Type, right: syntax.Type) -> syntax.Type:

@@ -76,6 +76,9 @@ class ExpressionBuilder(Transformer[Token, object]):
     def unary(self, operator: Token, operand: Expression) -> Expression:
         return syntax.Unary(str(operator), operand, at(operator))
 
+    def power(self, base: Expression, operator: Token, exponent: Expression) -> Expression:
+        return syntax.Call("pow", (base, exponent), position_of(base) or at(operator))
+
     def conditional(self, condition: Expression, then: Expression, otherwise: Expression) -> Expression:
         return syntax.Conditional(condition, then, otherwise, position_of(condition))
 
@@ -331,6 +334,8 @@ FILTER_KINDS = (
     *("print", "printall", "state"),
 )
 Threshold = tuple[str | None, Expression | None]
+Braces = tuple[Expression, frozenset[str]]
+"""The states of an older form of filters, and what is wanted of them: min, max, both or neither."""
 
 
 @v_args(inline=True)
@@ -343,17 +348,20 @@ class PropertyBuilder(DeclarationBuilder):
     def property(self, name: Token | None, formula: Expression, end: Token | None) -> formulas.Property:
         return formulas.Property(name and name[1:-1], formula, "", position_of(formula), end is not None)
 
-    def probability(
-        self, operator: Token, threshold: Threshold, path: Expression, *rest: Any
-    ) -> formulas.ValueOperator:
-        condition, close = rest[-2:]
+    def probability(self, operator: Token, threshold: Threshold, path: Expression, *rest: Any) -> Expression:
+        condition, braces, close = rest[-3:]
         if condition is not None and not _speaks_of_paths(condition):
             raise Complaint(
                 "behind || stands a path, the condition",
                 position_of(condition),
                 "PRISM writes 'or' as a single |",
             )
-        return _operator(operator, close, operator[1:], threshold, path, condition=condition)
+        if not _speaks_of_paths(path):  # a state formula is about where a path begins: F<=0
+            zero = syntax.Literal(0, Type.INT, at(operator))
+            where = position_of(path) or at(operator)
+            path = PathFormula(formulas.PathOperator.EVENTUALLY, None, path, StepBound(None, zero), where)
+        made = _operator(operator, close, operator[1:], threshold, path, condition=condition)
+        return _filtered(made, braces)
 
     def expectation(
         self,
@@ -362,15 +370,26 @@ class PropertyBuilder(DeclarationBuilder):
         extrema: Token | None,
         threshold: Threshold,
         path: RewardFormula,
+        braces: Braces | None,
         close: Token,
-    ) -> formulas.ValueOperator:
+    ) -> Expression:
         if extrema is not None and (extrema not in _EXTREMA or len(operator) > 1):
             raise Complaint(
                 f"unexpected '{extrema}' after {operator}",
                 at(extrema),
                 'write R{"name"}max, R{"name"}min, or agent and nature together: R{"name"}maxmin',
             )
-        return _operator(operator, close, extrema or operator[1:], threshold, path, structure)
+        return _filtered(
+            _operator(operator, close, extrema or operator[1:], threshold, path, structure), braces
+        )
+
+    def braces(self, states: Expression, *words: Token) -> Braces:
+        for word in words:
+            if word not in ("min", "max"):
+                raise Complaint(
+                    f"unknown filter '{word}'", at(word), "behind the states stand {min} or {max}"
+                )
+        return states, frozenset(map(str, words))
 
     def tail(
         self,
@@ -389,11 +408,17 @@ class PropertyBuilder(DeclarationBuilder):
         return _operator(operator, close, extrema or "", threshold, path, structure, cvar_level=level)
 
     def steady_state(
-        self, operator: Token, threshold: Threshold, states: Expression, close: Token
-    ) -> formulas.ValueOperator:
+        self,
+        operator: Token,
+        threshold: Threshold,
+        states: Expression,
+        braces: Braces | None,
+        close: Token,
+    ) -> Expression:
         share = RewardFormula(RewardOperator.LONG_RUN, at(operator), target=states)
         extrema = operator.removeprefix("LRA").removeprefix("S")
-        return replace(_operator(operator, close, extrema, threshold, share), is_reward=False)
+        made = replace(_operator(operator, close, extrema, threshold, share), is_reward=False)
+        return _filtered(made, braces)
 
     def quantile(
         self, word: Token, direction: Token, variable: Token, operand: Expression
@@ -447,8 +472,21 @@ class PropertyBuilder(DeclarationBuilder):
             return StepBound(None, steps, upper_strict=comparison == "<")
         return StepBound(steps, None, lower_strict=comparison == ">")
 
-    def reward_bound(self, reward: Token, comparison: Token, steps: Expression) -> StepBound:
+    def reward_bound(
+        self, power: Token | None, reward: Token, comparison: Token, steps: Expression
+    ) -> StepBound:
         return replace(self.one_sided_bound(comparison, steps), reward=reward.strip('"'))
+
+    def named_bound(
+        self, power: Token, word: Token, reward: Token | None, comparison: Token, steps: Expression
+    ) -> StepBound:
+        """`F^{rew{"cost"}<=k}`, `F^{steps<=k}`"""
+        if word != "rew" if reward is not None else word not in ("steps", "time"):
+            raise Complaint(
+                f"unknown bound '{word}'", at(word), 'F^{rew{"cost"}<=5} bounds a reward, F^{steps<=5} steps'
+            )
+        bound = self.one_sided_bound(comparison, steps)
+        return bound if reward is None else replace(bound, reward=reward.strip('"'))
 
     def window_bound(self, lower: Expression, upper: Expression) -> StepBound:
         return StepBound(lower, upper)
@@ -490,6 +528,17 @@ class PropertyBuilder(DeclarationBuilder):
 
     def total_reward(self, operator: Token) -> RewardFormula:
         return RewardFormula(RewardOperator.TOTAL, at(operator))
+
+
+def _filtered(operator: formulas.ValueOperator, braces: Braces | None) -> Expression:
+    """An operator with a filter in braces, as PRISM reads it: of the only state, or of the least or largest
+    value; a threshold must be met in all of them."""
+    if braces is None:
+        return operator
+    states, words = braces
+    kind = "range" if len(words) == 2 else next(iter(words), "state")
+    kind = "forall" if operator.comparison is not None else kind
+    return formulas.Filter(kind, operator, states, operator.position, in_braces=True)
 
 
 def _operator(

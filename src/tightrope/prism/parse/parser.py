@@ -129,8 +129,7 @@ def parse_properties(text: str, file: str) -> PropertyFile:
     for each in read.properties:
         _check_depth(each.formula, SourceText(text, file))
     for before, behind in pairwise(read.properties):
-        both = isinstance(before.formula, ValueOperator) and isinstance(behind.formula, ValueOperator)
-        if not (before.ends or both):
+        if not (before.ends or isinstance(behind.formula, ValueOperator | Filter | Branching | Quantile)):
             raise SourceText(text, file).error(
                 "a property begins behind another one", behind.position, "is a ';' missing before it?"
             )

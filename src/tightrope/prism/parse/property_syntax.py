@@ -108,12 +108,14 @@ class Branching(Expression):
 
 @dataclass(frozen=True)
 class Filter(Expression):
-    """`filter(kind, operand, states)`; `states` None: as the kind has it, all or the initial one."""
+    """`filter(kind, operand, states)`; `states` None: as the kind has it, all or the initial one. Those
+    `in_braces` stand in the text of their operand."""
 
     kind: str
     operand: Expression
     states: Expression | None
     position: Position = field(compare=False)
+    in_braces: bool = False
 
 
 @dataclass(frozen=True)
@@ -182,6 +184,8 @@ class _Speller:
                 return self._file.text_of(expression)
             case Branching(is_universal, path):
                 return f"{'A' if is_universal else 'E'} [ {self.text(path)} ]"
+            case Filter(_, operand, _) if expression.in_braces:
+                return self.text(operand)
             case Filter(kind, operand, states):
                 parts = [kind, self.text(operand), *([] if states is None else [self.text(states)])]
                 return f"filter({', '.join(parts)})"

@@ -34,13 +34,11 @@ _MODEL_WORDS = {
 }
 _CHARACTER_HINTS = {
     "#": "comments start with //",
-    "^": "there is no operator for powers: write pow(0.5, 2)",
     "%": "there is no operator for remainders: write mod(x, 2)",
 }
 _EXTREMA_SPELLED = ("max", "min", "maxmax", "maxmin", "minmax", "minmin")
 _TEMPORAL = frozenset(["F", "G", "X", "U", "W"])
 _OPERATOR_NOT_KNOWN = re.compile(r"\b(S|T|LRA)\s*(max|min)?\s*(=\s*\?|[<>]=?[^\[\]]*)?$")
-_OLD_FILTER = 'filters in braces are not supported: write filter(…), as in filter(min, P=? [ F x=1 ], "init")'
 
 _TOKEN_NAMES = {
     "NAME": "a name",
@@ -61,7 +59,7 @@ _LITERALS = ("NAME", "INT", "DECIMAL", "STRING", "TRUE", "FALSE", "FUNC")
 _OPERATORS = ("BRANCHING", "CVAR", "FILTER", "QUANTILE", "STEADY", "P_OPERATOR", "R_OPERATOR", "F", "G", "X")
 _STARTS = frozenset([*_LITERALS, *_OPERATORS, "MINUS", "NOT", "LPAR"])
 """What an expression may begin with; where a quoted name is expected alone, it is none."""
-_COMPUTING = ("PLUS", "MINUS", "TIMES", "DIVIDE", "EQ", "NE", "LT", "LE", "GT", "GE")
+_COMPUTING = ("PLUS", "MINUS", "TIMES", "DIVIDE", "POW", "EQ", "NE", "LT", "LE", "GT", "GE")
 _CONTINUES = frozenset([*_COMPUTING, "AND", "OR", "IMPLIES", "IFF", "U", "W", "R_OPERATOR"])
 _MOST_EXPECTATIONS = 7
 
@@ -154,8 +152,6 @@ def _mistaken_operator(token: Token, source: SourceText) -> InputError | None:
 def _refuse_in_property(
     token: Token, expected: set[str], source: SourceText, position: Position
 ) -> InputError | None:
-    if token == "{" and "AND" in expected:
-        return source.error(_OLD_FILTER, position)
     if mistaken := _mistaken_operator(token, source):
         return mistaken
     if token in _TEMPORAL and expected & {"LSQB", "OPEN"}:
@@ -192,13 +188,6 @@ def _refuse_character(error: UnexpectedCharacters, source: SourceText) -> InputE
             position,
             "names start with a letter or '_'; numbers look like 3, 0.25 or 1e-3",
         )
-    before = source.text[: error.pos_in_stream or 0]
-    if rest.startswith("^") and re.search(r"\b[FGUWXC]\s*$", before):
-        return source.error(
-            "bounds on rewards, as in F^{…}, are not supported",
-            position,
-            "bound the number of steps, F<=k, or count the reward in a variable of the model",
-        )
     if rest.startswith("'"):
         return source.error(
             "a property speaks of the states, which have no primed variables", position, "leave the ' out"
@@ -224,7 +213,7 @@ def _hint(token: Token, expected: set[str], source: SourceText, spelling: dict[s
 
 
 def _expectation(expected: set[str], spelling: dict[str, str]) -> str | None:
-    names, rest = [], set(expected)
+    names, rest = [], set(expected) - {"POW", "LBRACE" if "CLOSE" in expected else "POW"}
     if {"NAME", "INT"} <= rest:
         names.append("an expression")
         rest -= _STARTS

@@ -36,14 +36,18 @@ class Task(Enum):
     """What is done with a query, by the command and option that does it."""
 
     CHECK = "check"
+    DOMAIN = "check --sets"
     POLICY = "check --policy"
     POLICY_OUT = "check --policy-out"
     CERTIFICATE = "check --certificate"
-    DOMAIN = "check --sets"
     LEARN = "learn"
+    LEARN_POLICY = "learn --policy"
     LEARN_CERTIFICATE = "learn --certificate"
+    REPORT = "report"
     ONLINE = "online"
     PLAN = "plan"
+    WATCH = "watch --result"
+    PYTHON = "Python"
 
     @property
     def word(self) -> str:
@@ -60,27 +64,56 @@ class ModelKind(Enum):
     RATE_INTERVALS = "intervals of rates"
 
 
-_NEEDS = {
-    Task.CHECK: "`check` takes every property of the language",
-    Task.POLICY: "policies are evaluated for one P or R over a simple path or a reward",
-    Task.POLICY_OUT: "such an answer comes from several policies, or from one with memory",
-    Task.CERTIFICATE: ("certificates are about one P or R over a path or a reward, without operators inside"),
-    Task.DOMAIN: "bounds over a whole domain are about one P over any path, or one R over a reward",
-    Task.LEARN: "learning is about one P over any path, one R over a reward, or one long-run average",
-    Task.LEARN_CERTIFICATE: "certificates of learned results are about one P over any path, or one R",
-    Task.ONLINE: "learning online is about one P over any path, or one R over a reward",
-    Task.PLAN: "plans of data are about one P or R over a simple path or a reward",
+_WHY = {
+    Task.POLICY_OUT: (
+        "such an answer comes from several policies, or from one with memory",
+        "leave --policy-out out; `learn -o DIR` writes the policies of multi(…)",
+    ),
+    Task.CERTIFICATE: (
+        "certificates are about one P or R over a path or a reward, or one average, without operators inside",
+        "leave --certificate out: the answer is proved without one, or ask for its parts",
+    ),
+    Task.LEARN_CERTIFICATE: (
+        "certificates of learned results are about one P over any path, or one R over a reward",
+        "leave --certificate out: the answer is proved without one",
+    ),
+    Task.WATCH: (
+        "single episodes do not show what was promised",
+        "watch the model alone, without --result, or promise one P or R over a path or a reward",
+    ),
 }
+"""Why a task does not take a kind of query, and what to do instead."""
 
-_LEARNED = (Task.LEARN, Task.LEARN_CERTIFICATE, Task.ONLINE)
+_ALWAYS = (
+    Task.CHECK,
+    Task.DOMAIN,
+    Task.POLICY,
+    Task.LEARN,
+    Task.LEARN_POLICY,
+    Task.REPORT,
+    Task.ONLINE,
+    Task.PLAN,
+    Task.PYTHON,
+)
+"""Tasks that take every kind."""
+
 _DISCRETE = (ModelKind.PLAIN, ModelKind.INTERVAL)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A part of a kind that users ask for by its own name, and the tasks that refuse it."""
+
+    name: str
+    example: str
+    refused: tuple[Task, ...] = ()
 
 
 @dataclass(frozen=True)
 class Capability:
     """A kind of query: `subject` is how a refusal begins, `answered_by` the module of `logic` that answers
-    it, `tasks` and `models` those that take it, besides `check` and models in discrete
-    time, which take all."""
+    it, `tasks` and `models` those that take it, besides the tasks that take every kind and models in
+    discrete time."""
 
     kind: QueryKind
     subject: str
@@ -89,10 +122,12 @@ class Capability:
     exactness: str = "certified bounds"
     tasks: tuple[Task, ...] = ()
     models: tuple[ModelKind, ...] = tuple(ModelKind)
+    variants: tuple[Variant, ...] = ()
+    """Rows of their own in the table, where tasks tell them apart."""
 
     def takes(self, task: Task) -> bool:
         """Whether a task goes with such queries."""
-        return task is Task.CHECK or task in self.tasks
+        return task in _ALWAYS or task in self.tasks
 
 
 CAPABILITIES = {
@@ -105,6 +140,12 @@ CAPABILITIES = {
             ('Pmax=? [ F "goal" ]', 'R{"cost"}min=? [ F "goal" ]', "R=? [ C<=10 ]", "R=? [ Cdiscount=0.9 ]"),
             "certified bounds, certificate",
             tuple(Task),
+            variants=(
+                Variant("probability of reaching, until", 'Pmax=? [ F "goal" ]'),
+                Variant("expected reward", 'R{"cost"}min=? [ F "goal" ]'),
+                Variant("finite horizon", 'R{"cost"}=? [ C<=10 ]'),
+                Variant("discounted reward", "R=? [ Cdiscount=0.9 ]", (Task.WATCH,)),
+            ),
         ),
         Capability(
             QueryKind.LTL,
@@ -112,7 +153,7 @@ CAPABILITIES = {
             "temporal",
             ('Pmax=? [ (G F "a") & (F G "b") ]', 'P=? [ F ("a" & (X "b")) ]'),
             "certified bounds, certificate",
-            (Task.POLICY_OUT, Task.CERTIFICATE, Task.DOMAIN, *_LEARNED),
+            (Task.POLICY_OUT, Task.CERTIFICATE, Task.LEARN_CERTIFICATE),
         ),
         Capability(
             QueryKind.LONG_RUN,
@@ -120,9 +161,14 @@ CAPABILITIES = {
             "long_run",
             ('R{"cost"}max=? [ S ]', 'S=? [ "up" ]'),
             "certified bounds, certificate",
-            (Task.CERTIFICATE, Task.LEARN),
+            (Task.CERTIFICATE,),
         ),
-        Capability(QueryKind.INSTANTANEOUS, "instantaneous rewards I=k are", "operators", ("R=? [ I=10 ]",)),
+        Capability(
+            QueryKind.INSTANTANEOUS,
+            "instantaneous rewards I=k are",
+            "operators",
+            ("R=? [ I=10 ]",),
+        ),
         Capability(
             QueryKind.LATE_REWARD,
             "rewards from a step on, C>=k and C[a,b], are",
@@ -210,20 +256,20 @@ def has_own_certificate(kind: QueryKind) -> bool:
 def require_task(kind: QueryKind, text: str, task: Task) -> None:
     """Refuse a query, in the words of the table, where a task does not take its kind."""
     if not supports(kind, task):
-        raise InputError(
-            f"{task.word} does not go with {text}: {_NEEDS[task]}",
-            hint=f"leave {task.word} out" if task.word.startswith("--") else "`check` takes it",
-        )
+        reason, instead = _WHY[task]
+        raise InputError(f"{task.word} does not go with {text}: {reason}", hint=instead)
 
 
 def capability_rows() -> list[dict[str, str]]:
     """The table in words, a row per kind of query: what the page and the command show."""
     rows = []
     for row in CAPABILITIES.values():
-        cells = {"property": row.kind.value, "example": row.examples[0]}
-        cells |= {task.value: "yes" if row.takes(task) else "–" for task in Task}
-        cells |= {model.value: "yes" if model in row.models else "–" for model in ModelKind}
-        rows.append({**cells, "answer": row.exactness})
+        for one in row.variants or (Variant(row.kind.value, row.examples[0]),):
+            takes = {task: row.takes(task) and task not in one.refused for task in Task}
+            cells = {"property": one.name, "example": one.example}
+            cells |= {task.value: "yes" if takes[task] else "–" for task in Task}
+            cells |= {model.value: "yes" if model in row.models else "–" for model in ModelKind}
+            rows.append({**cells, "answer": row.exactness})
     return rows
 
 

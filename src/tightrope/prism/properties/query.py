@@ -11,6 +11,7 @@ from tightrope.errors import InputError, Location
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray
+from tightrope.prism.expand.model import BUILT_IN_LABELS
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import Property, PropertyFile, RewardFormula, ValueOperator
 from tightrope.prism.parse.syntax import Expression, Position, SourceText, suggestion
@@ -23,7 +24,7 @@ from tightrope.prism.properties.resolve import (
     read_objective,
     threshold_of,
 )
-from tightrope.prism.properties.shape import first_temporal, kind_of
+from tightrope.prism.properties.shape import first_temporal, kind_of, with_references
 from tightrope.prism.properties.state_formulas import StateFormulas
 
 TruthValue = Literal["true", "false", "not certified"]
@@ -183,7 +184,8 @@ def read_query(
 ) -> Query:
     """What one property of a file asks of a model with this structure."""
     options = options or PropertyOptions()
-    formula = property_.formula
+    known = {*structure.labels, *BUILT_IN_LABELS, *(label.name for label in file.labels)}
+    formula = with_references(property_, file, known)
     query = Query(
         property_.text,
         kind_of(formula, file),

@@ -14,13 +14,21 @@ formula, and so is what depends on more than the mean of a visit's reward (bound
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from tightrope.prism.expand.expressions import children
 from tightrope.prism.parse import property_syntax as formulas
-from tightrope.prism.parse.syntax import Complaint, Expression, Position, SourceText, Unary, position_of
+from tightrope.prism.parse.syntax import (
+    Complaint,
+    Expression,
+    Label,
+    Position,
+    SourceText,
+    Unary,
+    position_of,
+)
 from tightrope.prism.properties.capabilities import QueryKind
 
 STATE_OPERATORS = (
@@ -173,6 +181,40 @@ def _time_in(node: Any) -> str | None:
     if isinstance(node, formulas.Quantile):
         return "a quantile"
     return "CVaR" if isinstance(node, formulas.ValueOperator) and node.cvar_level is not None else None
+
+
+def with_references(
+    property_: formulas.Property, file: formulas.PropertyFile, labels: Collection[str]
+) -> Any:
+    """The formula of a property with the other properties of its file that it names in quotes written out; a
+    name that is also one of `labels` is the label."""
+    others = {
+        other.name: other
+        for other in file.properties
+        if other.name is not None and other.name not in labels and other.name != property_.name
+    }
+
+    def written_out(node: Any, inside: tuple[str, ...]) -> Any:
+        if isinstance(node, Label) and node.name in others:
+            if node.name in inside:
+                circle = " → ".join([*inside, node.name])
+                raise SourceText(file.source, file.file).error(
+                    f"properties refer to each other in a circle: {circle}", node.position
+                )
+            return written_out(others[node.name].formula, (*inside, node.name))
+        if isinstance(node, tuple):
+            return tuple(written_out(part, inside) for part in node)
+        if not is_dataclass(node) or isinstance(node, type | Position):
+            return node
+        parts = {entry.name: getattr(node, entry.name) for entry in fields(node)}
+        changed = {
+            name: new for name, part in parts.items() if (new := written_out(part, inside)) is not part
+        }
+        return replace(node, **changed) if changed else node
+
+    if not any(isinstance(part, Label) and part.name in others for part in parts_of(property_.formula)):
+        return property_.formula
+    return written_out(property_.formula, ())
 
 
 def parts_of(node: Any) -> Iterator[Any]:

@@ -115,7 +115,7 @@ class StateFormulas:
         else:
             values = self._evaluate(folded, columns)
             exact = values if isinstance(values, RationalArray) else RationalArray.from_integers(values)
-        return exact.to_float_down(), exact.to_float_up()
+        return exact.to_float_down() + 0.0, exact.to_float_up() + 0.0  # no zero has a sign
 
     def number(self, expression: Expression, type_: Type, what: str) -> Fraction:
         """The value of a threshold or a step bound."""

@@ -1,0 +1,27 @@
+"""`tightrope questions`: which kinds of properties go with which commands and models."""
+
+from __future__ import annotations
+
+from tightrope.cli.options import Json
+from tightrope.cli.output import print_json, print_table
+from tightrope.prism.properties.capabilities import capability_rows
+
+
+def questions(json: Json = False) -> None:
+    """What works with what: a row per kind of property, a column per command and per kind of model.
+
+    What a cell refuses, its command refuses with the reason and what to do instead. docs/properties.md has
+    the same table.
+
+    Example: tightrope questions --json
+    """
+    rows = capability_rows()
+    if json:
+        print_json({"questions": rows})
+        return
+    for row in rows:
+        name, example = row["property"], row["example"]
+        cells = [(task, text) for task, text in row.items() if task not in ("property", "example", "answer")]
+        refused = ", ".join(task for task, text in cells if text == "–") or "nothing"
+        columns = ", ".join(task for task, text in cells if text == "yes")
+        print_table(name, ("", ""), [("example", example), ("goes with", columns), ("not with", refused)])

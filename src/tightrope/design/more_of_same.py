@@ -1,0 +1,157 @@
+"""Plans for questions whose gap has no formula: what more data of the same kind would do.
+
+The data so far are taken several times over, and the question is sought again: with c times the counts the
+intervals of events are those of c times the data whose frequencies stay as they are. The widths of these
+answers, scaled so that the first is the gap of today, make the curve; frequencies move, so the range
+around it is a rule of thumb, a sixth of the gap in both directions. A forecast guarantees nothing: `learn`
+does, once the data are there. A property that is true or false has the gap 1 until it is decided.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tightrope.ambiguity.sets import SetsKind
+from tightrope.data.counts import Counts
+from tightrope.design.plan import Plan, PlanStatus, Strategy
+from tightrope.errors import InputError, ReadingWarning
+from tightrope.io.plans import AS_SO_FAR, Aim, Target
+from tightrope.io.results import Interval
+from tightrope.learning.learn import learn
+from tightrope.learning.options import LearnOptions
+from tightrope.model.policy import PolicyGiven
+from tightrope.prism.properties.capabilities import QueryKind
+from tightrope.problem import Problem
+from tightrope.regions.registry import region_kind
+from tightrope.solver.solution import FALSE, TRUE
+
+DOUBLINGS = 20
+FOR_EVER = 30
+SPREAD = 1 / 6
+MOST_EPISODES = 1e9
+
+
+def plan_more(
+    problem: Problem,
+    counts: Counts,
+    delta: float,
+    target: Target,
+    options: LearnOptions,
+    policy: PolicyGiven | None = None,
+) -> Plan:
+    """A plan of episodes like those so far."""
+    if target.aim is Aim.OPTIMALITY:
+        raise InputError(
+            f"how far the policy for {problem.text} is from the best is not forecast", hint="plan with `gap`"
+        )
+    if not counts.steps:
+        raise InputError("the data hold no steps: a plan starts from a pilot", hint="collect episodes first")
+    result = _answer(problem, counts, delta, options, policy)
+    rough = replace(options, sets=SetsKind.EXPRESSION, region=region_kind("polytope"))
+    limit = None
+    if problem.query.kind is QueryKind.MULTI_OBJECTIVE and result.guarantee is not None:
+        limit = _answer(problem, counts.times(1 << FOR_EVER), delta, rough, policy).guarantee
+    interval = _span(result, limit)
+    gap_now, episodes = interval.upper - interval.lower, max(counts.design.episodes or 1, 1)
+    value = 0.5 * (interval.lower + interval.upper) if math.isfinite(gap_now) else math.nan
+    sought = _width(problem, target, value)
+    steps = counts.steps / episodes
+
+    def made(status: PlanStatus, strategies: tuple[Strategy, ...] = (), notes: tuple[str, ...] = ()) -> Plan:
+        return Plan(
+            problem,
+            target,
+            status,
+            delta,
+            result.decisions,
+            interval,
+            gap_now,
+            sought,
+            value,
+            episodes,
+            counts.steps,
+            strategies,
+            None,
+            0,
+            (),
+            (),
+            notes,
+            result.verdict,
+        )
+
+    if not math.isfinite(gap_now):
+        return made(PlanStatus.EXPLORE)
+    if sought is not None and gap_now <= sought:
+        return made(PlanStatus.REACHED)
+    if sought is not None and sought <= 0:
+        return made(PlanStatus.UNREACHABLE)
+    points = [(0.0, gap_now)]
+    first: float | None = None
+    for doubling in range(DOUBLINGS + 1):
+        later = _span(_answer(problem, counts.times(1 << doubling), delta, rough, policy), limit)
+        width = later.upper - later.lower
+        first = width if first is None else first
+        if doubling:
+            points.append((episodes * ((1 << doubling) - 1.0), gap_now * (width / first if first else 0.0)))
+        if sought is not None and points[-1][1] * (1 + SPREAD) <= sought:
+            break
+        if target.aim is Aim.BUDGET and points[-1][0] >= target.amount:
+            break
+        if points[-1][0] > MOST_EPISODES:
+            break
+    at, gaps = np.array(points).T
+    rows = np.stack([at, gaps, gaps * (1 - SPREAD), gaps * (1 + SPREAD)], axis=1)
+    rows = np.maximum(rows, 1e-300 * np.array([0.0, 1.0, 1.0, 1.0]))
+    needed = [target.amount] * 3
+    if sought is not None:
+        needed = [_until(rows[:, 0], rows[:, column], sought) for column in (1, 2, 3)]
+    strategy = Strategy(AS_SO_FAR, needed[0], needed[1], needed[2], steps, 1.0, rows)
+    status = PlanStatus.PLANNED if math.isfinite(needed[0]) else PlanStatus.BEYOND
+    note = "the forecast is of more data of the kind so far; no exploration is designed for this property"
+    return made(status, (strategy,), (note,))
+
+
+def _answer(
+    problem: Problem, counts: Counts, delta: float, options: LearnOptions, policy: PolicyGiven | None
+) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReadingWarning)
+        return learn(problem, counts, delta=delta, policy=policy, **options.words)
+
+
+def _span(result: Any, limit: float | None) -> Interval:
+    """The interval whose width is the gap. A property that is true or false counts 1 or 0; where a guarantee
+    is all there is, multi(…), the other end is the `limit` of what such data come to promise."""
+    if limit is not None:
+        return Interval(min(result.guarantee, limit), max(result.guarantee, limit))
+    if result.interval is not None:
+        return Interval(result.interval.lower, result.interval.upper)
+    return Interval(float(result.truth == TRUE), float(result.truth != FALSE))
+
+
+def _width(problem: Problem, target: Target, value: float) -> float | None:
+    if target.aim is Aim.BUDGET:
+        return None
+    if target.aim is Aim.ABOVE:
+        directions = problem.query.directions
+        better = 1.0 if directions is None or directions[0].value == "max" else -1.0
+        return 2.0 * better * (value - target.amount)
+    return target.amount * abs(value) if target.relative else target.amount
+
+
+def _until(at: Any, gaps: Any, sought: float) -> float:
+    """The first number of episodes whose gap is small enough, on the curve; infinite where none is."""
+    below = np.flatnonzero(gaps <= sought)
+    if not len(below):
+        return math.inf
+    i = int(below[0])
+    if i == 0:
+        return 0.0
+    share = (math.log(gaps[i - 1]) - math.log(sought)) / (math.log(gaps[i - 1]) - math.log(gaps[i]))
+    low, high = math.log1p(at[i - 1]), math.log1p(at[i])
+    return float(math.expm1(low + share * (high - low)))

@@ -1,0 +1,62 @@
+"""The record behind `learn` of questions that are no single objective: averages, quantiles, formulas, …"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from tightrope.io.coding import read_document
+from tightrope.io.results import Interval, LedgerFacts, ObservedFacts
+from tightrope.verdict import Assumed, Word
+
+ANSWER_FILE = "answer.json"
+ANSWER_FORMAT = "tightrope-answer"
+ANSWER_VERSION = 1
+
+
+class AnswerDocument(msgspec.Struct, kw_only=True):
+    """What data say about the answer in the true model: a number lies in `value`, a property is `truth`.
+
+    `robust_policy` is the interval of the policy that was found or given, `guarantee` the end of it that the
+    agent dislikes, `optimistic` what no policy exceeds; null where the question has none."""
+
+    format: str = ANSWER_FORMAT
+    version: int = ANSWER_VERSION
+    model: str
+    model_hash: str
+    question: str = msgspec.field(name="property")
+    verdict: Word
+    why: str
+    assumptions: list[Assumed]
+    headline: str
+    value: Interval | None
+    truth: str | None
+    robust_policy: Interval | None
+    guarantee: float | None
+    optimistic: float | None
+    sets: str
+    ledger: LedgerFacts
+    outcomes: ObservedFacts | None = None
+    status: str
+    notes: list[str]
+    peak_memory: int
+    seconds: dict[str, float]
+    data: dict[str, Any] | UnsetType = UNSET
+    files: list[str] | UnsetType = UNSET
+
+
+def answer_file(path: str | Path) -> Path | None:
+    """The document of an answer's directory, or the file itself; None where it is no answer's."""
+    path = Path(path)
+    file = path / ANSWER_FILE if path.is_dir() else path
+    return file if file.name == ANSWER_FILE and file.is_file() else None
+
+
+def read_answer(file: Path) -> AnswerDocument:
+    """The document in a file."""
+    return read_document(
+        file, AnswerDocument, ANSWER_FORMAT, ANSWER_VERSION, "write one with 'tightrope learn … -o DIR'"
+    )

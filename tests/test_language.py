@@ -1,0 +1,119 @@
+"""What PRISM's and Storm's users write: older forms, shorter ones, and references between properties."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tightrope as tr
+from tightrope.logic.model_checking import check_query
+from tightrope.prism.load import load_prism_text
+from tightrope.prism.parse.parser import parse_properties
+from tightrope.prism.properties.query import read_query
+from tightrope.solver.solution import SolveOptions
+
+pytestmark = pytest.mark.usefixtures("in_python")
+
+MODEL = """mdp
+const double p = 0.5^2;
+module m
+  s : [0..3];
+  [a] s=0 -> p : (s'=1) + 1-p : (s'=2);
+  [b] s=0 -> 0.5 : true + 0.5 : (s'=3);
+  [] s=1 -> 0.5 : (s'=0) + 0.5 : (s'=2);
+  [] s=2 -> (s'=0);
+  [] s=3 -> true;
+endmodule
+label "one" = s=1;
+label "end" = s=3;
+rewards "cost" [a] true : 2; [b] true : 1; endrewards
+"""
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
+    return load_prism_text(MODEL)
+
+
+def answer(model: Any, text: str) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tr.ReadingWarning)
+        result = tr.solve(model, text)
+    return result.truth or pytest.approx(result.bounds, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('Pmax=? [ "one" ]', 0),
+        ("Pmax=? [ s=0 ]", 1),
+        ('Pmax=? [ Pmax>0.2 [ X "one" ] ]', 1),
+        ('Pmax=? [ P>0.2 [ X "one" ] ]', 0),
+        ('Pmax=? [ F "one" {"end"} ]', 0),
+        ('Pmax=? [ F "one" {s>0}{max} ]', 1),
+        ('Pmin=? [ X "one" {s<3}{min} ]', 0),
+        ('Rmin=? [ F "end" {s=1} ]', 2),
+        ('Smax=? [ "end" {s=1} ]', 1),
+        ('Pmax=? [ F^{"cost"}<=3 "end" ]', 0.875),
+        ('Pmax=? [ F^{rew{"cost"}<=3} "end" ]', 0.875),
+        ('Pmax=? [ F^{steps<=2} "end" ]', 0.75),
+        ('Pmax=? [ F<=2 "end" ] ^ 2', 0.5625),
+        ("2^3^2", 512),
+        ("-2^2", -4),
+        ("min(s)", 0),
+        ('max(Pmax=? [ F<=2 "end" ])', 0.75),
+        ("1.0/0.0", float("inf")),
+    ],
+)
+def test_values(model: Any, text: str, expected: float) -> None:
+    assert answer(model, text) == (expected, expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('P>=1 [ "one" ]', "false"),
+        ('Pmax>=0.1 [ F "one" {s<3} ]', "true"),
+        ('Rmax=? [ F "end" ] = 1.0/0.0', "true"),
+    ],
+)
+def test_truths(model: Any, text: str, expected: str) -> None:
+    assert answer(model, text) == expected
+
+
+def test_a_filter_in_braces_without_a_word_is_about_one_state(model: Any) -> None:
+    with pytest.raises(tr.InputError, match="is about one state, but 3 are meant"):
+        answer(model, 'Pmax=? [ F "one" {s>0} ]')
+
+
+def test_properties_name_each_other_and_need_no_semicolon_before_filters(model: Any) -> None:
+    text = """const double unused;
+      "reach": Pmax=? [ F<=2 "end" ];
+      "twice": "reach" * 2
+      filter(max, "reach", s<3)
+      "one": Pmax=? [ X "one" ];
+      "inside": Pmax=? [ F "soon" ]; "soon": Pmax>0.9 [ F<=4 "end" ];
+      "round": "about" + 1; "about": "round" + 1; "third": "round" + 1;
+    """
+    file = parse_properties(text, "properties")
+
+    def bounds(number: int) -> Any:
+        query = read_query(file.properties[number], file, model.structure)
+        return check_query(query, model.instantiate(), SolveOptions()).bounds
+
+    assert bounds(1) == pytest.approx((1.5, 1.5))
+    assert bounds(2) == pytest.approx((0.75, 0.75))
+    assert bounds(3) == pytest.approx((0.25, 0.25))  # a label of the model is a label
+    assert bounds(4) == pytest.approx((1, 1))
+    with pytest.raises(tr.InputError, match="refer to each other in a circle: round → about → round"):
+        bounds(8)
+
+
+def test_time_bounds_do_not_go_with_branching_time(tmp_path: Path) -> None:
+    chain = "ctmc module m s : [0..1]; [] s=0 -> 2 : (s'=1); [] s=1 -> 1 : (s'=0); endmodule"
+    (tmp_path / "m.prism").write_text(chain)
+    with pytest.raises(tr.InputError, match="A and E take no bound on time"):
+        tr.solve(tr.Problem(tr.load(tmp_path / "m.prism"), "E [ F<=2 s=1 ]"))

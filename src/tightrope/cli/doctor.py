@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
+import typer
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.atomic import atomic_write
@@ -23,7 +24,7 @@ from tightrope.cli.options import (
     takes,
 )
 from tightrope.cli.output import leave, phase_progress, print_facts, print_json, print_verdict
-from tightrope.errors import InputError
+from tightrope.errors import InputError, shown
 from tightrope.io.coding import Real
 from tightrope.io.results import BreakdownFacts, FindingFacts, Interval, ObservedFacts, power_text
 from tightrope.numerics.text import interval_text
@@ -32,6 +33,7 @@ from tightrope.verdict import Assumed, Word
 
 if TYPE_CHECKING:  # late: `--help` needs nothing of it
     from tightrope.learning.doctor import AmendedAnswer, Diagnosed, Diagnosis
+    from tightrope.learning.rate_doctor import AmendedRates, RateDiagnosis
 
 
 class AmendedFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +94,8 @@ class DoctorRequest(SubjectOptions):
         option(
             "--amend",
             "Answer on an amended model, too: memory=prev|prev2|action|revisit|seen:STATE|count:STATE:N|"
-            "since-entry:N|since-start:N, split=COLUMN, untie, free, or auto.",
+            "since-entry:N|since-start:N, split=COLUMN, untie, free, or auto; in continuous time "
+            "rates=since-entry|since-start|clock|prev|column:NAME, untie, or auto.",
             "WHAT",
         ),
     ] = None
@@ -138,9 +141,11 @@ def doctor(request: DoctorRequest) -> None:
     --select-on 0.5 -o model2.prism --log-out runs2.csv
     """
     from tightrope.cli.sources import LogRequest, print_reading
+    from tightrope.data.exposure import exposure_of
     from tightrope.data.writing import write_log
     from tightrope.io.output import DATA, PRISM, claim_file
     from tightrope.learning.doctor import doctor as examine_log
+    from tightrope.model.continuous import ParametricCTMC
 
     begin = time.perf_counter()
     check_delta(request.delta)
@@ -153,7 +158,12 @@ def doctor(request: DoctorRequest) -> None:
     log = LogRequest.of(request.reading, request.data)
     files = log.files()
     subject, model = _subject(request)
-    reading = log.read(model, files)
+    timed = isinstance(model, ParametricCTMC)
+    if timed and (model_file or log_file):
+        raise InputError("amended rates are answered for, and not written: a program has no such rates")
+    reading: Any = (
+        exposure_of(request.data, model.structure, log.options) if timed else log.read(model, files)
+    )
     words: dict[str, Any] = {"region": request.region, "sets": request.sets, "threads": request.threads}
     words["seconds"] = request.time_limit
     with phase_progress() as progress:
@@ -175,10 +185,13 @@ def doctor(request: DoctorRequest) -> None:
         print_json(answer)
     else:
         print_verdict(found.verdict, found.headline())
-        print_reading(reading)
+        if timed:
+            typer.echo(f"read as: {shown(reading.read_as)}")
+        else:
+            print_reading(reading)
         print_diagnosis(request, found, answer)
     sys.stdout.flush()
-    if found.amended is not None:
+    if found.amended is not None and not timed:
         made = found.amended.amended
         if model_file is not None:
             model_file.check()
@@ -192,12 +205,14 @@ def doctor(request: DoctorRequest) -> None:
 
 def _subject(request: DoctorRequest) -> tuple[Any, Any]:
     """The problem, or the model alone where nothing is asked, and the model."""
-    from tightrope.cli.sources import load_model, read_properties
+    from tightrope.cli.sources import load_model, load_timed, read_properties
+    from tightrope.loading import is_continuous
     from tightrope.problem import Problem
 
     constants = parse_constants(request.const)
     properties = read_properties([] if request.prop is None else [request.prop])
-    loaded = load_model(request.model, properties.model_constants(constants), request.param, request.domain)
+    load: Any = load_timed if is_continuous(request.model) else load_model
+    loaded = load(request.model, properties.model_constants(constants), request.param, request.domain)
     if request.prop is None and loaded.benchmark is None:
         return loaded.model, loaded.model
     queries = properties.queries(loaded, constants, request.discount, request.terminal_reward)
@@ -206,7 +221,7 @@ def _subject(request: DoctorRequest) -> tuple[Any, Any]:
     return Problem(loaded.model, queries[0]), loaded.model
 
 
-def _answer(found: Diagnosis, request: DoctorRequest, seconds: float) -> DoctorAnswer:
+def _answer(found: Diagnosis | RateDiagnosis, request: DoctorRequest, seconds: float) -> DoctorAnswer:
     verdict, outcomes, breakdown = found.verdict, found.outcomes, found.breakdown
     return DoctorAnswer(
         verdict=verdict.word,
@@ -229,7 +244,7 @@ def _answer(found: Diagnosis, request: DoctorRequest, seconds: float) -> DoctorA
     )
 
 
-def _amended(answer: AmendedAnswer) -> AmendedFacts:
+def _amended(answer: AmendedAnswer | AmendedRates) -> AmendedFacts:
     made, verdict = answer.amended, answer.verdict
     return AmendedFacts(
         amendment=made.amendment.text,
@@ -246,7 +261,7 @@ def _amended(answer: AmendedAnswer) -> AmendedFacts:
     )
 
 
-def print_diagnosis(request: DoctorRequest, found: Diagnosis, answer: DoctorAnswer) -> None:
+def print_diagnosis(request: DoctorRequest, found: Diagnosis | RateDiagnosis, answer: DoctorAnswer) -> None:
     """The findings for people, those that change the answer most first."""
     asked = [] if answer.value is None else [("as it is", _value(answer.value, answer.estimate))]
     evidence = f"e-value {power_text(found.examination.log_e_value)} after {answer.rows:,} rows"
@@ -268,12 +283,15 @@ def print_diagnosis(request: DoctorRequest, found: Diagnosis, answer: DoctorAnsw
         facts.append(("evidence against it", power_text(amended.examination.log_e_value)))
         facts.append(("selection", amended.selection.why))
     elif any(one.amendment is not None for one in found.findings):
-        facts.append(("next", "--amend auto --select-on 0.5 -o amended.prism --log-out amended.csv"))
+        written = (
+            "" if found.examination.findings[0].kind == "rate" else " -o amended.prism --log-out amended.csv"
+        )
+        facts.append(("next", f"--amend auto --select-on 0.5{written}"))
     if facts:
         print_facts("", facts)
 
 
-def _told(found: Diagnosis, one: Diagnosed) -> str:
+def _told(found: Diagnosis | RateDiagnosis, one: Diagnosed) -> str:
     """A finding in three lines: what, how strong and what it does, what mends it."""
     strength = f"e-value {power_text(one.finding.log_e_value)}"
     if one.value is not None:

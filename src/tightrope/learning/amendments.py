@@ -34,7 +34,7 @@ from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Function, Polynomial, RationalFunction
 from tightrope.model.product import Product, every_transition, lift_model, lift_reward
-from tightrope.model.structure import ParametricReward, RewardStructure, Structure
+from tightrope.model.structure import ParametricReward, RewardStructure, Structure, Structured
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.problem import Problem
 
@@ -44,7 +44,7 @@ LEAST = 20
 MOST_PAIRS = 300_000
 """States of an amended model at most."""
 
-KINDS = ("memory", "split", "untie", "free")
+KINDS = ("memory", "split", "rates", "untie", "free")
 MEMORIES = (
     "prev",
     "prev2",
@@ -77,10 +77,11 @@ class Amendment:
     def of(text: str) -> Amendment:
         """What `--amend` says."""
         kind, _, feature = text.strip().partition("=")
-        if kind not in KINDS or (kind in ("memory", "split")) != bool(feature):
+        if kind not in KINDS or (kind in ("memory", "split", "rates")) != bool(feature):
             raise InputError(
                 f"'{text}' is no amendment",
-                hint=f"memory={'|'.join(MEMORIES)}, split=COLUMN, untie, or free",
+                hint=f"memory={'|'.join(MEMORIES)}, split=COLUMN, untie, or free; for chains in continuous "
+                "time rates=since-entry|since-start|clock|prev|column:NAME, or untie",
             )
         return Amendment(kind, feature)
 
@@ -89,9 +90,9 @@ class Amendment:
         """As `--amend` takes it."""
         return f"{self.kind}={self.feature}" if self.feature else self.kind
 
-    def words(self, model: ParametricMDP) -> str:
+    def words(self, model: Structured) -> str:
         """The same with the choices it is about."""
-        if self.choices is None or len(self.choices) == model.choices:
+        if self.choices is None or len(self.choices) == model.structure.choices:
             return self.text
         named = [model.structure.choice_name(choice) for choice in self.choices[:2]]
         more = f" and {len(self.choices) - 2} more" if len(self.choices) > 2 else ""
@@ -160,10 +161,10 @@ def amend(problem: Problem, log: EpisodeLog, amendment: Amendment, least: int = 
     their parameters.
     """
     model = problem.model
-    if not isinstance(model, ParametricMDP) or problem.lift is not None:
+    if not isinstance(model, ParametricMDP) or problem.lift is not None or amendment.kind == "rates":
         raise InputError(
             f"`{amendment.text}` amends models in discrete time, asked a plain question",
-            hint="ask a question without a memory of its own; rates have no amendments yet",
+            hint="ask a question without a memory of its own; `rates=…` is for chains in continuous time",
         )
     chosen = np.ones(model.choices, np.bool_)
     if amendment.choices is not None:

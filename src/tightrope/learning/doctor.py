@@ -41,9 +41,10 @@ from tightrope.learning.learn import counts_of, learn
 from tightrope.learning.options import LearnWords, spell_out
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
 from tightrope.learning.result import LearningResult
+from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.mdp import MDP
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.structure import ParametricReward
+from tightrope.model.structure import ParametricReward, Structured
 from tightrope.monitoring.examination import Examination, Finding, examine
 from tightrope.numerics.arrays import BoolArray
 from tightrope.numerics.record import Facts, Record
@@ -79,7 +80,7 @@ class Diagnosed(Record):
     mends: bool = False
     why: str = ""
 
-    def record(self, model: ParametricMDP) -> FindingFacts:
+    def record(self, model: Structured) -> FindingFacts:
         """What is written of it."""
         return FindingFacts(
             what=self.finding.text,
@@ -255,7 +256,7 @@ def doctor(
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
     **options: Unpack[LearnWords],
-) -> Diagnosis:
+) -> Any:
     """Examine a log, say what each finding does to the answer, and what mends it.
 
     * `problem`: a problem, or a model alone: then findings are ranked by their evidence.
@@ -267,6 +268,9 @@ def doctor(
     * `select_by="e-values"`: both from all data, at δ divided by the number of possible amendments.
     * `seconds` limits what is spent on amendments, all together. The other options are those of `learn`.
 
+    A chain in continuous time gives a `RateDiagnosis`, everything else a `Diagnosis`; amendments of rates are
+    "rates=since-entry", "since-start", "clock", "prev" or "column:NAME", and "untie".
+
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")
     >>> data = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).episodes(500, seed=1)
@@ -275,11 +279,28 @@ def doctor(
     ('proved', 0)
     """
     question, model = _subject(problem)
+    tell = progress or (lambda what: None)
+    if isinstance(model, ParametricCTMC):
+        from tightrope.learning.rate_doctor import doctor_rates
+
+        if select_by is not None or cluster is not None:
+            raise InputError("`select_by` and `cluster` do not go with chains in continuous time")
+        return doctor_rates(
+            question,
+            model,
+            data,
+            delta=delta,
+            alpha=alpha,
+            amend=amend,
+            select_on=select_on,
+            seed=seed,
+            tell=tell,
+            options=dict(options),
+        )
     counts = counts_of(data, model)
     log = _rows(counts)
     if counts.model_hash != model.hash():
         raise InputError("the counts belong to another model (their model hash differs)")
-    tell = progress or (lambda what: None)
     wanted = Amendment.of(amend) if isinstance(amend, str) and amend != AUTO else amend
     chosen, learned, selection = _divide(log, counts, select_on, select_by, cluster, seed)
     tell("examine")
@@ -296,7 +317,7 @@ def doctor(
     level = 0.5 * math.log(1.0 / alpha)
     listed = [one for one in found.findings if one.weighed >= level][:MOST]
     findings = [answers.diagnose(one, estimate, len(listed) - place) for place, one in enumerate(listed)]
-    findings.sort(key=_rank)
+    findings.sort(key=rank)
     answer = None
     if wanted is not None:
         picked = _pick(findings) if wanted == AUTO else wanted
@@ -305,15 +326,12 @@ def doctor(
     return Diagnosis(model, found, tuple(findings), counts, result, estimate, answer, selection.why)
 
 
-def _subject(problem: Any) -> tuple[Problem | None, ParametricMDP]:
+def _subject(problem: Any) -> tuple[Problem | None, ParametricMDP | ParametricCTMC]:
     """The question, where there is one, and the model that data speak of."""
     question = problem if isinstance(problem, Problem) else None
     model = question.base if question is not None else require_model(problem)
-    if not isinstance(model, ParametricMDP):
-        raise InputError(
-            f"`doctor` examines models in discrete time with parameters or free rows, not {describe(model)}",
-            hint="`learn` tests the rates of chains in continuous time, and says what does not fit",
-        )
+    if not isinstance(model, ParametricMDP | ParametricCTMC):
+        raise InputError(f"`doctor` examines models with parameters or free rows, not {describe(model)}")
     return question, model
 
 
@@ -384,12 +402,12 @@ def _pick(findings: list[Diagnosed]) -> Amendment:
     known = [one for one in findings if one.amendment is not None]
     if not known:
         raise CannotCertify("there is no finding that an amendment removes: the model stays as it is")
-    best = min(known, key=_rank).amendment
+    best = min(known, key=rank).amendment
     assert best is not None
     return best
 
 
-def _rank(one: Diagnosed) -> tuple[bool, float, float]:
+def rank(one: Diagnosed) -> tuple[bool, float, float]:
     return not one.mends, -abs(one.effect or 0.0), -one.finding.log_e_value
 
 

@@ -10,6 +10,7 @@ of its own (`monitoring.rate_fit`); where it is refuted, the result is contradic
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -147,6 +148,13 @@ class RateResult(Record):
         return f"{word}: e-value {power_text(fit.log_e_value)} ({sure})"
 
     @property
+    def interval(self) -> Interval:
+        """The bounds on the value; all numbers where the region is empty."""
+        if self.value is None:
+            return Interval(-math.inf, math.inf)
+        return Interval(self.value.lower, self.value.upper)
+
+    @property
     def rates(self) -> list[tuple[str, float, float, int, float]]:
         """Every unknown rate: its text, its interval, events and exposure."""
         events = self.events
@@ -169,6 +177,11 @@ class RateChain:
     kind: RegionKind
     reading: float
     """The seconds that reading the log took."""
+
+    def estimate(self) -> tuple[RateEvents, RateRegion, ConfidenceBudget]:
+        """Intervals and the region of all rates."""
+        assert isinstance(self.problem.model, ParametricCTMC)
+        return _estimate(self.problem.model, self.exposure, self.delta, self.kind)
 
     def result(self, options: LearnOptions) -> RateResult:
         """Statistics → region → interval chain → bounds."""

@@ -1,0 +1,532 @@
+"""`doctor` for chains in continuous time: what a log says against constant rates, and what holds without.
+
+*Amendments* drop the assumption at some states, or everywhere. `rates=FEATURE`: the rates there depend on the
+time since the state was entered or since the episode began, on the clock, on the state before or on a column
+of the log (`since-entry`, `since-start`, `clock`, `prev`, `column:NAME`), and are constant while the feature
+has one value; times have the values "up to e₁", "from e₁ to e₂", …, three or as many as are named
+(`since-entry:6`). `untie`: transitions that share an unknown
+rate have one each.
+
+A state in which the feature has a value is a state of its own, and so are its transitions. A stretch of time
+is cut where the value changes, which ends the observation of one of these states at a stopping time: with
+numbers of events and exposures per value everything that is known of constant rates holds for each
+(`tightrope.statistics.rates`), and the amended model is examined like any other
+(`tightrope.monitoring.rate_fit`).
+
+*The answer.* With probability at least 1 − δ every rate lies at every moment within the hull of the intervals
+of its values, and bounds over an interval chain hold for all rates that change within their intervals, by
+whatever rule: the jumps that a rate makes more likely in between are averages of those at its values, and in
+uniformised time nature, who knows the number of steps, can do what any rule in time does
+(`tightrope.logic.timed`). So the answer is wider than the law of the sojourns would give, and holds for it.
+A column that does not change within episodes is better off: every value has a chain of its own, and the worst
+of them counts, since nobody says how often they come.
+
+Where times are cut follows from the log that amendments are chosen on: equal parts of the times at which
+something happened. So choosing is paid for by `select_on` alone; without it an amended answer is nominal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tightrope.data.exposure import Exposure, Pieces, read_exposure
+from tightrope.errors import CannotCertify, InputError, check_number
+from tightrope.io.results import Interval
+from tightrope.learning.amendments import Amendment
+from tightrope.learning.doctor import AUTO, MOST, SELECTION, Diagnosed, rank
+from tightrope.learning.learn import learn
+from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
+from tightrope.learning.rates import RateChain, RateResult, interval_chain, region_of_rates_kind
+from tightrope.logic.timed import RateBounds, bound_over_rates
+from tightrope.model.continuous import LARGEST_RATE, IntervalCTMC, ParametricCTMC
+from tightrope.model.expressions import ExpressionTable
+from tightrope.model.parameters import Parameters
+from tightrope.model.ranges import ranges_over_box
+from tightrope.model.structure import Structure
+from tightrope.monitoring.examination import Examination, Finding
+from tightrope.monitoring.rate_fit import examine_rates
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.record import Facts, Record
+from tightrope.problem import Problem
+from tightrope.solver.solution import SolveOptions
+from tightrope.verdict import Assumed, Kept, Word, Worth
+
+TIMES = ("since-entry", "since-start", "clock")
+BINS = (3, 6, 12)
+"""Into so many parts times are cut, the fewest that leave no alarm; `rates=since-entry:6` says how many."""
+
+
+@dataclass(frozen=True, eq=False)
+class SplitRates:
+    """A chain in which some rates depend on a feature, as one with a state per value, and its exposure.
+
+    `behind` is the transition of the model behind each of its own, `value` the number of the feature's value
+    there. `is_apart`: an episode has one value, so that the values are chains on their own. Its graph is only
+    of use to count: where a transition leads is one of the copies of a state.
+    """
+
+    amendment: Amendment
+    model: ParametricCTMC
+    exposure: Exposure
+    behind: OffsetArray
+    value: OffsetArray
+    is_apart: bool
+    claims: str
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AmendedRates(Record):
+    """The answer where rates are not constant, what it was learned from, and what choosing it has cost."""
+
+    amended: SplitRates
+    selection: Assumed
+    examination: Examination
+    result: RateResult | None
+
+    @property
+    def e_value(self) -> float:
+        """The evidence against the amended model."""
+        return math.exp(min(self.examination.log_e_value, 709.0))
+
+    @property
+    def verdict(self) -> Worth:
+        """That of the result, with the selection among its assumptions."""
+        own = Worth.of(()) if self.result is None else self.result.verdict
+        words = {Word.CONTRADICTED: "contradicted", Word.LIMIT: "limit"}
+        worst = {words[own.word]: own.why} if own.word in words else {}
+        return Worth.of((*own.assumptions, self.selection), **worst)
+
+    def _facts_(self) -> Facts:
+        return [("verdict", self.verdict.word.value), (SELECTION, self.selection.why)]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RateDiagnosis(Record):
+    """What `doctor` fit about a chain in continuous time: the fields of `Diagnosis`, as far as they go.
+
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(lam=(0.01, 10))
+    >>> (lam,) = parameters.symbols()
+    >>> model = tr.build_ctmc_from_rows([(0, {1: lam}), (1, {0: 1})], parameters)
+    >>> log = tr.simulate_times(model.instantiate(lam=2), 40, seed=1, time=50)
+    >>> tr.doctor(model, log).findings
+    ()
+    """
+
+    model: ParametricCTMC
+    examination: Examination
+    findings: tuple[Diagnosed, ...]
+    result: RateResult | None = None
+    estimate: float | None = None
+    amended: AmendedRates | None = None
+
+    breakdown = None
+
+    @property
+    def verdict(self) -> Worth:
+        """What the answer on the model as it is is worth."""
+        if self.result is not None:
+            return self.result.verdict
+        fit = self.examination
+        if fit.alarm and fit.doubtful_columns is None:
+            return Worth.of((), contradicted=f"a rate is not constant: {fit.findings[0].text}")
+        if fit.is_doubt:
+            why = fit.doubtful_columns or "evidence against it is growing"
+            return Worth.of((Assumed("model", Kept.UNKNOWN, why),))
+        return Worth.of(())
+
+    @property
+    def value(self) -> Interval | None:
+        """The answer of the model as it is."""
+        return None if self.result is None else self.result.interval
+
+    @property
+    def outcomes(self) -> ObservedOutcomes | Unobserved | None:
+        return None if self.result is None else self.result.outcomes
+
+    @property
+    def e_value(self) -> float:
+        """The evidence against constant rates, of all tests together."""
+        return math.exp(min(self.examination.log_e_value, 709.0))
+
+    def headline(self) -> str:
+        """The verdict in a line."""
+        if self.result is not None and self.verdict.word is not Word.CONTRADICTED:
+            return self.result.headline()
+        return self.verdict.headline("nothing in the log speaks against constant rates")
+
+    def _title_(self) -> str:
+        return f"RateDiagnosis: {self.headline()}"
+
+    def _facts_(self) -> Facts:
+        return [(one.finding.kind, one.finding.text) for one in self.findings]
+
+
+def doctor_rates(
+    question: Problem | None,
+    model: ParametricCTMC,
+    data: Any,
+    *,
+    delta: float,
+    alpha: float,
+    amend: str | Amendment | None,
+    select_on: float | None,
+    seed: int,
+    tell: Callable[[str], None],
+    options: dict[str, Any],
+) -> RateDiagnosis:
+    """Examine a log with times, say what each finding does to the answer, and answer without it."""
+    exposure = data if isinstance(data, Exposure) else read_exposure(data, model)
+    if exposure.pieces is None:
+        raise InputError("`doctor` needs the rows of a log, and these data are totals", hint="give the log")
+    whole = exposure.pieces()
+    chosen, learned, selection = _divide(whole, select_on, seed)
+    tell("examine")
+    on = _exposure(model.structure, chosen, exposure)
+    fit = examine_rates(model, on, alpha=alpha)
+    result = estimate = None
+    if question is not None:
+        tell("learn")
+        result = learn(question, exposure, delta=delta, **options)
+        estimate = _at_best_fit(question, model, on)
+    findings = []
+    level = 0.5 * math.log(1.0 / alpha)
+    for finding in [one for one in fit.findings if one.weighed >= level][:MOST]:
+        tell(f"amend: {finding.feature}")
+        findings.append(_diagnose(question, model, on, chosen, finding, delta, alpha, estimate))
+    findings.sort(key=rank)
+    answer = None
+    if amend is not None:
+        if amend == AUTO:
+            known = [one.amendment for one in findings if one.amendment is not None]
+            if not known:
+                raise CannotCertify("there is no finding that an amendment removes: the model stays as it is")
+            change = known[0]
+        else:
+            change = Amendment.of(amend) if isinstance(amend, str) else amend
+            if selection.kept is Kept.NO:
+                why = "whether the amendment was chosen by looking at these data is not known: --select-on"
+                selection = Assumed(SELECTION, Kept.UNKNOWN, why)
+        edges = _edges(model, chosen, change)
+        made = split_rates(model, learned, change, exposure, edges)
+        tested = examine_rates(made.model, made.exposure, alpha=alpha)
+        answer = AmendedRates(made, selection, tested, _learn(question, made, tested, delta))
+    return RateDiagnosis(model, fit, tuple(findings), result, estimate, answer)
+
+
+def _divide(pieces: Pieces, share: float | None, seed: int) -> tuple[Pieces, Pieces, Assumed]:
+    """The part to choose on, the part to learn from, and what is said about it."""
+    if share is None:
+        why = "the amendment was chosen on the data that it is learned from: --select-on divides them"
+        return pieces, pieces, Assumed(SELECTION, Kept.NO, why)
+    check_number("select_on", share, 0.0, 1.0)
+    episodes = int(pieces.episode[-1]) + 1
+    if episodes < 2:
+        raise InputError("`select_on` divides the episodes of the log, and there is one only")
+    size = min(max(round(share * episodes), 1), episodes - 1)
+    is_picked = np.zeros(episodes, np.bool_)
+    is_picked[np.random.default_rng(seed).permutation(episodes)[:size]] = True
+    rows: BoolArray = is_picked[pieces.episode]
+    why = f"the amendment was chosen on {size:,} of {episodes:,} episodes (seed {seed}), and learned from the"
+    parts = [_take(pieces, np.flatnonzero(side)) for side in (rows, ~rows)]
+    return parts[0], parts[1], Assumed(SELECTION, Kept.YES, f"{why} others")
+
+
+def _take(pieces: Pieces, rows: OffsetArray) -> Pieces:
+    """Some stretches of time; episodes are numbered anew."""
+    return Pieces(
+        pieces.state[rows],
+        pieces.duration[rows],
+        pieces.transition[rows],
+        np.unique(pieces.episode[rows], return_inverse=True)[1].astype(np.int64),
+        pieces.since_entry[rows],
+        pieces.since_start[rows],
+        pieces.before[rows],
+        None if pieces.clock is None else pieces.clock[rows],
+        {name: column.select(rows) for name, column in pieces.columns.items()},
+    )
+
+
+def _exposure(structure: Structure, pieces: Pieces, like: Exposure) -> Exposure:
+    ended = pieces.transition[pieces.transition >= 0]
+    return replace(
+        like,
+        jumps=np.bincount(ended, minlength=structure.transitions).astype(np.int64),
+        waited=np.bincount(pieces.state, weights=pieces.duration, minlength=structure.states).astype(
+            np.float64
+        ),
+        rows=len(pieces.state),
+        episodes=int(pieces.episode[-1]) + 1,
+        censored=0,
+        pieces=lambda: pieces,
+    )
+
+
+# --- amended chains ------------------------------------------------------------------------
+
+
+def split_rates(
+    model: ParametricCTMC, pieces: Pieces, change: Amendment, like: Exposure, edges: FloatArray
+) -> SplitRates:
+    """The states of the model, those in question once per value of the feature, and the log for them."""
+    structure, size = model.structure, model.states
+    if any(not reward.expressions.is_constant.all() for reward in model.earned.values()):
+        raise InputError(f"`{change.text}`: rewards that depend on rates cannot be amended yet")
+    split = np.zeros(size, np.bool_)
+    split[list(range(size) if change.choices is None else change.choices)] = True
+    pieces, code, values = _values(structure, pieces, change, edges)
+    possible = np.ones((size, values), np.bool_)
+    if change.feature == "prev":
+        owner = structure.choice_state[structure.transition_choice]
+        possible[:, :size] = False
+        possible[structure.successor, owner] = True
+        possible[:, size] = np.isin(np.arange(size), [structure.initial, *pieces.state[pieces.before < 0]])
+    possible &= split[:, None] | (np.arange(values) == 0)
+    possible[~split, 0] = True
+    copies, value = np.nonzero(possible)
+    number = np.full((size, values), -1, np.int64)
+    number[copies, value] = np.arange(len(copies))
+    first = np.array([number[state][number[state] >= 0].min() for state in range(size)])
+    sizes = np.diff(structure.transition_start)[copies]
+    start = np.r_[0, np.cumsum(sizes)]
+    behind = np.arange(start[-1]) + np.repeat(structure.transition_start[copies] - start[:-1], sizes)
+    source = np.repeat(np.arange(len(copies)), sizes)
+    to = structure.successor[behind]
+    built = Structure(
+        choice_start=np.arange(len(copies) + 1),
+        transition_start=start,
+        successor=np.where(to == copies[source], source, first[to]).astype(np.int32),
+        initial_states=(int(first[structure.initial]),),
+        valuations={"s": copies.astype(np.int32), "value": value.astype(np.int32)},
+    )
+    is_own = split[copies[source]] & (to != copies[source])
+    chain = _with_own_rates(model, built, behind, is_own)
+    state = number[pieces.state, np.where(split[pieces.state], code, 0)]
+    if (state < 0).any():
+        raise InputError(f"`{change.text}`: the log has a value that the model does not know")
+    ended = built.transition_start[state] + pieces.transition - structure.transition_start[pieces.state]
+    moved = replace(
+        pieces,
+        state=state,
+        transition=np.where(pieces.transition >= 0, ended, -1),
+        before=np.where(pieces.before >= 0, first[pieces.before], -1),
+    )
+    kind, _, name = change.feature.partition(":")
+    code_of = pieces.columns[name].code if kind == "column" else None
+    stays = code_of is not None and bool((code_of == code_of[_first_rows(pieces.episode)]).all())
+    return SplitRates(
+        change,
+        chain,
+        _exposure(built, moved, like),
+        behind,
+        value[source],
+        stays and bool(split.all()),
+        f"rates may depend on {change.feature or 'the transition'}, and are constant otherwise",
+    )
+
+
+def _first_rows(episode: OffsetArray) -> OffsetArray:
+    """For every row the first one of its episode."""
+    _, first, which = np.unique(episode, return_index=True, return_inverse=True)
+    result: OffsetArray = first[which]
+    return result
+
+
+def _values(
+    structure: Structure, pieces: Pieces, change: Amendment, edges: FloatArray
+) -> tuple[Pieces, OffsetArray, int]:
+    """Stretches of time in which the feature has one value, which one, and how many there are."""
+    kind, _, name = change.feature.partition(":")
+    if change.kind == "untie":
+        return pieces, np.zeros(len(pieces.state), np.int64), 1
+    if kind in TIMES:
+        pieces, code = _cut(pieces, _times(pieces, kind), edges)
+        return pieces, code, len(edges) + 1
+    if kind == "prev":
+        return pieces, np.where(pieces.before < 0, structure.states, pieces.before), structure.states + 1
+    if kind == "column" and name in pieces.columns:
+        code = pieces.columns[name].code.astype(np.int64)
+        size = len(pieces.columns[name].labels)
+        return pieces, np.where(code < 0, size, code), size + bool((code < 0).any())
+    known = ", ".join((*TIMES, "prev", *(f"column:{one}" for one in pieces.columns)))
+    raise InputError(f"rates cannot depend on '{change.feature}' here", hint=f"known are {known}")
+
+
+def _times(pieces: Pieces, kind: str) -> FloatArray:
+    if kind == "clock" and pieces.clock is None:
+        raise InputError("the log has durations and no clock")
+    times = {"since-entry": pieces.since_entry, "since-start": pieces.since_start, "clock": pieces.clock}[
+        kind
+    ]
+    assert times is not None
+    return times
+
+
+def _cut(pieces: Pieces, since: FloatArray, edges: FloatArray) -> tuple[Pieces, OffsetArray]:
+    """Cut stretches where their times pass an edge; what happens at an edge belongs to what was before."""
+    until = since + pieces.duration
+    low = np.searchsorted(edges, since, side="right")
+    high = np.maximum(np.searchsorted(edges, until, side="left"), low)
+    rows = np.repeat(np.arange(len(since)), high - low + 1)
+    part = np.arange(len(rows)) - np.repeat(np.cumsum(high - low + 1) - (high - low + 1), high - low + 1)
+    code = low[rows] + part
+    ends = np.r_[edges, math.inf]
+    begin = np.where(part == 0, since[rows], np.r_[-math.inf, edges][code])
+    end = np.minimum(until[rows], ends[code])
+    passed, is_last = begin - since[rows], code == high[rows]
+    whole = _take(pieces, rows)
+    return replace(
+        whole,
+        duration=np.where(is_last, until[rows], end) - begin,
+        transition=np.where(is_last, whole.transition, -1),
+        since_entry=whole.since_entry + passed,
+        since_start=whole.since_start + passed,
+        clock=None if whole.clock is None else whole.clock + passed,
+    ), code
+
+
+def _edges(model: ParametricCTMC, pieces: Pieces, change: Amendment) -> FloatArray:
+    """Equal parts of the times at which something happened in the states in question."""
+    kind, _, number = change.feature.partition(":")
+    if change.kind == "untie" or kind not in TIMES:
+        return np.empty(0)
+    if number and (not number.isdecimal() or not 2 <= int(number) <= 1000):
+        raise InputError(f"`{change.text}`: '{number}' is no number of parts from 2 to 1000")
+    parts = int(number) if number else BINS[0]
+    states = range(model.states) if change.choices is None else change.choices
+    here = (pieces.transition >= 0) & np.isin(pieces.state, list(states))
+    times = (_times(pieces, kind) + pieces.duration)[here]
+    if not len(times):
+        return np.empty(0)
+    return np.unique(np.quantile(times, np.arange(1, parts) / parts))
+
+
+def _with_own_rates(
+    model: ParametricCTMC, structure: Structure, behind: OffsetArray, is_own: BoolArray
+) -> ParametricCTMC:
+    """The rates of the model, and unknown ones of their own at some transitions, in the same range."""
+    old = model.parameters
+    low, high = ranges_over_box(model.expressions, old.lower, old.upper)
+    names: list[str] = []
+    bounds: list[tuple[Fraction, Fraction]] = []
+    table_row: list[int | None] = []
+    for at, base in enumerate(model.expression[behind].tolist()):
+        table_row.append(None if is_own[at] else base)
+        if is_own[at]:
+            names.append(f"rate_{len(names)}")
+            while names[-1] in old.names:
+                names[-1] += "_"
+            least, most = Fraction(max(float(low[base]), 0.0)), Fraction(float(high[base]))
+            if least == most:  # a number that the log may refute
+                least, most = least / 1000, max(most * 1000, Fraction(LARGEST_RATE))
+            bounds.append((least, most))
+    nothing = (Fraction(0),) * len(names)
+    parameters = Parameters(
+        (*old.names, *names),
+        (*old.lower, *(one for one, _ in bounds)),
+        (*old.upper, *(one for _, one in bounds)),
+        tuple(replace(one, coefficients=(*one.coefficients, *nothing)) for one in old.constraints),
+    )
+    table, symbols = ExpressionTable(parameters.names), iter(parameters.symbols()[len(old.names) :])
+    rows = [table.add(next(symbols) if row is None else model.expressions.function(row)) for row in table_row]
+    expressions, expression = table.freeze(np.array(rows, np.int32))
+    return ParametricCTMC(structure, expression, expressions, parameters)
+
+
+# --- answers -------------------------------------------------------------------------------
+
+
+def _learn(
+    question: Problem | None, made: SplitRates, tested: Examination, delta: float
+) -> RateResult | None:
+    """Bounds on the value where rates depend on the feature."""
+    if question is None:
+        return None
+    base, model = question.model, made.model
+    assert isinstance(base, ParametricCTMC)
+    about = Problem(model, 'P=? [ F "init" ]')
+    kind = region_of_rates_kind(None, model)
+    events, region, ledger = RateChain(about, made.exposure, delta, kind, 0.0).estimate()
+    chain = None if region.is_empty else interval_chain(model, events, region)
+    value = None
+    if chain is not None:
+        low, high = chain.lower[chain.expression], chain.upper[chain.expression]
+        parts = [made.value == one for one in np.unique(made.value)] if made.is_apart else [slice(None)]
+        ends = [_bound(question, base, made.behind[one], low[one], high[one]) for one in parts]
+        lower, upper = min(one.lower for one in ends), max(one.upper for one in ends)
+        missed = tuple(dict.fromkeys(text for one in ends for text in one.missed))
+        value = RateBounds(lower, upper, sum(one.iterations for one in ends), missed)
+    return RateResult(
+        question.text, model, made.exposure, events, region, chain, value, ledger, {}, tested, None
+    )
+
+
+def _bound(
+    question: Problem, base: ParametricCTMC, behind: OffsetArray, low: FloatArray, high: FloatArray
+) -> RateBounds:
+    """Over all rates within the hull of the intervals that are given of each transition."""
+    lower, upper = np.full(base.transitions, math.inf), np.zeros(base.transitions)
+    np.minimum.at(lower, behind, low)
+    np.maximum.at(upper, behind, high)
+    nothing = np.zeros((1, len(base.parameters)))
+    earned = {}
+    for name, one in base.earned.items():
+        reward = one.expressions.values_many(nothing)[0][one.expression]
+        earned[name] = (reward - 1e-15 * np.abs(reward), reward + 1e-15 * np.abs(reward))
+    number = np.arange(base.transitions, dtype=np.int32)
+    chain = IntervalCTMC(base.structure, number, lower, upper, earned)
+    return bound_over_rates(chain, question.query, SolveOptions(1e-6))
+
+
+def _at_best_fit(question: Problem, model: ParametricCTMC, exposure: Exposure) -> float | None:
+    """The value at the rates that fit best, transition by transition: for comparison, no bound."""
+    if any(not reward.expressions.is_constant.all() for reward in model.earned.values()):
+        return None
+    structure = model.structure
+    waited = exposure.waited[structure.choice_state[structure.transition_choice]]
+    low, high = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)
+    rate = np.where(waited > 0.0, exposure.jumps / np.where(waited > 0.0, waited, 1.0), 1.0)
+    rate = np.clip(rate, low[model.expression], high[model.expression])
+    value = _bound(question, model, np.arange(model.transitions), rate, rate)
+    return 0.5 * (value.lower + value.upper) if math.isfinite(value.upper) else None
+
+
+def _diagnose(
+    question: Problem | None,
+    model: ParametricCTMC,
+    exposure: Exposure,
+    pieces: Pieces,
+    finding: Finding,
+    delta: float,
+    alpha: float,
+    estimate: float | None,
+) -> Diagnosed:
+    """The smallest amendment that removes a finding, and the answer with it."""
+    if finding.feature == "unit:episode":
+        return Diagnosed(finding, why="episodes differ and no column says by what: what they returned holds")
+    kind, feature = ("untie", "") if finding.feature == "tie" else ("rates", finding.feature)
+    made, why = None, ""
+    several = [f"{feature}:{one}" for one in BINS] if feature in TIMES else [feature]
+    places = (finding.contexts, None) if finding.contexts else (None,)
+    for change in [Amendment(kind, one, choices) for choices in places for one in several]:
+        try:
+            split = split_rates(model, pieces, change, exposure, _edges(model, pieces, change))
+            again = examine_rates(split.model, split.exposure, alpha=alpha)
+            result = _learn(question, split, again, delta)
+        except (InputError, CannotCertify) as error:
+            why = str(error).partition("\n")[0]
+            continue
+        value = None if result is None else result.interval
+        effect = None
+        if value is not None and estimate is not None:
+            effect = min(value.upper - estimate, 0.0) + max(value.lower - estimate, 0.0)
+        made = Diagnosed(finding, change, value, None, effect, again.log_e_value, not again.alarm)
+        if made.mends:
+            break
+    return made or Diagnosed(finding, why=why)

@@ -108,7 +108,7 @@ class AmendedRates(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RateDiagnosis(Record):
-    """What `doctor` fit about a chain in continuous time: the fields of `Diagnosis`, as far as they go.
+    """What `doctor` says about a chain in continuous time: the fields of `Diagnosis`, as far as they go.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(lam=(0.01, 10))

@@ -17,6 +17,7 @@ than `LEAST` visits share theirs (`other`).
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ import numpy as np
 from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import InputError
+from tightrope.io.results import FindingFacts, Interval, power_text
 from tightrope.model.expressions import ExpressionTable
 from tightrope.model.free import FreeRows
 from tightrope.model.parameters import LinearConstraint, Parameters
@@ -35,7 +37,9 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Function, Polynomial, RationalFunction
 from tightrope.model.product import Product, every_transition, lift_model, lift_reward
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure, Structured
+from tightrope.monitoring.examination import Finding
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.record import Facts, Record
 from tightrope.problem import Problem
 
 LEAST = 20
@@ -56,6 +60,10 @@ MEMORIES = (
     "since-start:N",
 )
 START, OTHER = "start", "other"
+AUTO, SELECTION = "auto", "selection"
+MOST = 8
+"""Findings that are followed up, those with most evidence."""
+
 STEPS = 7
 """How far counters of steps go where nobody says."""
 
@@ -97,6 +105,58 @@ class Amendment:
         named = [model.structure.choice_name(choice) for choice in self.choices[:2]]
         more = f" and {len(self.choices) - 2} more" if len(self.choices) > 2 else ""
         return f"{self.text} at {', '.join(named)}{more}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Diagnosed(Record):
+    """A finding with what it does to the answer, and what removes it.
+
+    `value` is the answer with the assumption dropped, `estimate` the same at the best fit, `effect` by how
+    much that differs from the best fit of the model as it is. `log_e_after` is all evidence against the
+    amended model, and `mends` says that it is no alarm. Where there is no amendment `why` says so.
+    """
+
+    finding: Finding
+    amendment: Amendment | None = None
+    value: Interval | None = None
+    estimate: float | None = None
+    effect: float | None = None
+    log_e_after: float | None = None
+    mends: bool = False
+    why: str = ""
+
+    def record(self, model: Structured) -> FindingFacts:
+        """What is written of it."""
+        return FindingFacts(
+            what=self.finding.text,
+            kind=self.finding.kind,
+            feature=self.finding.feature,
+            e_value=e_value_of(self.finding.log_e_value),
+            log_e_value=self.finding.log_e_value,
+            size=self.finding.effect,
+            effect=self.effect,
+            value_without=self.value,
+            amendment=None if self.amendment is None else self.amendment.text,
+            at=None if self.amendment is None else self.amendment.words(model),
+            mends=self.mends,
+            e_value_after=None if self.log_e_after is None else e_value_of(self.log_e_after),
+            why=self.why,
+        )
+
+    def _title_(self) -> str:
+        return f"Diagnosed: {self.finding.text}"
+
+    def _facts_(self) -> Facts:
+        return [("evidence", power_text(self.finding.log_e_value)), ("effect", f"{self.effect}")]
+
+
+def rank(one: Diagnosed) -> tuple[bool, float, float]:
+    return not one.mends, -abs(one.effect or 0.0), -one.finding.log_e_value
+
+
+def e_value_of(log_e: float) -> float:
+    """The e-value itself, ∞ where that is no float64."""
+    return math.inf if log_e > 700.0 else math.exp(log_e)
 
 
 @dataclass(frozen=True, eq=False)

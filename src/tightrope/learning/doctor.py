@@ -34,8 +34,19 @@ import numpy as np
 from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import CannotCertify, InputError, check_number, describe
-from tightrope.io.results import FindingFacts, Interval, power_text
-from tightrope.learning.amendments import LEAST, Amended, Amendment, amend
+from tightrope.io.results import Interval, power_text
+from tightrope.learning.amendments import (
+    AUTO,
+    LEAST,
+    MOST,
+    SELECTION,
+    Amended,
+    Amendment,
+    Diagnosed,
+    amend,
+    e_value_of,
+    rank,
+)
 from tightrope.learning.breakdown import Breakdown, breakdown
 from tightrope.learning.learn import counts_of, learn
 from tightrope.learning.options import LearnWords, spell_out
@@ -44,7 +55,7 @@ from tightrope.learning.result import LearningResult
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.mdp import MDP
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.structure import ParametricReward, Structured
+from tightrope.model.structure import ParametricReward
 from tightrope.monitoring.examination import Examination, Finding, examine
 from tightrope.numerics.arrays import BoolArray
 from tightrope.numerics.record import Facts, Record
@@ -53,56 +64,8 @@ from tightrope.solver.solve import solve
 from tightrope.verdict import Assumed, Kept, Word, Worth
 
 ALPHA = 0.001
-AUTO = "auto"
-SELECTION = "selection"
 SECONDS = 60.0
 """For all amendments together, where nobody says."""
-
-MOST = 8
-"""Findings that are followed up, those with most evidence."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Diagnosed(Record):
-    """A finding with what it does to the answer, and what removes it.
-
-    `value` is the answer with the assumption dropped, `estimate` the same at the best fit, `effect` by how
-    much that differs from the best fit of the model as it is. `log_e_after` is all evidence against the
-    amended model, and `mends` says that it is no alarm. Where there is no amendment `why` says so.
-    """
-
-    finding: Finding
-    amendment: Amendment | None = None
-    value: Interval | None = None
-    estimate: float | None = None
-    effect: float | None = None
-    log_e_after: float | None = None
-    mends: bool = False
-    why: str = ""
-
-    def record(self, model: Structured) -> FindingFacts:
-        """What is written of it."""
-        return FindingFacts(
-            what=self.finding.text,
-            kind=self.finding.kind,
-            feature=self.finding.feature,
-            e_value=_exp(self.finding.log_e_value),
-            log_e_value=self.finding.log_e_value,
-            size=self.finding.effect,
-            effect=self.effect,
-            value_without=self.value,
-            amendment=None if self.amendment is None else self.amendment.text,
-            at=None if self.amendment is None else self.amendment.words(model),
-            mends=self.mends,
-            e_value_after=None if self.log_e_after is None else _exp(self.log_e_after),
-            why=self.why,
-        )
-
-    def _title_(self) -> str:
-        return f"Diagnosed: {self.finding.text}"
-
-    def _facts_(self) -> Facts:
-        return [("evidence", power_text(self.finding.log_e_value)), ("effect", f"{self.effect}")]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,7 +84,7 @@ class AmendedAnswer(Record):
     @property
     def e_value(self) -> float:
         """The evidence against the amended model."""
-        return _exp(self.examination.log_e_value)
+        return e_value_of(self.examination.log_e_value)
 
     @property
     def verdict(self) -> Worth:
@@ -197,7 +160,7 @@ class Diagnosis(Record):
     @property
     def e_value(self) -> float:
         """The evidence against the model, of all tests together."""
-        return _exp(self.examination.log_e_value)
+        return e_value_of(self.examination.log_e_value)
 
     def headline(self) -> str:
         """The verdict in a line."""
@@ -236,10 +199,6 @@ def _judge(found: Examination, counts: Counts, model: ParametricMDP, known: Wort
     nominal = found.doubtful_columns or "order or ends of the data are not known"
     doubt = Assumed("model", Kept.NO, f"{why} That level is nominal: {nominal}")
     return Worth.of((*others, doubt))
-
-
-def _exp(log_e: float) -> float:
-    return math.inf if log_e > 700.0 else math.exp(log_e)
 
 
 @spell_out()
@@ -281,22 +240,12 @@ def doctor(
     question, model = _subject(problem)
     tell = progress or (lambda what: None)
     if isinstance(model, ParametricCTMC):
-        from tightrope.learning.rate_doctor import doctor_rates
+        from tightrope.learning.rate_doctor import RateDoctor
 
         if select_by is not None or cluster is not None:
             raise InputError("`select_by` and `cluster` do not go with chains in continuous time")
-        return doctor_rates(
-            question,
-            model,
-            data,
-            delta=delta,
-            alpha=alpha,
-            amend=amend,
-            select_on=select_on,
-            seed=seed,
-            tell=tell,
-            options=dict(options),
-        )
+        chain = RateDoctor(question, model, delta, alpha, tell, dict(options))
+        return chain.examine(data, amend, select_on, seed)
     counts = counts_of(data, model)
     log = _rows(counts)
     if counts.model_hash != model.hash():
@@ -405,10 +354,6 @@ def _pick(findings: list[Diagnosed]) -> Amendment:
     best = min(known, key=rank).amendment
     assert best is not None
     return best
-
-
-def rank(one: Diagnosed) -> tuple[bool, float, float]:
-    return not one.mends, -abs(one.effect or 0.0), -one.finding.log_e_value
 
 
 # --- answers on amended models -------------------------------------------------------------

@@ -38,8 +38,15 @@ import numpy as np
 from tightrope.data.exposure import Exposure, Pieces, read_exposure
 from tightrope.errors import CannotCertify, InputError, check_number
 from tightrope.io.results import Interval
-from tightrope.learning.amendments import Amendment
-from tightrope.learning.doctor import AUTO, MOST, SELECTION, Diagnosed, rank
+from tightrope.learning.amendments import (
+    AUTO,
+    MOST,
+    SELECTION,
+    Amendment,
+    Diagnosed,
+    e_value_of,
+    rank,
+)
 from tightrope.learning.learn import learn
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
 from tightrope.learning.rates import RateChain, RateResult, interval_chain, region_of_rates_kind
@@ -92,7 +99,7 @@ class AmendedRates(Record):
     @property
     def e_value(self) -> float:
         """The evidence against the amended model."""
-        return math.exp(min(self.examination.log_e_value, 709.0))
+        return e_value_of(self.examination.log_e_value)
 
     @property
     def verdict(self) -> Worth:
@@ -153,7 +160,7 @@ class RateDiagnosis(Record):
     @property
     def e_value(self) -> float:
         """The evidence against constant rates, of all tests together."""
-        return math.exp(min(self.examination.log_e_value, 709.0))
+        return e_value_of(self.examination.log_e_value)
 
     def headline(self) -> str:
         """The verdict in a line."""
@@ -168,56 +175,91 @@ class RateDiagnosis(Record):
         return [(one.finding.kind, one.finding.text) for one in self.findings]
 
 
-def doctor_rates(
-    question: Problem | None,
-    model: ParametricCTMC,
-    data: Any,
-    *,
-    delta: float,
-    alpha: float,
-    amend: str | Amendment | None,
-    select_on: float | None,
-    seed: int,
-    tell: Callable[[str], None],
-    options: dict[str, Any],
-) -> RateDiagnosis:
-    """Examine a log with times, say what each finding does to the answer, and answer without it."""
-    exposure = data if isinstance(data, Exposure) else read_exposure(data, model)
-    if exposure.pieces is None:
-        raise InputError("`doctor` needs the rows of a log, and these data are totals", hint="give the log")
-    whole = exposure.pieces()
-    chosen, learned, selection = _divide(whole, select_on, seed)
-    tell("examine")
-    on = _exposure(model.structure, chosen, exposure)
-    fit = examine_rates(model, on, alpha=alpha)
-    result = estimate = None
-    if question is not None:
-        tell("learn")
-        result = learn(question, exposure, delta=delta, **options)
-        estimate = _at_best_fit(question, model, on)
-    findings = []
-    level = 0.5 * math.log(1.0 / alpha)
-    for finding in [one for one in fit.findings if one.weighed >= level][:MOST]:
-        tell(f"amend: {finding.feature}")
-        findings.append(_diagnose(question, model, on, chosen, finding, delta, alpha, estimate))
-    findings.sort(key=rank)
-    answer = None
-    if amend is not None:
-        if amend == AUTO:
-            known = [one.amendment for one in findings if one.amendment is not None]
-            if not known:
-                raise CannotCertify("there is no finding that an amendment removes: the model stays as it is")
-            change = known[0]
-        else:
-            change = Amendment.of(amend) if isinstance(amend, str) else amend
-            if selection.kept is Kept.NO:
-                why = "whether the amendment was chosen by looking at these data is not known: --select-on"
-                selection = Assumed(SELECTION, Kept.UNKNOWN, why)
-        edges = _edges(model, chosen, change)
-        made = split_rates(model, learned, change, exposure, edges)
-        tested = examine_rates(made.model, made.exposure, alpha=alpha)
-        answer = AmendedRates(made, selection, tested, _learn(question, made, tested, delta))
-    return RateDiagnosis(model, fit, tuple(findings), result, estimate, answer)
+@dataclass(frozen=True, eq=False)
+class RateDoctor:
+    """Examines logs of one chain, and answers one question about it where there is one."""
+
+    question: Problem | None
+    model: ParametricCTMC
+    delta: float
+    alpha: float
+    tell: Callable[[str], None]
+    options: dict[str, Any]
+
+    def examine(
+        self, data: Any, amend: str | Amendment | None, select_on: float | None, seed: int
+    ) -> RateDiagnosis:
+        """Examine a log with times, say what each finding does to the answer, and answer without it."""
+        question, model = self.question, self.model
+        exposure = data if isinstance(data, Exposure) else read_exposure(data, model)
+        if exposure.pieces is None:
+            raise InputError(
+                "`doctor` needs the rows of a log, and these data are totals", hint="give the log"
+            )
+        chosen, learned, selection = _divide(exposure.pieces(), select_on, seed)
+        self.tell("examine")
+        on = _exposure(model.structure, chosen, exposure)
+        fit = examine_rates(model, on, alpha=self.alpha)
+        result = estimate = None
+        if question is not None:
+            self.tell("learn")
+            result = learn(question, exposure, delta=self.delta, **self.options)
+            estimate = _at_best_fit(question, model, on)
+        level = 0.5 * math.log(1.0 / self.alpha)
+        listed = [one for one in fit.findings if one.weighed >= level][:MOST]
+        findings = sorted((self._diagnose(on, chosen, one, estimate) for one in listed), key=rank)
+        answer = None
+        if amend is not None:
+            if amend == AUTO:
+                change = _pick(findings)
+            else:
+                change = Amendment.of(amend) if isinstance(amend, str) else amend
+                if selection.kept is Kept.NO:
+                    why = (
+                        "whether the amendment was chosen by looking at these data is not known: --select-on"
+                    )
+                    selection = Assumed(SELECTION, Kept.UNKNOWN, why)
+            made = split_rates(model, learned, change, exposure, _edges(model, chosen, change))
+            tested = examine_rates(made.model, made.exposure, alpha=self.alpha)
+            answer = AmendedRates(made, selection, tested, _learn(question, made, tested, self.delta))
+        return RateDiagnosis(model, fit, tuple(findings), result, estimate, answer)
+
+    def _diagnose(
+        self, exposure: Exposure, pieces: Pieces, finding: Finding, estimate: float | None
+    ) -> Diagnosed:
+        """The smallest amendment that removes a finding, and the answer with it."""
+        if finding.feature == "unit:episode":
+            return Diagnosed(
+                finding, why="episodes differ and no column says by what: what they returned holds"
+            )
+        kind, feature = ("untie", "") if finding.feature == "tie" else ("rates", finding.feature)
+        made, why = None, ""
+        several = [f"{feature}:{one}" for one in BINS] if feature in TIMES else [feature]
+        places = (finding.contexts, None) if finding.contexts else (None,)
+        for change in [Amendment(kind, one, choices) for choices in places for one in several]:
+            try:
+                split = split_rates(self.model, pieces, change, exposure, _edges(self.model, pieces, change))
+                again = examine_rates(split.model, split.exposure, alpha=self.alpha)
+                result = _learn(self.question, split, again, self.delta)
+            except (InputError, CannotCertify) as error:
+                why = str(error).partition("\n")[0]
+                continue
+            value = None if result is None else result.interval
+            effect = None
+            if value is not None and estimate is not None:
+                effect = min(value.upper - estimate, 0.0) + max(value.lower - estimate, 0.0)
+            made = Diagnosed(finding, change, value, None, effect, again.log_e_value, not again.alarm)
+            if made.mends:
+                break
+        return made or Diagnosed(finding, why=why)
+
+
+def _pick(findings: list[Diagnosed]) -> Amendment:
+    """The amendment that comes first."""
+    for one in findings:
+        if one.amendment is not None:
+            return one.amendment
+    raise CannotCertify("there is no finding that an amendment removes: the model stays as it is")
 
 
 def _divide(pieces: Pieces, share: float | None, seed: int) -> tuple[Pieces, Pieces, Assumed]:
@@ -495,38 +537,3 @@ def _at_best_fit(question: Problem, model: ParametricCTMC, exposure: Exposure) -
     rate = np.clip(rate, low[model.expression], high[model.expression])
     value = _bound(question, model, np.arange(model.transitions), rate, rate)
     return 0.5 * (value.lower + value.upper) if math.isfinite(value.upper) else None
-
-
-def _diagnose(
-    question: Problem | None,
-    model: ParametricCTMC,
-    exposure: Exposure,
-    pieces: Pieces,
-    finding: Finding,
-    delta: float,
-    alpha: float,
-    estimate: float | None,
-) -> Diagnosed:
-    """The smallest amendment that removes a finding, and the answer with it."""
-    if finding.feature == "unit:episode":
-        return Diagnosed(finding, why="episodes differ and no column says by what: what they returned holds")
-    kind, feature = ("untie", "") if finding.feature == "tie" else ("rates", finding.feature)
-    made, why = None, ""
-    several = [f"{feature}:{one}" for one in BINS] if feature in TIMES else [feature]
-    places = (finding.contexts, None) if finding.contexts else (None,)
-    for change in [Amendment(kind, one, choices) for choices in places for one in several]:
-        try:
-            split = split_rates(model, pieces, change, exposure, _edges(model, pieces, change))
-            again = examine_rates(split.model, split.exposure, alpha=alpha)
-            result = _learn(question, split, again, delta)
-        except (InputError, CannotCertify) as error:
-            why = str(error).partition("\n")[0]
-            continue
-        value = None if result is None else result.interval
-        effect = None
-        if value is not None and estimate is not None:
-            effect = min(value.upper - estimate, 0.0) + max(value.lower - estimate, 0.0)
-        made = Diagnosed(finding, change, value, None, effect, again.log_e_value, not again.alarm)
-        if made.mends:
-            break
-    return made or Diagnosed(finding, why=why)

@@ -94,8 +94,8 @@ class DoctorRequest(SubjectOptions):
         option(
             "--amend",
             "Answer on an amended model, too: memory=prev|prev2|action|revisit|seen:STATE|count:STATE:N|"
-            "since-entry:N|since-start:N, split=COLUMN, untie, free, or auto; in continuous time "
-            "rates=since-entry|since-start|clock|prev|column:NAME, untie, or auto.",
+            "since-entry:N|since-start:N, split=COLUMN, costs=COLUMN, untie, free, or auto; in continuous "
+            "time rates=since-entry|since-start|clock|prev|column:NAME, untie, or auto.",
             "WHAT",
         ),
     ] = None

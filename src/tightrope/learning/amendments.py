@@ -6,6 +6,7 @@
   episode has is one distribution more, at a first step of its own.
 * `untie`: the choices in question have parameters of their own; those without any, a free distribution.
 * `free`: the choices in question have a free distribution each, whatever their expressions say.
+* `costs=COLUMN` and `rates=…`: `tightrope.learning.doctor` and `tightrope.learning.rate_doctor`.
 
 Every row of the log goes to one row of the amended model, by the rows before it alone: in the order in which
 the log is read, what is remembered is known before the outcome is. So whatever holds of counts of the model,
@@ -48,7 +49,7 @@ LEAST = 20
 MOST_PAIRS = 300_000
 """States of an amended model at most."""
 
-KINDS = ("memory", "split", "rates", "untie", "free")
+KINDS = ("memory", "split", "rates", "costs", "untie", "free")
 MEMORIES = (
     "prev",
     "prev2",
@@ -85,11 +86,11 @@ class Amendment:
     def of(text: str) -> Amendment:
         """What `--amend` says."""
         kind, _, feature = text.strip().partition("=")
-        if kind not in KINDS or (kind in ("memory", "split", "rates")) != bool(feature):
+        if kind not in KINDS or (kind in ("memory", "split", "rates", "costs")) != bool(feature):
             raise InputError(
                 f"'{text}' is no amendment",
-                hint=f"memory={'|'.join(MEMORIES)}, split=COLUMN, untie, or free; for chains in continuous "
-                "time rates=since-entry|since-start|clock|prev|column:NAME, or untie",
+                hint=f"memory={'|'.join(MEMORIES)}, split=COLUMN, costs=COLUMN, untie, or free; for chains "
+                "in continuous time rates=since-entry|since-start|clock|prev|column:NAME, or untie",
             )
         return Amendment(kind, feature)
 
@@ -221,7 +222,11 @@ def amend(problem: Problem, log: EpisodeLog, amendment: Amendment, least: int = 
     their parameters.
     """
     model = problem.model
-    if not isinstance(model, ParametricMDP) or problem.lift is not None or amendment.kind == "rates":
+    if (
+        not isinstance(model, ParametricMDP)
+        or problem.lift is not None
+        or amendment.kind in ("rates", "costs")
+    ):
         raise InputError(
             f"`{amendment.text}` amends models in discrete time, asked a plain question",
             hint="ask a question without a memory of its own; `rates=…` is for chains in continuous time",
@@ -283,18 +288,23 @@ def _told(amendment: Amendment) -> str:
     }[kind]
 
 
+def itself(structure: Structure) -> Product:
+    """The product with nothing."""
+    return Product(
+        structure,
+        np.arange(structure.states, dtype=np.int32),
+        np.zeros(structure.states, np.int32),
+        np.arange(structure.choices, dtype=np.int64),
+        np.arange(structure.transitions, dtype=np.int64),
+    )
+
+
 def _with_own_rows(problem: Problem, log: EpisodeLog, amendment: Amendment, chosen: BoolArray) -> Amended:
     """The choices in question with parameters, or free distributions, of their own."""
     model = problem.model
     assert isinstance(model, ParametricMDP)
     structure, signature = model.structure, model.signatures.of_choice
-    same = Product(
-        structure,
-        np.arange(model.states, dtype=np.int32),
-        np.zeros(model.states, np.int32),
-        np.arange(model.choices, dtype=np.int64),
-        np.arange(model.transitions, dtype=np.int64),
-    )
+    same = itself(structure)
     is_free = amendment.kind == "free"
     key = signature if is_free else np.arange(model.choices)
     group = np.full(model.choices, -1, np.int64)

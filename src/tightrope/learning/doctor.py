@@ -31,6 +31,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from tightrope.data.columns import COST, HABITS
 from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import CannotCertify, InputError, check_number, describe
@@ -45,6 +46,7 @@ from tightrope.learning.amendments import (
     Diagnosed,
     amend,
     e_value_of,
+    itself,
     rank,
 )
 from tightrope.learning.breakdown import Breakdown, breakdown
@@ -55,12 +57,13 @@ from tightrope.learning.result import LearningResult
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.mdp import MDP
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.structure import ParametricReward
-from tightrope.monitoring.examination import Examination, Finding, examine
+from tightrope.model.structure import ParametricReward, RewardStructure
+from tightrope.monitoring.examination import Examination, Finding, examine, is_planned
 from tightrope.numerics.arrays import BoolArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.problem import Problem, require_model
 from tightrope.solver.solve import solve
+from tightrope.statistics.costs import mean_evidence
 from tightrope.verdict import Assumed, Kept, Word, Worth
 
 ALPHA = 0.001
@@ -135,6 +138,9 @@ class Diagnosis(Record):
             known = self.result.verdict
         else:
             known = Worth.of((self.counts.design.order, self.counts.design.ends))
+        wrong = [one.finding.text for one in self.findings if one.finding.kind == "cost"]
+        if wrong and known.word in (Word.PROVED, Word.NOMINAL):
+            known = Worth.of((*known.assumptions, Assumed("costs", Kept.NO, wrong[0])))
         return _judge(self.examination, self.counts, self.model, known)
 
     @property
@@ -253,9 +259,8 @@ def doctor(
     wanted = Amendment.of(amend) if isinstance(amend, str) and amend != AUTO else amend
     chosen, learned, selection = _divide(log, counts, select_on, select_by, cluster, seed)
     tell("examine")
-    found = examine(
-        model, chosen, alpha=alpha, counts=chosen.counts(model, counts.design), planned=_is_planned(counts)
-    )
+    planned = is_planned(counts.design) and cluster is None
+    found = examine(model, chosen, alpha=alpha, counts=chosen.counts(model, counts.design), planned=planned)
     answers = _Answers(question, model, chosen, counts, alpha, delta, dict(options), tell)
     result = estimate = None
     if question is not None:
@@ -265,6 +270,8 @@ def doctor(
         estimate = answers.at_best_fit(question, chosen.counts(model, counts.design))
     level = 0.5 * math.log(1.0 / alpha)
     listed = [one for one in found.findings if one.weighed >= level][:MOST]
+    costs = None if question is None else cost_finding(question, chosen, alpha, options.get("cost_range"))
+    listed += [] if costs is None else [costs]
     findings = [answers.diagnose(one, estimate, len(listed) - place) for place, one in enumerate(listed)]
     findings.sort(key=rank)
     answer = None
@@ -296,8 +303,97 @@ def _rows(counts: Counts) -> EpisodeLog:
     return log
 
 
-def _is_planned(counts: Counts) -> bool:
-    return counts.design.planned is not None and counts.design.planned == counts.design.episodes
+# --- costs ---------------------------------------------------------------------------------
+
+
+def cost_finding(
+    problem: Problem, log: EpisodeLog, alpha: float, bounds: tuple[float, float] | None
+) -> Finding | None:
+    """Whether the costs of a log are those of the reward that is asked for, where both are there.
+
+    A log in which every choice always costs the same is compared number by number. Otherwise costs are taken
+    to be random, with the model's reward as their mean given the past: that is tested where `bounds` on them
+    are stated, at a level α of its own (`tightrope.statistics.costs`), choice by choice without paying for
+    each (METHODS 13). Probabilities do not depend on costs, so that the model itself is not refuted by them.
+    """
+    reward = asked_reward(problem)
+    wanted = {COST, *HABITS[COST], *(() if reward is None else problem.model.structure.rewards)}
+    name = next(
+        (one for one in log.columns if one.lower() in wanted and log.columns[one].values is not None), ""
+    )
+    if reward is None or not name:
+        return None
+    structure, values = problem.model.structure, log.columns[name].values
+    assert values is not None
+    seen = np.isfinite(values)
+    choice, cost = log.choice(structure)[seen], values[seen]
+    expected = reward.per_choice(structure)[choice]
+    apart = np.abs(cost - expected)
+    first = cost[np.unique(choice, return_index=True)[1]][np.unique(choice, return_inverse=True)[1]]
+    if (cost == first).all():
+        wrong = apart > 1e-6 * np.maximum(1.0, np.abs(expected))
+        log_e = math.inf if wrong.any() else -math.inf
+    elif bounds is None:
+        return None
+    else:
+        each = mean_evidence(cost, expected, choice.astype(np.int32), bounds)
+        logs, size = np.array(list(each.values())), structure.choices
+        few = np.logaddexp(math.log1p(-1.0 / size), logs - math.log(size)) if size > 1 else logs
+        half = np.logaddexp(0.0, logs) - math.log(2.0)
+        log_e = float(np.logaddexp(few.sum(), half.sum())) - math.log(2.0)
+        wrong = choice == list(each)[int(np.argmax(logs))]
+    if log_e < math.log(1.0 / alpha):
+        return None
+    at = int(choice[wrong][0])
+    here = choice == at
+    text = (
+        f"{structure.choice_name(at)} costs {cost[here].mean():.6g} in column '{name}' ({int(here.sum()):,} "
+        f"rows), and the model says {expected[here][0]:.6g}"
+    )
+    contexts = tuple(dict.fromkeys(choice[wrong].tolist()))
+    return Finding("cost", f"cost:{name}", text, log_e, contexts=contexts, effect=float(apart.mean()))
+
+
+def with_costs(problem: Problem, log: EpisodeLog, amendment: Amendment) -> Amended:
+    """The reward that is asked for as the log has it, where it has one number for every choice."""
+    model = problem.model
+    assert isinstance(model, ParametricMDP)
+    structure, column = model.structure, log.columns.get(amendment.feature)
+    reward = asked_reward(problem)
+    if reward is None or column is None or column.values is None or problem.query.file is None:
+        raise InputError(
+            f"`{amendment.text}`: no reward of numbers is asked for, or the log has no such column of numbers"
+        )
+    choice, values = log.choice(structure), column.values
+    seen = np.isfinite(values)
+    least, most = (np.full(structure.choices, end) for end in (math.inf, -math.inf))
+    np.minimum.at(least, choice[seen], values[seen])
+    np.maximum.at(most, choice[seen], values[seen])
+    if (least < most).any():
+        raise InputError(
+            f"`{amendment.text}`: costs of {structure.choice_name(int(np.argmax(least < most)))} differ",
+            hint="make the reward a parameter of the model: `learn` takes it from a column `cost`",
+        )
+    earned = np.where(least == most, most, reward.per_choice(structure))
+    name = next(name for name, one in structure.rewards.items() if one is reward)
+    rewards = {**structure.rewards, name: RewardStructure(None, earned)}
+    changed = ParametricMDP(
+        replace(structure, rewards=rewards), model.expression, model.expressions, model.parameters
+    )
+    product = itself(structure)
+    rows = replace(log, model_hash=changed.hash())
+    question = Problem(changed, problem.query.on(changed.structure))
+    claims = f"rewards are what column '{amendment.feature}' says"
+    return Amended(amendment, question, rows, product, ("",), claims, structure)
+
+
+def asked_reward(problem: Problem) -> RewardStructure | None:
+    """The reward of numbers that a question is about."""
+    objective = problem.query.plain_objective
+    reward = None if objective is None else objective.reward
+    if reward is None or isinstance(reward, ParametricReward):
+        return None
+    return next((one for one in problem.model.structure.rewards.values() if one is reward), None)
 
 
 # --- selection -----------------------------------------------------------------------------
@@ -416,6 +512,8 @@ class _Answers:
             if choices and finding.kind == "tie":
                 return [Amendment("untie", "", choices), Amendment("untie")], ""
             return [Amendment("free", "", choices or None)], ""
+        if finding.kind == "cost":
+            return [Amendment("costs", rest)], ""
         if finding.kind == "drift":
             return [], "the process changes: `watch` says when, and `since` leaves out what came before"
         if finding.kind == "excluded":
@@ -438,7 +536,7 @@ class _Answers:
         self, finding: Finding, change: Amendment, estimate: float | None, seconds: float
     ) -> tuple[Diagnosed, bool]:
         """What an amendment does, and whether the amended model shows the same departure still."""
-        made = amend(self.problem, self.log, change)
+        made = self._amend(self.log, change)
         counts = made.counts(self.counts)
         again = examine(made.model, made.log, alpha=self.alpha, counts=counts)
         what = finding.kind, finding.feature
@@ -451,6 +549,11 @@ class _Answers:
             effect = None if estimate is None or best is None else best - estimate
         alarm = again.alarm
         return Diagnosed(finding, change, value, best, effect, again.log_e_value, not alarm), is_left
+
+    def _amend(self, log: EpisodeLog, change: Amendment, least: int = LEAST) -> Amended:
+        if change.kind == "costs":
+            return with_costs(self.problem, log, change)
+        return amend(self.problem, log, change, least)
 
     def _words(self, model: ParametricMDP, seconds: float) -> dict[str, Any]:
         """The options of `learn`; models with many unknown probabilities are answered over tied sets."""
@@ -473,7 +576,7 @@ class _Answers:
             why = f"the amendment is one of {possible} that could have been chosen, and each has δ/{possible}"
             selection = Assumed(SELECTION, Kept.YES, why)
         self.tell(f"learn: {change.text}")
-        made = amend(self.problem, log, change, least)
+        made = self._amend(log, change, least)
         counts = made.counts(self.counts)
         tested = examine(made.model, made.log, alpha=self.alpha, counts=counts)
         result = None

@@ -158,6 +158,32 @@ def spread_evidence(costs: CostSums, rows: IndexArray, deviation: float) -> tupl
     return most + math.log(sum(math.exp(log - most) for log in logs) / len(SHARES)), len(apart)
 
 
+def mean_evidence(
+    cost: FloatArray, expected: FloatArray, unit: IndexArray, bounds: tuple[float, float]
+) -> dict[int, float]:
+    """By unit, the logarithm of an e-value against costs within `bounds` that have the mean `expected`.
+
+    Given the past, X in [a, b] with mean r makes 1 + λ·(X − r) a factor with mean 1 that is not negative for
+    −1/(b − r) ≤ λ ≤ 1/(r − a). Products over the costs of a unit (what is bet on is known before the cost),
+    and equal mixtures over some λ of both signs, are test martingales. A mean outside of the range cannot be.
+    """
+    low, high = bounds
+    result = {}
+    for one in np.unique(unit).tolist():
+        here = unit == one
+        mean, seen = float(expected[here][0]), cost[here]
+        if not low <= mean <= high or (seen < low).any() or (seen > high).any():
+            result[one] = math.inf
+            continue
+        ends = [1.0 / end for end in (mean - low, mean - high) if end != 0.0]
+        with np.errstate(divide="ignore"):
+            logs = [float(np.log1p(share * end * (seen - mean)).sum()) for end in ends for share in SHARES]
+        most = max(logs)
+        total = sum(math.exp(log - most) for log in logs if log > -math.inf)
+        result[one] = most + math.log(total / (2 * len(SHARES)))
+    return result
+
+
 def checked_range(value: Any, name: str = "cost_range") -> tuple[float, float] | None:
     """A range of costs as two numbers; `name` is the option."""
     if value is None:

@@ -63,11 +63,11 @@ REASONS = {
 """Why a measure is above its goal."""
 
 REACHED = {
-    "files": 380,
+    "files": 381,
     "files under 60 lines": 43,
     "modules with exactly one importer": 56,
     "most modules in one folder": 28,
-    "lines": 112_700,
+    "lines": 113_700,
     "class names defined more than once": 18,
     "classes with lower and upper": 67,
     "import circles, types included": 0,

@@ -32,7 +32,8 @@ from tightrope.statistics.estimates import check_delta
 from tightrope.verdict import Assumed, Word
 
 if TYPE_CHECKING:  # late: `--help` needs nothing of it
-    from tightrope.learning.doctor import AmendedAnswer, Diagnosed, Diagnosis
+    from tightrope.learning.amendments import Diagnosed
+    from tightrope.learning.doctor import AmendedAnswer, Diagnosis
     from tightrope.learning.rate_doctor import AmendedRates, RateDiagnosis
 
 

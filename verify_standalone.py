@@ -279,9 +279,10 @@ class Problem:
         temporal = self.kind == "TEMPORAL"
         require(temporal == (node["automaton"] is not None), "an automaton is for temporal questions")
         require(self.kind != "AVERAGE" or not self.is_domain, "averages are about models that are known")
+        self.is_chain = self.choices == self.states
         if self.data is not None and self.data.seen is not None:
-            plain = self.kind in ("UNTIL", "NEXT") and self.misfit is None
-            require(plain and self.choices == self.states, "episodes are those of a chain")
+            plain = self.kind in ("UNTIL", "NEXT", "TEMPORAL") and self.misfit is None
+            require(plain, "episodes are counted for a probability of the process itself")
         self.free_only = temporal
         self.automaton = Automaton(node["automaton"], arrays, self.states) if temporal else None
 
@@ -572,6 +573,7 @@ class Claim:
         helps = Node(hints, f"values.{number}.", arrays, "")
         self.name = own.word("name", "value", "robust policy", "given policy")
         policy = own.word("policy", "free", "fixed", "randomised")
+        self.is_given = self.name == "given policy" and policy != "free"
         self.lower = own.real("lower", -1.7e308, 1.7e308, infinite=True)
         self.upper = own.real("upper", -1.7e308, 1.7e308, infinite=True)
         require(self.lower <= self.upper, "a lower bound above the upper one")
@@ -2041,6 +2043,9 @@ def verify(path: str) -> list[str]:
     require(0 < len(claims) == len(values) <= 4, "every claim needs its hints, and there must be one")
     read = [Claim(i, c, v, problem, arrays) for i, (c, v) in enumerate(zip(claims, values, strict=True))]
     require(len({claim.name for claim in read}) == len(read), "two claims have one name")
+    told = problem.data is not None and problem.data.seen is not None
+    speaks = problem.is_chain or any(claim.is_given for claim in read)
+    require(not told or speaks, "episodes are those of a chain, or of a given policy")
     require(not arrays, f"nobody asked for the member {next(iter(arrays), '')!r}")
     lines = []
     for claim in read:
@@ -2050,7 +2055,7 @@ def verify(path: str) -> list[str]:
         least, most = range_of(problem)
         require(least <= claim.lower and claim.upper <= most, "a claim outside of what is possible")
         low, high = max(low, least), min(high, most)
-        if problem.data is not None:
+        if problem.data is not None and (problem.is_chain or claim.is_given):
             met = problem.data.met(claim, low, high, problem.complement)
             require(met is not None, problem.learned.words if problem.learned else CROSSED, 1)
             low, high = met or (low, high)
@@ -2085,7 +2090,8 @@ def words_of(problem: Problem) -> str:
     if problem.data is not None:
         sure = f" with confidence 1 - {float(problem.data.delta + problem.data.share)!r}"
         if problem.data.seen is not None:
-            assumes.append("the episodes are independent draws of the chain")
+            whose = "chain" if problem.is_chain else "given policy"
+            assumes.append(f"the episodes are independent draws of the {whose}")
         likelihood = None if problem.learned is None else problem.learned.likelihood
         assumes += problem.data.assumes(likelihood is not None and likelihood.planned)
     return sure + ("" if not assumes else f", assuming: {'; '.join(assumes)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -210,3 +211,67 @@ def test_values_of_0_and_1_are_no_contradiction(tmp_path: Path) -> None:
         assert both(forged(certificate, seen=np.array(fits), seen_delta=share), tmp_path) == (True, True)
         refuted = forged(certificate, seen=np.array(wrong), seen_delta=share)
         assert check(refuted).word == "contradicted" and both(refuted, tmp_path) == (False, False)
+
+
+def slots() -> tr.ParametricMDP:
+    parameters = tr.Parameters.box(p=(0.05, 0.95), q=(0.05, 0.95))
+    p, q = parameters.symbols()
+    rows = [(0, "a", {1: p, 2: 1 - p}), (0, "b", {1: q, 2: 1 - q}), (1, "", {1: 1}), (2, "", {2: 1})]
+    return tr.build_from_rows(rows, parameters, labels={"goal": [1]})
+
+
+def test_episodes_of_a_given_policy_speak_of_it_alone(tmp_path: Path) -> None:
+    """Both checkers take its claim from the episodes, and what is said of other policies from the model."""
+    model = slots()
+    policy = tr.Policy(model, [0.5, 0.5, 1.0, 1.0])
+    truth = model.instantiate(p=0.4, q=0.8)
+    data = tr.Simulator(truth, policy, model_hash=model.hash()).episodes(600, seed=3)
+    result = tr.learn(model.problem('Pmax=? [ F "goal" ]'), data, delta=0.01, policy=policy, sets="tied")
+    assert result.value is not None and result.seen is not None
+    certificate = certificate_of(result)
+    assert certificate.problem.data.seen is not None and both(certificate, tmp_path) == (True, True)
+    file = tmp_path / "policy.cert"
+    as_file(certificate).save(file)
+    verdict = tr.verify(file, model=model, property='Pmax=? [ F "goal" ]', data=data, policy=policy)
+    assert verdict.word == "proved" and "draws of the given policy" in verdict.assumes[-1]
+    assert verdict.values["given policy"] == pytest.approx(
+        (result.value.interval.lower, result.value.interval.upper), abs=1e-9
+    )
+    robust, given = certificate.claims
+    assert (robust.name, given.name) == ("robust policy", "given policy")
+    narrow = replace(robust, lower=given.lower, upper=given.upper)
+    assert both(replace(certificate, claims=(narrow, given)), tmp_path) == (False, False)
+    swapped = replace(narrow, name="given policy"), replace(given, name="robust policy")
+    assert both(replace(certificate, claims=swapped), tmp_path) == (False, False)
+    narrower = replace(given, lower=given.lower + 1e-6)
+    assert both(replace(certificate, claims=(robust, narrower)), tmp_path) == (False, False)
+    assert both(forged(certificate, seen=None, seen_delta=None), tmp_path) == (False, False)
+    alone = replace(certificate, claims=(robust,), values=certificate.values[:1])
+    with pytest.raises(tr.InputError, match="of a chain, or of a given policy"):
+        check(alone)
+    forgery = Forgery.of(file)
+    forgery["claims.1.name"] = "value"
+    assert second_verdict(forgery.save(file)) != 0
+
+
+@pytest.mark.parametrize("path", ['F "goal"', '!(F "goal")'])
+def test_a_temporal_formula_of_a_chain(path: str, tmp_path: Path) -> None:
+    """Counted in the product, and of the user's own log once more."""
+    property, model, data = f'P=? [ (G F "goal") | (X X X {path}) ]', chain(), planned()
+    if path.startswith("!"):
+        property = 'P=? [ G F !"goal" ]'
+    with warnings.catch_warnings(action="ignore"):
+        result = tr.learn(model.problem(property), data, delta=0.01, sets="tied")
+        certificate = certificate_of(result)
+        assert certificate.problem.data.seen is not None and both(certificate, tmp_path) == (True, True)
+        file = tmp_path / "temporal.cert"
+        as_file(certificate).save(file)
+        verdict = tr.verify(file, model=model, property=property, data=data)
+    assert verdict.word == "proved"
+    lower, upper = verdict.values["robust policy"]
+    assert (lower, upper) == pytest.approx((result.interval.lower, result.interval.upper), abs=1e-9)
+    method, number, successes, failures = certificate.problem.data.seen.tolist()
+    assert successes + failures == number == 400 and successes != failures
+    swapped = forged(certificate, seen=np.array([method, number, failures, successes]))
+    assert both(swapped, tmp_path) == (False, False)
+    assert both(claiming(certificate, lower + 1e-6, upper), tmp_path) == (False, False)

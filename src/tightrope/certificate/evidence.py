@@ -193,7 +193,7 @@ class Data:
         if self.seen is not None:
             from tightrope.certificate.statistics.episodes import assumption
 
-            listed.append(assumption(self))
+            listed.append(assumption(self, given))
         return listed
 
 

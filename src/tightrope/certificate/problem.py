@@ -307,6 +307,11 @@ class Certificate:
         plain = [self.problem.automaton is None and claim.earlier is None for claim in self.claims]
         if any(proof.claim >= len(plain) or not plain[proof.claim] for proof in proofs):
             return "a coupled proof of no claim, of a temporal formula or of a policy by steps"
+        if self.problem.data is not None and self.problem.data.seen is not None:
+            from tightrope.certificate.statistics.episodes import trouble_of
+
+            if found := trouble_of(self):
+                return found
         if self.problem.misfit is not None:
             from tightrope.certificate.misfit import trouble as trouble_of_misfit
 

@@ -122,7 +122,7 @@ def _certificate_of(
     about: Mapping[str, Any] | None = None,
     difference: CoupledValue | None = None,
 ) -> Certificate:
-    question = None
+    question, seen = None, result.seen
     lift = result.problem.lift
     if isinstance(lift, ProductLift) and lift.temporal is not None:
         if counts.model_hash != lift.base.hash():
@@ -161,7 +161,7 @@ def _certificate_of(
         refuse_steps(result.value.policy, result.objective)
     first = result.robust.solutions[0]
     sets = result.sets.narrow or replace(result.sets, lower=first.kernel.lower, upper=first.kernel.upper)
-    draft, events = _draft(result, counts, question)
+    draft, events = _draft(result, counts, question, seen)
     wanted = _expression_bounds(result, sets)
     link = Learned(draft, FLOAT64)
     if isinstance(region, Polytope) and region.kind.bets:
@@ -190,7 +190,7 @@ def _certificate_of(
     initial = result.model.initial
     asked_for = draft.problem.objective
     claims, hints = zip(*(_claim(initial, name, value, asked_for) for name, value in values), strict=True)
-    claims = tuple(_met(one, draft.problem, result.seen) for one in claims)
+    claims = tuple(_met(one, draft.problem, seen) for one in claims)
     draft = with_region(draft, proof)
     words = {**(about or {}), **_stated(result)}
     draft = replace(draft, claims=claims, values=hints, about=to_words(words))
@@ -226,7 +226,7 @@ def _stated(result: LearningResult) -> dict[str, str]:
 
 
 def _draft(
-    result: LearningResult, counts: Counts, question: Asked | None
+    result: LearningResult, counts: Counts, question: Asked | None, seen: ObservedOutcomes | None
 ) -> tuple[Certificate, EventMap | None]:
     """The problem and the intervals of events or transitions; of claims only whose policy is given."""
     data, support = data_of(result, counts), result.assumed_support
@@ -237,8 +237,8 @@ def _draft(
         problem = to_problem(result.problem.lift.base, question, data=data, assumed_support=support)
     if misfit := result.options.misfit:
         problem = replace(problem, misfit=np.full(problem.graph.choices, misfit))
-    elif question is None and data is not None and result.seen is not None:
-        problem = replace(problem, data=with_episodes(data, result.seen, problem))
+    elif data is not None and seen is not None:
+        problem = replace(problem, data=with_episodes(data, seen, problem))
     given = None if result.value is None else result.value.policy
     unknown = to_claim("given policy", problem.objective.range, given, problem.objective)
     claims = () if given is None else (unknown,)
@@ -455,19 +455,23 @@ def to_costs(counts: Counts, assumed: CostModel) -> Costs:
 def with_episodes(
     data: evidence.Data, seen: ObservedOutcomes, problem: certified.CertifiedProblem
 ) -> evidence.Data:
-    """The data with what episodes came to, where certificates cover that: frequencies of a chain."""
-    is_chain = problem.graph.choices == problem.graph.states
-    if seen.successes is None or seen.failures is None or not is_chain or problem.misfit is not None:
+    """The data with what episodes came to, where certificates cover that: frequencies, nothing weighed."""
+    if seen.successes is None or seen.failures is None or problem.misfit is not None:
         return data
     if seen.from_steps:
         return data
-    numbers = [episodes.METHODS.index(seen.method), seen.episodes, seen.successes, seen.failures]
+    ends = [seen.successes, seen.failures]
+    if seen.complement != problem.objective.complement:
+        ends.reverse()
+    numbers = [episodes.METHODS.index(seen.method), seen.episodes, *ends]
     return replace(data, seen=np.array(numbers, dtype=np.int64), seen_delta=np.array([seen.delta]))
 
 
 def _met(claim: Claim, problem: certified.CertifiedProblem, seen: ObservedOutcomes | None) -> Claim:
     """A claim met with what episodes prove, as far as the checker confirms it."""
     if seen is None or problem.data is None or problem.data.seen is None:
+        return claim
+    if not episodes.is_about(problem, claim):
         return claim
     for slack in (0.0, 1e-15, 1e-12, 1e-9):
         lower = max(claim.lower, seen.interval.lower * (1 - slack))

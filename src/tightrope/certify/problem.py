@@ -204,6 +204,7 @@ class Asked:
     reading: str | None = None
     sides: DirectionReading | None = None
     limit: tuple[str, Fraction] | None = None
+    query: Query | None = None
 
 
 def asked_of(query: Query, translator: str | None = None) -> Asked:
@@ -248,7 +249,7 @@ def asked_of(query: Query, translator: str | None = None) -> Asked:
     )
     made = to_automaton(automaton, pairs, atoms.atoms, structure.states, believed)
     reading = f"the path is read as  {spell(path, query.syntax)}"
-    return Asked(objective, made, reading, query.reading, query.limit)
+    return Asked(objective, made, reading, query.reading, query.limit, query)
 
 
 def to_automaton(

@@ -298,18 +298,18 @@ def _compare(certificate: Certificate, own: Own) -> Iterator[tuple[str, str | No
         differs = first_difference(problem.objective, theirs.objective) or first_difference(problem, other)
         yield "property", _differs("another property", differs)
     if own.counts is not None:
-        yield "data", _data_difference(problem, own, own.counts)
+        yield "data", _data_difference(certificate, own, own.counts)
     if own.policy is not None:
         yield "policy", _policy_difference(certificate, own.policy)
     if own.baseline is not None:
         yield "baseline", _side_difference(certificate, own.baseline, 1)
 
 
-def _data_difference(problem: CertifiedProblem, own: Own, counts: Counts) -> str | None:
+def _data_difference(certificate: Certificate, own: Own, counts: Counts) -> str | None:
     from tightrope.certify.learned import to_data, with_episodes
     from tightrope.statistics.costs import CostModel
 
-    statement = problem.data
+    problem, statement = certificate.problem, certificate.problem.data
     if statement is None:
         return "no data"
     costs, assumed = statement.costs, None
@@ -323,22 +323,36 @@ def _data_difference(problem: CertifiedProblem, own: Own, counts: Counts) -> str
             return f"other data: {contradiction.message}"
     rebuilt = to_data(counts, statement.delta, statement.method, statement.shared_by, assumed)
     if statement.seen is not None and statement.seen_delta is not None:
-        found = _scored(problem, own, counts, float(statement.seen_delta[0]))
+        found = _scored(certificate, own, counts, float(statement.seen_delta[0]))
         if isinstance(found, str):
             return found
         rebuilt = with_episodes(rebuilt, found, problem)
     return _differs("other data", first_difference(statement, rebuilt))
 
 
-def _scored(problem: CertifiedProblem, own: Own, counts: Counts, delta: float) -> ObservedOutcomes | str:
-    """What the user's own episodes come to, counted again, or why they do not."""
+def _scored(certificate: Certificate, own: Own, counts: Counts, delta: float) -> ObservedOutcomes | str:
+    """What the user's own episodes come to, counted again, or why they do not. Of a process with choices they
+    are taken to be those of the given policy, as the certificate says that it assumes."""
+    from tightrope.certify.problem import Asked
     from tightrope.learning.outcomes import Unobserved, observe
+    from tightrope.learning.products import TemporalFormulas
     from tightrope.model.objective import Objective
+    from tightrope.model.policy import Policy
     from tightrope.problem import Problem
 
-    if not isinstance(own.objective, Objective):
+    question = own.objective.query if isinstance(own.objective, Asked) else own.objective
+    if question is None:
         return "what episodes came to, which is counted by the property: give yours as well"
-    seen = observe(Problem(own.model, own.objective), counts, delta)
+    problem = Problem(own.model, question)
+    if not isinstance(question, Objective):
+        with warnings.catch_warnings(action="ignore"):
+            problem = TemporalFormulas().apply(problem)
+    policy = None
+    for claim in certificate.claims:
+        weights = claim.weights(certificate.problem.graph.choices)
+        if claim.name == "given policy" and weights is not None:
+            policy = Policy(own.model, weights[: own.model.structure.choices])
+    seen = observe(problem, counts, delta, policy=policy, behaviour=policy)
     return f"episodes of other data: {seen.reason}" if isinstance(seen, Unobserved) else seen
 
 

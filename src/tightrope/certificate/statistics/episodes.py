@@ -1,12 +1,14 @@
-"""What the episodes of a chain came to, beside what the model says: both hold together at δ₁ + δ₂.
+"""What episodes came to, beside what the model says: both hold together at δ₁ + δ₂.
 
-A chain has one policy, so that its episodes carry the value: of n that begin in the initial state and are
-independent, at least k reached what is asked for and at least f cannot any more. The probability of that,
-before a complement is taken, lies above every p with P(Bin(n, p) ≥ k) ≤ δ₂/2 and below every p with
-P(Bin(n, p) ≤ n − f) ≤ δ₂/2 (Clopper and Pearson; n fixed in advance), or above and below those that the
-beta-binomial mixture excludes at 1/δ₂, at all n together (`tightrope.certificate.statistics.intervals`): an
-episode that is not decided counts against either end. With probability at least 1 − δ₁ − δ₂ that and all that
-rests on the counts of transitions hold together, whatever the two have to do with each other.
+A chain has one policy, so that its episodes carry the value; those of a process with choices carry the value
+of the policy that made them, the given one, and say nothing of other claims. Of n that begin in the initial
+state and are independent, at least k reached what is asked for and at least f cannot any more. The
+probability of that, before a complement is taken, lies above every p with P(Bin(n, p) ≥ k) ≤ δ₂/2 and below
+every p with P(Bin(n, p) ≤ n − f) ≤ δ₂/2 (Clopper and Pearson; n fixed in advance), or above and below those
+that the beta-binomial mixture excludes at 1/δ₂, at all n together
+(`tightrope.certificate.statistics.intervals`): an episode that is not decided counts against either end. With
+probability at least 1 − δ₁ − δ₂ that and all that rests on the counts of transitions hold together, whatever
+the two have to do with each other.
 
 No end of an interval is in a file: where a claim goes beyond what the model proves, its end is asked for
 here. Where the two parts exclude each other, no value is left: the data contradict the model.
@@ -22,7 +24,7 @@ from tightrope.certificate.verdict import Assumption, Contradiction
 
 if TYPE_CHECKING:
     from tightrope.certificate.evidence import Data
-    from tightrope.certificate.problem import CertifiedProblem, Claim
+    from tightrope.certificate.problem import Certificate, CertifiedProblem, Claim
 
 METHODS = ("clopper-pearson", "beta-binomial")
 
@@ -44,22 +46,38 @@ def trouble(data: Data) -> str | None:
 
 def trouble_with(problem: CertifiedProblem) -> str | None:
     """Why episodes say nothing of what is asked."""
-    graph, objective = problem.graph, problem.objective
-    if graph.choices != graph.states or problem.misfit is not None:
-        return "episodes are those of a chain, and of the process that the model is of"
-    return None if objective.kind in ("UNTIL", "NEXT") else "episodes are counted for a probability"
+    if problem.misfit is not None:
+        return "episodes are those of a chain or a given policy, and of the process that the model is of"
+    return None if problem.objective.is_probability else "episodes are counted for a probability"
 
 
-def assumption(data: Data) -> Assumption:
+def is_about(problem: CertifiedProblem, claim: Claim) -> bool:
+    """Whether episodes carry the value that is claimed: of a chain, or of the given policy, of which it is
+    assumed that it made them."""
+    given = claim.name == "given policy" and claim.policy != "free" and claim.earlier is None
+    return given or problem.graph.choices == problem.graph.states
+
+
+def trouble_of(certificate: Certificate) -> str | None:
+    """Why episodes say nothing of what is claimed."""
+    if any(is_about(certificate.problem, claim) for claim in certificate.claims):
+        return None
+    return "episodes are those of a chain, or of a given policy"
+
+
+def assumption(data: Data, given: bool) -> Assumption:
     assert data.seen is not None
     fixed = ", and their number was fixed in advance" if data.seen[0] == 0 else ""
-    words = f"{data.seen[1]} episodes from the initial state are independent draws of the chain{fixed}"
+    whose = "the given policy" if given else "the chain"
+    words = f"{data.seen[1]} episodes from the initial state are independent draws of {whose}{fixed}"
     return "episodes", "stated", words
 
 
 def improved(problem: CertifiedProblem, claim: Claim, low: Any, high: Any) -> tuple[Any, Any]:
     """What the model proves of a value, met with what is claimed and the episodes prove."""
     data = problem.data
+    if not is_about(problem, claim):
+        return low, high
     assert data is not None and data.seen is not None and data.seen_delta is not None
     method, episodes, successes, failures = data.seen.tolist()
     if problem.objective.complement:

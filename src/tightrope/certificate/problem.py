@@ -310,8 +310,8 @@ class Certificate:
         if self.problem.data is not None and self.problem.data.seen is not None:
             from tightrope.certificate.statistics.episodes import trouble_of
 
-            if found := trouble_of(self):
-                return found
+            if wrong := trouble_of(self):
+                return wrong
         if self.problem.misfit is not None:
             from tightrope.certificate.misfit import trouble as trouble_of_misfit
 

@@ -372,5 +372,10 @@ def test_the_commands(
     again = json.loads(call("compare", *log, "--policy", "new.json", "--json"))
     assert again["difference"]["lower"] == pytest.approx(answer["difference"]["lower"], rel=1e-3)
     assert again["order"] == [["new.json", "the uniform policy"]]
+    call("sample", "--episodes", "40", "--seed", "1", "-o", "few.parquet")
+    few = ("--data", "few.parquet", "--delta", "0.05", "--improve", "uniform", "--json")
+    forecast = json.loads(call("plan", *few))
+    assert 0.0 < forecast["improvement"] < 0.8 * forecast["possible"]
+    assert forecast["episodes"] == 0 < forecast["share_episodes"] < 2000
     shown = call("compare", *log, "--policy", "new.json")
     assert shown.startswith("PROVED: new.json instead of the uniform policy: better by at least")

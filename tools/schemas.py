@@ -24,6 +24,7 @@ DOCUMENTS = {
     "draws-1": "io.results:DrawsDocument",
     "manifest-1": "io.results:ManifestDocument",
     "plan-2": "io.plans:PlanDocument",
+    "plan-improve-1": "cli.plan:ImprovementPlanAnswer",
     "check-1": "cli.check_answers:CheckAnswer",
     "check-domain-1": "cli.check_answers:DomainAnswer",
     "compare-1": "cli.compare:ComparisonAnswer",

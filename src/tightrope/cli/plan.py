@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
+
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
 from tightrope.cli.options import (
@@ -31,10 +33,12 @@ from tightrope.cli.output import (
     print_verdict,
     warn,
 )
-from tightrope.errors import CannotCertify
+from tightrope.errors import CannotCertify, InputError
+from tightrope.io.coding import Real
 from tightrope.io.plans import GIVEN, LABEL, Aim, Target, round_forecast
 from tightrope.numerics.text import interval_text, text_above
 from tightrope.statistics.estimates import IntervalMethod, check_delta
+from tightrope.verdict import Word
 
 if TYPE_CHECKING:  # late: `--help` needs nothing of it
     from tightrope.design.plan import Plan, Strategy
@@ -62,6 +66,14 @@ class PlanRequest(SubjectOptions):
     ] = None
     budget: Annotated[
         int | None, option("--budget", "The gap to expect from N more episodes instead.", "N")
+    ] = None
+    improve: Annotated[
+        str | None,
+        option(
+            "--improve",
+            "Until a policy better than this one is proved instead, collecting as so far.",
+            "FILE|uniform|do-nothing",
+        ),
     ] = None
     delta: options.Delta = 0.001
     region: options.Region = None
@@ -122,7 +134,8 @@ def plan(request: PlanRequest) -> None:
     From the data so far: the gap now, the episodes that designed, robust, optimistic and uniform collection
     would need with a likely range, what the gap hangs on, and a randomised policy to collect the next stage
     with. It is a forecast, not a guarantee; the guarantee is what 'tightrope learn' says about the data once
-    they are there. Exit code 1: what is asked for cannot be reached.
+    they are there. With --improve: how many more until a better policy than today's is proved. Exit code 1:
+    what is asked for cannot be reached.
 
     Example: tightrope plan 'bench:rover(10,10)' --data pilot.parquet --gap 0.015 -o plan
     """
@@ -137,6 +150,8 @@ def plan(request: PlanRequest) -> None:
     check_delta(request.delta)
     words = request.words
     require_coupled(words.get("coupled_gap"), words.get("sets") is SetsKind.COUPLED)
+    if request.improve is not None:
+        return _plan_improvement(request)
     Target.of(request.gap, words.get("optimality"), words.get("above"), words.get("budget"))
     claimed = None if request.output is None else claim_plan(request.output)
     log = LogRequest.of(request.reading, request.data)
@@ -186,6 +201,73 @@ def plan(request: PlanRequest) -> None:
     if not outcome.status.is_answered:
         raise CannotCertify(_why_not(outcome))
     leave(outcome.verdict, request.accept_nominal, "the gap now")
+
+
+class ImprovementPlanAnswer(msgspec.Struct, kw_only=True, frozen=True):
+    """`plan --improve`: what is proved now, what is possible at the estimate, and more episodes until
+    anything is proved, and until a share of what is possible; a forecast."""
+
+    verdict: Word
+    improvement: Real
+    possible: Real
+    episodes_so_far: int
+    episodes: Real
+    share: float
+    share_episodes: Real
+    curve: list[tuple[int, float]]
+    label: str
+    delta: float
+
+
+def _plan_improvement(request: PlanRequest) -> None:
+    from tightrope.cli.sources import LogRequest, load_subject, print_reading
+    from tightrope.design.improvement import plan_improvement
+    from tightrope.learning.compare import DO_NOTHING, LOGGED, UNIFORM
+    from tightrope.model.policy import Policy
+
+    others = "gap optimality above budget policy within_cap cost avoid at_most generative refuted output"
+    for name in others.split():
+        if getattr(request, name):
+            raise InputError(f"`{name}` does not go with `improve`, which plans to go on as so far")
+    log = LogRequest.of(request.reading, request.data)
+    files = log.files()
+    subject = load_subject(request)
+    baseline: Any = request.improve
+    if baseline not in (UNIFORM, DO_NOTHING, LOGGED):
+        baseline = Policy(subject.model, baseline)
+    reading = log.read(subject.model, files)
+    chosen = ("region", "assume_support", "coupled_gap", "threads")
+    words = {name: value for name, value in request.words.items() if name in chosen}
+    outcome = plan_improvement(subject.problem, reading.counts, baseline, delta=request.delta, **words)
+    if request.json:
+        print_json(
+            ImprovementPlanAnswer(
+                verdict=outcome.now.verdict.word,
+                improvement=outcome.now.improvement,
+                possible=outcome.possible,
+                episodes_so_far=outcome.episodes,
+                episodes=outcome.proved,
+                share=outcome.share,
+                share_episodes=outcome.most,
+                curve=list(outcome.curve),
+                label=LABEL.replace("`learn`", "`improve`"),
+                delta=request.delta,
+            )
+        )
+    else:
+        print_verdict(outcome.now.verdict, outcome.now.headline())
+        print_reading(reading)
+        facts = [
+            ("episodes so far", f"{outcome.episodes:,}"),
+            ("possible", f"about {outcome.possible:.4g}, at the estimate"),
+            ("more until proved", round_forecast(outcome.proved)),
+            (f"until {outcome.share:.0%} of it", round_forecast(outcome.most)),
+        ]
+        print_facts("", [*facts, ("note", LABEL.replace("`learn`", "`improve`"))])
+    sys.stdout.flush()
+    if not math.isfinite(outcome.proved):
+        raise CannotCertify("no number of episodes that was tried proves an improvement")
+    leave(outcome.now.verdict, request.accept_nominal, "what is proved now")
 
 
 MOST_ROWS = 8

@@ -33,7 +33,7 @@ from tightrope.errors import InputError
 from tightrope.model.policy import HasStructure
 from tightrope.model.states import action_column, state_columns, to_pandas, with_states
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import OffsetArray
+from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import Facts, Record, freeze_fields
 
@@ -516,3 +516,20 @@ def cover(structure: Structure, counts: Counts) -> Coverage:
             structure.choice_name(int(c)) for c in np.flatnonzero(several & ~is_visited)[:LISTED]
         ),
     )
+
+
+def expected_counts(counts: Counts, expected: FloatArray, episodes: int) -> Counts:
+    """Those of so many episodes of the same design if each transition is taken as often as is `expected` of
+    one."""
+    done, parts = np.zeros(len(expected), dtype=np.int64), []
+    for end in batch_ends(episodes).tolist() if counts.batches is not None else [episodes]:
+        upto = np.rint(expected * end).astype(np.int64)
+        seen = np.flatnonzero(upto - done)
+        parts.append((seen, (upto - done)[seen]))
+        done = upto
+    fixed = None if counts.design.planned is None else episodes
+    design = replace(counts.design, episodes=episodes, steps=int(done.sum()), planned=fixed)
+    start, name = counts.transition_start, counts.model_hash
+    if counts.batches is None:
+        return Counts(done, start, design, name)
+    return Counts.from_batches(Batches.from_parts(parts), start, design, name)

@@ -709,6 +709,15 @@ class Differences:
             result.append((f"the baseline below {few} visits, else the best", mixed))
         return result
 
+    def promise(self) -> tuple[Policy, float] | None:
+        """The best policy at the estimate, and what it gains over a known baseline there, in float64."""
+        optimum = self._optimum()
+        if optimum is None or self.baseline is None or self.prepared.contradiction is not None:
+            return None
+        x = self._estimate()
+        policy = optimum.at(x)[1]
+        return policy, self._gains_at_most(policy, [x])
+
     def keeps(self, policy: Policy, keep: Sequence[KeptText]) -> tuple[KeptProperty, ...]:
         """What is certified of the properties to keep."""
         result = []

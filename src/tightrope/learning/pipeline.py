@@ -51,7 +51,7 @@ import numpy as np
 
 from tightrope.ambiguity import sets as uncertainty
 from tightrope.ambiguity.sets import Sets, SetsKind
-from tightrope.data.counts import Batches, Counts, batch_ends
+from tightrope.data.counts import Counts, expected_counts
 from tightrope.errors import CannotCertify, InputError, describe
 from tightrope.io.results import Binding, Interval, ModelFit
 from tightrope.learning.options import (
@@ -316,19 +316,7 @@ class Pipeline:
     def forecast(self, expected: FloatArray, episodes: int) -> float:
         """The width of the interval of the policy (of the chain, where none is given) if so many episodes
         take each transition as often as is `expected` of one, at the whole of δ."""
-        counts = self.data
-        done, parts = np.zeros(len(expected), dtype=np.int64), []
-        for end in batch_ends(episodes).tolist() if counts.batches is not None else [episodes]:
-            upto = np.rint(expected * end).astype(np.int64)
-            seen = np.flatnonzero(upto - done)
-            parts.append((seen, (upto - done)[seen]))
-            done = upto
-        fixed = None if counts.design.planned is None else episodes
-        design = replace(counts.design, episodes=episodes, steps=int(done.sum()), planned=fixed)
-        start, name = counts.transition_start, counts.model_hash
-        made = Counts(done, start, design, name)
-        if counts.batches is not None:
-            made = Counts.from_batches(Batches.from_parts(parts), start, design, name)
+        made = expected_counts(self.data, expected, episodes)
         policy = self.policy or Policy.uniform(self.model)
         options = replace(self.options.without_outcomes, precision=1e-3)
         alone = Pipeline(self.problem, made, self.delta, options=options, policy=policy)

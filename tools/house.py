@@ -65,7 +65,7 @@ REASONS = {
 REACHED = {
     "files": 381,
     "files under 60 lines": 43,
-    "modules with exactly one importer": 56,
+    "modules with exactly one importer": 57,
     "most modules in one folder": 28,
     "lines": 113_700,
     "class names defined more than once": 18,

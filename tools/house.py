@@ -63,7 +63,7 @@ REASONS = {
 """Why a measure is above its goal."""
 
 REACHED = {
-    "files": 381,
+    "files": 382,
     "files under 60 lines": 43,
     "modules with exactly one importer": 57,
     "most modules in one folder": 28,

@@ -15,7 +15,7 @@ from tightrope.learning.learn import learn
 from tightrope.problem import Problem
 from tightrope_campaigns import campaign as campaigns
 from tightrope_campaigns.cells import Cell, CellLimits, Protocol
-from tightrope_campaigns.measurement import measure, read_cell_counts, simulate, solve_truth
+from tightrope_campaigns.measurement import measure, prepare, read_cell_counts, simulate, solve_truth
 from tightrope_campaigns.records import read_records
 
 ARGUMENTS = [
@@ -43,10 +43,13 @@ _run_task = campaigns._run_task
 
 
 def _run_task_mostly_here(task: str, cell: Cell, limits: CellLimits, directory: Path, command: Any) -> Any:
-    """The first cell in processes of its own, the second in this one: it need not load everything again."""
-    if cell.method == "tied":
+    """The first cell in a process of its own, the rest in this one: it need not load everything again."""
+    if cell.method == "tied" and task == "measure":
         return _run_task(task, cell, limits, directory, command)
-    assert task == "measure", "the data of both were drawn for the first"
+    if task == "prepare":
+        assert cell.method == "tied", "the data of both are drawn for the first"
+        prepare(directory, cell)
+        return campaigns._Ending("ok", result={})
     return campaigns._Ending("ok", result=measure(directory, cell, limits.seconds, lambda phase: None))
 
 

@@ -128,9 +128,9 @@ def test_a_step_bound_makes_the_policy_depend_on_the_step(sets: str) -> None:
 
 @pytest.mark.parametrize("sets", ["expression", "rectangular"])
 def test_a_randomised_policy_lies_between(sets: str) -> None:
-    known = case("engagement(2)")
+    known = case("aircraft(5,3)")
     uniform = Policy.uniform(known.model)
-    counts = counts_of("engagement(2)")
+    counts = counts_of("aircraft(5,3)")
     result = learn(known.problem, counts, delta=0.01, sets=sets, policy=uniform)
     assert result.value is not None
     assert known.value_of(uniform) in result.value.interval

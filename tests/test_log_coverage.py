@@ -270,12 +270,12 @@ def load_ways() -> ModuleType:
 
 
 def test_no_way_to_spoil_a_log_is_certified_and_wrong() -> None:
-    """A few logs of each way; `benchmarks/log_coverage.py` takes 200."""
+    """A log of each way; `benchmarks/log_coverage.py` takes 200."""
     ways = load_ways()
     assert len(ways.WAYS) + len(ways.IN_TIME) >= 40
-    found = ways.run(2)
+    found = ways.run(1)
     assert {name for name, tally in found.items() if tally.missed} == set()
-    certified = {name for (name, _), tally in found.items() if tally.certified == 2}
+    certified = {name for (name, _), tally in found.items() if tally.certified}
     assert certified >= {
         "as it is, until now",
         "one unit",
@@ -289,7 +289,7 @@ def test_no_way_to_spoil_a_log_is_certified_and_wrong() -> None:
         "in time: one episode",
         "two agents",
     }
-    spoiled = {name for (name, _), tally in found.items() if tally.nominal_missed == 2}
+    spoiled = {name for (name, _), tally in found.items() if tally.nominal_missed}
     assert spoiled >= {
         "the row of a failure is lost, and the unit with it",
         "short episodes whose failing last rows are lost",
@@ -303,12 +303,12 @@ def test_the_order_in_time_keeps_the_second_agent_from_foretelling_the_first() -
     fair = {f"p{i}": 0.5 for i in range(ways.COINS)}
     missed = {"two_agents": 0, "two_agents_as_read": 0}
     for name in missed:
-        for number in range(8):
+        for number in range(4):
             log = getattr(ways, name)(np.random.default_rng([5, number]))
             holds, inside = ways.judge(log, ways.coins(), fair)["likelihood"]
             assert holds == (name == "two_agents")
             missed[name] += not inside
-    assert missed["two_agents"] == 0 and missed["two_agents_as_read"] >= 4
+    assert missed["two_agents"] == 0 and missed["two_agents_as_read"] >= 2
 
 
 def test_plans_of_episodes_are_used_where_they_are_stated_and_never_by_chance() -> None:

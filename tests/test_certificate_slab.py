@@ -135,7 +135,7 @@ def test_bets_follow_from_earlier_batches_alone():
         batch_count=np.concatenate([data.batch_count[:cut], later.batch_count[theirs:]]),
         batch_start=np.concatenate([data.batch_start[:third], later.batch_start[third:] - theirs + cut]),
     )
-    changed = PlacedBets(Forms(link), mixed, None)
+    changed = PlacedBets(Forms(link), mixed, None, Fraction(mixed.delta))
     assert changed.schedule == bets.schedule
     assert np.array_equal(changed.stake[:, :, :3], bets.stake[:, :, :3])
     assert not np.array_equal(changed.stake[:, :, 3], bets.stake[:, :, 3])

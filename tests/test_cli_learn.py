@@ -70,8 +70,8 @@ def test_the_keys_of_the_design(data: Path, capsys: pytest.CaptureFixture[str]) 
     assert (result["empty"], result["fallback"], result["value"]) == (False, False, None)
     assert set(result["seconds"]) == {"build", "statistics", "region", "sets", "fit", "solve"}
     assert result["robust_policy"]["lower"] == result["guarantee"] < result["robust_policy"]["upper"]
-    assert (result["region"], result["sets"]) == ("likelihood", "rectangular")
-    assert len(result["reasons"]) == 2
+    assert (result["region"], result["sets"]) == ("joint", "rectangular")
+    assert len(result["reasons"]) == 3 and "by a forecast" in result["reasons"][2]
     assert result["ledger"]["delta"] == 0.01
     assert result["widths"]["expressions"] == 372
     assert set(result["widths"]["parameters"]) == {"p", "q"}

@@ -53,7 +53,10 @@ def test_defaults_of_the_benchmarks() -> None:
         assert decisions.sets is SetsKind.RECTANGULAR
         assert decisions.region == region_kind("likelihood")
         assert decisions.interval is IntervalMethod.BETA_BINOMIAL
-        assert decisions.reasons[0] == f"sets rectangular: {size} coordinates, the tightest sets, and cheap"
+        assert (
+            decisions.reasons[0]
+            == f"sets rectangular: {size} coordinates, at every choice anew, which is cheap"
+        )
         assert decisions.reasons[1].startswith("region likelihood: ")
         assert len(decisions.reasons) == 2
 
@@ -94,8 +97,11 @@ def test_what_a_default_may_bet_on(monkeypatch: pytest.MonkeyPatch) -> None:
     unplanned = "it was not planned to bet on the given policy"
     assert why_no_bets(model, objective, given, counts.design) == unplanned
     assert why_no_bets(model, objective, given, replace(counts.design, bet_on=(given.digest,))) is None
-    bounded = replace(case("aircraft(8,4)").objective, upper_steps=5)
-    assert why_no_bets(case("aircraft(8,4)").model, bounded) == "the policy depends on the step"
+    bounded, late = (
+        replace(case("aircraft(8,4)").objective, **{f"{end}_steps": 5}) for end in ("upper", "lower")
+    )
+    assert why_no_bets(case("aircraft(8,4)").model, bounded) is None
+    assert why_no_bets(case("aircraft(8,4)").model, late) == "the policy depends on the step"
     monkeypatch.setattr("tightrope.learning.bet_policy.MOST_CYCLIC", 10)
     assert why_no_bets(model, objective) is None  # no cycles
     words = "the model has cycles and more than 10 states"
@@ -141,7 +147,7 @@ def test_defaults_of_a_single_coin() -> None:
     decisions = decide(coin(), coin_counts(3, 7), LearnOptions())
     assert (decisions.region, decisions.interval) == (region_kind("polytope"), IntervalMethod.CLOPPER_PEARSON)
     assert decisions.reasons == (
-        "sets rectangular: 1 coordinate, the tightest sets, and cheap",
+        "sets rectangular: 1 coordinate, at every choice anew, which is cheap",
         "region polytope: the counts come without time-ordered batches",
         "interval clopper-pearson: the numbers of visits do not depend on outcomes",
     )

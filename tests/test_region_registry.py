@@ -19,7 +19,7 @@ from tightrope.regions.polytope import Polytope
 from tightrope.regions.registry import own_kinds, region_kind, region_names
 
 NAME = "betting(4)"
-OWN = ("polytope", "l1", "ellipsoid", "likelihood", "slab", "chi2")
+OWN = ("polytope", "l1", "ellipsoid", "likelihood", "slab", "joint", "chi2")
 OUTSIDE = '''
 from tightrope.regions.event_polytope import POLYTOPE
 from tightrope.regions.region import RegionKind
@@ -60,8 +60,8 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_what_each_kind_can_do() -> None:
     kinds = {kind.value: kind for kind in own_kinds()}
-    assert tuple(kinds) == region_names()[:6] == OWN
-    assert {name for name, kind in kinds.items() if kind.needs_order} == {"likelihood", "slab"}
+    assert tuple(kinds) == region_names()[:7] == OWN
+    assert {name for name, kind in kinds.items() if kind.needs_order} == {"joint", "likelihood", "slab"}
     assert {name for name, kind in kinds.items() if not kind.has_facets} == {"ellipsoid"}
     assert {name for name, kind in kinds.items() if kind.serves_rates} == {"polytope", "likelihood"}
     assert {name for name, kind in kinds.items() if kind.certificate is None} == {"chi2"}
@@ -73,12 +73,12 @@ def test_what_each_kind_can_do() -> None:
         SetsKind.TIED,
         SetsKind.PARAMETER,
     ]
-    with pytest.raises(InputError, match="not one of polytope, l1, ellipsoid, likelihood, slab, chi2"):
+    with pytest.raises(InputError, match="not one of polytope, l1, ellipsoid, likelihood, slab, joint, chi2"):
         region_kind("ball")
 
 
 def test_a_region_of_another_package_is_learned_with(outside: None) -> None:
-    assert region_names()[6:] == ("halves", "missing", "nothing")
+    assert region_names()[7:] == ("halves", "missing", "nothing")
     known, counts = case(NAME), counts_of(NAME)
     result = tr.learn(known.problem, counts, delta=0.1, region="halves", sets="expression")
     assert isinstance(result.region, Polytope) and result.decisions.region == region_kind("halves")
@@ -102,4 +102,6 @@ def test_the_command_line_takes_it(outside: None, tmp_path: Path, capsys: pytest
     assert run([*asked, "--certificate", str(certificate)]) == 2 and not certificate.exists()
     assert "certificates do not hold the region halves" in capsys.readouterr().err
     assert run(["learn", model, "--data", data, "--region", "ball"]) == 2
-    assert "not one of polytope, l1, ellipsoid, likelihood, slab, chi2, halves" in capsys.readouterr().err
+    assert (
+        "not one of polytope, l1, ellipsoid, likelihood, slab, joint, chi2, halves" in capsys.readouterr().err
+    )

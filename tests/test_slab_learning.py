@@ -87,9 +87,9 @@ def test_what_a_slab_has_no_use_for_is_refused():
     with pytest.raises(InputError, match="parameter sets have no use for it"):
         LearnOptions(region="slab", sets="parameter")
     known = case("aircraft(8,4)")
-    bounded = Problem(known.model, replace(known.objective, upper_steps=5))
+    late = Problem(known.model, replace(known.objective, lower_steps=5))
     with pytest.raises(InputError, match="here it depends on the step"):
-        learn(bounded, counts_of("aircraft(8,4)"), delta=DELTA, region="slab", sets="rectangular")
+        learn(late, counts_of("aircraft(8,4)"), delta=DELTA, region="slab", sets="rectangular")
 
 
 def test_plans_travel_with_the_data():

@@ -187,7 +187,7 @@ class SetsKind(Enum):
                 f"{region.value} is none",
                 f'use `region="polytope"`, l1 or likelihood; or `sets="rectangular"` with the {region.value}',
             )
-        if self is SetsKind.PARAMETER and region.bets:
+        if self is SetsKind.PARAMETER and region.bets and not region.has_intervals:
             return (
                 f"a {region.value} is narrow along a policy's value, and wide along single parameters: "
                 "parameter sets have no use for it",

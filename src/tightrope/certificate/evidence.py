@@ -43,6 +43,11 @@ METHODS = {
     "likelihood": Method("likelihood", ordered=True),
     "slab": Method("slab", ordered=True),
     "ellipsoid": Method("ellipsoid"),
+    **{
+        f"{first}+{second}": Method("joint", fixed=first != "beta-binomial", ordered=True)
+        for first in ("clopper-pearson", "hoeffding", "beta-binomial")
+        for second in ("likelihood", "slab", "slab of the best")
+    },
 }
 """The checker's own registry of methods."""
 
@@ -138,7 +143,12 @@ class Data:
     @property
     def has_intervals(self) -> bool:
         """Whether the statement is one interval for each event, outcome or transition."""
-        return METHODS[self.method].module == "intervals"
+        return METHODS[self.method].module in ("intervals", "joint")
+
+    @property
+    def bets(self) -> bool:
+        """Whether it is bet on a policy's value: on a given one's, if there is one, unless on the best."""
+        return self.method.partition("+")[2].startswith("slab") or self.method == "slab"
 
     @property
     def total_delta(self) -> float:
@@ -185,7 +195,7 @@ class Data:
             if self.design == "adaptive" and self.planned is not None:
                 words = f"{self.planned} episodes were planned before the first one"
                 listed.append(("plan", "stated", words))
-        if self.method == "slab" and given:
+        if self.bets and given and not self.method.endswith("best"):
             words = "the given policy, which is bet on, was not chosen by looking at these data"
             listed.append(("policy", "stated", words))
         if self.costs is not None:

@@ -520,7 +520,8 @@ class Learned:
         if (hints.lower is not None) != (data is not None and data.has_intervals):
             raise ValueError("intervals do not fit the method")
         method = None if data is None else data.method
-        if (hints.region is not None and self.is_untied) or (hints.slab and method != "slab"):
+        bets = data is not None and data.bets
+        if (hints.region is not None and self.is_untied) or (hints.slab and not bets):
             raise ValueError("the region does not fit the statement")
         if hints.pilot_share is not None and (method is None or not METHODS[method].ordered):
             raise ValueError("shares of pilots where there are none")

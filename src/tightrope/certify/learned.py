@@ -80,6 +80,7 @@ from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.problem import Problem
 from tightrope.regions.ellipsoid import Ellipsoid
 from tightrope.regions.polytope import Polytope
+from tightrope.regions.region import Region
 from tightrope.solver.bellman.rectangular import RectangularOperator
 from tightrope.statistics.bets import PARTS
 from tightrope.statistics.confidence_budget import Assumption
@@ -164,8 +165,8 @@ def _certificate_of(
     draft, events = _draft(result, counts, question, seen)
     wanted = _expression_bounds(result, sets)
     link = Learned(draft, FLOAT64)
-    if isinstance(region, Polytope) and region.kind.bets:
-        draft, link = prove_slab(link, draft, region)
+    if isinstance(region, Polytope) and region.slab is not None:
+        draft, link = prove_slab(link, draft, region, events)
     proof: RegionHints | None = None
     if isinstance(region, Ellipsoid):
         proof = prove_ellipsoid(link, result, region, wanted)
@@ -197,7 +198,9 @@ def _certificate_of(
     if proof is not None and solved.kind is SetsKind.RECTANGULAR:
         draft = prove_choices(link, projected, draft, result)
     draft = prune(draft)
-    coupled = [None if ends is not None else value.coupled for _, value in values]
+    coupled = [
+        None if ends is not None or value.policy.depends_on_step else value.coupled for _, value in values
+    ]
     if difference is not None:
         draft = _with_difference(draft)
         coupled.append(difference)
@@ -493,14 +496,27 @@ def data_of(result: LearningResult, counts: Counts) -> evidence.Data | None:
     method = ledger.method
     if region is not None and result.sets.kind not in (SetsKind.UNTIED, SetsKind.TIED):
         method = method if region.kind.is_of_intervals else region.kind.certificate or method
+        if region.kind.has_intervals:
+            method = _joint_method(result, region)
     assumed = result.options.cost_model if ledger.of_costs else None
     return to_data(counts, ledger.delta, method, _shared_by(result, method), assumed)
 
 
+def _joint_method(result: LearningResult, region: Region) -> str:
+    """The name of both parts of a joint region, and whose value is bet on."""
+    assert result.intervals is not None and isinstance(region, Polytope)
+    second = "likelihood"
+    if region.slab is not None:
+        best = result.value is not None and not region.slab.given
+        second = "slab of the best" if best else "slab"
+    return f"{result.intervals.ledger.method}+{second}"
+
+
 def _shared_by(result: LearningResult, method: str) -> str:
     """Whose intervals share δ."""
-    if method not in ("clopper-pearson", "hoeffding", "beta-binomial"):
+    if evidence.METHODS[method].module not in ("intervals", "joint"):
         return "events"
     if result.sets.kind is SetsKind.UNTIED:
         return "transitions"
-    return "outcomes" if result.ledger.budget == "paper" else "events"
+    assert result.intervals is not None
+    return "outcomes" if result.intervals.ledger.budget == "paper" else "events"

@@ -263,13 +263,18 @@ def drop_unused(proof: RegionHints) -> RegionHints:
     return replace(proof, row=row, point=points, box_basis=box, bound_basis=bound, choice_basis=choice)
 
 
-def prove_slab(link: Learned, draft: Certificate, region: Polytope) -> tuple[Certificate, Learned]:
+def prove_slab(
+    link: Learned, draft: Certificate, region: Polytope, events: EventMap | None
+) -> tuple[Certificate, Learned]:
     """The draft with all stages, and the links that know them."""
     assert draft.learned is not None and region.slab is not None and region.cut_points is not None
     coordinates, slab, statements = region.coordinates, region.slab, link.statements
     sides = max(len(slab.sides), 1)
     cuts = range(len(region.cut_points))  # also those that rows of the slab have made idle since
     common: list[Name] = [*domain_names(coordinates), *((int(Kind.CUT), i, 0) for i in cuts)]
+    for origin, event in slab.events:
+        assert events is not None
+        common.append((int(Kind.EVENT), *events.name(event, int(origin == Origin.EVENT_LOWER))))
     unknown = [(e, side) for e in link.used if link.unknown[e] for side in (0, 1)]
     forms = {e: [float(a) for a in link.space.affine(link.polynomials[e])[0]] for e, _ in unknown}
     directions = np.array([forms[e] if side else [-a for a in forms[e]] for e, side in unknown])

@@ -22,7 +22,7 @@ from tightrope.cli.options import (
     parse_cost_range,
     takes,
 )
-from tightrope.learning.options import LearnOptions, OutcomesUse
+from tightrope.learning.options import Effort, LearnOptions, OutcomesUse
 from tightrope.regions.registry import region_kind
 from tightrope.statistics.estimates import Budget, IntervalMethod
 from tightrope.statistics.least_squares import EllipsoidVersion
@@ -92,6 +92,14 @@ class LearnRequest(SubjectOptions):
     threshold: Annotated[
         float | None, option("--threshold", "What it has to meet; without it, half of its margin.", "VALUE")
     ] = None
+    effort: Annotated[
+        Effort,
+        option(
+            "--effort",
+            "Where neither region nor sets are chosen: rectangular sets alone (quick), coupled ones where a "
+            "forecast says that they pay, or in any case (high).",
+        ),
+    ] = Effort.NORMAL
     coupled_gap: options.CoupledGap = None
     cost_range: options.CostRange = None
     cost_sd: options.CostSd = None
@@ -181,6 +189,7 @@ class LearnRequest(SubjectOptions):
             outcomes=self.outcomes or OutcomesUse.AUTO,
             behaviour=self.behaviour,
             return_range=parse_cost_range(self.return_range, "--return-range"),
+            effort=self.effort,
         )
 
 
@@ -190,8 +199,9 @@ def learn(request: LearnRequest) -> None:
 
     With probability at least 1 - delta the policy's true value lies in its interval. What is not given is
     decided from the model and from how the data were sampled and came, not from outcomes; every default is
-    explained. With --sets all, every kind of sets is solved and compared. With --sets coupled, nature picks
-    one parameter vector for the whole run, as the true system does: the tightest interval, still certified.
+    explained. Where neither region nor sets are chosen, sets are refined while it pays (--effort). With
+    --sets all, every kind of sets is solved and compared. With --sets coupled, nature picks one parameter
+    vector for the whole run, as the true system does: never a wider interval than over rectangular sets.
 
     Where the log shows the value itself (always where no state has a choice; of --policy, where the log was
     collected by it), what episodes returned is bounded, too, and the answer is what both allow. Where they

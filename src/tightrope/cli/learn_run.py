@@ -77,7 +77,7 @@ from tightrope.learning.averages import LearnedAverage
 from tightrope.learning.learn import comparable_kinds
 from tightrope.learning.learn import learn as learn_about
 from tightrope.learning.options import LearnOptions, decide
-from tightrope.learning.pipeline import EmptyRegion, Pipeline
+from tightrope.learning.pipeline import EmptyRegion, Pipeline, Serves
 from tightrope.learning.result import CLOSE, LearningResult
 from tightrope.learning.result_files import (
     KIND,
@@ -295,7 +295,11 @@ def run(request: LearnRequest) -> None:
             options=options,
             policy=given.policy if given is not None else None,
             progress=progress,
-            together=request.compares,
+            serves=Serves.SEVERAL
+            if request.compares
+            else Serves.ONE
+            if subject.product is not None
+            else Serves.REFINED,
         )
         try:
             results = _results(learner, options, request.compares)

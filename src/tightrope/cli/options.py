@@ -454,7 +454,7 @@ PANELS = {
     "Aim": "gap optimality above",
     "Method": """delta alpha region sets interval budget ellipsoid intersect no_fallback policy at
         assume_support misfit breakdown breakdown_of threshold""",
-    "Effort": "precision absolute coupled_gap time_limit device threads",
+    "Effort": "effort precision absolute coupled_gap time_limit device threads",
     "Output": """output certificate policy_out figure plot export overwrite accept_nominal all_states json
         every follow stop checkpoint""",
 }

@@ -208,6 +208,10 @@ def _how(result: LearningResult) -> list[tuple[str, str]]:
         chosen.append(f"region {result.decisions.region.value}")
     facts = [("chosen", ", ".join(chosen))]
     facts += [("default", reason) for reason in result.decisions.reasons]
+    facts += [
+        ("" if i else "tried", f"{sets} sets, {whose}: {interval} in {seconds:.2g} s")
+        for i, (sets, whose, interval, seconds, _) in enumerate(result.tried)
+    ]
     facts += [("ledger" if i == 0 else "", line) for i, line in enumerate(result.ledger.lines)]
     widths = result.widths
     known = f"mean {widths.mean:.3g}, largest {widths.largest:.3g}"

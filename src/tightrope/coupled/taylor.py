@@ -328,6 +328,21 @@ class ValueGradient:
         gradient: FloatArray = self.sign * (slopes @ self.functions.linear)
         return gradient if bool(np.all(np.isfinite(gradient))) else None
 
+    def value(self, x: FloatArray) -> float | None:
+        """The reported value at coordinates x, in plain float64; None where the equations are singular."""
+        chain = self.chain
+        probability = np.clip(self.functions.linear @ x + self.functions.constant, 0.0, 1.0)
+        matrix = build_matrix(chain, chain.weight * probability[chain.expression])
+        base = None if chain.start is not None else _solve(chain, matrix)
+        values = chain.start if base is None else base.values
+        if values is None:
+            return None
+        for phase in chain.phases:
+            for _ in range(phase.steps):
+                values = np.where(phase.fixed, phase.value, chain.reward + matrix @ values)
+        value = float(values[chain.initial])
+        return 1.0 - value if self.sign < 0.0 else value
+
     def terms(self, x: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]] | None:
         """What the slope by expressions is a sum of: (visits of every row, values where its entries lead),
         one pair per step of a step-bounded objective and one for the equations; None where these are

@@ -366,7 +366,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     keeps it from being proved. `contradiction` are words about an empty region, `conflict` the observations
     that contradict each other there, `misfit` words about a test of the model that has raised an alarm.
     `outcomes` is what the episodes of the log show without the model; where it holds of the same policy, that
-    policy's interval is the intersection.
+    policy's interval is the intersection. `tried`: kind of sets, whose value, interval, seconds, why.
     """
 
     verdict: Word
@@ -393,6 +393,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     reasons: list[str]
     notes: list[str]
     status: str
+    tried: list[tuple[str, str, Interval, float, str]] | UnsetType = UNSET
     breakdown: BreakdownFacts | UnsetType = UNSET
     seconds: dict[str, float]
 
@@ -559,6 +560,7 @@ class OptionFacts(msgspec.Struct, kw_only=True, frozen=True):
     cost_sd: float | UnsetType = UNSET
     outcomes: str | UnsetType = UNSET
     return_range: tuple[float, float] | UnsetType = UNSET
+    effort: str | UnsetType = UNSET
 
 
 class TruthFacts(msgspec.Struct, frozen=True):

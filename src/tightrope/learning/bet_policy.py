@@ -22,7 +22,7 @@ from tightrope.numerics import betting
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.question import GraphQuestion
 from tightrope.numerics.value_slopes import MOST_CYCLIC
-from tightrope.statistics.bets import Ends
+from tightrope.statistics.bets import WIDER_SHARE, Ends
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 
 
@@ -39,13 +39,42 @@ def why_no_bets(
     """
     if isinstance(objective.reward, ParametricReward):
         return "the rewards depend on parameters"
-    if given.depends_on_step if given is not None else objective.depends_on_step:
+    if _is_unrolled(given, objective):
         return "the policy depends on the step"
     if given is not None and (design is None or given.digest not in design.bet_on):
         return "it was not planned to bet on the given policy"
     if model.states > MOST_CYCLIC and question_of(model, objective).layers is None:
         return f"the model has cycles and more than {MOST_CYCLIC:,} states"
     return None
+
+
+def _is_unrolled(given: Policy | None, objective: Objective) -> bool:
+    """Whether what would be bet on depends on the step, and cannot be."""
+    if given is not None:
+        return given.depends_on_step
+    return objective.depends_on_step and not objective.is_bounded
+
+
+def bets_of(
+    model: ParametricMDP,
+    objective: Objective,
+    given: Policy | None,
+    design: SamplingDesign,
+    unasked: bool,
+) -> PolicyBets | None:
+    """The bets on a given policy's value, or on the best one's. Where nobody has asked for bets (`unasked`)
+    there are none where they make no sense, and a given policy is bet on only if it was there before the
+    data: planned to be bet on, or what they were collected by. Otherwise it is judged by bets on the best.
+    """
+    if not unasked:
+        return PolicyBets(model, objective, given, design)
+    if why_no_bets(model, objective) is not None:
+        return None
+    known = given is not None and given.digest in (*design.bet_on, design.followed)
+    own = given if known and given is not None and not given.depends_on_step else None
+    bets = PolicyBets(model, objective, own, design, both=given is not None)
+    bets.guard_share = WIDER_SHARE if own is None else None
+    return bets
 
 
 class PolicyBets:
@@ -57,11 +86,13 @@ class PolicyBets:
         objective: Objective,
         given: Policy | None = None,
         design: SamplingDesign | None = None,
+        both: bool = False,
     ):
-        by_step = given.depends_on_step if given is not None else objective.depends_on_step
-        if by_step:
+        """`both`: both ends of the value count, also of a policy that is still to be found."""
+        if _is_unrolled(given, objective):
             raise InputError(
-                "a slab bets on a policy that takes one choice per state, and here it depends on the step",
+                "a slab bets on a policy that takes one choice per state, or on the best one of a bounded "
+                "number of steps, and here it depends on the step",
                 hint='use `region="likelihood"`',
             )
         self.model, self.objective = model, objective
@@ -71,8 +102,11 @@ class PolicyBets:
         self._policy = betting.TargetPolicy(
             question_of(model, objective), None if given is None else given.probability
         )
-        self._known: dict[tuple[bytes, float | None], tuple[Any, bool, FloatArray | None]] = {}
-        self.ends = Ends.BOTH if given is not None else Ends.LOWER if objective.maximises else Ends.UPPER
+        self._known: dict[tuple[bytes, float | None], tuple[Any, Any, bool, FloatArray | None]] = {}
+        self.ends = Ends.LOWER if objective.maximises else Ends.UPPER
+        if given is not None or both:
+            self.ends = Ends.BOTH
+        self.guard_share: float | None = None
         self.words = self._words(() if design is None else design.bet_on)
 
     @property
@@ -87,7 +121,7 @@ class PolicyBets:
         """∂V/∂x at coordinates x when this share of the plan has come."""
         policy, key = self._policy, (x.tobytes(), share)
         if key in self._known:  # growing data are looked at again: what was bet on then is bet on now
-            policy.weight, policy.frozen, gradient = self._known[key]
+            policy.weight, policy.steps, policy.frozen, gradient = self._known[key]
             return gradient
         functions, expression = self.functions, self.model.expression
         probability = np.clip(functions.constant + functions.linear @ x, 0.0, 1.0)
@@ -95,7 +129,7 @@ class PolicyBets:
         gradient = None
         if slopes is not None:
             gradient = np.bincount(expression[slopes[0]], slopes[1], len(probability)) @ functions.linear
-        self._known[key] = policy.weight, policy.frozen, gradient
+        self._known[key] = policy.weight, policy.steps, policy.frozen, gradient
         return gradient
 
     def _words(self, planned: tuple[str, ...]) -> str:

@@ -47,7 +47,15 @@ from tightrope.learning.bet_policy import PolicyBets, question_of
 from tightrope.learning.coupling import COUPLED_SECONDS, cut_along_values
 from tightrope.learning.learn import counts_of, plain_problem
 from tightrope.learning.options import LearnOptions, LearnWords, OutcomesUse, spell_out
-from tightrope.learning.pipeline import OPTIMISTIC, Pipeline, Prepared, Progress, Shape, SolvedPolicies
+from tightrope.learning.pipeline import (
+    OPTIMISTIC,
+    Pipeline,
+    Prepared,
+    Progress,
+    Serves,
+    Shape,
+    SolvedPolicies,
+)
 from tightrope.learning.result import CLOSE, LearningResult, judge, rests_on
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
@@ -474,8 +482,8 @@ class Differences:
         if not is_logged:
             name, policy = baseline_policy(model, baseline)
         counts = counts_of(data, model)
-        part = 0.5 * delta if is_logged else delta
-        chain = Pipeline.start(question, counts, part, options=options, progress=progress, together=True)
+        part, several = 0.5 * delta if is_logged else delta, Serves.SEVERAL
+        chain = Pipeline.start(question, counts, part, options=options, progress=progress, serves=several)
         if is_logged:
             from tightrope.learning.logged import LoggedBaseline
 

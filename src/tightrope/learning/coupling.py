@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tightrope.ambiguity.sets import Sets, rectangular
+from tightrope.ambiguity.sets import Sets, SetsKind, rectangular
 from tightrope.coupled.result import CoupledValue
 from tightrope.coupled.synthesis import CoupledSynthesis, find_coupled_policy
 from tightrope.coupled.taylor import ValueGradient
 from tightrope.coupled.value import CoupledLimits, bound_coupled_value
 from tightrope.io.results import Interval
+from tightrope.learning.options import Effort
 from tightrope.learning.result import PolicyValue
 from tightrope.model.objective import Objective
 from tightrope.model.policy import Policy
@@ -34,12 +35,129 @@ from tightrope.statistics.coordinates import AffineFunctions
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 
 if TYPE_CHECKING:
-    from tightrope.learning.pipeline import PolicySolver, Prepared
+    from tightrope.learning.options import Decisions
+    from tightrope.learning.pipeline import Fit, Pipeline, PolicySolver, Prepared, SolvedPolicies
 
 COUPLED_SECONDS = 60.0
 """For the search of each coupled value where no time limit is given: what it has found then is certified, and
 the status says that it stopped.
 """
+
+
+PAYS = 1.04
+"""Coupled sets are tried where they are forecast to be so many times narrower."""
+
+LEAST_GAIN = 1e-3
+"""They count where they narrow an interval by this share of its width."""
+
+LEAST_SECONDS, TIMES = 10.0, 3.0
+"""They may take so long, or so many times what it took to get there, whichever is more."""
+
+
+def couple_all(
+    chain: Pipeline, solved: SolvedPolicies, fit: Fit | None = None, beyond: Sequence[bool] | None = None
+) -> SolvedPolicies:
+    """All policies over one parameter vector; `beyond` what was asked: whether the robust one, the given
+    one."""
+    values = [one for one in (solved.robust, solved.optimistic, solved.value) if one is not None]
+    cut = cut_along_values(solved.prepared, chain.objective, [one.policy for one in values])
+    if cut is not None:
+        solver, alone = solved.solver, solved.optimistic is None
+        solved = chain.solve(cut, solver.options, solver.deadline, alone=alone, fit=fit)
+    robust, value, synthesis = solved.robust, solved.value, None
+    if robust is not None and (beyond is None or beyond[0]):
+        betted = None if chain.bets is None else chain.bets.policy
+        robust, synthesis = couple_robust(solved.solver, robust, betted)
+        robust = replace(robust, beyond=beyond is not None)
+    if value is not None and (beyond is None or beyond[1]):
+        value = replace(couple(solved.solver, value), beyond=beyond is not None)
+    return replace(solved, robust=robust, synthesis=synthesis, value=value)
+
+
+def refine(
+    chain: Pipeline, solved: SolvedPolicies, decisions: Decisions, spent: float, fit: Fit | None = None
+) -> tuple[Decisions, SolvedPolicies]:
+    """What was solved over rectangular sets over coupled ones, where a forecast says that it pays, and what
+    was tried. Both hold whenever the region does, so the better one may be taken after looking; `spent` are
+    the seconds so far.
+    """
+    region, begin = solved.prepared.region, time.perf_counter()
+    quotients = bool(chain.model.expressions.denominators)  # of which no certificate holds coupled values
+    if solved.prepared.contradiction is not None or not isinstance(region, Polytope) or quotients:
+        return decisions, solved
+    named = (("robust", solved.robust), ("given", solved.value))
+    gains = [None if value is None else _forecast(chain, region, value, name) for name, value in named]
+    high = solved.solver.options.effort is Effort.HIGH
+    beyond = [one is not None and (high or one >= PAYS) for one in gains]
+    known = [one for one in gains if one is not None]
+    gained = f"{max(known):.2f} times narrower by a forecast" if known else "no forecast of coupled sets"
+    if not any(beyond):
+        why = f"sets rectangular: coupled ones would be {gained}" if known else f"sets rectangular: {gained}"
+        return replace(decisions, reasons=(*decisions.reasons, why)), solved
+    limit = COUPLED_SECONDS if high else max(LEAST_SECONDS, TIMES * spent)
+    solver, deadline = solved.solver, solved.solver.deadline
+    solver.deadline = min(deadline, begin + limit)
+    solver.solves_left = max(solver.solves_left, 5)
+    coupled = couple_all(chain, solved, fit, beyond)
+    seconds = time.perf_counter() - begin
+    tried = [
+        (sets, f"{name} policy", value.interval, round(took, 6), why)
+        for sets, one, took, why in (
+            ("rectangular", solved, spent, "at every choice anew"),
+            ("coupled", coupled, seconds, gained),
+        )
+        for (name, value), wanted in zip((("robust", one.robust), ("given", one.value)), beyond, strict=True)
+        if value is not None and wanted
+    ]
+    values = [(solved.robust, coupled.robust), (solved.value, coupled.value)]
+    narrowed = [
+        _gain(before, after, name == "robust", chain.objective.maximises)
+        for name, (before, after) in zip(("robust", "given"), values, strict=True)
+    ]
+    if max(narrowed) < LEAST_GAIN:
+        reasons = (*decisions.reasons, f"sets rectangular: coupled ones, {gained}, brought nothing")
+        return replace(decisions, reasons=reasons), replace(solved, tried=tuple(tried))
+    reasons = (*decisions.reasons, f"sets coupled: {gained}, and they hold where rectangular ones do")
+    made = replace(decisions, sets=SetsKind.COUPLED, reasons=reasons)
+    return made, replace(coupled, tried=tuple(tried))
+
+
+def _gain(before: PolicyValue | None, after: PolicyValue | None, one_end: bool, maximises: bool) -> float:
+    """By how much of its width coupled sets have narrowed an interval, or moved its guaranteed end."""
+    if before is None or after is None or not 0.0 < before.interval.width < math.inf:
+        return 0.0
+    ends = after.interval.lower - before.interval.lower, before.interval.upper - after.interval.upper
+    moved = ends[0 if maximises else 1] if one_end else sum(ends)
+    return moved / before.interval.width
+
+
+def _forecast(chain: Pipeline, region: Polytope, value: PolicyValue, name: str) -> float | None:
+    """How many times narrower the value would be over coupled sets, to first order at the estimate: of a
+    given policy the whole interval, of the robust one the distance of its guarantee. None where there is no
+    telling.
+    """
+    model, objective = chain.model, chain.objective
+    functions = region.coordinates.functions(model.expressions)
+    slope = ValueGradient.of(model, objective, value.policy, functions)
+    witness = region.emptiness.witness
+    if slope is None or (region.evidence is None and witness is None):
+        return None
+    if region.evidence is not None:
+        x = LikelihoodMaximiser.of(region.coordinates, functions).lifted(region.evidence.estimate)
+    else:
+        assert witness is not None
+        x = witness
+    gradient, middle = slope.at(x), slope.value(x)
+    if gradient is None or middle is None or not np.any(gradient):
+        return None
+    (low,), (high,) = region.support(gradient[None, :])
+    around = float(gradient @ x)
+    wide, narrow = value.interval.width, float(high - low)
+    if name == "robust":
+        wide, narrow = middle - value.interval.lower, around - float(low)
+        if not objective.maximises:
+            wide, narrow = value.interval.upper - middle, float(high) - around
+    return wide / narrow if narrow > 0.0 and math.isfinite(wide) else None
 
 
 def couple_robust(
@@ -49,8 +167,7 @@ def couple_robust(
     is one that was bet on.
     """
     if solver.objective.depends_on_step:
-        _note_steps(solver, "robust")
-        return rectangular, None
+        return couple(solver, rectangular), None
     solver.progress("solve: the robust policy over the coupled set")
     synthesis = find_coupled_policy(
         solver.sets,
@@ -67,10 +184,7 @@ def couple_robust(
 
 def couple(solver: PolicySolver, rectangular: PolicyValue) -> PolicyValue:
     """A given policy's value over the coupled set."""
-    if rectangular.policy.depends_on_step:
-        _note_steps(solver, "given")
-        return rectangular
-    solver.progress("solve: the given policy over the coupled set")
+    solver.progress("solve: a policy over the coupled set")
     value = bound_coupled_value(
         solver.sets,
         solver.objective,
@@ -80,13 +194,6 @@ def couple(solver: PolicySolver, rectangular: PolicyValue) -> PolicyValue:
         rectangular=rectangular.solutions,
     )
     return _narrowed(solver, rectangular, value)
-
-
-def _note_steps(solver: PolicySolver, which: str) -> None:
-    solver.notes.append(
-        f"the {which} policy depends on the step, and coupled values are those of policies that do "
-        "not: its interval is the one over rectangular sets"
-    )
 
 
 def _narrowed(solver: PolicySolver, rectangular: PolicyValue, value: CoupledValue) -> PolicyValue:
@@ -133,13 +240,11 @@ def _directions(
     objective: Objective,
     policies: Sequence[Policy],
 ) -> FloatArray:
-    """The gradients at the estimate, one per policy that takes a choice per state and has a finite value."""
+    """The gradients at the estimate, one per policy that has a finite value."""
     assert region.evidence is not None
     x = LikelihoodMaximiser.of(region.coordinates, functions).lifted(region.evidence.estimate)
     gradients: list[FloatArray] = []
     for policy in policies:
-        if policy.depends_on_step:
-            continue
         value = ValueGradient.of(sets.model, objective, policy, functions)
         gradient = None if value is None else value.at(x)
         if gradient is not None:

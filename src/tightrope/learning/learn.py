@@ -20,7 +20,7 @@ from tightrope.data.counts import Counts
 from tightrope.data.reading import Reading, ReadWords, read_data
 from tightrope.errors import InputError, check_type, choose, describe
 from tightrope.learning.options import LearnOptions, LearnWords, spell_out
-from tightrope.learning.pipeline import Pipeline, Progress
+from tightrope.learning.pipeline import Pipeline, Progress, Serves
 from tightrope.learning.result import LearningResult
 from tightrope.model.continuous import Continuous
 from tightrope.model.free import NUMBERS_UNUSED
@@ -168,7 +168,7 @@ def learn_all(
         options=chosen,
         policy=policy,
         progress=progress,
-        together=True,
+        serves=Serves.SEVERAL,
     )
     return dict(zip(wanted, chain.results([chosen.with_sets(kind) for kind in wanted]), strict=True))
 
@@ -215,7 +215,9 @@ class PlainQuestions:
         progress: Progress | bool | None = None,
     ) -> Pipeline:
         counts = counts_of(data, problem.base, part)
-        return Pipeline.start(problem, counts, delta, options=options, policy=policy, progress=progress)
+        return Pipeline.start(
+            problem, counts, delta, options=options, policy=policy, progress=progress, serves=Serves.REFINED
+        )
 
     lift: Callable[[Any, LearnOptions], Any] = staticmethod(Pipeline.result)
 

@@ -43,6 +43,19 @@ COUPLED_GAP = 0.02
 """Share of a coupled interval's width that may stay without witnesses."""
 
 
+class Effort(Enum):
+    """How much is spent on sets that are left open: rectangular ones alone; coupled ones where a forecast
+    says that they pay, within three times the time so far or ten seconds; coupled ones in any case.
+
+    >>> [one.value for one in Effort]
+    ['quick', 'normal', 'high']
+    """
+
+    QUICK = "quick"
+    NORMAL = "normal"
+    HIGH = "high"
+
+
 class OutcomesUse(Enum):
     """Whether the outcomes of episodes are used beside the model, alone, or not at all.
 
@@ -61,8 +74,9 @@ CHOICES: dict[str, type[Enum]] = {
     "budget": Budget,
     "ellipsoid": EllipsoidVersion,
     "outcomes": OutcomesUse,
+    "effort": Effort,
 }
-NEVER_OPEN = ("budget", "ellipsoid", "outcomes")
+NEVER_OPEN = ("budget", "ellipsoid", "outcomes", "effort")
 SHOWN = ("cpu", "cuda")
 DEVICES = (*SHOWN, "cuda-emulated")
 """The last one is for tests: every kernel of the GPU without one."""
@@ -91,6 +105,7 @@ class LearnWords(TypedDict, total=False):
     outcomes: OutcomesUse | str
     behaviour: PolicyGiven | None
     return_range: tuple[float, float] | None
+    effort: Effort | str
 
 
 @dataclass(frozen=True)
@@ -103,6 +118,9 @@ class LearnOptions:
     `outcomes` says whether what episodes returned is used beside the model ("auto"), without it ("only") or
     not at all ("none"); `behaviour` is the policy that a log was collected by ("uniform", or a policy) where
     the data do not say it, `return_range` what all returns lie between where the model does not bound them.
+
+    `effort` says how far `learn` refines sets where neither these nor a region are chosen: "quick" (not at
+    all), "normal" or "high".
 
     Choices may be given by name (`sets="tied"`). Values that mean nothing, and combinations of which one part
     would have no effect, are refused when the options are made.
@@ -131,6 +149,7 @@ class LearnOptions:
     outcomes: OutcomesUse = OutcomesUse.AUTO
     behaviour: PolicyGiven | None = None
     return_range: tuple[float, float] | None = None
+    effort: Effort = Effort.NORMAL
 
     def __post_init__(self) -> None:
         for name, kinds in CHOICES.items():
@@ -296,6 +315,13 @@ class Decisions:
     sets: SetsKind
     interval: IntervalMethod
     reasons: tuple[str, ...]
+    refines: bool = False
+    """Whether the sets are refined while it pays."""
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether the sets are made of intervals of events, among other things."""
+        return self.follows_from_intervals or (self.region is not None and self.region.has_intervals)
 
     @property
     def follows_from_intervals(self) -> bool:
@@ -321,6 +347,7 @@ def decide(
     counts: Counts,
     options: LearnOptions,
     no_bets: str | None = "nothing is named to bet on",
+    refines: bool = False,
 ) -> Decisions:
     """Fill in what `options` leaves open.
 
@@ -328,7 +355,9 @@ def decide(
     known order, whether an episode met a choice twice, and how many episodes there are beside those planned.
     It reads no outcome; numbers of episodes may follow from outcomes where the design is adaptive.
 
-    `no_bets` says why no slab may be chosen, None where one may (`tightrope.learning.bet_policy`).
+    `no_bets` says why no slab may be chosen, None where one may (`tightrope.learning.bet_policy`). Where the
+    chain `refines` and neither region nor sets are chosen, the region may be a joint one, and the sets are
+    refined.
     """
     reasons: list[str] = []
     sets = options.sets
@@ -350,10 +379,11 @@ def decide(
         _refuse_region(sets, region)
         region = None
     elif region is None:
-        if sets is not SetsKind.COUPLED:
+        joint = refines and options.sets is None and sets is SetsKind.RECTANGULAR
+        if sets is not SetsKind.COUPLED and not joint:
             rectangular = sets is SetsKind.RECTANGULAR
             no_bets = "over rectangular sets it may lose width" if rectangular else "it is for coupled sets"
-        region, reason = _default_region(model, counts, options, no_bets)
+        region, reason = _default_region(model, counts, options, no_bets, joint)
         reasons.append(reason)
     if sets is SetsKind.RECTANGULAR and region is not None and region.is_of_intervals:
         size = Coordinates.of(model.expressions, model.parameters).size
@@ -368,7 +398,9 @@ def decide(
         interval, reason = _default_interval(counts, sets)
         if region is None or region.is_of_intervals:
             reasons.append(reason)
-    return Decisions(region, sets, interval, tuple(reasons))
+    is_open = options.sets is None and (options.region is None or options.region.has_intervals)
+    refines = refines and is_open and sets is SetsKind.RECTANGULAR and options.effort is not Effort.QUICK
+    return Decisions(region, sets, interval, tuple(reasons), refines and region is not None)
 
 
 OVER_THE_DOMAIN = (SetsKind.EXPRESSION, SetsKind.RECTANGULAR, SetsKind.COUPLED)
@@ -418,14 +450,14 @@ def _default_sets(model: ParametricMDP, options: LearnOptions) -> tuple[SetsKind
                 "out of reach"
             )
     if size <= MOST_VERTEX_DIMENSIONS:
-        kind, why = SetsKind.RECTANGULAR, "the tightest sets, and cheap"
+        kind, why = SetsKind.RECTANGULAR, "at every choice anew, which is cheap"
     else:
         kind, why = SetsKind.EXPRESSION, "a region with too many vertices for rectangular sets"
     return kind, f"sets {kind.value}: {size} coordinate{'' if size == 1 else 's'}, {why}"
 
 
 def _default_region(
-    model: ParametricMDP, counts: Counts, options: LearnOptions, no_bets: str | None
+    model: ParametricMDP, counts: Counts, options: LearnOptions, no_bets: str | None, joint: bool
 ) -> tuple[RegionKind, str]:
     polytope = region_kind("polytope")
     if options.ellipsoid is EllipsoidVersion.PAPER:
@@ -447,6 +479,9 @@ def _default_region(
     if unknown < MANY_EXPRESSIONS:
         few = "one unknown expression" if unknown == 1 else f"only {unknown} unknown expressions"
         return polytope, f"region polytope: {few}, so the union bound costs little"
+    if joint:
+        second = "a slab" if no_bets is None else f"a likelihood (no slab, since {no_bets})"
+        return region_kind("joint"), f"region joint: intervals of events and {second}, each at a share of δ"
     watched = counts.design.anytime
     if no_bets is None and not watched:
         from tightrope.statistics.bets import count_planned_episodes

@@ -43,6 +43,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -76,6 +77,7 @@ from tightrope.learning.result import (
     NOTHING,
     LearningResult,
     PolicyValue,
+    TriedSets,
     Widths,
     binding_events,
     widths_of,
@@ -188,18 +190,28 @@ class SolvedPolicies:
     value: PolicyValue | None
     shape: Shape
     synthesis: CoupledSynthesis | None = None
+    tried: tuple[TriedSets, ...] = ()
 
 
 Fit = Aside[tuple[ModelFit, float]]
 """The test of the model and its seconds, on the way or done."""
 
 
+class Serves(Enum):
+    """What a chain is for: results over one kind of sets, over several, which share a region, or over what
+    was left open: then the region may be a joint one, and sets are refined while it pays.
+    """
+
+    ONE = "one kind of sets"
+    SEVERAL = "several kinds of sets"
+    REFINED = "sets that are left open"
+
+
 class Pipeline:
     """One plain question about one model, one data set and one δ: results for any kind of sets, sharing what
     they can. Without counts the region is the domain.
 
-    `evaluation` is the chain of a given policy that has a memory, `together` says that results over several
-    kinds of sets are wanted, which share a region. `start` makes one of any question.
+    `evaluation` is the chain of a given policy that has a memory. `start` makes one of any question.
     """
 
     def __init__(
@@ -212,7 +224,7 @@ class Pipeline:
         policy: Policy | None = None,
         progress: Progress | bool | None = None,
         settled: Settled | None = None,
-        together: bool = False,
+        serves: Serves = Serves.ONE,
     ):
         assert isinstance(problem.model, ParametricMDP)
         self.problem, self.model = problem, problem.model
@@ -224,7 +236,7 @@ class Pipeline:
         self.observation: Observation | Unobserved | None = None
         self.of_outcomes = 0.0
         self.evaluation: Pipeline | None = None
-        self._together = together
+        self._together, self._refines = serves is Serves.SEVERAL, serves is Serves.REFINED
         self._made: dict[tuple[str, object], tuple[Any, float]] = {}
         self._preparing, self._weighing = Lock(), Lock()
         if counts is None:
@@ -246,7 +258,7 @@ class Pipeline:
         policy: PolicyGiven | None = None,
         progress: Progress | bool | None = None,
         settled: Settled | None = None,
-        together: bool = False,
+        serves: Serves = Serves.ONE,
     ) -> Pipeline:
         """The chain for a problem whose data speak of its base: counts are lifted to a product, and a given
         policy that needs a memory gets a chain of its own, over the same events with the same counts.
@@ -270,7 +282,7 @@ class Pipeline:
             policy=own,
             progress=progress,
             settled=settled,
-            together=together,
+            serves=serves,
         )
         if lifted is not None:
             chain.costs = learn_costs(chain.model, problem.query.plain_objective, lifted, delta, options)
@@ -375,7 +387,14 @@ class Pipeline:
                 deadline = time.perf_counter() + options.seconds
                 prepared = self.prepare(decisions, before_sets=fit.begin)
             begin = time.perf_counter()
-            solved = self.couple(self.solve(prepared, how, deadline, fit=fit), decisions, fit)
+            solved = self.solve(prepared, how, deadline, fit=fit)
+            if decisions.refines:
+                from tightrope.learning.coupling import refine
+
+                spent = sum(prepared.seconds.values()) + time.perf_counter() - begin
+                decisions, solved = refine(self, solved, decisions, spent, fit)
+            else:
+                solved = self.couple(solved, decisions, fit)
             if self.evaluation is not None:
                 with self._preparing:
                     solved = replace(solved, value=self.evaluation.evaluate(how))
@@ -465,6 +484,7 @@ class Pipeline:
             synthesis=solved.synthesis,
             refuted_costs=None if self.costs is None else self.costs.contradiction,
             outcomes=seen,
+            tried=solved.tried,
         )
 
     # --- decide ----------------------------------------------------------------------------
@@ -473,7 +493,8 @@ class Pipeline:
         """What the options leave open, filled in without a look at outcomes."""
         if self.counts is None:
             return decide_over_domain(options)
-        decisions = decide(self.model, self.counts, options, self._no_bets(options))
+        joint = self._refines and self.evaluation is None
+        decisions = decide(self.model, self.counts, options, self._no_bets(options), joint)
         if self.problem.lift is not None:
             from tightrope.learning import products
 
@@ -482,7 +503,7 @@ class Pipeline:
 
     def _no_bets(self, options: LearnOptions) -> str | None:
         """Why a slab may not be chosen; None where it may."""
-        if options.sets is not SetsKind.COUPLED or self._together:
+        if self._together or (options.sets is not SetsKind.COUPLED and not self._refines):
             return "several kinds of sets share a region"
         if not self.problem.query.is_plain:
             return "bets are on values of policies over one objective"
@@ -491,7 +512,8 @@ class Pipeline:
 
         from tightrope.learning.bet_policy import why_no_bets
 
-        return why_no_bets(self.model, self.objective, self.policy, self.data.design)
+        given = self.policy if options.sets is SetsKind.COUPLED else None  # else the best one is bet on
+        return why_no_bets(self.model, self.objective, given, self.data.design)
 
     # --- statistics, region, sets ----------------------------------------------------------
 
@@ -508,7 +530,7 @@ class Pipeline:
         if self.counts is not None:
             seconds = {"statistics": 0.0, **seconds}
             self._time("statistics", "outcomes", lambda: self.outcomes, seconds)
-            if decisions.follows_from_intervals:
+            if decisions.has_intervals:
                 intervals = self.intervals(decisions, seconds)
         region = self._region(decisions, intervals, seconds)
         contradiction = None
@@ -518,7 +540,7 @@ class Pipeline:
             contradiction = region.emptiness.text(self.of_probabilities)
             if not self.options.fallback:
                 raise EmptyRegion(contradiction, region.emptiness.conflict, region.ledger)
-            intervals = self.intervals(decisions, seconds)
+            intervals = self.intervals(replace(decisions, region=None), seconds)
         if before_sets is not None:
             before_sets()
         sets = self._sets(decisions, None if contradiction else region, intervals, seconds)
@@ -532,14 +554,19 @@ class Pipeline:
         return Prepared(sets, region, intervals, box, contradiction, seconds)
 
     def intervals(self, decisions: Decisions, seconds: dict[str, float] | None = None) -> EventIntervals:
-        """The intervals of the events, by the method that was decided on."""
+        """The intervals of the events, by the method that was decided on, at their share of δ."""
+        delta, region = self.of_probabilities, decisions.region
+        if region is not None and region.has_intervals:
+            from tightrope.regions.joint import split
+
+            delta = split(delta, self.outcomes, self.options.budget)[0]
         return self._time(
             "statistics",
-            decisions.interval,
+            (decisions.interval, delta),
             lambda: event_intervals(
                 self.model,
                 self.data,
-                self.of_probabilities,
+                delta,
                 decisions.interval,
                 self.options.budget,
                 self.outcomes,
@@ -555,9 +582,9 @@ class Pipeline:
         if kind is None:
             return None
         if kind.bets and self.bets is None:
-            from tightrope.learning.bet_policy import PolicyBets
+            from tightrope.learning.bet_policy import bets_of
 
-            self.bets = PolicyBets(self.model, self.objective, self.policy, self.data.design)
+            self.bets = bets_of(self.model, self.objective, self.policy, self.data.design, kind.has_intervals)
 
         def make() -> Region:
             region: Region
@@ -671,19 +698,9 @@ class Pipeline:
         """The same over one parameter vector for the whole run, where coupled sets were decided on."""
         if decisions.sets is not SetsKind.COUPLED or solved.prepared.contradiction is not None:
             return solved
-        from tightrope.learning.coupling import couple, couple_robust, cut_along_values
+        from tightrope.learning.coupling import couple_all
 
-        values = [one for one in (solved.robust, solved.optimistic, solved.value) if one is not None]
-        cut = cut_along_values(solved.prepared, self.objective, [one.policy for one in values])
-        if cut is not None:
-            solver, alone = solved.solver, solved.optimistic is None
-            solved = self.solve(cut, solver.options, solver.deadline, alone=alone, fit=fit)
-        robust, synthesis = solved.robust, None
-        if robust is not None:
-            betted = None if self.bets is None else self.bets.policy
-            robust, synthesis = couple_robust(solved.solver, robust, betted)
-        value = None if solved.value is None else couple(solved.solver, solved.value)
-        return replace(solved, robust=robust, synthesis=synthesis, value=value)
+        return couple_all(self, solved, fit)
 
 
 class Shape:

@@ -70,6 +70,9 @@ if TYPE_CHECKING:
     from tightrope.coupled.synthesis import CoupledSynthesis
     from tightrope.report.policy_map import PolicyMap
 
+TriedSets = tuple[str, str, Interval, float, str]
+"""(kind of sets that was tried, whose value, its interval, seconds, why)."""
+
 CLOSE = "as close as was asked"
 """The status of a result that no limit stopped."""
 
@@ -84,7 +87,8 @@ class PolicyValue(Record):
     """A policy and its certified interval.
 
     `solutions` are the solves behind the two ends, lower end first. Where `coupled` is given the interval is
-    its, and the solutions are those over the rectangular sets, which it starts from.
+    its, and the solutions are those over the rectangular sets, which it starts from; `beyond`: coupled sets
+    were tried beyond what was asked, so that no limit of theirs is missed.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))
@@ -101,6 +105,7 @@ class PolicyValue(Record):
     interval: Interval
     solutions: tuple[Solution, Solution]
     coupled: CoupledValue | None = None
+    beyond: bool = False
 
     def _title_(self) -> str:
         return f"PolicyValue: {self.interval}"
@@ -117,7 +122,7 @@ class PolicyValue(Record):
     @property
     def stopped(self) -> str | None:
         """Why the coupled interval is wider than was asked for, where it is."""
-        if self.coupled is None or self.coupled.status.is_reached:
+        if self.coupled is None or self.coupled.status.is_reached or self.beyond:
             return None
         return self.coupled.status.value
 
@@ -311,6 +316,7 @@ class LearningResult(Result):
     * `outcomes`: the value in the episodes of the log alone, or why it does not show there. Where it is that
       of a policy here, the policy's interval is the intersection; where the two exclude each other, that of
       the outcomes. None where it was not looked at.
+    * `tried`: the kinds of sets that were tried, where they were left open, and what each brought.
     * `problem`, `counts` and `options` are what it was asked with; `counts` is None where there are no data.
 
     >>> import tightrope as tr
@@ -346,6 +352,7 @@ class LearningResult(Result):
     refuted_costs: str | None = None
     breakdown: Any = None
     outcomes: ObservedOutcomes | Unobserved | None = None
+    tried: tuple[TriedSets, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seconds", MappingProxyType(dict(self.seconds)))
@@ -401,6 +408,7 @@ class LearningResult(Result):
             reasons=list(self.decisions.reasons),
             notes=list(self.notes),
             status=self._ended(),
+            tried=list(self.tried) or UNSET,
             breakdown=UNSET if self.breakdown is None else self.breakdown.record(),
             seconds={phase: round(seconds, 6) for phase, seconds in self.seconds.items()},
         )
@@ -434,7 +442,8 @@ class LearningResult(Result):
 
     def _rests_on(self) -> tuple[Assumed, ...]:
         known = rests_on(self.ledger, self.options, self.fit)
-        if self.value is None or not self.decisions.bets or self.counts is None:
+        joint = self.region is not None and self.region.kind.has_intervals
+        if self.value is None or not self.decisions.bets or self.counts is None or joint:
             return known
         if self.value.policy.digest in self.counts.design.bet_on:
             return known

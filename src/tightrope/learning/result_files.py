@@ -73,7 +73,7 @@ from tightrope.io.results import (
     TruthFacts,
 )
 from tightrope.io.umb import umb_is_available
-from tightrope.learning.options import LearnOptions, OutcomesUse, decide
+from tightrope.learning.options import Effort, LearnOptions, OutcomesUse, decide
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import MOST_DRAWN, Policy
 from tightrope.numerics.arrays import FloatArray, OffsetArray
@@ -266,6 +266,7 @@ def _options(options: LearnOptions) -> OptionFacts:
         cost_sd=UNSET if options.cost_sd is None else options.cost_sd,
         outcomes=UNSET if options.outcomes is OutcomesUse.AUTO else options.outcomes.value,
         return_range=UNSET if options.return_range is None else options.return_range,
+        effort=UNSET if options.effort is Effort.NORMAL else options.effort.value,
     )
 
 

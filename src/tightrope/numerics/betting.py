@@ -36,7 +36,7 @@ import numpy as np
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.question import GraphQuestion
 from tightrope.numerics.smoothed_likelihood import SmoothedLikelihood
-from tightrope.numerics.value_slopes import best_policy, value_slopes
+from tightrope.numerics.value_slopes import best_policy, best_steps, step_slopes, value_slopes
 
 FROZEN_FROM = 0.25
 """The share of the plan after which the policy that is bet on stays."""
@@ -124,12 +124,15 @@ class TargetPolicy:
     def __init__(self, question: GraphQuestion, given: FloatArray | None = None):
         """`given`: the weights of its choices."""
         self.question, self.weight, self.frozen = question, given, given is not None
+        self.steps: tuple[OffsetArray, ...] | None = None
 
     def slopes(self, probability: FloatArray, share: float | None) -> tuple[OffsetArray, FloatArray] | None:
         """(transitions, slopes of the value along each) at these probabilities of transitions, when this
         share of the plan has come (None where there is no plan); None where there is no telling.
         """
         weight, ended = self.weight, share is not None and share >= 1.0
+        if weight is None and self.question.is_bounded:
+            return self._step_slopes(probability, share, ended)
         if weight is None or not (self.frozen or ended):
             begin = None if weight is None else np.flatnonzero(weight)
             choice = best_policy(self.question, probability, begin)
@@ -140,6 +143,19 @@ class TargetPolicy:
             if not ended:
                 self.weight, self.frozen = weight, share is not None and share >= FROZEN_FROM
         return value_slopes(self.question, weight, probability)
+
+    def _step_slopes(
+        self, probability: FloatArray, share: float | None, ended: bool
+    ) -> tuple[OffsetArray, FloatArray] | None:
+        """The same where steps are bounded, and the best policy has a choice for every state and step."""
+        steps = self.steps
+        if steps is None or not (self.frozen or ended):
+            steps = best_steps(self.question, probability)
+            if steps is None:
+                return None
+            if not ended:
+                self.steps, self.frozen = steps, share is not None and share >= FROZEN_FROM
+        return step_slopes(self.question, steps, probability)
 
 
 def with_the_domains_help(

@@ -55,6 +55,11 @@ class GraphQuestion:
     def rate(self) -> float:
         return 1.0 if self.discount is None else self.discount
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the best policy has a choice for every step, of which there are finitely many."""
+        return self.upper_steps is not None and self.kind != "NEXT"
+
     @cached_property
     def fixed(self) -> BoolArray:
         """Where a value is known whatever is done: before any backup that a bound on the steps asks for."""

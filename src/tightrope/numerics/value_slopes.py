@@ -68,6 +68,75 @@ def value_slopes(
     return None if chain is None else chain.slopes(probability)
 
 
+def best_steps(question: GraphQuestion, probability: FloatArray) -> tuple[OffsetArray, ...] | None:
+    """A choice for every state and step, the last step first, where steps are bounded; None where those of
+    all states are too many.
+    """
+    phases, values = phases_of(question, np.arange(question.states)), first_values(question)
+    if values is None or sum(steps for steps, _, _ in phases) * question.states > _MOST_STORED:
+        return None
+    sign, choices = 1.0 if question.maximises else -1.0, list[OffsetArray]()
+    for steps, held, value in phases:
+        for _ in range(steps):
+            best, first = _best(sign * question.backup(probability, values), question.choice_start)
+            values = np.where(held, value, sign * best)
+            choices.append(first)
+    return tuple(choices)
+
+
+def step_slopes(
+    question: GraphQuestion, choices: tuple[OffsetArray, ...], probability: FloatArray
+) -> tuple[OffsetArray, FloatArray] | None:
+    """(transitions, ∂value/∂probability of each) of a policy of such choices."""
+    phases, first = phases_of(question, np.arange(question.states)), first_values(question)
+    if first is None:
+        return None
+    held = [phase for phase in phases for _ in range(phase[0])]
+    values, every = [first], np.arange(question.states)
+    for choice, (_, fixed, value) in zip(choices, held, strict=True):
+        gain = question.backup(probability, values[-1])[choice]
+        values.append(np.where(fixed, value, gain))
+    visits, slope = np.zeros(question.states), np.zeros(len(probability))
+    visits[question.initial] = 1.0
+    for step in range(len(choices) - 1, -1, -1):
+        met = every[(visits > 0.0) & ~held[step][1]]
+        moves, start = spread(question.transition_start, choices[step][met])
+        weight = np.repeat(visits[met] * question.rate, np.diff(start))
+        slope[moves] += weight * values[step][question.successor[moves]]
+        into, flow = question.successor[moves], weight * probability[moves]
+        visits = np.bincount(into, flow, question.states).astype(np.float64)
+    slope = -slope if question.complement else slope
+    return (np.arange(len(slope)), slope) if bool(np.all(np.isfinite(slope))) else None
+
+
+def first_values(question: GraphQuestion) -> FloatArray | None:
+    """What a bounded number of steps begins with, in every state; None where an equation says that."""
+    if question.kind == "CUMULATIVE":
+        return np.zeros(question.states)
+    if question.target is None or (question.kind != "NEXT" and question.upper_steps is None):
+        return None
+    return question.target.astype(np.float64)
+
+
+def phases_of(question: GraphQuestion, state: OffsetArray) -> list[tuple[int, Any, Any]]:
+    """(backups, where the value is then set, to what), on these states."""
+    nowhere, zero = np.zeros(len(state), dtype=np.bool_), np.zeros(len(state))
+    if question.kind == "CUMULATIVE" and question.upper_steps is not None:
+        return [(question.upper_steps, nowhere, zero)]
+    if question.kind == "NEXT":
+        return [(1, nowhere, zero)]
+    phases: list[tuple[int, Any, Any]] = []
+    if question.kind == "UNTIL" and question.target is not None:
+        barred = nowhere if question.allowed is None else ~question.allowed[state]
+        target = question.target[state]
+        if question.upper_steps is not None:
+            last = question.upper_steps - question.lower_steps
+            phases.append((last, barred | target, target.astype(np.float64)))
+        if question.lower_steps:
+            phases.append((question.lower_steps, barred, zero))
+    return phases
+
+
 def _take(question: GraphQuestion, choice: OffsetArray) -> FloatArray:
     weight = np.zeros(len(question.owner))
     weight[choice] = 1.0
@@ -238,7 +307,8 @@ class PolicyEquations:
 
     def passes(self, probability: FloatArray) -> tuple[float, list[tuple[FloatArray, FloatArray]]] | None:
         """The value, and pairs (expected visits of each row, values of what follows them) that make it up."""
-        phases, first, matrix = self._phases(), self._first(), self.matrix(probability)
+        phases, begin = phases_of(self.question, self.state), first_values(self.question)
+        first, matrix = None if begin is None else begin[self.state], self.matrix(probability)
         if sum(steps for steps, _, _ in phases) * len(self.reward) > _MOST_STORED:
             return None
         base = self.solved(matrix) if first is None else None
@@ -262,34 +332,6 @@ class PolicyEquations:
         if base is not None:
             pairs.append((base.visits(visits), values[0]))
         return float(values[-1][self.initial]), pairs
-
-    def _first(self) -> FloatArray | None:
-        """What a bounded number of steps begins with; None where an equation says that."""
-        question = self.question
-        if question.kind == "CUMULATIVE":
-            return np.zeros(len(self.reward))
-        if question.target is None or (question.kind != "NEXT" and question.upper_steps is None):
-            return None
-        return question.target[self.state].astype(np.float64)
-
-    def _phases(self) -> list[tuple[int, Any, Any]]:
-        """(backups, where the value is then set, to what)."""
-        question = self.question
-        nowhere, zero = np.zeros(len(self.state), dtype=np.bool_), np.zeros(len(self.state))
-        if question.kind == "CUMULATIVE" and question.upper_steps is not None:
-            return [(question.upper_steps, nowhere, zero)]
-        if question.kind == "NEXT":
-            return [(1, nowhere, zero)]
-        phases: list[tuple[int, Any, Any]] = []
-        if question.kind == "UNTIL" and question.target is not None:
-            barred = nowhere if question.allowed is None else ~question.allowed[self.state]
-            target = question.target[self.state]
-            if question.upper_steps is not None:
-                last = question.upper_steps - question.lower_steps
-                phases.append((last, barred | target, target.astype(np.float64)))
-            if question.lower_steps:
-                phases.append((question.lower_steps, barred, zero))
-        return phases
 
 
 @dataclass(frozen=True, eq=False)

@@ -188,6 +188,26 @@ def _indices(base: Halfspaces, rows: OffsetArray, learned: BoolArray) -> list[in
     return events
 
 
+def event_rows(base: Halfspaces, coordinates: Coordinates, intervals: EventIntervals) -> Halfspaces:
+    """A system with the rows of all events whose intervals say something."""
+    events = intervals.events
+    model = events.outcomes.model
+    functions = coordinates.functions(model.expressions).take(events.expression)
+    times = events.multiplicity.astype(np.float64)
+    if np.any(times > 1.0):
+        functions = _scale(functions, times, coordinates)
+    linear, above, below = rows_between(functions, intervals.lower, intervals.upper)
+    informative = np.flatnonzero((intervals.lower > 0.0) | (intervals.upper < 1.0))
+    base = base.with_rows(linear[informative], above[informative], Origin.EVENT_UPPER, informative)
+    base = base.with_rows(-linear[informative], below[informative], Origin.EVENT_LOWER, informative)
+    if model.expressions.denominators:
+        quotients = informative[model.expressions.is_rational[events.expression[informative]]]
+        upper_rows, lower_rows = quotient_rows(coordinates, intervals, quotients)
+        base = base.with_rows(*upper_rows, Origin.EVENT_UPPER, quotients)
+        base = base.with_rows(*lower_rows, Origin.EVENT_LOWER, quotients)
+    return base
+
+
 def polytope_region(
     intervals: EventIntervals,
     rounds: int = DEFAULT_ROUNDS,
@@ -198,23 +218,9 @@ def polytope_region(
 
     `near` says where the region of fewer data was; it saves work, and moves the result by rounding alone.
     """
-    events = intervals.events
-    model = events.outcomes.model
+    model = intervals.events.outcomes.model
     coordinates = Coordinates.of(model.expressions, model.parameters)
-    functions = coordinates.functions(model.expressions).take(events.expression)
-    times = events.multiplicity.astype(np.float64)
-    if np.any(times > 1.0):
-        functions = _scale(functions, times, coordinates)
-    linear, above, below = rows_between(functions, intervals.lower, intervals.upper)
-    informative = np.flatnonzero((intervals.lower > 0.0) | (intervals.upper < 1.0))
-    base = Halfspaces.of_domain(coordinates)
-    base = base.with_rows(linear[informative], above[informative], Origin.EVENT_UPPER, informative)
-    base = base.with_rows(-linear[informative], below[informative], Origin.EVENT_LOWER, informative)
-    if model.expressions.denominators:
-        quotients = informative[model.expressions.is_rational[events.expression[informative]]]
-        upper_rows, lower_rows = quotient_rows(coordinates, intervals, quotients)
-        base = base.with_rows(*upper_rows, Origin.EVENT_UPPER, quotients)
-        base = base.with_rows(*lower_rows, Origin.EVENT_LOWER, quotients)
+    base = event_rows(Halfspaces.of_domain(coordinates), coordinates, intervals)
     relaxation = Relaxation.OUTER if coordinates.is_lifted else Relaxation.EXACT
     kind, ledger = POLYTOPE, intervals.ledger
     if near is not None and not coordinates.is_lifted:

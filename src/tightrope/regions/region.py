@@ -207,6 +207,8 @@ class RegionKind(ABC):
     """Half-spaces bound it (it is a `Polytope`): coupled sets, and rows from costs, need that."""
     is_of_intervals: ClassVar[bool] = False
     """It is made of the intervals of events, whose method and budget are options."""
+    has_intervals: ClassVar[bool] = False
+    """It is made of intervals of events at a share of δ, and of something else."""
     has_versions: ClassVar[bool] = False
     """The option `ellipsoid` speaks of it."""
     bets: ClassVar[bool] = False

@@ -30,6 +30,7 @@ _OWN = {
     "ellipsoid": "ellipsoid.ELLIPSOID",
     "likelihood": "likelihood.LIKELIHOOD",
     "slab": "slab.SLAB",
+    "joint": "joint.JOINT",
     "chi2": "chi2.CHI2",
 }
 """Names, and where the kinds are; loaded when they are asked for."""
@@ -39,7 +40,7 @@ def region_names() -> tuple[str, ...]:
     """The names of all kinds, the package's own first; nothing is loaded.
 
     >>> region_names()[:6]
-    ('polytope', 'l1', 'ellipsoid', 'likelihood', 'slab', 'chi2')
+    ('polytope', 'l1', 'ellipsoid', 'likelihood', 'slab', 'joint')
     """
     return *_OWN, *(name for name in sorted(_others()) if name not in _OWN)
 

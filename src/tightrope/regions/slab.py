@@ -30,6 +30,7 @@ chords, give a valid row: a chord's constant is chosen below both ends, and all 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -46,7 +47,15 @@ from tightrope.regions.likelihood import cut_along, likelihood_region, tighten_f
 from tightrope.regions.polytope import MOST_VERTICES, Polytope
 from tightrope.regions.region import DEFAULT_EXCESS, RegionKind, RegionTask
 from tightrope.regions.walk import LazyProgram
-from tightrope.statistics.bets import Gradient, Levels, Slab, Wagers, best_shares, place_bets, price_of_shares
+from tightrope.statistics.bets import (
+    Gradient,
+    Levels,
+    Slab,
+    Wagers,
+    best_shares,
+    place_bets,
+    price_of_shares,
+)
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.estimates import check_delta
@@ -265,17 +274,23 @@ def slab_region(
     excess: float = DEFAULT_EXCESS,
     outcomes: Outcomes | None = None,
     predictions: Predictions | None = None,
+    narrow: Callable[[Polytope], Polytope] = lambda guard: guard,
 ) -> Polytope:
-    """A guard and a slab: narrow along the value whose `gradient` is bet on, whatever the dimension."""
+    """A guard and a slab: narrow along the value whose `gradient` is bet on, whatever the dimension. `narrow`
+    makes the guard smaller by what is known beside it.
+    """
     check_delta(delta)
     outcomes = outcomes or Outcomes.of(model)
     coordinates = Coordinates.of(model.expressions, model.parameters)
-    levels = Levels.of(delta, gradient.ends, len(coordinates.free))
-    guard = likelihood_region(model, counts, levels.guard, excess, outcomes, predictions)
+    levels = Levels.of(delta, gradient.ends, len(coordinates.free), gradient.guard_share)
+    guard = narrow(likelihood_region(model, counts, levels.guard, excess, outcomes, predictions))
     functions = guard.coordinates.functions(model.expressions)
     maximiser = LikelihoodMaximiser.of(guard.coordinates, functions)
     earlier = None if predictions is None else predictions.bets
     slab = place_bets(outcomes, counts, maximiser, gradient, levels, earlier)
+    met = np.isin(guard.system.origin, (Origin.EVENT_UPPER, Origin.EVENT_LOWER))
+    names = zip(guard.system.origin[met].tolist(), guard.system.index[met].tolist(), strict=True)
+    slab = replace(slab, given=gradient.guard_share is None, events=tuple(names))
     notes = (
         levels.note(),
         slab.plan.note(),

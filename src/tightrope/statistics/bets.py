@@ -44,7 +44,8 @@ with probability at most δ. How δ is split follows from what is asked, before 
   each batch from those before it has cost; at level g·δ it reaches √(2·(R + log(1/δ) + log(1/g))). With
   log(1/g) ≤ (1.025² − 1)·(R + log(1/δ)) that is 2.5 % farther. R is taken as 1.8 per free parameter, what it
   is on average after a pilot of a tenth, which is no bound: whatever R ≥ 0 is, the guard reaches at most
-  √(1 + log(1/g)/log(1/δ)) times as far, and g is at least 0.6, so 3.6 % farther at δ = 0.001.
+  √(1 + log(1/g)/log(1/δ)) times as far, and g is at least 0.6, so 3.6 % farther at δ = 0.001;
+* *beside intervals of events* (`tightrope.regions.joint`) and on the best policy: a quarter for the guard.
 
 Every bet follows from the batches before it: the estimate, the information and the gradient of the value
 are those of earlier data, and sizes follow from the plan, never from
@@ -105,6 +106,10 @@ class Gradient(Protocol):
     @property
     def ends(self) -> Ends:
         """Which ends of the value count."""
+
+    @property
+    def guard_share(self) -> float | None:
+        """The guard's share of δ; None where it follows from the dimension."""
 
     def __call__(self, x: FloatArray, share: float | None) -> FloatArray | None:
         """∂V/∂x at coordinates x when this share of the plan has come (None where there is no plan); None
@@ -299,6 +304,10 @@ def _weight(j: int) -> float:
 GUARD_SHARE = 0.1
 """The guard's share of δ where both ends are bet on."""
 
+WIDER_SHARE = 0.25
+"""The guard's share beside intervals of events, where the policy that is asked about may be another one than
+is bet on."""
+
 LEAST_SHARE = 0.6
 """The guard's share of δ where one end is bet on is this or more."""
 
@@ -318,13 +327,16 @@ class Levels:
     upper: float
 
     @staticmethod
-    def of(delta: float, ends: Ends = Ends.BOTH, dimension: int = 1) -> Levels:
-        """The split for these ends of the value, in a model of so many free parameters."""
+    def of(delta: float, ends: Ends = Ends.BOTH, dimension: int = 1, guard: float | None = None) -> Levels:
+        """The split for these ends of the value, in a model of so many free parameters; `guard` is the
+        guard's share, if it is not the usual one.
+        """
         if ends is Ends.BOTH:
-            side = down(0.5 * (1.0 - GUARD_SHARE) * delta)
-            return Levels(down(GUARD_SHARE * delta), side, side)
+            guard = guard or GUARD_SHARE
+            side = down(0.5 * (1.0 - guard) * delta)
+            return Levels(down(guard * delta), side, side)
         reach = ((1.0 + _LOSS) ** 2 - 1.0) * (_REGRET * dimension - math.log(delta))
-        share = max(round(math.exp(-reach), 2), LEAST_SHARE)
+        share = guard or max(round(math.exp(-reach), 2), LEAST_SHARE)
         one = down((1.0 - share) * delta * (1.0 - 2.0 * UNIT))
         return Levels(down(share * delta), *((one, 0.0) if ends is Ends.LOWER else (0.0, one)))
 
@@ -347,7 +359,8 @@ class Slab:
 
     The sides are the lower and the upper end of the value; a side that nobody bets on has no wagers. `rows`
     are where each row of an enclosure is tight, and its shares of the scales: by round, then by side.
-    `without` counts how often bets were due and there was no telling how the value changes.
+    `without` counts how often bets were due and there was no telling how the value changes; `given`: it is a
+    given policy that is bet on; `events` are (origin, index) of the rows of events that the guard has.
     """
 
     plan: Schedule
@@ -357,6 +370,8 @@ class Slab:
     levels: Levels
     rows: tuple[tuple[FloatArray, FloatArray], ...] = ()
     without: int = 0
+    given: bool = True
+    events: tuple[tuple[int, int], ...] = ()
 
     @property
     def sides(self) -> tuple[int, ...]:

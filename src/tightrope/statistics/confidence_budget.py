@@ -43,6 +43,14 @@ _WORDS = {
 }
 
 
+def likelihood_share(events: int, parameters: int) -> float:
+    """The part of δ that a likelihood (or a slab) gets beside the intervals of so many events, in a model of
+    so many free parameters: the former pays for parameters, the latter for events."""
+    if events < 2 * parameters:
+        return 0.1
+    return 0.5 if events < 8 * parameters else 0.9
+
+
 SAMPLING = "sampling"
 """How the data must have been collected for the method."""
 

@@ -100,7 +100,8 @@ def prove(about: Learned, delta: Fraction) -> Statements:
         events, ends = EventCounts(about, data.shared_by == "events"), (hints.lower, hints.upper)
         if len(hints.lower) != len(events.polynomials):
             raise ValueError("the intervals do not fit the model's events")
-        check = _prove(data.method, "event", (events.successes, events.trials, *ends), delta)
+        method = data.method.partition("+")[0]
+        check = _prove(method, "event", (events.successes, events.trials, *ends), delta)
         rows = IntervalRows(about.space, events.polynomials, *ends)
         return Statements(check, {RowOrigin.EVENT: rows}, events.ends_of_expressions(*ends))
     start, size = problem.graph.transition_start, problem.graph.transitions

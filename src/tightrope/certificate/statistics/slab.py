@@ -134,10 +134,12 @@ class BetSchedule:
         return None if self.planned is None else self.so_far[number] / (self.planned + self.so_far[0])
 
 
-def levels(delta: Fraction, both: bool, free: int) -> tuple[Fraction, Fraction]:
-    """(level of the guard, of each bettor): δ in tenths for both ends of a value, else by dimension."""
-    if both:
-        return delta / 10, delta * 9 / 20
+def levels(delta: Fraction, both: bool, free: int, best: bool = False) -> tuple[Fraction, Fraction]:
+    """(level of the guard, of each bettor): beside intervals a quarter where the best policy is bet on; else
+    a tenth for both ends of a value, and by dimension for one."""
+    if best or both:
+        guard = delta / 4 if best else delta / 10
+        return guard, (delta - guard) / (2 if both else 1)
     percent = max(round(100 * exp((1 - 1.025**2) * (1.8 * free - log(delta)))), 60)
     return delta * percent / 100, delta * (100 - percent) / 100
 
@@ -149,16 +151,18 @@ class PlacedBets:
     ends of a given policy's value, else the one that the agent wants to move.
     """
 
-    def __init__(self, forms: Forms, data: Data, given: FloatArray | None):
-        """`given`: the weights of the choices of a policy that is given."""
+    def __init__(self, forms: Forms, data: Data, given: FloatArray | None, delta: Fraction):
+        """`given`: the weights of the choices of a policy that is given; `delta`: of guard and bettors."""
         about, (linear, constant) = forms.about, forms.doubles
         problem, space, outcomes, expression = about.problem, about.space, about.outcomes, about.expression
         question = _question(problem)
+        best = (given is None and data.has_intervals) or data.method.endswith("best")
+        self.sides = (0, 1) if given is not None else (int(question.maximises == question.complement),)
+        given = None if best else given
         self.given = given is not None
-        self.sides = (0, 1) if self.given else (int(question.maximises == question.complement),)
         self.schedule = BetSchedule.of(data, sizes_of(data))
         placed, scales = self.schedule.placed, self.schedule.scales
-        self.guard, self.side = levels(Fraction(data.delta), self.given, len(space.free))
+        self.guard, self.side = levels(delta, len(self.sides) == 2, len(space.free), best)
         shape = len(self.sides), len(scales), len(placed), len(outcomes.expression)
         if max(prod(shape), len(placed) * problem.graph.transitions // 30) > MOST_WORK:
             raise ValueError("there are more bets than this program checks")
@@ -171,7 +175,8 @@ class PlacedBets:
         of_transition = np.searchsorted(known, group * radix + expression)
         unknown, level = linear.any(axis=1), -log(self.side)
         for number, batch in enumerate(placed):
-            work = 40 * problem.graph.transitions + 4 * len(scales) * linear.size * len(space.free)
+            backups = 40 * problem.graph.transitions * (1 + (question.upper_steps or 0) // 8)
+            work = backups + 4 * len(scales) * linear.size * len(space.free)
             spend("bets", work + 20 * len(data.batch_count))
             weight = data.totals(expression, len(linear), 0, batch) * unknown.astype(np.float64)
             t = table.estimate(t, weight)
@@ -210,10 +215,10 @@ def prove(about: Learned, delta: Fraction) -> Statements:
     data, choices, forms = about.data, about.problem.graph.choices, Forms(about)
     assert data is not None
     given = [claim.weights(choices) for claim in about.certificate.claims if claim.name == "given policy"]
-    bets = PlacedBets(forms, data, given[0] if given else None)
+    bets = PlacedBets(forms, data, given[0] if given else None, delta)
     guard, slab = Likelihood(forms, data, bets.guard), SlabRows(forms, bets)
     fair, whose = not bets.unfair(about.outcomes), "the given" if bets.given else "the best"
-    words = f"placed {len(bets.schedule.placed)} times on {whose} policy, δ = {data.delta:g}"
+    words = f"placed {len(bets.schedule.placed)} times on {whose} policy, δ = {float(delta):g}"
     name = "every bet follows from the batches before it, and is no better than fair"
     check = Check(name, fair, words if fair else "stakes of a group of outcomes win on average")
     return Statements(check, {RowOrigin.CUT: guard, RowOrigin.SLAB: slab}, slab=slab, planned=guard.planned)

@@ -117,3 +117,43 @@ def test_time_bounds_do_not_go_with_branching_time(tmp_path: Path) -> None:
     (tmp_path / "m.prism").write_text(chain)
     with pytest.raises(tr.InputError, match="A and E take no bound on time"):
         tr.solve(tr.Problem(tr.load(tmp_path / "m.prism"), "E [ F<=2 s=1 ]"))
+
+
+TIMED = """pta
+const int D = 2;
+module sender
+  s : [0..2];
+  x : clock;
+  invariant (s=0 => x<=D) & (s=1 => x<=5) endinvariant
+  [send] s=0 & x>=1 -> 0.7 : (s'=2) + 0.3 : (s'=1)&(x'=0);
+  [retry] s=1 & x>=3 -> (s'=0)&(x'=0);
+  [] s=2 -> true;
+endmodule
+label "done" = s=2;
+rewards "energy" s=0 : 2; [send] true : 5; endrewards
+"""
+
+
+def test_timed_automata_have_digital_clocks() -> None:
+    """Sending waits 1 to 2, a repetition 3 to 5: T = 1 + 0.3 (3 + T), and T = 2 + 0.3 (5 + T) at worst."""
+    timed = load_prism_text(TIMED)
+    assert answer(timed, 'Pmin=? [ F "done" ]') == (1, 1)
+    assert answer(timed, 'R{"time"}min=? [ F "done" ]') == (1.9 / 0.7, 1.9 / 0.7)
+    assert answer(timed, 'R{"time"}max=? [ F "done" ]') == (5, 5)
+    assert answer(timed, 'R{"energy"}min=? [ F "done" ]') == (10, 10)
+    for text, message in [
+        ('Pmax=? [ F<=3 "done" ]', "of a timed automaton"),
+        ("Pmax=? [ F x>=1 ]", "is a clock"),
+    ]:
+        with pytest.raises(tr.InputError, match=message):
+            answer(timed, text)
+
+
+def test_compositions_have_names() -> None:
+    modules = "".join(
+        f"module {name} {v}:[0..1]; [go] {v}=0 -> ({v}'=1); [] {v}=1 -> true; endmodule\n"
+        for name, v in (("a", "s"), ("b", "t"), ("c", "u"))
+    )
+    named = 'system "ab" a || b endsystem system "ab" ||| c endsystem'
+    assert load_prism_text(f"mdp\n{modules}{named}").states == 4
+    assert load_prism_text(f"mdp\n{modules}system (a || b) ||| c endsystem").states == 4

@@ -39,16 +39,18 @@ def command(text: str) -> str:
 
 UNSUPPORTED = [
     ("¦ctmdp\nmodule m x:bool; endmodule", "continuous-time MDPs (ctmdp) are not supported"),
-    ("¦pta module m x:bool; endmodule", "probabilistic timed automata (pta) are not supported"),
     ("¦pomdp observables x endobservables", "partially observable MDPs (pomdp) are not supported"),
     ("¦smg player p1 m endplayer", "stochastic games (smg) are not supported"),
     ("mdp ¦player p1 m endplayer", "players (stochastic games) are not supported"),
     (
-        'mdp module m x:bool; endmodule system ¦"s" m endsystem',
-        'the composition has the name "s": only one without a name is read',
+        'mdp module m x:bool; endmodule ¦system "s" m endsystem system "t" m endsystem',
+        "every system … endsystem has a name, so none is the model's",
     ),
-    ("mdp module m x : ¦clock; endmodule", "clocks (timed automata) are not supported"),
-    ("mdp module m x:bool; ¦invariant x endinvariant endmodule", "invariants (timed automata)"),
+    ('mdp module m x:bool; endmodule system m || ¦"s" endsystem', 'there is no system "s"'),
+    ("mdp module ¦m x : clock; endmodule", "clocks and invariants are those of timed automata"),
+    ("pta module m x : ¦clocks; endmodule", "unexpected 'clocks'"),
+    ("pta module m x : clock; [] ¦x>1 -> true; endmodule", "clock 'x' is compared by >"),
+    ("pta module m x : clock; y : clock; [] ¦x=y -> true; endmodule", "two clocks are compared"),
     ('mdp ¦observable "o" = x; module m x:bool; endmodule', "observables (partially observable models)"),
     ("mdp ¦rate r = 2; module m x:bool; endmodule", "the old keyword rate is not supported"),
     ("mdp module m x : ¦double; endmodule", "a state has bool and integer variables only"),

@@ -161,4 +161,5 @@ def test_the_battery_finds_no_value_outside(tmp_path: Path) -> None:
     finished = run_benchmark("question_battery.py", "--smoke", "-o", output)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     rows = json.loads(output.read_text())
-    assert sum(row["asked"] for row in rows) >= 65 and not any(row["refused"] for row in rows)
+    assert sum(row["asked"] for row in rows) >= 80 and not any(row["crashed"] for row in rows)
+    assert sum(row["refused"] for row in rows) <= 1  # operators inside that intervals leave open

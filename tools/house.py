@@ -63,11 +63,11 @@ REASONS = {
 """Why a measure is above its goal."""
 
 REACHED = {
-    "files": 384,
+    "files": 385,
     "files under 60 lines": 44,
     "modules with exactly one importer": 57,
     "most modules in one folder": 28,
-    "lines": 114_500,
+    "lines": 114_600,
     "class names defined more than once": 18,
     "classes with lower and upper": 67,
     "import circles, types included": 0,

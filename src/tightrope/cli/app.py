@@ -116,7 +116,7 @@ def build_command(arguments: Sequence[str]) -> Any:
     chosen = next((argument for argument in arguments if not argument.startswith("-")), None)
     group = load_group(chosen)
     if chosen is not None and chosen in group.commands:
-        _refuse_repetition(chosen, group.commands[chosen], arguments)
+        arguments = _join_repetitions(chosen, group.commands[chosen], arguments)
     return group
 
 
@@ -129,38 +129,50 @@ def load_group(chosen: str | None) -> Any:
     return group
 
 
-def _refuse_repetition(name: str, command: Any, arguments: Sequence[str]) -> None:
-    """Refuse an option that stands there twice but takes one value: the last one would win."""
+JOINED = ("at", "param", "const")
+"""Options that are lists: `--param p=0:1 --param q=0:1` is `--param p=0:1,q=0:1`."""
+
+
+def _join_repetitions(name: str, command: Any, arguments: Sequence[str]) -> list[str]:
+    """The arguments, with the values of lists that stand there several times as one; any other option that
+    takes one value and stands there twice is refused: the last one would win."""
     valued = {
         spelling: option
         for option in command.params
         if option.param_type_name == "option" and not getattr(option, "is_flag", False)
         for spelling in option.opts
     }
-    given = set()
+    place: dict[str, int] = {}
+    joined: list[str] = []
     tokens = iter(arguments)
     for token in tokens:
         if token == "--":
-            return
+            return [*joined, token, *tokens]
         spelling, has_value = token, False
         if token.startswith("--"):
-            spelling, equals, _ = token.partition("=")
+            spelling, equals, value = token.partition("=")
             has_value = bool(equals)
         elif token.startswith("-") and token[:2] in valued:
             spelling, has_value = token[:2], len(token) > 2
         option = valued.get(spelling)
         if option is None:
+            joined.append(token)
             continue
         if not has_value:
-            next(tokens, None)
-        if option.name in given and not option.multiple:
-            flag = max(option.opts, key=len)
-            joined = f": {flag} p=…,q=… says both" if option.name in ("at", "param") else ""
+            value = next(tokens, "")
+        if option.name in place and option.name in JOINED:
+            joined[place[option.name]] += f",{value}"
+            continue
+        if option.name in place and not option.multiple:
             raise InputError(
-                f"{flag} is given twice and takes one value{joined}",
+                f"{max(option.opts, key=len)} is given twice and takes one value",
                 hint=f"'tightrope {name} --help' lists what it accepts",
             )
-        given.add(option.name)
+        joined.append(token)
+        if not has_value and value:
+            joined.append(value)
+        place[option.name] = len(joined) - 1
+    return joined
 
 
 def _with_conversions(get_params: Callable[[Any], list[Any]]) -> Callable[[Any], list[Any]]:

@@ -17,6 +17,7 @@ from tightrope.prism.expand.expressions import Inliner, fold, names, value_of
 from tightrope.prism.expand.modules import CommandExpander, actions_of, compose, copy_out
 from tightrope.prism.expand.program import Program, StateVariable, Synchronisation
 from tightrope.prism.parse import syntax
+from tightrope.prism.parse.digital_clocks import TIME
 from tightrope.prism.parse.syntax import Complaint, SourceText, position_of, suggestion
 
 
@@ -77,6 +78,13 @@ def _expand(
         initial_values=_initial_values(model, variables, expander),
         formulas=MappingProxyType(expanded_formulas),
         free=tuple(commands.free),
+        clocks=frozenset(
+            assignment.name
+            for module in modules
+            for command in module.commands
+            if model.has_clocks and command.action == TIME
+            for assignment in command.updates[0].assignments
+        ),
     )
 
 

@@ -89,6 +89,8 @@ class Program:
     """The initial states, each as the values of all variables."""
     formulas: Mapping[str, syntax.Expression] = field(default_factory=dict)
     free: tuple[FreeUpdates, ...] = ()
+    clocks: frozenset[str] = frozenset()
+    """Of a timed automaton."""
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -118,7 +120,9 @@ class Definitions:
 
     constants: Mapping[str, Value] = field(default_factory=dict)
     formulas: Mapping[str, syntax.Expression] = field(default_factory=dict)
+    clocks: frozenset[str] = frozenset()
+    """Of a timed automaton, whose properties speak neither of them nor of steps."""
 
     @classmethod
     def of(cls, program: Program) -> Definitions:
-        return cls(dict(program.constants), dict(program.formulas))
+        return cls(dict(program.constants), dict(program.formulas), program.clocks)

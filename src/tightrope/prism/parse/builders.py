@@ -18,6 +18,7 @@ from lark import Token, Transformer, v_args
 
 from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse import syntax
+from tightrope.prism.parse.digital_clocks import Clock, Invariant, with_digital_clocks
 from tightrope.prism.parse.property_syntax import PathFormula, RewardFormula, RewardOperator, StepBound
 from tightrope.prism.parse.syntax import Complaint, Expression, Position, Type, position_of, suggestion
 
@@ -160,6 +161,7 @@ _MODEL_TYPES = {
     "mdp": syntax.ModelType.MDP,
     "nondeterministic": syntax.ModelType.MDP,
     "ctmc": syntax.ModelType.CTMC,
+    "pta": syntax.ModelType.PTA,
     "stochastic": syntax.ModelType.CTMC,
 }
 
@@ -215,12 +217,21 @@ class ModelBuilder(DeclarationBuilder):
             )
         return syntax.VariableDeclaration(identifier(name), Type(str(kind)), None, None, initial, at(name))
 
-    def module(
-        self, name: Token, *items: syntax.VariableDeclaration | syntax.GuardedCommand
-    ) -> syntax.Module:
+    def clock_variable(self, name: Token, kind: Token) -> Clock:
+        if kind != "clock":
+            raise Complaint(f"unexpected '{kind}'", at(kind), "a variable is [low..high], bool, int or clock")
+        return Clock(identifier(name), at(name))
+
+    def invariant(self, word: Token, condition: Expression) -> Invariant:
+        return Invariant(condition)
+
+    def module(self, name: Token, *items: Any) -> syntax.Module:
         variables = tuple(item for item in items if isinstance(item, syntax.VariableDeclaration))
         commands = tuple(item for item in items if isinstance(item, syntax.GuardedCommand))
-        return syntax.Module(identifier(name), variables, commands, at(name))
+        clocks = tuple(item for item in items if isinstance(item, Clock))
+        invariant = next((item for item in items if isinstance(item, Invariant)), None)
+        module = syntax.Module(identifier(name), variables, commands, at(name))
+        return module if not (clocks or invariant) else with_digital_clocks(module, clocks, invariant)
 
     def renaming(self, name: Token, base: Token, *pairs: tuple[str, str]) -> syntax.ModuleRenaming:
         return syntax.ModuleRenaming(identifier(name), identifier(base), pairs, at(name))
@@ -274,17 +285,14 @@ class ModelBuilder(DeclarationBuilder):
 
     def system(
         self, keyword: Token, name: Token | None, composition: syntax.Composition
-    ) -> tuple[syntax.Composition, Position]:
-        if name is not None:
-            raise Complaint(
-                f"the composition has the name {name}: only one without a name is read",
-                at(name),
-                "leave the name out",
-            )
-        return composition, at(keyword)
+    ) -> syntax.NamedSystem:
+        return syntax.NamedSystem(name and name[1:-1], composition, at(keyword))
 
     def module_name(self, name: Token) -> syntax.ModuleName:
         return syntax.ModuleName(at(name), identifier(name))
+
+    def system_name(self, name: Token) -> syntax.SystemName:
+        return syntax.SystemName(at(name), name[1:-1])
 
     def full_parallel(self, *parts: syntax.Composition) -> syntax.Composition:
         return _join(parts, None)

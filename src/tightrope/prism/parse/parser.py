@@ -29,6 +29,7 @@ from lark.parsers.lalr_analysis import Shift
 
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.builders import ExpressionBuilder, ModelBuilder, PropertyBuilder
+from tightrope.prism.parse.digital_clocks import as_mdp
 from tightrope.prism.parse.property_syntax import (
     Branching,
     Filter,
@@ -96,11 +97,16 @@ def parse_model(text: str, file: str) -> syntax.ModelFile:
 
     type_ = once(syntax.ModelType, "the model type is given twice")
     init = once(syntax.Expression, "there is a second init … endinit")
-    system = once(syntax.Composition, "there is a second system … endsystem")
+    system = _main_system([item for item in items if isinstance(item, syntax.NamedSystem)], source)
     modules = tuple(item for item in items if isinstance(item, syntax.Module | syntax.ModuleRenaming))
     if not modules:
         raise source.error("the model has no module", None, "a model looks like  mdp module m … endmodule")
-    return syntax.ModelFile(
+    timed = [module for module in modules if isinstance(module, syntax.Module) and module.clocks]
+    if timed and type_ is not syntax.ModelType.PTA:
+        raise source.error(
+            "clocks and invariants are those of timed automata", timed[0].position, "write pta for the type"
+        )
+    built = syntax.ModelFile(
         # PRISM takes a model without a type for an MDP.
         type=type_ or syntax.ModelType.MDP,
         constants=tuple(item for item in items if isinstance(item, syntax.Constant)),
@@ -114,6 +120,46 @@ def parse_model(text: str, file: str) -> syntax.ModelFile:
         file=file,
         system=system,
     )
+    if type_ is not syntax.ModelType.PTA:
+        return built
+    with source.complaints():
+        return as_mdp(built)
+
+
+def _main_system(given: Sequence[syntax.NamedSystem], source: SourceText) -> syntax.Composition | None:
+    """The composition without a name, or the only one, with those that it names written out."""
+    named = {}
+    for one in given:
+        if one.name in named:
+            again = "there is a second system … endsystem"
+            raise source.error(again if one.name is None else f'{again} "{one.name}"', one.position)
+        named[one.name] = one.composition
+    if not given:
+        return None
+    if None not in named and len(given) > 1:
+        raise source.error(
+            "every system … endsystem has a name, so none is the model's",
+            given[0].position,
+            "leave the name of the main one out",
+        )
+
+    def written_out(part: syntax.Composition, inside: tuple[str, ...]) -> syntax.Composition:
+        if isinstance(part, syntax.SystemName):
+            if part.name not in named or part.name in inside:
+                known = (
+                    f'there is no system "{part.name}"'
+                    if part.name not in named
+                    else "systems refer to each other in a circle"
+                )
+                raise source.error(known, part.position)
+            return written_out(named[part.name], (*inside, part.name))
+        if isinstance(part, syntax.Parallel):
+            return replace(part, left=written_out(part.left, inside), right=written_out(part.right, inside))
+        if isinstance(part, syntax.ActionRenaming):
+            return replace(part, inner=written_out(part.inner, inside))
+        return part
+
+    return written_out(named.get(None, given[0].composition), ())
 
 
 def parse_properties(text: str, file: str) -> PropertyFile:

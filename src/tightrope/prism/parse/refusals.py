@@ -18,15 +18,12 @@ _DISCRETE = "only DTMCs, MDPs and CTMCs (keywords dtmc, mdp and ctmc) are"
 _MODEL_WORDS = {
     "ctmdp": f"continuous-time MDPs (ctmdp) are not supported: {_DISCRETE}",
     "ma": f"Markov automata (ma) are not supported: {_DISCRETE}",
-    "pta": f"probabilistic timed automata (pta) are not supported: {_DISCRETE}",
     "popta": f"partially observable timed automata (popta) are not supported: {_DISCRETE}",
     "pomdp": f"partially observable MDPs (pomdp) are not supported: {_DISCRETE}",
     "smg": f"stochastic games (smg) are not supported: {_DISCRETE}",
     "csg": f"concurrent stochastic games (csg) are not supported: {_DISCRETE}",
     "tptg": f"timed games (tptg) are not supported: {_DISCRETE}",
     "player": "players (stochastic games) are not supported",
-    "clock": "clocks (timed automata) are not supported",
-    "invariant": "invariants (timed automata) are not supported",
     "observable": "observables (partially observable models) are not supported",
     "observables": "observables (partially observable models) are not supported",
     "prob": "the old keyword prob is not supported: write const double",
@@ -46,7 +43,7 @@ _TOKEN_NAMES = {
     "DECIMAL": "a number",
     "STRING": "a quoted name",
     "PRIMED": "a primed name such as x'",
-    "MODEL_TYPE": "dtmc, mdp or ctmc",
+    "MODEL_TYPE": "dtmc, mdp, ctmc or pta",
     "NUMBER_TYPE": "int or double",
     "QUESTION": "'=?'",
     "INSTANT": "I=k",
@@ -213,7 +210,7 @@ def _hint(token: Token, expected: set[str], source: SourceText, spelling: dict[s
 
 
 def _expectation(expected: set[str], spelling: dict[str, str]) -> str | None:
-    names, rest = [], set(expected) - {"POW", "LBRACE" if "CLOSE" in expected else "POW"}
+    names, rest = [], set(expected) - {"POW", "INVARIANT", "LBRACE" if "CLOSE" in expected else "POW"}
     if {"NAME", "INT"} <= rest:
         names.append("an expression")
         rest -= _STARTS

@@ -117,6 +117,8 @@ class ModelType(Enum):
     DTMC = "dtmc"
     MDP = "mdp"
     CTMC = "ctmc"
+    PTA = "pta"
+    """A timed automaton, which the parser makes an MDP (`digital_clocks`)."""
 
 
 @dataclass(frozen=True)
@@ -200,6 +202,8 @@ class Module:
     variables: tuple[VariableDeclaration, ...]
     commands: tuple[GuardedCommand, ...]
     position: Position
+    clocks: tuple[str, ...] = ()
+    """Of a timed automaton: variables that the command `[time]` counts up (`digital_clocks`)."""
 
 
 @dataclass(frozen=True)
@@ -247,6 +251,22 @@ class ModuleName(Composition):
 
 
 @dataclass(frozen=True)
+class SystemName(Composition):
+    """`"name"` in `system … endsystem`: the composition `system "name" … endsystem`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class NamedSystem:
+    """`system "name" … endsystem`; the main one has no name."""
+
+    name: str | None
+    composition: Composition
+    position: Position
+
+
+@dataclass(frozen=True)
 class Parallel(Composition):
     """`left || right` (`actions` None: all that both have), `left ||| right` (none), `left |[a,b]| right`."""
 
@@ -278,6 +298,8 @@ class ModelFile:
     source: str
     file: str
     system: Composition | None = None
+    has_clocks: bool = False
+    """It was a timed automaton: time passes by the action `time`."""
 
 
 # Errors that point into a PRISM text: place, offending line, and a likely correction.

@@ -14,7 +14,7 @@ from tightrope.numerics.arrays import BoolArray
 from tightrope.prism.expand.model import BUILT_IN_LABELS
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import Property, PropertyFile, RewardFormula, ValueOperator
-from tightrope.prism.parse.syntax import Expression, Position, SourceText, suggestion
+from tightrope.prism.parse.syntax import Expression, Name, Position, SourceText, suggestion
 from tightrope.prism.properties.capabilities import CAPABILITIES, QueryKind, Task, require_task, supports
 from tightrope.prism.properties.resolve import (
     DirectionReading,
@@ -24,7 +24,7 @@ from tightrope.prism.properties.resolve import (
     read_objective,
     threshold_of,
 )
-from tightrope.prism.properties.shape import first_temporal, kind_of, with_references
+from tightrope.prism.properties.shape import first_temporal, kind_of, parts_of, refuse_time, with_references
 from tightrope.prism.properties.state_formulas import StateFormulas
 
 TruthValue = Literal["true", "false", "not certified"]
@@ -184,6 +184,13 @@ def read_query(
 ) -> Query:
     """What one property of a file asks of a model with this structure."""
     options = options or PropertyOptions()
+    if clocks := getattr(options.definitions or structure.definitions, "clocks", None):
+        refuse_time(replace(file, properties=(property_,)), "a timed automaton")
+        for part in parts_of(property_.formula):
+            if isinstance(part, Name) and part.name in clocks:
+                raise SourceText(file.source, file.file).error(
+                    f"'{part.name}' is a clock, which counts no further than the model looks", part.position
+                )
     known = {*structure.labels, *BUILT_IN_LABELS, *(label.name for label in file.labels)}
     formula = with_references(property_, file, known)
     query = Query(

@@ -1,0 +1,170 @@
+"""Timed automata (`pta`) as MDPs by digital clocks: time passes in whole units.
+
+Where guards and invariants are closed (no `<` and no `>` on clocks) and compare clocks with whole constants
+alone, minimal and maximal probabilities of reaching states, and expected rewards until then, are those of the
+MDP in which clocks are whole numbers (Kwiatkowska, Norman, Parker, Sproston, 2006). A clock counts up to one
+more than the largest constant that its module compares it with, and stays there. Modules with clocks let time
+pass together, by the action `time`, where their invariants hold after it. Rewards of states are earned per
+unit of time, so they become rewards of that action; the reward structure "time" earns one for each unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tightrope.prism.parse import syntax
+from tightrope.prism.parse.syntax import Binary, Call, Complaint, Expression, Literal, Name, Position, Type
+
+TIME = "time"
+_COMPARISONS = ("=", "<=", ">=", "<", ">", "!=")
+
+
+@dataclass(frozen=True)
+class Clock:
+    """`x : clock;`"""
+
+    name: str
+    position: Position
+
+
+@dataclass(frozen=True)
+class Invariant:
+    """`invariant … endinvariant`"""
+
+    condition: Expression
+
+
+def with_digital_clocks(
+    module: syntax.Module, clocks: Sequence[Clock], invariant: Invariant | None
+) -> syntax.Module:
+    """The module with whole numbers for clocks, and a command that lets a unit of time pass."""
+    most: dict[str, list[Expression]] = {clock.name: [] for clock in clocks}
+    for command in module.commands:
+        _collect(command.guard, most)
+    place = module.position
+    condition: Expression = Literal(True, Type.BOOL, place)
+    if invariant is not None:
+        condition = invariant.condition
+        _collect(condition, most)
+    variables, updates = list(module.variables), []
+    later: dict[str, Expression] = {}
+    for clock in clocks:
+        last = _beyond(most[clock.name], clock.position)
+        zero = Literal(0, Type.INT, clock.position)
+        variables.append(syntax.VariableDeclaration(clock.name, Type.INT, zero, last, zero, clock.position))
+        one = Literal(1, Type.INT, clock.position)
+        following = Binary("+", Name(clock.name, clock.position), one, clock.position)
+        later[clock.name] = Call("min", (following, last), clock.position)
+        updates.append(syntax.Assignment(clock.name, later[clock.name], clock.position))
+    certain = syntax.CommandUpdate(Literal(1, Type.INT, place), None, tuple(updates), place)
+    passes = syntax.GuardedCommand(TIME, _put(condition, later), (certain,), place)
+    for command in module.commands:
+        if command.action == TIME:
+            raise Complaint("the action 'time' is that of time itself", command.position)
+    names = tuple(clock.name for clock in clocks)
+    return replace(module, variables=tuple(variables), commands=(*module.commands, passes), clocks=names)
+
+
+def as_mdp(model: syntax.ModelFile) -> syntax.ModelFile:
+    """A timed automaton whose modules have digital clocks already, with its rewards per unit of time."""
+    modules = [module for module in model.modules if isinstance(module, syntax.Module)]
+    clocks = {name for module in modules for name in module.clocks}
+    foreign = [*(label.expression for label in model.labels), *(one.expression for one in model.formulas)]
+    foreign += [item.guard for rewards in model.rewards for item in rewards.items]
+    for module in modules:
+        others = clocks - set(module.clocks)
+        for command in module.commands:
+            _refuse(command.guard, others, "guards of other modules")
+    for expression in foreign:
+        _refuse(expression, clocks, "labels, formulas and rewards")
+    rewards = [replace(one, items=tuple(_per_unit(item) for item in one.items)) for one in model.rewards]
+    if clocks and not any(one.name == TIME for one in rewards):
+        place = modules[0].position
+        item = syntax.RewardItem(
+            True, TIME, Literal(True, Type.BOOL, place), Literal(1, Type.INT, place), place
+        )
+        rewards.append(syntax.Rewards(TIME, (item,), place))
+    return replace(model, type=syntax.ModelType.MDP, rewards=tuple(rewards), has_clocks=bool(clocks))
+
+
+def _per_unit(item: syntax.RewardItem) -> syntax.RewardItem:
+    return item if item.is_choice else replace(item, is_choice=True, action=TIME)
+
+
+def _collect(guard: Expression, most: dict[str, list[Expression]]) -> None:
+    """The constants that clocks are compared with; what digital clocks cannot say is refused."""
+    if isinstance(guard, Binary) and guard.operator in _COMPARISONS:
+        for side, other in ((guard.left, guard.right), (guard.right, guard.left)):
+            if not isinstance(side, Name) or side.name not in most:
+                continue
+            if guard.operator in ("<", ">", "!="):
+                raise Complaint(
+                    f"clock '{side.name}' is compared by {guard.operator}; digital clocks take <=, >= and =",
+                    guard.position,
+                    "closed guards have the same values in whole units of time",
+                )
+            if any(name in most for name in _names(other)):
+                raise Complaint("two clocks are compared, which digital clocks cannot say", guard.position)
+            most[side.name].append(other)
+            return
+    if isinstance(guard, Name) and guard.name in most:
+        raise Complaint(f"clock '{guard.name}' stands alone, not in a comparison", guard.position)
+    for part in _parts(guard):
+        _collect(part, most)
+
+
+def _beyond(constants: Sequence[Expression], place: Position) -> Expression:
+    largest: Expression = Literal(0, Type.INT, place)
+    if constants:
+        largest = Call("max", (largest, *constants), place)
+    return Binary("+", largest, Literal(1, Type.INT, place), place)
+
+
+def _put(expression: Expression, values: dict[str, Expression]) -> Expression:
+    if isinstance(expression, Name):
+        return values.get(expression.name, expression)
+    parts = _parts(expression)
+    return with_parts(expression, tuple(_put(part, values) for part in parts)) if parts else expression
+
+
+def _refuse(expression: Expression, clocks: set[str], where: str) -> None:
+    for name in _names(expression):
+        if name in clocks:
+            raise Complaint(
+                f"clock '{name}' stands in {where}, and a clock counts no further than its own module looks",
+                syntax.position_of(expression),
+            )
+
+
+def _names(expression: Expression) -> list[str]:
+    if isinstance(expression, Name):
+        return [expression.name]
+    return [name for part in _parts(expression) for name in _names(part)]
+
+
+def _parts(expression: Expression) -> tuple[Expression, ...]:
+    match expression:
+        case syntax.Unary(_, operand):
+            return (operand,)
+        case Binary(_, left, right):
+            return left, right
+        case syntax.Conditional(condition, then, otherwise):
+            return condition, then, otherwise
+        case Call(_, arguments):
+            return arguments
+    return ()
+
+
+def with_parts(expression: Expression, parts: tuple[Expression, ...]) -> Expression:
+    """The same expression of other parts."""
+    match expression:
+        case syntax.Unary():
+            return replace(expression, operand=parts[0])
+        case Binary():
+            return replace(expression, left=parts[0], right=parts[1])
+        case syntax.Conditional():
+            return replace(expression, condition=parts[0], then=parts[1], otherwise=parts[2])
+        case Call():
+            return replace(expression, arguments=parts)
+    return expression

@@ -5,6 +5,12 @@ from __future__ import annotations
 from benchmark_script import run_benchmark
 
 
+def test_no_rival_proves_more() -> None:
+    finished = run_benchmark("improve_experiment.py", "--rivals", "--instances", "betting(5)")
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert "HCPI" in finished.stdout and "A/B" in finished.stdout
+
+
 def test_differences_take_fewer_episodes_than_two_intervals() -> None:
     finished = run_benchmark("improve_experiment.py", "--smoke", "--ways", "rectangular", "difference")
     assert finished.returncode in (0, 1), finished.stdout + finished.stderr

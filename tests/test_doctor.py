@@ -12,6 +12,7 @@ import pytest
 import tightrope as tr
 from benchmark_script import run_benchmark
 from test_amendments import agent, by_previous, by_seen, question, simulate, unedited
+from tightrope.certificate.archive import load
 from tightrope.cli.app import run
 from tightrope.learning.doctor import best_fit
 
@@ -119,7 +120,7 @@ def test_a_model_alone() -> None:
     assert found.findings[0].amendment is not None
 
 
-def test_selection_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_selection_is_paid_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tightrope.learning.doctor.MOST", 2)
     data = tr.read_data(simulate(by_seen, 300), agent())
     truth = unedited(0.3)
@@ -129,6 +130,10 @@ def test_selection_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert half.counts.design.episodes == 150
     assert "150 of 300 episodes (seed 4)" in half.selection.why
     assert half.result.interval.lower <= truth <= half.result.interval.upper
+    tr.certify(half, tmp_path / "half.cert")
+    proof = load(tmp_path / "half.cert").certificate
+    assert proof.about["selection"] == f"{half.amended.amendment.text}: {half.selection.why}"
+    assert tr.verify(tmp_path / "half.cert", model=half.amended.model).word == "proved"
     carried = tr.doctor(question(), data, amend="auto", select_by="e-values", **OPTIONS).amended
     assert carried is not None and carried.result is not None
     assert carried.verdict.word.value == "proved"
@@ -136,6 +141,8 @@ def test_selection_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert carried.amended.amendment.choices is None
     unpaid = tr.doctor(question(), data, amend="auto", **OPTIONS).amended
     assert unpaid is not None and unpaid.verdict.word.value == "nominal"
+    with pytest.raises(tr.InputError, match="nothing to certify: selection: the amendment was chosen"):
+        tr.certify(unpaid, tmp_path / "unpaid.cert")
     given = tr.doctor(question(), data, amend="memory=seen:1", **OPTIONS).amended
     assert given is not None and given.selection.kept.value == "unknown"
 

@@ -24,6 +24,7 @@ from tightrope.errors import InputError, ReadingWarning, check_keywords, check_n
 from tightrope.io.output import CERTIFICATE, OutputFile, claim_file, path_of
 from tightrope.io.results import Interval
 from tightrope.learning.compare import Comparison
+from tightrope.learning.doctor import AmendedAnswer
 from tightrope.learning.result import LearningResult
 from tightrope.model.mdp import JOINT_BOUNDS, IntervalMDP
 from tightrope.model.parameters import Point
@@ -34,10 +35,11 @@ from tightrope.prism.properties.query import Query
 from tightrope.problem import Model, Problem, problem_of, require_discrete
 from tightrope.solver.solution import SolveOptions
 from tightrope.solver.solve import SolveWords, solve
+from tightrope.verdict import Word
 
 
 def certify(
-    subject: Problem | LearningResult | Comparison,
+    subject: Problem | LearningResult | Comparison | AmendedAnswer,
     path: str | PathLike[str],
     *,
     at: Point | None = None,
@@ -49,8 +51,9 @@ def certify(
 ) -> dict[str, Interval]:
     """Write the certificate of an answer; the interval that it proves of each policy.
 
-    * `subject`: a result of `learn`, `compare` or `improve` or over a domain, or a problem, of a parametric
-      model `at` a point.
+    * `subject`: a result of `learn`, `compare` or `improve` or over a domain, what `doctor` answers on an
+      amended model (its certificate says how the amendment was chosen), or a problem, of a parametric model
+      `at` a point.
     * `policy`, `precision` and the other options are those of `solve`; where steps are counted, synchronised
       intervals are their joint bounds, wider than `solve` takes them.
     * `ltl_translator`: the command of another program, whose automata of LTL are taken.
@@ -75,11 +78,21 @@ def certify(
     >>> low <= 1 / 3 <= high
     True
     """
+    chosen: dict[str, str] = {}
+    if isinstance(subject, AmendedAnswer):
+        chosen = {"selection": f"{subject.amended.amendment.text}: {subject.selection.why}"}
+        if subject.verdict.word is not Word.PROVED or not isinstance(subject.result, LearningResult):
+            raise InputError(
+                f"the answer on the amended model is not proved, so there is nothing to certify: "
+                f"{subject.verdict.why or subject.selection.why}",
+                hint="ask a question, and choose on one part of the log: `select_on`",
+            )
+        subject = subject.result
     if isinstance(subject, LearningResult):
         if options or not (at is None and policy is None and ltl_translator is None):
             raise InputError("a learned result takes no options: its certificate is about what was learned")
         claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
-        about = {"model_hash": subject.problem.base.hash(), "property": subject.problem.text}
+        about = {"model_hash": subject.problem.base.hash(), "property": subject.problem.text, **chosen}
         return _save(certificate_of(subject, about=about), claimed)
     if isinstance(subject, Comparison):
         claimed = claim_file(path_of(path), CERTIFICATE, overwrite)

@@ -278,6 +278,10 @@ class LoggedBaseline:
                 error = self._error(block.h, _reach(region))
                 most = constant + region.support(slope)[1] + error
             result.append(self._scored(block, most, error))
+        if result and self.log.empty:  # cut before their first step: at most the top
+            last, none = result[-1], np.zeros((self.log.empty, self.functions.linear.shape[1]))
+            offset = np.append(last.offset, np.full(self.log.empty, last.top))
+            result[-1] = Scored(offset, np.concatenate([last.slope, none]), last.top, last.stake)
         return result
 
     def _scored(self, block: Block, most: FloatArray | None, error: FloatArray) -> Scored:
@@ -415,7 +419,11 @@ class _Wager:
                 if not stake * (d + one.top - self.least) <= 1.0 - 1e-9:
                     total[j] = -np.inf
                     continue
-                terms = np.log1p(np.maximum(stake * (gain - d), -1.0 + 1e-15))
+                won = stake * (gain - d)
+                if float(won.min()) <= -1.0 + 1e-12:  # a point beyond the region, where a factor is negative
+                    total[j] = -np.inf
+                    continue
+                terms = np.log1p(won)
                 total[j] += float(terms.sum()) - 2.0**-44 * float(np.abs(terms).sum() + len(terms))
         return total
 

@@ -230,3 +230,19 @@ def test_a_guarantee_does_not_rest_silently_on_a_model_that_evidence_grows_again
     assert model.kept.value == "unknown" and "tightrope doctor" in model.why
     fits = replace(result, fit=replace(result.fit, verdict="no evidence against it"))
     assert fits.verdict.word.value == "proved"
+
+
+def test_coordinates_of_free_rows_have_no_names_of_their_own() -> None:
+    """What is said of them names the row and the outcome."""
+    model = tr.build_from_rows(
+        [(0, "go", {0: tr.free, 1: tr.free, 2: tr.free}), (1, "", {1: 1}), (2, "", {2: 1})]
+    )
+    assert model.parameters.words == ("free[1]", "free[2]")
+    rng = np.random.default_rng(1)
+    events = [*rng.choice(3, 400, p=(0.2, 0.4, 0.4)), *rng.choice(3, 400, p=(0.5, 0.1, 0.4))]
+    monitor = tr.Monitor(model)
+    monitor.observe(np.array(events))
+    batched = weigh_fit(model, counted(model, in_batches([int(one) for one in events])))
+    for suspects in (monitor.explain(), batched.suspects):
+        assert {"drift", "expression"} <= {one.kind for one in suspects}
+        assert "free[1]" in str(suspects) and model.parameters.names[0] not in str(suspects)

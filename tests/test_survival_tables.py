@@ -39,6 +39,14 @@ def test_a_wide_table_is_the_log_that_it_stands_for(tmp_path: Path) -> None:
     assert seen.pieces().columns["sex"].labels == ("f", "m") and "id" in seen.pieces().columns
 
 
+def test_an_event_that_was_looked_for_too_briefly_is_refused(tmp_path: Path) -> None:
+    """Ill was looked for until 3, and the subject lived until 10: it may have been ill."""
+    with pytest.raises(InputError, match="looked for until 3, and the subject was watched until 10"):
+        tr.read_exposure(_file(tmp_path, "illt,ills,dt,ds\n3,0,10,1\n"), ILLNESS, columns=COLUMNS)
+    seen = tr.read_exposure(_file(tmp_path, "illt,ills,dt,ds\n5,0,4,1\n"), ILLNESS, columns=COLUMNS)
+    assert seen.jumps.tolist()[:2] == [0, 1]
+
+
 def test_watching_may_begin_later_and_subjects_have_names(tmp_path: Path) -> None:
     text = "id,from,illt,ills,dt,ds\n7,1,2,1,5,1\n8,3,4,0,4,0\n"
     seen = tr.read_exposure(_file(tmp_path, text), ILLNESS, columns=f"{COLUMNS}, time=from, episode=id")

@@ -3,8 +3,10 @@
 `columns="enter ill=ill.time:ill.status, enter dead=death.time:death.status"` says of each state when subjects
 entered it (status 1, or true) or until when they were watched without entering it (status 0). Every subject
 begins in the model's initial state, at 0 or at the time that `columns="time=…"` names, and is watched until
-the last of its times. States are meant by what the model's author calls them, by a label that holds in one
-state alone, or by their index. Other columns stay what they are, and `episode` names subjects.
+the last of its times. An event that was looked for over a shorter time is refused where it could have come
+after: time at risk that nobody watched would make its rate too small. States are meant by what the model's
+author calls them, by a label that holds in one state alone, or by their index. Other columns stay what they
+are, and `episode` names subjects.
 """
 
 from __future__ import annotations
@@ -190,6 +192,33 @@ def _check_times(
         if nowhere[entry.state] and after.any():
             name = structure.state_name(entry.state)
             raise _wrong(table, int(np.argmax(after)), f"an event follows {name}, which nothing leaves", "")
+    _check_watching(table, entries, structure, when, happened)
+
+
+def _check_watching(
+    table: DataTable,
+    entries: Sequence[Entry],
+    structure: Structure,
+    when: FloatArray,
+    happened: BoolArray,
+) -> None:
+    """What was not seen was looked for as long as it could have come."""
+    source = structure.choice_state[structure.transition_choice]
+    leads = {(int(a), int(b)) for a, b in zip(source, structure.successor, strict=True)}
+    until = when.max(axis=1)
+    for row, event in np.argwhere(~happened & (when < until[:, None])).tolist():
+        to = entries[event].state
+        visits = sorted((when[row, k], entries[k].state) for k in np.flatnonzero(happened[row]).tolist())
+        states, ends = [structure.initial, *(s for _, s in visits)], [*(t for t, _ in visits), until[row]]
+        at_risk = [s for s, end in zip(states, ends, strict=True) if end > when[row, event]]
+        if any((state, to) in leads for state in at_risk):
+            name = structure.state_name(to)
+            message = (
+                f"{name} was looked for until {when[row, event]:g}, and the subject was watched until "
+                f"{until[row]:g}: what came between nobody knows"
+            )
+            hint = f"where it was watched, {entries[event].time} is the end of watching"
+            raise _wrong(table, row, message, hint)
 
 
 def _wrong(table: DataTable, row: int, message: str, hint: str) -> InputError:

@@ -23,7 +23,7 @@ from tightrope.logic.timed import time_bound
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray
-from tightrope.prism.parse.property_syntax import PathFormula
+from tightrope.prism.parse.property_syntax import PathFormula, RewardFormula
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.resolve import path_objective
@@ -47,9 +47,10 @@ class TimedReach:
 def timed_reach(query: Query) -> TimedReach | Unobserved:
     """The question, where episodes can answer it."""
     operator = query.operator
-    if query.kind is not QueryKind.PLAIN or operator.is_reward or operator.condition is not None:
+    is_plain = query.kind is QueryKind.PLAIN and operator.condition is None
+    if not is_plain or isinstance(operator.path, RewardFormula):
         return Unobserved("only whether a state is reached, or when, shows in single episodes")
-    path, negated = without_negation(operator.path)  # type: ignore[arg-type]
+    path, negated = without_negation(operator.path)
     if not isinstance(path, PathFormula):
         return Unobserved("only whether a state is reached, or when, shows in single episodes")
     with query.source.complaints():

@@ -215,7 +215,7 @@ class Monitor(EProcess):
             anomalies += _part_anomalies(self, kind, evidence, log_e, most)
         change = self._drift.best(self.log_chance, self.best)
         if change is not None:
-            anomalies.append(self._drift.anomaly(self.model.parameters.names, *change))
+            anomalies.append(self._drift.anomaly(self.model.parameters.words, *change))
         return sorted(anomalies, key=lambda anomaly: -anomaly.log_evidence)
 
     def _up_to_now(self) -> Monitor:
@@ -409,7 +409,7 @@ def _part_anomalies(
     fitted = monitor.fitted_probabilities()
     parts = evidence.parts
     structure = monitor.model.structure
-    names = monitor.model.parameters.names
+    names = monitor.model.parameters.words
     anomalies = []
     for part in np.argsort(-log_e, kind="stable")[:most].tolist():
         rows = np.flatnonzero(parts.part == part)

@@ -25,7 +25,7 @@ def worst_fits(test: BatchTest, most: int) -> list[Anomaly]:
     result = _expressions(test, fitted, surplus, most) + _ties(test, fitted, surplus, most)
     change = test.drift.best(test.log_chance, test.best)
     if change is not None:
-        anomaly = test.drift.anomaly(test.model.parameters.names, *change, "about event")
+        anomaly = test.drift.anomaly(test.model.parameters.words, *change, "about event")
         result.append((change[1], math.inf, anomaly))
     result.sort(key=lambda each: (-each[0], -each[1]))
     return [anomaly for _, _, anomaly in result[:most]]
@@ -49,7 +49,7 @@ def _expressions(test: BatchTest, fitted: FloatArray, surplus: float, most: int)
         shown = []
         for row in rows.tolist():
             times = int(outcomes.multiplicity[row])
-            text = test.model.expressions.text(int(outcomes.expression[row]))
+            text = model.expressions.function(int(outcomes.expression[row])).text(model.parameters.words)
             shown.append(
                 _describe_seen(
                     text if times == 1 else f"{times}·({text})",
@@ -84,7 +84,8 @@ def _ties(test: BatchTest, fitted: FloatArray, surplus: float, most: int) -> Ran
             place = int(np.searchsorted(choices.seen, transition))
             is_met = place < len(choices.seen) and choices.seen[place] == transition
             number = float(choices.number[place]) if is_met else 0.0
-            text = f"to {to} ({test.model.expressions.text(expression)})"
+            probability = test.model.expressions.function(expression).text(test.model.parameters.words)
+            text = f"to {to} ({probability})"
             shown.append(_describe_seen(text, number, visits, fitted[expression]))
         anomaly = Anomaly("tie", structure.choice_name(choice), float(log_e[part]), tuple(shown))
         ranked.append((float(log_e[part]), float(gain[part]), anomaly))
